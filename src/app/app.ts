@@ -12,7 +12,7 @@ import type { Logger } from "../engine/ports.ts";
 import { createAuditLog } from "../log/audit.ts";
 import { createLogger } from "../log/logger.ts";
 import { createMasker, type Masker } from "../log/mask.ts";
-import { followingOf, lazy, type Offer, type ServerOptions } from "../mcp/options.ts";
+import { followingOf, lazy, type Offer, type ServerOptions } from "../mcp/server-options.ts";
 import type { ServerFactory } from "../mcp/http.ts";
 import { createMcpServer } from "../mcp/server.ts";
 import { createStates, Unattended } from "../mcp/states.ts";
@@ -200,7 +200,7 @@ function toolSettings(
 
 const beginTask: StartTask = async (...given) => (await import("../mcp/tasks/task-id.ts")).startTask(...given);
 
-/** What the door asks of a message. */
+/** What the HTTP endpoint asks about a message. */
 function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
   const judges = lazy(async () => import("../mcp/tools.ts"));
   return {

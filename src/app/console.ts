@@ -15,7 +15,7 @@ import { createRequests } from "../http/permission-requests.ts";
 import type { Readiness } from "./readiness.ts";
 import type { Audit } from "../tools/audit.ts";
 
-/** The console, put together: its API over the engine, and the page, behind the door of the HTTP server. */
+/** The console, put together: its API over the engine, and the page, served by the HTTP server. */
 
 export interface ConsoleParts {
   readonly config: Config;

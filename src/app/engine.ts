@@ -68,7 +68,7 @@ export interface OverHttp extends ApproverHttp {
   readonly ownUrls: readonly string[];
 }
 
-interface Means {
+interface EngineParts {
   readonly backend: SessionBackend;
   /** The same for all servers that share the store, and for no others. */
   readonly storeName: string;
@@ -81,13 +81,13 @@ interface Means {
   readonly listed: readonly ToolName[];
 }
 
-export async function startEngine(settings: EngineSettings, means: Means): Promise<Running> {
-  const { bypass, http, log, masker } = means;
+export async function startEngine(settings: EngineSettings, parts: EngineParts): Promise<Running> {
+  const { bypass, http, log, masker } = parts;
   const { config, depth, environment, ownCommands } = settings;
   const confine = confinements(config);
   const fence = fenceOf(settings);
-  const approvers = await approversOf(settings, means, () => engine);
-  const store = followedBy(means.backend, [http, ...approvers.followers, auditorOf(means)]);
+  const approvers = await approversOf(settings, parts, () => engine);
+  const store = followedBy(parts.backend, [http, ...approvers.followers, auditorOf(parts)]);
   const runtime = claudeRuntime({
     environment,
     depth,
@@ -100,7 +100,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     fence,
     claudePath: config.claudePath,
     forceReaper: config.reaper === "always",
-    server: { store: means.storeName, ...means.process },
+    server: { store: parts.storeName, ...parts.process },
     isolation: settings.isolation ?? [],
     spares: config.spares,
     spareIdleMs: config.idleProcessMs,
@@ -125,8 +125,8 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     processLimits: processLimitsOf(config),
     gate: {
       allowsBypass: () => bypass.isAllowed(),
-      callersAnswer: canAnswer(means.listed),
-      switchedBy: switchIn(means.listed),
+      callersAnswer: canAnswer(parts.listed),
+      switchedBy: switchIn(parts.listed),
       callerApproves: callerApprovesOf(config),
       sandbox: config.sandbox,
       sandboxDomains: fence?.domains ?? [],
@@ -183,7 +183,7 @@ function sessionPlaces(confinement: Confinement | undefined): SessionPlaces | un
 }
 
 /** Every step of a request stands in the audit log too. Its session's principal is looked up, so it may come a moment later. */
-function auditorOf({ audit, backend, log }: Means): { readonly onAppended: OnAppended } | undefined {
+function auditorOf({ audit, backend, log }: EngineParts): { readonly onAppended: OnAppended } | undefined {
   if (!audit) return undefined;
   const write = async (sessionId: string, entries: readonly JsonObject[]) => {
     const principal = (await backend.rows.principalOf(sessionId)) ?? "";
@@ -211,10 +211,10 @@ function followedBy(
 
 async function approversOf(
   { approverSecrets: secrets = new Map(), config, info }: EngineSettings,
-  { backend: store, ...means }: Means,
+  { backend: store, ...parts }: EngineParts,
   engine: () => Engine,
 ): Promise<StartedApprovers> {
-  return startApprovers({ config, secrets, version: info.version, store, engine, ...means });
+  return startApprovers({ config, secrets, version: info.version, store, engine, ...parts });
 }
 
 function limitsOf(config: Config): EngineOptions["limits"] {

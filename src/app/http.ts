@@ -160,7 +160,7 @@ async function authenticatorOf({ config, environment, local, log }: HttpParts, h
 /** Only the user of this machine. */
 const NO_OTHERS = { principals: {}, oauthIssuer: undefined, oauthAudience: undefined, oauthJwks: undefined };
 
-/** Who was refused at the door is taken down beside what was done inside. */
+/** The audit log has refused requests beside those that were served. */
 function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
   return audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
 }

@@ -13,7 +13,7 @@ import { isStoreFile } from "./store.ts";
 import { didYouMean } from "../domain/suggest.ts";
 
 /**
- * Flags over variables over the file over the defaults: read once, at the door. A list of a higher source replaces the
+ * Flags over variables over the file over the defaults: read once, at the start. A list of a higher source replaces the
  * list of a lower one. Relative paths count from the current directory, in the file from the file's folder.
  */
 

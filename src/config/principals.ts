@@ -44,7 +44,7 @@ export const Principals = z
   .readonly();
 export type Principals = z.output<typeof Principals>;
 
-interface Door {
+interface AccessSettings {
   readonly allowDirs: readonly string[];
   readonly auth: boolean;
   readonly http?: string | undefined;
@@ -56,7 +56,7 @@ interface Door {
  * Over HTTP every principal but the operator has folders, or it is said that they have all. `isAnywhere`: the file says so for
  * the whole server. Throws ConfigError.
  */
-export function checkConfined(config: Door, isAnywhere: boolean): void {
+export function checkConfined(config: AccessSettings, isAnywhere: boolean): void {
   const { allowDirs, auth, http, oauthIssuer, principals } = config;
   // Without tokens all callers are the operator.
   if (http === undefined || !auth || isAnywhere || allowDirs.length > 0) return;

@@ -50,10 +50,10 @@ export interface Route {
   readonly scope: Scope;
   /** Of the action that it does; missing where it only shows something. */
   readonly action?: string;
-  readonly handle: (ask: Asked) => Promise<object>;
+  readonly handle: (request: ApiRequest) => Promise<object>;
 }
 
-export interface Asked {
+export interface ApiRequest {
   readonly caller: Caller;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
@@ -69,7 +69,7 @@ export interface Running {
 /** `running` throws AppError as long as the server starts. */
 export function createConsoleApi(running: () => Running, options: ConsoleOptions): ConsoleApi {
   let kept: Sources | undefined;
-  const sources = ({ caller }: Pick<Asked, "caller">): Sources => {
+  const sources = ({ caller }: Pick<ApiRequest, "caller">): Sources => {
     const { engine, store } = running();
     kept ??= {
       engine,
@@ -120,7 +120,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   };
 }
 
-function actorOf({ engine }: Pick<Sources, "engine">, { caller }: Pick<Asked, "caller">): Actor {
+function actorOf({ engine }: Pick<Sources, "engine">, { caller }: Pick<ApiRequest, "caller">): Actor {
   return { engine, caller, by: CONSOLE };
 }
 
@@ -150,7 +150,7 @@ function given(query: URLSearchParams, name: string): Record<string, string> {
   return text === "" ? {} : { [name]: text };
 }
 
-async function list(sources: Sources, { caller, query }: Asked): Promise<SessionList> {
+async function list(sources: Sources, { caller, query }: ApiRequest): Promise<SessionList> {
   const limit = numberOf(query, "limit", { least: 1, most: MAX_PAGE, fallback: PAGE_DEFAULT });
   const statuses = Statuses.safeParse(query.getAll("status"));
   if (!statuses.success) throw invalidArgument("status", `must be one of ${SessionStatus.options.join(", ")}.`);
@@ -178,14 +178,14 @@ function placeOf(text: string | null): SessionQuery["before"] | undefined {
   return { updatedAt: Number(updatedAt), id };
 }
 
-async function detail(sources: Sources, { caller, params }: Asked): Promise<SessionDetail> {
+async function detail(sources: Sources, { caller, params }: ApiRequest): Promise<SessionDetail> {
   return detailOf(sources, await get.run(actorOf(sources, { caller }), { sessionId: idOf(params) }));
 }
 
 const [PAGE, MAX_LOG_PAGE] = [200, 500];
 const ID = { least: 1, most: Number.MAX_SAFE_INTEGER };
 
-async function events(sources: Sources, { caller, params, query }: Asked): Promise<EventPage> {
+async function events(sources: Sources, { caller, params, query }: ApiRequest): Promise<EventPage> {
   const actor = actorOf(sources, { caller });
   const sessionId = idOf(params);
   const { state } = await get.run(actor, { sessionId });
@@ -198,7 +198,7 @@ async function events(sources: Sources, { caller, params, query }: Asked): Promi
   return { events: page.map(shownEvent), lastEventId };
 }
 
-async function event(sources: Sources, { caller, params }: Asked): Promise<object> {
+async function event(sources: Sources, { caller, params }: ApiRequest): Promise<object> {
   const wanted = /^\d{1,15}$/.test(params["event"] ?? "") ? Number(params["event"]) : 0;
   const part = { sessionId: idOf(params), from: wanted, limit: 1 };
   const [found] = wanted > 0 ? await readEvents.run(actorOf(sources, { caller }), part) : [];
@@ -206,7 +206,7 @@ async function event(sources: Sources, { caller, params }: Asked): Promise<objec
   return found;
 }
 
-async function requests(sources: Sources, { caller }: Asked): Promise<RequestList> {
+async function requests(sources: Sources, { caller }: ApiRequest): Promise<RequestList> {
   const [open, decided] = await Promise.all([
     pendingOf(sources, caller.principal),
     decidedOf(sources, caller.principal),
@@ -214,7 +214,7 @@ async function requests(sources: Sources, { caller }: Asked): Promise<RequestLis
   return { open, decided };
 }
 
-async function usage({ usage: counted }: Sources, { caller, query }: Asked): Promise<Usage> {
+async function usage({ usage: counted }: Sources, { caller, query }: ApiRequest): Promise<Usage> {
   const zone = query.get("zone") ?? undefined;
   const since = query.has("since") ? numberOf(query, "since", { ...ID, fallback: 1 }) : undefined;
   return counted(caller.principal, { since, zone });
@@ -224,7 +224,7 @@ function liveQueryOf(query: URLSearchParams): LiveQuery {
   return { session: query.get("session") ?? undefined, from: numberOf(query, "from", { ...ID, fallback: 1 }) };
 }
 
-function idOf(params: Asked["params"]): string {
+function idOf(params: ApiRequest["params"]): string {
   return params["id"] ?? "";
 }
 

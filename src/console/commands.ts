@@ -8,7 +8,7 @@ import type { Actor, ArgumentsOf, Fields, SessionAction } from "../engine/action
 import { moreTime, revoke } from "../engine/actions/approving.ts";
 import { reply, start } from "../engine/actions/begin.ts";
 import { cancel, dropQueue, interrupt, releaseQueue, remove, rename } from "../engine/actions/lifecycle.ts";
-import { refuseOddText } from "../engine/actions/odd-text.ts";
+import { refuseUnsafeText } from "../engine/actions/unsafe-text.ts";
 import { rewind } from "../engine/actions/running.ts";
 
 /** What is done from the page: actions, the bodies they come in, and what the page is answered. */
@@ -116,7 +116,7 @@ function withSession(body: unknown, sessionId: string): unknown {
 
 /** The body in its form; INVALID_ARGUMENT that names a field that there is not, which may be one misspelt, or the first that is wrong. */
 function read<T extends z.ZodType>(form: T, body: unknown): z.output<T> {
-  refuseOddText(body);
+  refuseUnsafeText(body);
   const parsed = form.safeParse(body);
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;

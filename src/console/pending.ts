@@ -31,14 +31,14 @@ async function pendingIn({ agents, engine, titles }: Sources, record: SessionRec
   return (await Promise.all(found)).flat();
 }
 
-interface Asked {
+interface FullRequest {
   readonly record: SessionRecord;
   readonly title: string;
   readonly open: OpenRequest;
   readonly request: PermissionRequest;
 }
 
-function described({ request, open, record, title }: Asked): PendingRequest {
+function described({ request, open, record, title }: FullRequest): PendingRequest {
   const { agentId, blockedPath, decisionReason, input, kind, risk, toolName } = request;
   const type = kind === "question" ? kind : toolName === "ExitPlanMode" ? "plan" : "permission";
   return {

@@ -26,7 +26,7 @@ export async function asTakenOver(
   return { ...record, spec: { ...spec, onLost: "report" } };
 }
 
-interface Means {
+interface Dependencies {
   readonly backend: Pick<SessionBackend, "leases" | "rows">;
   readonly clock: Pick<Clock, "after">;
   readonly log: Pick<Logger, "warn">;
@@ -35,12 +35,12 @@ interface Means {
 }
 
 export class Recovery {
-  readonly #means: Means;
+  readonly #dependencies: Dependencies;
   /** One for each session, however many ask for it. */
   readonly #takeOvers = new Map<string, Promise<SessionRecord>>();
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies;
   }
 
   /**
@@ -58,7 +58,7 @@ export class Recovery {
 
   /** Looks for what dead servers have left, now and every so often; the returned function ends that. */
   watch(everyMs: number): () => Promise<void> {
-    const { clock, log } = this.#means;
+    const { clock, log } = this.#dependencies;
     return inRounds(clock, everyMs, async () => {
       await this.#endSessions().catch((error: unknown) => log.warn("sweep failed", { error: String(error) }));
       await this.#endProcesses().catch((error: unknown) =>
@@ -68,7 +68,7 @@ export class Recovery {
   }
 
   async #takeOver(record: SessionRecord): Promise<SessionRecord> {
-    const { backend, ownership } = this.#means;
+    const { backend, ownership } = this.#dependencies;
     // The record was read a while ago: another node may have been quicker.
     const found = (await backend.rows.get(record.id)) ?? record;
     // What this server runs, it runs, also when its lease has run out because the machine slept.
@@ -79,12 +79,12 @@ export class Recovery {
   }
 
   async #endSessions(): Promise<void> {
-    for (const record of await this.#means.backend.leases.abandoned(LOOK)) await this.recovered(record);
+    for (const record of await this.#dependencies.backend.leases.abandoned(LOOK)) await this.recovered(record);
   }
 
   /** Also those that no session is recorded to have. */
   async #endProcesses(): Promise<void> {
-    const processes = await this.#means.runtime.endAbandoned();
-    if (processes > 0) this.#means.log.warn("ended what a server that died had left running", { processes });
+    const processes = await this.#dependencies.runtime.endAbandoned();
+    if (processes > 0) this.#dependencies.log.warn("ended what a server that died had left running", { processes });
   }
 }

@@ -7,7 +7,7 @@ import type { Caller } from "../domain/principal.ts";
 import { withAnswers } from "../domain/approvals/questions.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
 import { answer as answering } from "../engine/actions/approving.ts";
-import { refuseOddText } from "../engine/actions/odd-text.ts";
+import { refuseUnsafeText } from "../engine/actions/unsafe-text.ts";
 import { problemOf, refused, type Reply } from "./problem.ts";
 
 /**
@@ -110,7 +110,7 @@ async function answerWith(
   body: Body,
 ): Promise<Reply> {
   try {
-    refuseOddText(body);
+    refuseUnsafeText(body);
     // The console has all of every input, whether its server has heard that it was shown or not.
     if (by === "console" && body.updatedInput) await shown(verbs, { caller, which, by });
     const found = await find(verbs, caller, which);

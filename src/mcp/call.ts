@@ -11,7 +11,7 @@ import type { Caller } from "../domain/principal.ts";
 import type { FormAnswer } from "../tools/elicitation/needs-input.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { LogLevel, ToolCall, ToolLimits } from "../tools/define.ts";
-import type { ServerOptions } from "./options.ts";
+import type { ServerOptions } from "./server-options.ts";
 import type { FormClient, Unattended } from "./states.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 

@@ -1,7 +1,7 @@
 import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
 import { Caller, LOCAL_CALLER } from "../domain/principal.ts";
 
-/** What the door hands on with a request. */
+/** What the HTTP endpoint passes on with a request. */
 export interface Entry {
   readonly caller: Caller;
   /** The body as it was parsed; undefined for a request without one. */

@@ -3,7 +3,7 @@ import type { McpRequestContext, McpServer } from "@modelcontextprotocol/server"
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { problemIn } from "./lines/check.ts";
 import { LineGuard, type LongLine } from "./lines/guard.ts";
-import type { ServerOptions } from "./options.ts";
+import type { ServerOptions } from "./server-options.ts";
 import { createMcpServer } from "./server.ts";
 import { Listens } from "./watch/listens.ts";
 

@@ -16,7 +16,7 @@ import { replyWithError, type ToolReply } from "../tools/errors.ts";
 import { isLegacy, limitsOf, openCall, roundOf, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import { askDuring, sendAway } from "./forms.ts";
-import type { ServerOptions } from "./options.ts";
+import type { ServerOptions } from "./server-options.ts";
 import { forModel, timesOf } from "./tasks/extension.ts";
 
 interface ToolAnswers {

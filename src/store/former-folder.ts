@@ -19,7 +19,7 @@ export interface Folders {
   readonly former: string;
 }
 
-interface Means {
+interface Dependencies {
   readonly isRunning: Self["isRunning"];
   readonly log: Pick<Logger, "warn">;
 }
@@ -29,23 +29,27 @@ const MAX_RETRY_MS = 10_000;
 const LOOK_MS = 20;
 
 /** Resolves to the folder that is to be used. */
-export async function settledFolder(folders: Folders, means: Means): Promise<string> {
+export async function settledFolder(folders: Folders, dependencies: Dependencies): Promise<string> {
   const { former, present } = folders;
   const deadline = performance.now() + MAX_RETRY_MS;
   while (former !== present && (await isLeftBehind(folders))) {
-    const outcome = await move(folders, means);
+    const outcome = await move(folders, dependencies);
     if (outcome === "moved") break;
     if (outcome === "busy" && performance.now() < deadline) {
       await sleep(LOOK_MS);
       continue;
     }
     const reason = outcome === "busy" ? "another process has locked the store" : outcome.kept;
-    means.log.warn("the state folder keeps its former name, and is used there", { folder: former, reason });
+    dependencies.log.warn("the state folder keeps its former name, and is used there", { folder: former, reason });
     return former;
   }
   if (await isOther(folders)) {
     const advice = "Sessions in it are not listed: end its servers and name its store with --store to see them.";
-    means.log.warn("there is a store in the folder of the former name, too", { folder: former, used: present, advice });
+    dependencies.log.warn("there is a store in the folder of the former name, too", {
+      folder: former,
+      used: present,
+      advice,
+    });
   }
   return present;
 }
@@ -69,30 +73,34 @@ async function isOther({ former, present }: Folders): Promise<boolean> {
 /** `busy` while another process is moving it, or may be. */
 type Outcome = "moved" | "busy" | { readonly kept: string };
 
-async function move(folders: Folders, means: Means): Promise<Outcome> {
+async function move(folders: Folders, dependencies: Dependencies): Promise<Outcome> {
   const file = join(folders.former, STORE_FILE);
-  if (!existsSync(file)) return renamed(folders, means);
+  if (!existsSync(file)) return renamed(folders, dependencies);
   try {
     const database = await openDatabase(file);
     let outcome: Outcome | undefined;
     try {
-      outcome = isAlone(database) ? await moveHeld(folders, database, means) : await whyNot(file);
+      outcome = isAlone(database) ? await moveHeld(folders, database, dependencies) : await whyNot(file);
     } finally {
       database.close();
     }
-    return outcome ?? (await renamed(folders, means));
+    return outcome ?? (await renamed(folders, dependencies));
   } catch (error) {
     return isBusy(error) || !existsSync(file) ? "busy" : { kept: String(error) };
   }
 }
 
 /** While no other process can open it. Undefined on Windows, where an open file and its folder cannot be moved. */
-async function moveHeld(folders: Folders, database: Database, means: Means): Promise<Outcome | undefined> {
-  const user = await userOf(database, means);
+async function moveHeld(
+  folders: Folders,
+  database: Database,
+  dependencies: Dependencies,
+): Promise<Outcome | undefined> {
+  const user = await userOf(database, dependencies);
   if (user !== undefined) return { kept: `the server with pid ${String(user)} uses it` };
   // Another server may have moved it before this one had the lock.
   if (!(await isLeftBehind(folders))) return "moved";
-  return process.platform === "win32" ? undefined : renamed(folders, means);
+  return process.platform === "win32" ? undefined : renamed(folders, dependencies);
 }
 
 async function whyNot(file: string): Promise<Outcome> {
@@ -126,7 +134,7 @@ async function isRead(file: string): Promise<boolean> {
 }
 
 /** Without a write-ahead log a server at rest holds no lock, so the servers that are written down in it are looked at. */
-async function userOf(database: Database, { isRunning }: Means): Promise<number | undefined> {
+async function userOf(database: Database, { isRunning }: Dependencies): Promise<number | undefined> {
   for (const { expiresAt, host, pid, startedAt } of nodesOf(database)) {
     const lives = host === HOST ? await isRunning(pid, startedAt) : expiresAt > Date.now();
     if (lives) return pid;
@@ -153,7 +161,7 @@ function nodesOf(database: Database): z.infer<typeof Node>[] {
 }
 
 /** A folder and a link to one are renamed alike, with what leads from them: they stay where they were. */
-async function renamed({ former, present }: Folders, { log }: Means): Promise<Outcome> {
+async function renamed({ former, present }: Folders, { log }: Dependencies): Promise<Outcome> {
   try {
     // An empty one is in the way on some systems.
     await rmdir(present).catch(() => undefined);

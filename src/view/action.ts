@@ -15,7 +15,7 @@ export interface ShownAction {
   readonly whole: boolean;
 }
 
-export interface Asked {
+export interface FullRequest {
   readonly open: OpenRequest;
   readonly request: PermissionRequest;
 }
@@ -28,12 +28,12 @@ const INPUT_LEAST = 256;
 const AROUND_INPUT = jsonBytes({ input: 0, inputTruncated: true, inputEventId: Number.MAX_SAFE_INTEGER });
 
 /** In which form, and as of when. */
-export interface Telling {
+export interface Presentation {
   readonly mode: ResponseMode;
   readonly now: number;
 }
 
-function presentAction({ open, request }: Asked, { mode, now }: Telling): JsonObject {
+function presentAction({ open, request }: FullRequest, { mode, now }: Presentation): JsonObject {
   const isMinimal = mode === "minimal";
   return {
     type: request.kind,
@@ -60,7 +60,7 @@ function presentAction({ open, request }: Asked, { mode, now }: Telling): JsonOb
 }
 
 /** A request that another approver has is not yet the caller's to allow. */
-function waitsFor(open: OpenRequest, { mode, now }: Telling): JsonObject {
+function waitsFor(open: OpenRequest, { mode, now }: Presentation): JsonObject {
   const approver = approverOf(open);
   if (approver === CALLER) return {};
   const until = open.approverDeadline ?? open.expiresAt;
@@ -70,28 +70,28 @@ function waitsFor(open: OpenRequest, { mode, now }: Telling): JsonObject {
 }
 
 /** What the requests take when each is shown whole, a comma each included. */
-export function wholeActions(asked: readonly Asked[], telling: Telling): number[] {
-  return asked.map((each) => jsonBytes(presentAction(each, telling)) + 1);
+export function wholeActions(asked: readonly FullRequest[], presentation: Presentation): number[] {
+  return asked.map((each) => jsonBytes(presentAction(each, presentation)) + 1);
 }
 
 /** As many of the requests as `most` bytes hold, a comma each included: small ones whole, the others cut alike. */
-export function fitActions(asked: readonly Asked[], telling: Telling, most: number): ShownAction[] {
-  const sizes = wholeActions(asked, telling);
+export function fitActions(asked: readonly FullRequest[], presentation: Presentation, most: number): ShownAction[] {
+  const sizes = wholeActions(asked, presentation);
   const shown: ShownAction[] = [];
   let left = most;
   for (const [index, each] of asked.entries()) {
     const least = Math.min(sizes[index] ?? 0, LEAST_BYTES);
     const share = Math.max(Math.min(waterLevel(sizes.slice(index), left), left), least);
     if (share > left) break;
-    const next = fitAction(each, telling, share - 1);
+    const next = fitAction(each, presentation, share - 1);
     left -= jsonBytes(next.action) + 1;
     shown.push(next);
   }
   return shown;
 }
 
-function fitAction(asked: Asked, telling: Telling, most: number): ShownAction {
-  const action = presentAction(asked, telling);
+function fitAction(asked: FullRequest, presentation: Presentation, most: number): ShownAction {
+  const action = presentAction(asked, presentation);
   const { requestId, toolUseId } = asked.request;
   if (jsonBytes(action) <= most) return { action, requestId, toolUseId, whole: true };
   const { input: _, suggestions, ...bare } = action;

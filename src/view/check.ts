@@ -1,9 +1,9 @@
 import type { JsonObject } from "../domain/json.ts";
-import { fitActions, wholeActions, type Asked } from "./action.ts";
+import { fitActions, wholeActions, type FullRequest } from "./action.ts";
 import type { ShownEvent } from "./event.ts";
 import { EXPENDABLE_OF_RESULT, SEE_RESULT } from "./result.ts";
 import { fit, fitList, jsonBytes } from "./size.ts";
-import { applyTold, tell, partsOf, type Form } from "./telling.ts";
+import { applyChange, changeFor, partsOf, type Form } from "./event-list.ts";
 
 /**
  * What claude_code_check shows of one session within its byte budget. Open requests come first, whole if possible, then the
@@ -23,7 +23,7 @@ export interface CheckMaterial {
   /** The first id that has not been read, and whether there is an event with it. */
   readonly end: number;
   readonly more: boolean;
-  readonly asked: readonly Asked[];
+  readonly asked: readonly FullRequest[];
   readonly result: JsonObject | undefined;
   /** The event that has the result whole. */
   readonly resultEventId: number | null;
@@ -47,7 +47,7 @@ export function assembleCheck(material: CheckMaterial, maxBytes: number): CheckA
   const { head, tail, asked, form } = material;
   const telling = { mode: form.mode, now: material.now };
   const most = Number.MAX_SAFE_INTEGER;
-  // In the other modes the event of the end is told.
+  // In the other modes the event of the end is change.
   const whole = (id: number | null) => (form.mode === "minimal" && material.result ? { resultEventId: id } : {});
   const frame = { truncated: true, truncatedFields: FIELDS, events: [], nextCursor: most, ...whole(most) };
   const given = maxBytes - jsonBytes({ ...head, ...frame, actions: [], result: {}, ...tail });
@@ -124,17 +124,17 @@ function takeEvents({ events, form, result }: CheckMaterial, listed: Listed, roo
   for (const [index, each] of events.entries()) {
     const event = form.mode === "minimal" ? withoutListed(each, listed) : each;
     if (!event || each === lastWords) continue;
-    const told = tell(taken, saysAgain(event, result) ? seeResult(event) : event, form);
-    const bytes = told.ended.reduce(
+    const change = changeFor(taken, saysAgain(event, result) ? seeResult(event) : event, form);
+    const bytes = change.ended.reduce(
       (sum, [place, ended]) => sum + jsonBytes(ended) - jsonBytes(taken[place]),
-      told.rest ? jsonBytes(told.rest) + 1 : 0,
+      change.rest ? jsonBytes(change.rest) + 1 : 0,
     );
     if (bytes > left) {
       if (taken.length > 0) return { taken, cut: false, next: event.id };
       return { taken: [cutEvent(event, left - 1)], cut: true, next: events[index + 1]?.id };
     }
     left -= bytes;
-    applyTold(taken, told);
+    applyChange(taken, change);
     if (event.type === "result" || event.type === "error") pointToEnd(taken, event);
   }
   return { taken, cut: false, next: undefined };

@@ -3,7 +3,7 @@ import type { TurnEnded } from "../domain/event.ts";
 import { JsonObject } from "../domain/json.ts";
 import type { FailureCategory } from "../domain/turn.ts";
 import { tokensOf } from "../domain/usage.ts";
-import type { Form } from "./telling.ts";
+import type { Form } from "./event-list.ts";
 
 /** What gives way first when a result is too large; its text is cut before any of it. */
 export const EXPENDABLE_OF_RESULT = ["modelUsage", "usage", "permissionDenials", "structuredOutput"];

@@ -9,7 +9,7 @@ import { isAuthenticated, type Authenticated } from "../../src/http/auth/authent
 import { createAuthenticator, type Authenticator, type AuthSettings } from "../../src/http/auth/authenticator.ts";
 
 /** The authentication of a server, with real files and requests, and its log. */
-export class Door {
+export class AuthSetup {
   readonly folder: string;
   readonly logged: string[] = [];
 
@@ -17,8 +17,8 @@ export class Door {
     this.folder = folder;
   }
 
-  static async make(): Promise<Door> {
-    return new Door(await mkdtemp(join(tmpdir(), "auth-")));
+  static async make(): Promise<AuthSetup> {
+    return new AuthSetup(await mkdtemp(join(tmpdir(), "auth-")));
   }
 
   get tokenFile(): string {
@@ -74,13 +74,16 @@ export async function refused(response: Response): Promise<Refusal> {
 }
 
 /** A request with these headers, of which one name may be given twice. */
-export async function knock(door: Authenticator, ...headers: [string, string][]): Promise<Authenticated | Refusal> {
-  const result = await door.authenticate(new Request(AUDIENCE, { method: "POST", headers }));
+export async function knock(
+  authenticator: Authenticator,
+  ...headers: [string, string][]
+): Promise<Authenticated | Refusal> {
+  const result = await authenticator.authenticate(new Request(AUDIENCE, { method: "POST", headers }));
   return isAuthenticated(result) ? result : refused(result);
 }
 
-export async function send(door: Authenticator, token: string): Promise<Authenticated | Refusal> {
-  return knock(door, ["authorization", `Bearer ${token}`]);
+export async function send(authenticator: Authenticator, token: string): Promise<Authenticated | Refusal> {
+  return knock(authenticator, ["authorization", `Bearer ${token}`]);
 }
 
 interface Pair {

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
-import { followingOf, lazy } from "../../src/mcp/options.ts";
+import { followingOf, lazy } from "../../src/mcp/server-options.ts";
 import { createStates, Unattended } from "../../src/mcp/states.ts";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import type { Tool } from "../../src/tools/define.ts";

@@ -1,21 +1,21 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AuthSettings } from "../../src/http/auth/authenticator.ts";
 import { newToken } from "../../src/http/auth/secret.ts";
-import { AUDIENCE, Door, Issuer, knock, PUBLIC_URL, refused, send } from "../support/http-auth.ts";
+import { AUDIENCE, AuthSetup, Issuer, knock, PUBLIC_URL, refused, send } from "../support/http-auth.ts";
 
-let door: Door;
+let setup: AuthSetup;
 let issuer: Issuer;
 beforeEach(async () => {
-  door = await Door.make();
+  setup = await AuthSetup.make();
   issuer = await Issuer.start();
 });
 afterEach(async () => {
   vi.useRealTimers();
   await issuer.close();
-  await door.close();
+  await setup.close();
 });
 
-const open = async (over: Partial<AuthSettings> = {}) => door.open({ oauthIssuer: issuer.url, ...over });
+const open = async (over: Partial<AuthSettings> = {}) => setup.open({ oauthIssuer: issuer.url, ...over });
 const METADATA = `${PUBLIC_URL}/.well-known/oauth-protected-resource/mcp`;
 
 describe("the keys of the issuer", () => {
@@ -73,8 +73,8 @@ describe("the keys of the issuer", () => {
       },
     });
     const line = expect.stringMatching(/^the keys of the OAuth issuer cannot be had \{"issuer":"http/);
-    expect(door.logged).toEqual([line]);
-    expect(door.logged.join("")).not.toContain(token);
+    expect(setup.logged).toEqual([line]);
+    expect(setup.logged.join("")).not.toContain(token);
     for (const [path, answer] of before) issuer.answers.set(path, answer);
     vi.setSystemTime((now += 5_000));
     expect(await send(server, token)).toMatchObject({ kind: "oauth" });
@@ -88,7 +88,7 @@ describe("the keys of the issuer", () => {
     const together = await Promise.all([send(server, token), send(server, token), send(server, token)]);
     for (const answer of [...together, await send(server, token)]) expect(answer).toMatchObject({ status: 503 });
     expect(issuer.asked).toEqual(["/.well-known/oauth-authorization-server", "/keys"]);
-    expect(door.logged).toHaveLength(1);
+    expect(setup.logged).toHaveLength(1);
   });
 
   it("give a 503 if the issuer is down, while tokens of the server still work", async () => {
@@ -96,7 +96,7 @@ describe("the keys of the issuer", () => {
     const server = await open();
     await issuer.close();
     expect(await send(server, token)).toMatchObject({ status: 503 });
-    expect(door.logged.join("")).toContain("ECONNREFUSED");
+    expect(setup.logged.join("")).toContain("ECONNREFUSED");
     expect(await send(server, server.made!.token)).toMatchObject({ kind: "token" });
     issuer = await Issuer.start();
   });
@@ -163,6 +163,6 @@ describe("invalid settings of OAuth", () => {
     ],
     [{ oauthIssuer: undefined, oauthAudience: "x" }, "--oauth-audience and --oauth-jwks require --oauth-issuer"],
   ])("%j", async (over, message) => {
-    expect(await door.refusal(over)).toContain(message);
+    expect(await setup.refusal(over)).toContain(message);
   });
 });

@@ -3,20 +3,20 @@ import * as jose from "jose";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { AuthSettings } from "../../src/http/auth/authenticator.ts";
 import { digestOf, newToken } from "../../src/http/auth/secret.ts";
-import { AUDIENCE, Door, Issuer, PUBLIC_URL, send } from "../support/http-auth.ts";
+import { AUDIENCE, AuthSetup, Issuer, PUBLIC_URL, send } from "../support/http-auth.ts";
 
-let door: Door;
+let setup: AuthSetup;
 let issuer: Issuer;
 beforeEach(async () => {
-  door = await Door.make();
+  setup = await AuthSetup.make();
   issuer = await Issuer.start();
 });
 afterEach(async () => {
   await issuer.close();
-  await door.close();
+  await setup.close();
 });
 
-const open = async (over: Partial<AuthSettings> = {}) => door.open({ oauthIssuer: issuer.url, ...over });
+const open = async (over: Partial<AuthSettings> = {}) => setup.open({ oauthIssuer: issuer.url, ...over });
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1_000) + seconds;
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
@@ -87,7 +87,7 @@ describe("a JWT of the authorization server", () => {
   });
 
   it("is not examined without an authorization server", async () => {
-    expect(await send(await door.open(), await issuer.sign())).toMatchObject({
+    expect(await send(await setup.open(), await issuer.sign())).toMatchObject({
       status: 401,
       body: { message: expect.stringMatching(/^This server does not know the token/) },
     });
@@ -207,7 +207,7 @@ describe("a JWT that is refused", () => {
   );
 
   function expectNothingOf(token: string, answer: unknown): void {
-    const said = JSON.stringify(answer) + door.logged.join("\n");
+    const said = JSON.stringify(answer) + setup.logged.join("\n");
     for (const part of [...token.split("."), "evil", "other.example"]) expect(said).not.toContain(part);
   }
 });

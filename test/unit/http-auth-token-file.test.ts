@@ -7,22 +7,22 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { OPERATOR as OPERATOR_CALLER } from "../../src/domain/principal.ts";
 import { digestOf, newToken } from "../../src/http/auth/secret.ts";
 import { makeToken } from "../../src/http/auth/token-file.ts";
-import { Door, send } from "../support/http-auth.ts";
+import { AuthSetup, send } from "../support/http-auth.ts";
 
 const sha256 = (token: string) => digestOf(token).toString("hex");
 const OPERATOR = { caller: OPERATOR_CALLER, kind: "token" };
 /** Has no permission bits. */
 const onWindows = process.platform === "win32";
 
-let door: Door;
-beforeEach(async () => void (door = await Door.make()));
+let setup: AuthSetup;
+beforeEach(async () => void (setup = await AuthSetup.make()));
 afterEach(async () => {
   vi.useRealTimers();
-  await door.close();
+  await setup.close();
 });
 
 async function put(text: string, mode = 0o600): Promise<string> {
-  const file = join(door.folder, "given");
+  const file = join(setup.folder, "given");
   await writeFile(file, text);
   await chmod(file, mode);
   return file;
@@ -30,36 +30,36 @@ async function put(text: string, mode = 0o600): Promise<string> {
 
 describe("the operator's token", () => {
   it("is created at the first start, allows everything, and is the same at the next start", async () => {
-    const first = await door.open();
-    expect(first.made).toEqual({ file: door.tokenFile, token: expect.stringMatching(/^ccm_[\w-]{43}$/) });
-    expect(await readFile(door.tokenFile, "utf8")).toBe(`${first.made!.token}\n`);
-    expect(await readdir(dirname(door.tokenFile))).toEqual(["http-token"]);
-    const second = await door.open();
+    const first = await setup.open();
+    expect(first.made).toEqual({ file: setup.tokenFile, token: expect.stringMatching(/^ccm_[\w-]{43}$/) });
+    expect(await readFile(setup.tokenFile, "utf8")).toBe(`${first.made!.token}\n`);
+    expect(await readdir(dirname(setup.tokenFile))).toEqual(["http-token"]);
+    const second = await setup.open();
     expect(second.made).toBeUndefined();
     for (const server of [first, second]) expect(await send(server, first.made!.token)).toEqual(OPERATOR);
-    expect(door.logged).toEqual([]);
+    expect(setup.logged).toEqual([]);
   });
 
   it.skipIf(onWindows)("is readable only by its owner", async () => {
-    await door.open();
-    expect((await stat(door.tokenFile)).mode & 0o777).toBe(0o600);
-    expect((await stat(dirname(door.tokenFile))).mode & 0o777).toBe(0o700);
+    await setup.open();
+    expect((await stat(setup.tokenFile)).mode & 0o777).toBe(0o600);
+    expect((await stat(dirname(setup.tokenFile))).mode & 0o777).toBe(0o700);
   });
 
   it("is created once by servers that start at the same time", async () => {
-    const servers = await Promise.all(Array.from({ length: 20 }, async () => door.open()));
+    const servers = await Promise.all(Array.from({ length: 20 }, async () => setup.open()));
     const made = servers.flatMap((server) => server.made ?? []);
     expect(made).toHaveLength(1);
     const answers = await Promise.all(servers.map(async (server) => send(server, made[0]!.token)));
     expect(answers).toEqual(servers.map(() => OPERATOR));
-    expect(await readdir(dirname(door.tokenFile))).toEqual(["http-token"]);
+    expect(await readdir(dirname(setup.tokenFile))).toEqual(["http-token"]);
   });
 
   it("is created once by processes that start at the same time", async () => {
     const script =
       "const { makeToken } = await import(process.argv[1]); console.log(await makeToken(process.argv[2]));";
     // Node 20 cannot run TypeScript.
-    const bundle = join(door.folder, "token-file.mjs");
+    const bundle = join(setup.folder, "token-file.mjs");
     await build({
       input: "src/http/auth/token-file.ts",
       platform: "node",
@@ -67,30 +67,30 @@ describe("the operator's token", () => {
       logLevel: "silent",
     });
     const run = async () =>
-      promisify(execFile)(process.execPath, ["--input-type=module", "-e", script, bundle, door.tokenFile]);
+      promisify(execFile)(process.execPath, ["--input-type=module", "-e", script, bundle, setup.tokenFile]);
     const said = (await Promise.all([run(), run(), run(), run()])).map(({ stdout }) => stdout.trim());
     const made = said.filter((line) => line !== "undefined");
     expect(made).toHaveLength(1);
-    expect(await readFile(door.tokenFile, "utf8")).toBe(`${made[0]!}\n`);
+    expect(await readFile(setup.tokenFile, "utf8")).toBe(`${made[0]!}\n`);
   });
 
   it("never replaces an existing file", async () => {
-    await mkdir(dirname(door.tokenFile));
-    await writeFile(door.tokenFile, "", { mode: 0o600 });
-    expect(await makeToken(door.tokenFile)).toBeUndefined();
-    expect(await readFile(door.tokenFile, "utf8")).toBe("");
+    await mkdir(dirname(setup.tokenFile));
+    await writeFile(setup.tokenFile, "", { mode: 0o600 });
+    expect(await makeToken(setup.tokenFile)).toBeUndefined();
+    expect(await readFile(setup.tokenFile, "utf8")).toBe("");
   });
 
   it("reports that it cannot be stored", async () => {
-    await writeFile(join(door.folder, "state"), "a file where the folder should be");
-    expect(await door.refusal({})).toMatch(
+    await writeFile(join(setup.folder, "state"), "a file where the folder should be");
+    expect(await setup.refusal({})).toMatch(
       /^The token of this server cannot be stored in .*http-token: .*(EEXIST|ENOTDIR).* with --token-file\.$/,
     );
   });
 
   it("may be chosen by the operator within the rules", async () => {
     const token = "0123456789abcdef0123456789abcdef";
-    const server = await door.open({ tokenFile: await put(`\n${token}\r\n`) });
+    const server = await setup.open({ tokenFile: await put(`\n${token}\r\n`) });
     expect(server.made).toBeUndefined();
     expect(await send(server, token)).toEqual(OPERATOR);
   });
@@ -101,18 +101,18 @@ describe("the operator's token", () => {
     ["two", `${newToken()}\n${newToken()}`, /^.*given must contain one token of letters, digits and/],
     ["large", "a".repeat(9_000), /^.*given is not a regular file\. Name a file that contains the token\.$/],
   ])("is refused if its file is %s", async (_, text, message) => {
-    const refusal = await door.refusal({ tokenFile: await put(text) });
+    const refusal = await setup.refusal({ tokenFile: await put(text) });
     expect(refusal).toMatch(message);
     expect(refusal).not.toContain("s3cret");
   });
 
   it("is refused if its file is missing or a folder; none is created there", async () => {
-    const tokenFile = join(door.folder, "misspelt");
-    expect(await door.refusal({ tokenFile })).toMatch(/^The token file .*misspelt cannot be read: .*ENOENT/);
-    expect(await door.refusal({ tokenFile: door.folder })).toMatch(
+    const tokenFile = join(setup.folder, "misspelt");
+    expect(await setup.refusal({ tokenFile })).toMatch(/^The token file .*misspelt cannot be read: .*ENOENT/);
+    expect(await setup.refusal({ tokenFile: setup.folder })).toMatch(
       /is not a regular file\. Name a file that contains the token\.$/,
     );
-    expect(await readdir(door.folder)).toEqual([]);
+    expect(await readdir(setup.folder)).toEqual([]);
   });
 
   it.skipIf(onWindows).each([0o640, 0o604, 0o620, 0o602, 0o644, 0o777])(
@@ -121,10 +121,10 @@ describe("the operator's token", () => {
       const tokenFile = await put(newToken(), mode);
       const message =
         /^The token file .*given is readable by other users\. Run chmod 600 on it, and replace the token\.$/;
-      expect(await door.refusal({ tokenFile })).toMatch(message);
-      const link = join(door.folder, "link");
+      expect(await setup.refusal({ tokenFile })).toMatch(message);
+      const link = join(setup.folder, "link");
       await symlink(tokenFile, link);
-      expect(await door.refusal({ tokenFile: link })).toMatch(/is readable by other users/);
+      expect(await setup.refusal({ tokenFile: link })).toMatch(/is readable by other users/);
     },
   );
 });
@@ -132,26 +132,26 @@ describe("the operator's token", () => {
 describe("a token file that a session can have written", () => {
   it("is refused inside a folder that sessions may use, by each of its names", async () => {
     const tokenFile = await put(newToken());
-    const link = join(dirname(door.folder), `link-${basename(door.folder)}`);
-    await symlink(door.folder, link);
+    const link = join(dirname(setup.folder), `link-${basename(setup.folder)}`);
+    await symlink(setup.folder, link);
     for (const [folder, file] of [
-      [door.folder, tokenFile],
+      [setup.folder, tokenFile],
       [link, tokenFile],
-      [door.folder, join(link, "given")],
+      [setup.folder, join(link, "given")],
     ] as const) {
-      const refusal = await door.refusal({ tokenFile: file, workFolders: [folder] });
+      const refusal = await setup.refusal({ tokenFile: file, workFolders: [folder] });
       expect(refusal).toMatch(/^--token-file: .*given is in .*, where sessions can have written it\./);
     }
     await rm(link);
     // The state folder is closed to sessions wherever it is.
-    expect((await door.open({ workFolders: [door.folder] })).made).toMatchObject({ file: door.tokenFile });
+    expect((await setup.open({ workFolders: [setup.folder] })).made).toMatchObject({ file: setup.tokenFile });
   });
 
   const isRoot = process.getuid?.() === 0;
   it.runIf(isRoot)("is refused if it belongs to another user of the system", async () => {
     const tokenFile = await put(newToken());
     await chown(tokenFile, 4_242, 4_242);
-    expect(await door.refusal({ tokenFile })).toMatch(/given belongs to another user\. Change its owner/);
+    expect(await setup.refusal({ tokenFile })).toMatch(/given belongs to another user\. Change its owner/);
   });
 });
 
@@ -163,21 +163,21 @@ describe("a token file that changes", () => {
   it("revokes its token within a second; the new one, which a session can have written, is valid after the next start", async () => {
     const [before, after] = [newToken(), newToken()];
     const tokenFile = await put(before);
-    const server = await door.open({ tokenFile });
+    const server = await setup.open({ tokenFile });
     await put(after);
     later(999);
     expect(await send(server, before)).toEqual(OPERATOR);
     later(1);
     for (const token of [before, after]) expect(await send(server, token)).toMatchObject({ status: 401 });
-    expect(door.logged).toEqual([expect.stringMatching(/^the token file has changed/)]);
-    const next = await door.open({ tokenFile });
+    expect(setup.logged).toEqual([expect.stringMatching(/^the token file has changed/)]);
+    const next = await setup.open({ tokenFile });
     expect(await send(next, after)).toEqual(OPERATOR);
     expect(await send(next, before)).toMatchObject({ status: 401 });
   });
 
   it("is checked again after the clock was set back", async () => {
     const [before, after] = [newToken(), newToken()];
-    const server = await door.open({ tokenFile: await put(before) });
+    const server = await setup.open({ tokenFile: await put(before) });
     await put(after);
     later(-3_600_000);
     expect(await send(server, before)).toMatchObject({ status: 401 });
@@ -191,21 +191,21 @@ describe("a token file that changes", () => {
     const [before, other, named] = [newToken(), newToken(), newToken()];
     const tokenFile = await put(before);
     const principals = { ada: { tokenSha256: sha256(named), scopes: ["read"] as const } };
-    const server = await door.open({ tokenFile, principals });
+    const server = await setup.open({ tokenFile, principals });
     await spoil(tokenFile);
     later(1_000);
     expect(await send(server, before)).toMatchObject({ status: 401 });
     later(1_000);
     expect(await send(server, before)).toMatchObject({ status: 401 });
     expect(await send(server, named)).toMatchObject({ kind: "token", caller: { principal: "ada" } });
-    expect(door.logged).toEqual([expect.stringMatching(/^the token file cannot be used/)]);
+    expect(setup.logged).toEqual([expect.stringMatching(/^the token file cannot be used/)]);
     await put(other);
     later(1_000);
     expect(await send(server, other)).toMatchObject({ status: 401 });
     await put(before);
     later(1_000);
     expect(await send(server, before)).toEqual(OPERATOR);
-    for (const token of [before, other]) expect(door.logged.join("\n")).not.toContain(token);
+    for (const token of [before, other]) expect(setup.logged.join("\n")).not.toContain(token);
   });
 
   function opened(): [string, (file: string) => Promise<void>] {

@@ -4,14 +4,14 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { OPERATOR as OPERATOR_CALLER } from "../../src/domain/principal.ts";
 import { firstStartText } from "../../src/http/auth/authenticator.ts";
 import { digestOf, holderOf, newToken } from "../../src/http/auth/secret.ts";
-import { Door, knock, PUBLIC_URL, refused, send } from "../support/http-auth.ts";
+import { AuthSetup, knock, PUBLIC_URL, refused, send } from "../support/http-auth.ts";
 
 const sha256 = (token: string) => digestOf(token).toString("hex");
 const OPERATOR = { caller: OPERATOR_CALLER, kind: "token" };
 
-let door: Door;
-beforeEach(async () => void (door = await Door.make()));
-afterEach(async () => door.close());
+let setup: AuthSetup;
+beforeEach(async () => void (setup = await AuthSetup.make()));
+afterEach(async () => setup.close());
 
 describe("named principals", () => {
   const [first, second, other] = [newToken(), newToken(), newToken()];
@@ -22,7 +22,7 @@ describe("named principals", () => {
   };
 
   it("are admitted by any of their tokens, with their scopes", async () => {
-    const server = await door.open({ principals });
+    const server = await setup.open({ principals });
     for (const token of [first, second]) {
       expect(await send(server, token)).toEqual({
         caller: { principal: "ada", scopes: ["read", "run"] },
@@ -34,13 +34,13 @@ describe("named principals", () => {
 
   it("cannot share a token", async () => {
     const same = { ...principals, eve: { tokenSha256: sha256(other), scopes: ["admin"] as const } };
-    expect(await door.refusal({ principals: same })).toBe(
+    expect(await setup.refusal({ principals: same })).toBe(
       "The principals grace and eve have the same token. Give each its own.",
     );
   });
 
   it("are not admitted by the digest of their token", async () => {
-    expect(await send(await door.open({ principals }), sha256(other))).toMatchObject({ status: 401 });
+    expect(await send(await setup.open({ principals }), sha256(other))).toMatchObject({ status: 401 });
   });
 
   it.each([0, 1, 2, undefined])("are found by comparing every digest, whichever matches (%j)", (which) => {
@@ -58,7 +58,7 @@ describe("named principals", () => {
 
 describe("a request without a valid token", () => {
   it("gets a 401, without an error code if it sent none", async () => {
-    const server = await door.open();
+    const server = await setup.open();
     const missing = {
       status: 401,
       challenge: "Bearer",
@@ -74,13 +74,13 @@ describe("a request without a valid token", () => {
   });
 
   it("is not admitted by anything in its URL", async () => {
-    const server = await door.open();
+    const server = await setup.open();
     const url = `${PUBLIC_URL}/mcp?access_token=${server.made!.token}`;
     expect(await server.authenticate(new Request(url))).toHaveProperty("status", 401);
   });
 
   it("learns that a token is unknown, and nothing of the token", async () => {
-    const server = await door.open();
+    const server = await setup.open();
     const wrong = newToken();
     const answer = await send(server, wrong);
     expect(answer).toMatchObject({ status: 401, body: { error: "invalid_token" } });
@@ -103,7 +103,7 @@ describe("a request without a valid token", () => {
     ["quotes", (good) => [auth(`Bearer "${good}"`)]],
     ["parameters", (good) => [auth(`Bearer token=${good}`)]],
   ])("with %s in place of one is refused", async (_, headersOf) => {
-    const server = await door.open();
+    const server = await setup.open();
     const { token } = server.made!;
     const answer = await knock(server, ...headersOf(token));
     expect(answer).toMatchObject({ status: 401 });
@@ -111,7 +111,7 @@ describe("a request without a valid token", () => {
   });
 
   it("is admitted whatever the case of the scheme", async () => {
-    const server = await door.open();
+    const server = await setup.open();
     expect(await knock(server, auth(`bEARER   ${server.made!.token}`))).toEqual(OPERATOR);
   });
 
@@ -124,18 +124,18 @@ describe("--no-auth", () => {
   it.each(["127.0.0.1", "127.8.9.1", "localhost", "LocalHost", "::1", "[::1]"])(
     "on %s makes every client the operator, and creates no token",
     async (host) => {
-      const server = await door.open({ auth: false, host });
+      const server = await setup.open({ auth: false, host });
       const operator = { caller: OPERATOR_CALLER, kind: "open" };
       expect(await knock(server)).toEqual(operator);
       expect(await send(server, "whatever")).toEqual(operator);
-      expect(await readdir(door.folder)).toEqual([]);
+      expect(await readdir(setup.folder)).toEqual([]);
     },
   );
 
   it.each(["0.0.0.0", "::", "[::]", "192.168.1.2", "example.com", "127.0.0.1.example.com", "localhost.example.com"])(
     "on %s is refused",
     async (host) => {
-      expect(await door.refusal({ auth: false, host })).toBe(
+      expect(await setup.refusal({ auth: false, host })).toBe(
         `--no-auth on ${host} would let anyone who can reach it run commands here. Leave out --no-auth, or listen on 127.0.0.1.`,
       );
     },
@@ -143,7 +143,7 @@ describe("--no-auth", () => {
 });
 
 it("a missing scope gives a 403 that names it", async () => {
-  const server = await door.open();
+  const server = await setup.open();
   expect(await refused(server.insufficientScope("approve"))).toEqual({
     status: 403,
     challenge:

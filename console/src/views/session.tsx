@@ -89,16 +89,16 @@ function Pending({ eventWindow }: { readonly eventWindow: EventWindow }) {
   useEffect(() => {
     if (isOpen) setAsked(true);
   }, [isOpen]);
-  return isOpen || hasAsked ? <Asked open={open} eventWindow={eventWindow} /> : null;
+  return isOpen || hasAsked ? <OpenRequests open={open} eventWindow={eventWindow} /> : null;
 }
 
-interface AskedProps {
+interface OpenRequestsProps {
   readonly open: readonly PendingRequest[];
   readonly eventWindow: EventWindow;
 }
 
 /** And for a moment what was open, with what became of it: until the turn is over, which is said above. */
-function Asked({ eventWindow, open }: AskedProps) {
+function OpenRequests({ eventWindow, open }: OpenRequestsProps) {
   const { decided } = useRecentDecisions(open.map(keyOf).join("\n"));
   const shown = useShownRequests(open, decided).toSorted(
     (one, other) => one.request.createdAt - other.request.createdAt,

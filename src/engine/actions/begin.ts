@@ -3,7 +3,7 @@ import type { SessionOptions } from "../../domain/options.ts";
 import type { AdoptRequest, OpenSessionRequest, PromptRequest } from "../api.ts";
 import { defineRequest } from "./action.ts";
 import { Attachments, IdempotencyKey, Prompt, SessionId } from "./input.ts";
-import { refuseNul } from "./odd-text.ts";
+import { refuseNul } from "./unsafe-text.ts";
 
 /** How work begins, and how it goes on. Which options a caller may name is for its surface to say. */
 

@@ -78,12 +78,12 @@ function reachOf(
   return by === CALLER || asPerson || decision === "deny" ? {} : { asCaller: true };
 }
 
-interface Asked {
+interface FullRequest {
   readonly request: PermissionRequest;
   readonly eventId: number;
 }
 
-function rememberedBy({ request, eventId }: Asked): Remember | undefined {
+function rememberedBy({ request, eventId }: FullRequest): Remember | undefined {
   if (request.kind === "question") return undefined;
   return { rules: rulesToRemember(request), level: request.risk?.level ?? "all", eventId };
 }
@@ -93,7 +93,7 @@ async function readRequest(
   backend: SessionBackend,
   record: SessionRecord,
   requestId: string,
-): Promise<Asked | undefined> {
+): Promise<FullRequest | undefined> {
   const open = record.state.requests.find((each) => each.requestId === requestId);
   const request = open && requestOf((await backend.log.read(record.id, open.eventId, 1)).at(0));
   return request && { request, eventId: open.eventId };

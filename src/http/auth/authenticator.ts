@@ -76,7 +76,7 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
     protectedResourceMetadata: () => protectedResource(place),
   };
   if (!settings.auth) {
-    refuseOpenDoor(settings.host);
+    requireLoopback(settings.host);
     const caller = { ...OPERATOR, ...(settings.attended && { attended: true }) };
     const everyone: Authenticated = { caller, kind: "open" };
     return { ...answers, authenticate: async () => Promise.resolve(everyone), made: undefined };
@@ -110,7 +110,7 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
 /** Several headers arrive as one with commas, which are in no token. */
 const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
 
-function refuseOpenDoor(host: string): void {
+function requireLoopback(host: string): void {
   if (isLoopback(host)) return;
   const advice = "Leave out --no-auth, or listen on 127.0.0.1.";
   throw new ConfigError(`--no-auth on ${host} would let anyone who can reach it run commands here. ${advice}`);
@@ -212,7 +212,7 @@ async function refuseWithin(folders: readonly string[], flag: string, file: stri
 
 /** The text for the operator when the server has made its token: where it is, and what to give to clients. */
 
-interface Telling {
+interface FirstStart {
   /** The URL of /mcp, as clients reach it. */
   readonly url: string;
   /** False where the text is kept, as by systemd: the token is in its file then, and nowhere else. */
@@ -220,7 +220,7 @@ interface Telling {
 }
 
 /** Whole lines, the last with its end. For a person to read, so for stderr itself and not for the logger. */
-export function firstStartText({ file, token }: MadeToken, { showToken, url }: Telling): string {
+export function firstStartText({ file, token }: MadeToken, { showToken, url }: FirstStart): string {
   const shown = showToken ? token : "<token>";
   const authorization = `Bearer ${shown}`;
   const client = { type: "http", url, headers: { Authorization: authorization } };

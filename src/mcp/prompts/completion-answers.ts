@@ -9,7 +9,7 @@ import { complete, type ArgumentKind } from "./completions.ts";
 import { asAppError, type ReportFault } from "../../tools/errors.ts";
 import { mayFollow } from "./prompts.ts";
 import { callerOf } from "../caller.ts";
-import type { Offer, ServerOptions } from "../options.ts";
+import type { Offer, ServerOptions } from "../server-options.ts";
 import { refusalOf } from "../refusal.ts";
 
 type Params = CompleteRequest["params"];

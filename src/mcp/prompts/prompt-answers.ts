@@ -11,7 +11,7 @@ import { asAppError, type ReportFault } from "../../tools/errors.ts";
 import type { Prompt } from "./prompt.ts";
 import { mayFollow } from "./prompts.ts";
 import { callerOf } from "../caller.ts";
-import type { ServerOptions } from "../options.ts";
+import type { ServerOptions } from "../server-options.ts";
 import { refusalOf } from "../refusal.ts";
 
 interface PromptAnswers {

@@ -9,7 +9,7 @@ import { runTaskMethod, type TaskMethod } from "./methods.ts";
 import type { Task } from "./task.ts";
 import { openCall, roundOf } from "../call.ts";
 import { paramsOf } from "../forms.ts";
-import type { ServerOptions, TaskOptions } from "../options.ts";
+import type { ServerOptions, TaskOptions } from "../server-options.ts";
 import { refusalOf } from "../refusal.ts";
 import { resultOf } from "../tools.ts";
 import { TASKS_EXTENSION, timesOf } from "./extension.ts";

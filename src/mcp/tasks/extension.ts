@@ -1,4 +1,4 @@
-import type { TaskOptions } from "../options.ts";
+import type { TaskOptions } from "../server-options.ts";
 
 /** The part of the Tasks extension (SEP-2663) that is needed before a client uses it. */
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { AppError, invalidArgument } from "../../domain/error.ts";
-import { pathName, refuseOddText } from "../../engine/actions/odd-text.ts";
+import { pathName, refuseUnsafeText } from "../../engine/actions/unsafe-text.ts";
 import { problemsOf, type Problem } from "./problems.ts";
 
 /**
@@ -18,7 +18,7 @@ export function parseArguments<I extends z.ZodObject>(
   raw: unknown,
   unlisted: readonly string[],
 ): z.output<I> {
-  refuseOddText(raw);
+  refuseUnsafeText(raw);
   const parsed = input.safeParse(withoutEmpty(input, raw ?? {}), { reportInput: true });
   if (parsed.success) return parsed.data;
   // The schema costs more than the parse: it is made for a name that is told to be unknown, and for nothing else.

@@ -3,11 +3,11 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
 import { briefInput } from "../../view/brief.ts";
 import type { ShownEvent } from "../../view/event.ts";
-import { callOfEvent, endCall, partsOf, type Form } from "../../view/telling.ts";
+import { callOfEvent, endCall, partsOf, type Form } from "../../view/event-list.ts";
 import type { SessionView } from "../session-view.ts";
 
 /** A request, and the event that has it whole. */
-interface Asked {
+interface FullRequest {
   readonly request: PermissionRequest;
   readonly eventId: number;
 }
@@ -20,7 +20,7 @@ export class AskedCalls {
   readonly #view: SessionView;
   readonly #from: number;
   readonly #form: Form;
-  readonly #requests = new Map<string, Asked>();
+  readonly #requests = new Map<string, FullRequest>();
   #isLookedUp = false;
 
   /** `from` is where the answer begins. */
@@ -55,7 +55,7 @@ export class AskedCalls {
   }
 
   /** What the caller has decided on in this very call it need not be told. */
-  #callOf({ request, eventId }: Asked): JsonObject {
+  #callOf({ request, eventId }: FullRequest): JsonObject {
     const { input, requestId, toolName: tool, toolUseId } = request;
     if (requestId === this.#form.answered) return { toolUseId, tool };
     const brief = briefInput(tool, input);

@@ -3,7 +3,7 @@ import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { presentEvent, timeOf, type ShownEvent } from "../../view/event.ts";
 import { briefly, typeOfEnd, wantedOf } from "../../view/result.ts";
-import { applyTold, changesNothing, tell, type Form } from "../../view/telling.ts";
+import { applyChange, changeFor, changesNothing, type Form } from "../../view/event-list.ts";
 import { AskedCalls } from "./asked-calls.ts";
 import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
 
@@ -46,10 +46,10 @@ export async function readShown(view: SessionView, range: Range, form: Form, las
     calls.note(event);
     const plain = event.type === "turn.ended" ? await showEnd(view, event, form, last) : show(event, form);
     const shown = plain && (await calls.complete(plain, list));
-    const told = shown && tell(list, shown, form);
-    if (!told || changesNothing(told)) continue;
+    const change = shown && changeFor(list, shown, form);
+    if (!change || changesNothing(change)) continue;
     events.push(shown);
-    applyTold(list, told);
+    applyChange(list, change);
     if (list.length === range.maxEvents) break;
   }
   if (list.length < range.maxEvents) next = Math.max(next, end);

@@ -3,7 +3,7 @@ import { invalidArgument } from "../../domain/error.ts";
 import type { WaitUntil } from "../../engine/api.ts";
 import type { ToolLimits } from "../define.ts";
 import type { ResponseMode } from "../../view/event.ts";
-import type { Form, Include } from "../../view/telling.ts";
+import type { Form, Include } from "../../view/event-list.ts";
 import { waitWithin } from "../waiting.ts";
 
 /** How a poll, or an answer to a request, wants to be told what happened. */
@@ -37,7 +37,7 @@ export const PollOptions = z.strictObject({
 });
 type PollOptions = z.infer<typeof PollOptions>;
 
-interface Asked {
+interface CheckArguments {
   readonly waitMs?: number;
   readonly until?: WaitUntil;
   readonly maxEvents?: number;
@@ -46,8 +46,8 @@ interface Asked {
   readonly pollOptions?: PollOptions;
 }
 
-export function readRequest(asked: Asked, limits: ToolLimits): CheckRequest {
-  const { maxBytes, maxEvents, pollOptions: options = {}, responseMode: mode = "minimal", until, waitMs } = asked;
+export function readRequest(args: CheckArguments, limits: ToolLimits): CheckRequest {
+  const { maxBytes, maxEvents, pollOptions: options = {}, responseMode: mode = "minimal", until, waitMs } = args;
   if (maxBytes !== undefined && options.maxBytes !== undefined && maxBytes !== options.maxBytes) {
     throw invalidArgument("pollOptions.maxBytes", "differs from maxBytes, which is given too. Give it once.");
   }

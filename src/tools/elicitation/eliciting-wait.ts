@@ -6,7 +6,7 @@ import { nothingRuns } from "../../engine/session/wait.ts";
 import type { SessionView } from "../session-view.ts";
 import type { NeedsInput } from "./needs-input.ts";
 import { MAX_FORMS, requestKey, roundBefore, type Round, type Time } from "./rounds.ts";
-import { isForForm, reachesUser, showForm, takeForm, untilSettled, type Asker, type Taken } from "./user.ts";
+import { isForForm, reachesUser, showForm, takeForm, untilSettled, type FormContext, type Taken } from "./user.ts";
 import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
 /** How a call waits, with or without forms meanwhile. */
@@ -36,8 +36,13 @@ interface News {
 export type Outcome = { readonly woke: string | undefined } | { readonly needsInput: NeedsInput };
 
 /** Waits for what the caller is after. Where the person at the client can be asked, what is theirs to answer comes before. */
-export async function waitEliciting(plain: PlainWait, news: News, waiting: Waiting, asker: Asker): Promise<Outcome> {
-  const eliciting = ElicitingWait.of(waiting, asker);
+export async function waitEliciting(
+  plain: PlainWait,
+  news: News,
+  waiting: Waiting,
+  context: FormContext,
+): Promise<Outcome> {
+  const eliciting = ElicitingWait.of(waiting, context);
   if (eliciting) return eliciting.wait(plain, news);
   return { woke: await plain(news.targets, news.until, waiting.left ?? waiting.waitMs ?? 0) };
 }
@@ -48,7 +53,7 @@ export async function waitEliciting(plain: PlainWait, news: News, waiting: Waiti
  */
 export class ElicitingWait {
   readonly #waiting: Waiting;
-  readonly #asker: Asker;
+  readonly #context: FormContext;
   readonly #before: Round | undefined;
   readonly #from: Record<string, number>;
   readonly #time: Time | undefined;
@@ -57,18 +62,18 @@ export class ElicitingWait {
   #elicits: boolean;
 
   /** Undefined if no form can be shown. */
-  static of(waiting: Waiting, asker: Asker): ElicitingWait | undefined {
-    const elicits = waiting.waitMs !== 0 && reachesUser(asker);
-    return elicits || asker.call.resumeState !== undefined ? new ElicitingWait(waiting, asker) : undefined;
+  static of(waiting: Waiting, context: FormContext): ElicitingWait | undefined {
+    const elicits = waiting.waitMs !== 0 && reachesUser(context);
+    return elicits || context.call.resumeState !== undefined ? new ElicitingWait(waiting, context) : undefined;
   }
 
-  private constructor(waiting: Waiting, asker: Asker) {
+  private constructor(waiting: Waiting, context: FormContext) {
     this.#waiting = waiting;
-    this.#asker = asker;
-    this.#before = roundBefore(waiting.tool, asker.call);
+    this.#context = context;
+    this.#before = roundBefore(waiting.tool, context.call);
     this.#from = { ...this.#before?.from };
-    this.#time = this.#before?.time ?? timeOf(waiting, asker);
-    this.#elicits = reachesUser(asker);
+    this.#time = this.#before?.time ?? timeOf(waiting, context);
+    this.#elicits = reachesUser(context);
   }
 
   /** Where a call that comes back reads on. */
@@ -77,18 +82,18 @@ export class ElicitingWait {
   }
 
   isForUser(open: OpenRequest): boolean {
-    return this.#elicits && isForForm(open, this.#asker);
+    return this.#elicits && isForForm(open, this.#context);
   }
 
   /** What came of the form that the call comes back with; undefined without one, or where the client has not shown it. */
   async take(views: readonly SessionView[]): Promise<Taken | undefined> {
-    const { call } = this.#asker;
+    const { call } = this.#context;
     if (!this.#before || !this.#elicits) return undefined;
     const { forms, shown } = this.#before;
     const view = views.find(({ id }) => id === shown.sessionId);
     const answer = call.inputResponses[requestKey(shown.requestId, shown.second)];
     if (!view || !answer) return undefined;
-    const taken = await takeForm(view, { ...shown, last: forms >= MAX_FORMS }, answer, this.#asker);
+    const taken = await takeForm(view, { ...shown, last: forms >= MAX_FORMS }, answer, this.#context);
     if (taken === "unclear") this.#again = shown.requestId;
     if (taken === "unattended") this.#elicits = false;
     return taken;
@@ -132,7 +137,7 @@ export class ElicitingWait {
     // Another approver has to answer then: the call returns it at once.
     const isLeft = taken === "dismissed" || taken === "unattended";
     this.#from[sessionId] = isLeft ? eventId : eventId + 1;
-    if (this.#asker.call.client.elicitation === "during") this.#waitAtMost(this.#withinMs);
+    if (this.#context.call.client.elicitation === "during") this.#waitAtMost(this.#withinMs);
   }
 
   async #askAmong(targets: readonly Awaited[]): Promise<Outcome | undefined> {
@@ -158,14 +163,14 @@ export class ElicitingWait {
   async #endWith(view: SessionView, open: OpenRequest, next: number | undefined): Promise<NeedsInput | undefined> {
     const { eventId, filled, requestId } = open;
     const [again, second] = [requestId === this.#again, filled !== undefined];
-    const form = await showForm(view, open, again, this.#asker);
+    const form = await showForm(view, open, again, this.#context);
     if (!form) return undefined;
     const { tool, work } = this.#waiting;
     const state: Round = {
       tool,
       work,
       forms: this.#forms + 1,
-      shown: { sessionId: view.id, requestId, eventId, again, second, at: this.#asker.deps.now() },
+      shown: { sessionId: view.id, requestId, eventId, again, second, at: this.#context.deps.now() },
       from: next === undefined ? this.#from : { ...this.#from, [view.id]: next },
       ...(this.#time && { time: { ...this.#time } }),
     };
@@ -174,7 +179,7 @@ export class ElicitingWait {
       state,
       sessionId: view.id,
       withinMs: this.#withinMs,
-      settled: async (signal) => untilSettled(view, requestId, signal, this.#asker),
+      settled: async (signal) => untilSettled(view, requestId, signal, this.#context),
     };
   }
 
@@ -195,12 +200,12 @@ export class ElicitingWait {
     // In a call that lasts as long as its turn, a form is open until its request is no longer with the user.
     if (!this.#time) return MAX_TIMER_MS;
     // Not longer than a whole call, should the clock have been set back.
-    const { deps } = this.#asker;
+    const { deps } = this.#context;
     return Math.min(Math.max(0, this.#time.until - deps.now()), deps.limits.maxWaitMs);
   }
 }
 
-function timeOf({ left, waitMs }: Waiting, { deps }: Asker): Time | undefined {
+function timeOf({ left, waitMs }: Waiting, { deps }: FormContext): Time | undefined {
   if (waitMs === undefined) return undefined;
   return { left: left ?? waitMs, until: deps.now() + deps.limits.maxWaitMs };
 }

@@ -3,7 +3,7 @@ import { CALLER, USER } from "../../domain/approvals/approver-name.ts";
 import { AppError } from "../../domain/error.ts";
 import { approverOf, type OpenRequest } from "../../domain/permission.ts";
 import { requestOf } from "../../domain/event.ts";
-import type { Asked } from "../../view/action.ts";
+import type { FullRequest } from "../../view/action.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
 import { decidedBy, formOf, type Verdict } from "./form.ts";
@@ -11,18 +11,18 @@ import type { Form, FormAnswer } from "./needs-input.ts";
 
 /** The person at the client as one of those who answer: a form is shown to them, and what they say is their answer. */
 
-export interface Asker {
+export interface FormContext {
   readonly call: ToolCall;
   readonly deps: ToolDeps;
 }
 
 /** Whether a form in this call can come to an answer: without the scope for it a dialog would be an empty promise. */
-export function reachesUser({ call: { client, scopes }, deps: { approvalChain } }: Asker): boolean {
+export function reachesUser({ call: { client, scopes }, deps: { approvalChain } }: FormContext): boolean {
   return client.elicitation !== false && scopes.includes("approve") && approvalChain.includes(USER);
 }
 
 /** Whether a form about this request can give an answer: at an unattended client only within the caller's bound. */
-export function isForForm(open: OpenRequest, { call, deps }: Asker): boolean {
+export function isForForm(open: OpenRequest, { call, deps }: FormContext): boolean {
   if (!forUser(open)) return false;
   const isBound = !call.attended && !call.scopes.includes("decide");
   const level = open.kind === "question" ? "reads" : (open.risk ?? "all");
@@ -39,9 +39,9 @@ export async function showForm(
   view: SessionView,
   open: OpenRequest,
   again: boolean,
-  { call, deps }: Asker,
+  { call, deps }: FormContext,
 ): Promise<Form | undefined> {
-  const asked = await readAsked(view, open);
+  const asked = await readFullRequest(view, open);
   if (!asked) return undefined;
   const { spec, title = spec.title } = await view.record();
   const { requestId } = open;
@@ -78,13 +78,18 @@ export function isUnread({ action }: FormAnswer, { second, tookMs }: { second: b
   return action === "decline" && !second && tookMs >= 0 && tookMs < READ_MS;
 }
 
-export async function takeForm(view: SessionView, shown: ShownForm, answer: FormAnswer, asker: Asker): Promise<Taken> {
-  const { call, deps } = asker;
+export async function takeForm(
+  view: SessionView,
+  shown: ShownForm,
+  answer: FormAnswer,
+  context: FormContext,
+): Promise<Taken> {
+  const { call, deps } = context;
   const { answeredAt = deps.now() } = call;
   const { requestId, second } = shown;
   const { state } = await view.record();
   const open = state.requests.find((each) => each.requestId === requestId);
-  const asked = open && (await readAsked(view, open));
+  const asked = open && (await readFullRequest(view, open));
   if (!asked) return "settled";
   if (answer.action === "none") return "late";
   const filled = second ? open.filled : undefined;
@@ -92,14 +97,14 @@ export async function takeForm(view: SessionView, shown: ShownForm, answer: Form
     ? "unattended"
     : decidedBy(asked.request, answer, { filled, last: shown.last });
   if (decided === "unclear" && !shown.again) return decided;
-  return settle(view, requestId, decided === "unclear" ? "dismissed" : decided, asker);
+  return settle(view, requestId, decided === "unclear" ? "dismissed" : decided, context);
 }
 
 async function settle(
   view: SessionView,
   requestId: string,
   decided: Exclude<Verdict, "unclear"> | "unattended",
-  { call, deps }: Asker,
+  { call, deps }: FormContext,
 ): Promise<Taken> {
   const { principal } = call;
   if (typeof decided === "string") {
@@ -127,7 +132,7 @@ export async function untilSettled(
   view: SessionView,
   requestId: string,
   signal: AbortSignal,
-  { call, deps }: Asker,
+  { call, deps }: FormContext,
 ): Promise<void> {
   while (!signal.aborted) {
     const { state } = await view.record();
@@ -138,7 +143,10 @@ export async function untilSettled(
 }
 
 /** An open request with all that the log has of it. */
-export async function readAsked(view: Pick<SessionView, "read">, open: OpenRequest): Promise<Asked | undefined> {
+export async function readFullRequest(
+  view: Pick<SessionView, "read">,
+  open: OpenRequest,
+): Promise<FullRequest | undefined> {
   const request = requestOf((await view.read(open.eventId, 1)).at(0));
   return request && { open, request };
 }

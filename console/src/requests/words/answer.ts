@@ -53,10 +53,13 @@ export function allowedWith(request: Pick<PendingRequest, "input">, updatedInput
   return isSame ? { decision: "allow" } : { decision: "allow", updatedInput };
 }
 
-type Asked = Pick<PendingRequest, "type" | "remember">;
+type AnsweredRequest = Pick<PendingRequest, "type" | "remember">;
 
 /** What was done. */
-export function doneWords({ remember, type }: Asked, { decision, message, updatedInput }: AnswerBody): string {
+export function doneWords(
+  { remember, type }: AnsweredRequest,
+  { decision, message, updatedInput }: AnswerBody,
+): string {
   if (decision === "deny") {
     const what = { permission: "Denied", question: "Declined", plan: "Sent back to planning" }[type];
     return message === undefined ? `${what}.` : `${what}, with your message.`;

@@ -18,16 +18,16 @@ import { requestClockOf, shownTime } from "../time.ts";
  * limit is over, or when the approver cannot be reached or gives no answer. After the last one it is denied.
  */
 
-type Asked = Pick<OpenRequest, "kind" | "risk">;
+type KindAndRisk = Pick<OpenRequest, "kind" | "risk">;
 
 /** The first approver that can take the request, of those behind `after`. */
-export function nextApprover(draft: Draft, request: Asked, after?: ApproverName): ApproverName | undefined {
+export function nextApprover(draft: Draft, request: KindAndRisk, after?: ApproverName): ApproverName | undefined {
   const { approvalChain } = draft.policy;
   const behind = after === undefined ? approvalChain : approvalChain.slice(approvalChain.indexOf(after) + 1);
   return behind.find((approver) => canTake(draft, request, approver));
 }
 
-function canTake(draft: Draft, request: Asked, approver: ApproverName): boolean {
+function canTake(draft: Draft, request: KindAndRisk, approver: ApproverName): boolean {
   if (approver === USER)
     return draft.state.noDialog !== true && (!draft.state.unattended || mayFormAnswer(draft, request));
   if (approver === CONSOLE) return timeOf(draft, approver) > 0;
@@ -50,13 +50,13 @@ function consoleMs({ requestDeliveredMs }: Draft["policy"]): number {
 }
 
 /** To answer a question approves nothing; but a caller who may approve nothing is not the one to be asked. */
-function mayCallerApprove({ policy }: Draft, { kind, risk = "all" }: Asked, decides = false): boolean {
+function mayCallerApprove({ policy }: Draft, { kind, risk = "all" }: KindAndRisk, decides = false): boolean {
   const bound = decides ? policy.sessionApproves : policy.callerApproves;
   return isWithin(kind === "question" ? "reads" : risk, bound);
 }
 
 /** At an unattended client a submitted form counts as the caller's answer. */
-function mayFormAnswer(draft: Draft, request: Asked): boolean {
+function mayFormAnswer(draft: Draft, request: KindAndRisk): boolean {
   const { policy, state } = draft;
   return policy.approvalChain.includes(CALLER) && mayCallerApprove(draft, request, state.decides);
 }
@@ -138,7 +138,7 @@ function callersTime(draft: Draft, request: OpenRequest): number {
 }
 
 /** What the approvers behind it may take, as far as that is known. */
-function timeBehind(draft: Draft, request: Asked, approver: ApproverName): number {
+function timeBehind(draft: Draft, request: KindAndRisk, approver: ApproverName): number {
   const { policy } = draft;
   const next = nextApprover(draft, request, approver);
   if (next === undefined) return 0;

@@ -8,7 +8,7 @@ type Path = readonly PropertyKey[];
 const MAX_DEPTH = 100;
 
 /** Refuses half characters, `__proto__` keys, endless nesting. */
-export function refuseOddText(value: unknown, path: Path = []): void {
+export function refuseUnsafeText(value: unknown, path: Path = []): void {
   if (typeof value === "string") return refuseHalfCharacter(value, path);
   if (typeof value !== "object" || value === null) return;
   if (path.length > MAX_DEPTH)
@@ -16,7 +16,7 @@ export function refuseOddText(value: unknown, path: Path = []): void {
   for (const [key, each] of Object.entries(value)) {
     if (key === "__proto__") throw invalidArgument(pathName([...path, key]), "is not allowed as a name. Rename it.");
     refuseHalfCharacter(key, [...path, "a name in it"]);
-    refuseOddText(each, [...path, key]);
+    refuseUnsafeText(each, [...path, key]);
   }
 }
 

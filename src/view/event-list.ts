@@ -29,24 +29,24 @@ export interface Form {
 }
 
 /** What one more event makes of the list. */
-export interface Told {
+export interface ListChange {
   /** What is in the list and has become more, by place: a call with its outcome, words with their call. */
   readonly ended: readonly (readonly [place: number, event: ShownEvent])[];
   /** What is told by itself. */
   readonly rest: ShownEvent | undefined;
 }
 
-export function tell(list: readonly ShownEvent[], event: ShownEvent, { mode, include }: Form): Told {
+export function changeFor(list: readonly ShownEvent[], event: ShownEvent, { mode, include }: Form): ListChange {
   const { ended, rest } = mode === "minimal" ? inBrief(list, event) : { ended: [], rest: event };
   return { ended, rest: rest && isWanted(rest, include) ? rest : undefined };
 }
 
-export function changesNothing({ ended, rest }: Told): boolean {
+export function changesNothing({ ended, rest }: ListChange): boolean {
   return ended.length === 0 && rest === undefined;
 }
 
 /** The list with the event told. */
-export function applyTold(list: ShownEvent[], { ended, rest }: Told): void {
+export function applyChange(list: ShownEvent[], { ended, rest }: ListChange): void {
   for (const [place, event] of ended) list[place] = event;
   if (rest) list.push(rest);
 }
@@ -56,12 +56,12 @@ function isWanted({ type }: ShownEvent, { progressEvents, terminalEvents }: Incl
   return type === "result" || type === "error" ? terminalEvents : true;
 }
 
-function inBrief(list: readonly ShownEvent[], event: ShownEvent): Told {
+function inBrief(list: readonly ShownEvent[], event: ShownEvent): ListChange {
   return joinWords(list, event) ?? endCalls(list, event);
 }
 
 /** Claude Code sends what it says and what it calls with that one by one; it is one answer of its model. */
-function joinWords(list: readonly ShownEvent[], { data, id, type }: ShownEvent): Told | undefined {
+function joinWords(list: readonly ShownEvent[], { data, id, type }: ShownEvent): ListChange | undefined {
   const last = list.at(-1);
   if (last?.type !== "output" || type !== "output") return undefined;
   const { agentId, text, ...beside } = last.data;
@@ -78,7 +78,7 @@ export function callOfEvent({ inputCut, ...call }: JsonObject, eventId: number):
   return { ...call, ...(inputCut === true && { inputEventId: eventId }) };
 }
 
-function endCalls(list: readonly ShownEvent[], event: ShownEvent): Told {
+function endCalls(list: readonly ShownEvent[], event: ShownEvent): ListChange {
   const outcomes = event.type === "progress" ? partsOf(event.data) : [];
   const ended = new Map<number, ShownEvent>();
   const left = outcomes.filter((outcome) => {
