@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
+
+import { breakpoints } from "../../console/breakpoints.ts";
 
 /** The CSS modules of the page and the components that use them name the same classes; what is global stands in console/src/style. */
 
@@ -79,22 +81,19 @@ it.each(modules.map((file) => [file.slice(root.length + 1), file] as const))(
   },
 );
 
-describe("style/base.css is the only place", () => {
-  it("for colours", () => {
-    const colours = styles.filter(
-      (file) => file !== base && /#[\da-f]{3,8}\b|\b(?:rgb|hsl|oklch)a?\(/i.test(withoutComments(read(file))),
-    );
-    expect(colours).toEqual([]);
-  });
+it("colours stand in style/base.css alone", () => {
+  const colours = styles.filter(
+    (file) => file !== base && /#[\da-f]{3,8}\b|\b(?:rgb|hsl|oklch)a?\(/i.test(withoutComments(read(file))),
+  );
+  expect(colours).toEqual([]);
+});
 
-  it("for breakpoints, which its head comment lists", () => {
-    const listed = new Set(read(base).match(/\b\d+rem\b/g));
-    const used = styles.flatMap((file) =>
-      [...withoutComments(read(file)).matchAll(/@(?:media|container)[^{]*width[^{]*?(\d+rem)/g)].map(
-        ([, size = ""]) => size,
-      ),
-    );
-    expect(used.filter((size) => !listed.has(size))).toEqual([]);
-    expect(new Set(used)).toEqual(new Set(["27rem", "34rem", "40rem", "46rem"]));
-  });
+it("breakpoints stand in console/breakpoints.ts alone, and stylesheets name them", () => {
+  const queries = styles.flatMap((file) => withoutComments(read(file)).match(/@(?:media|container)[^{]*/g) ?? []);
+  expect(queries.filter((query) => /\d/.test(query))).toEqual([]);
+  expect(queries.filter((query) => query.includes("--"))).not.toEqual([]);
+});
+
+it("a breakpoint that has no such name is an error of the build", () => {
+  expect(() => breakpoints.AtRule.media({ params: "(--fone)" })).toThrow(/no --fone: it has .*--phone/);
 });
