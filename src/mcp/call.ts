@@ -23,7 +23,10 @@ const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 /** Of what is told in a line while a call waits. */
 const NEWS_LOGGER = "claude_code";
 
-/** Clients lose a progress notification that comes in one chunk with the result of its call. */
+/**
+ * Clients lose a progress notification that comes in one chunk with the result of its call:
+ * https://github.com/modelcontextprotocol/typescript-sdk/issues/2580
+ */
 const PROGRESS_LEAD_MS = 2;
 
 interface OpenedCall {

@@ -145,7 +145,8 @@ describe("no recursion by accident", () => {
       mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } },
     });
     const cwd = world.folder();
-    // Without the short MCP_TIMEOUT of the others: on a busy machine a server needs longer to start.
+    // Without the short MCP_TIMEOUT of the others: a server that starts later than that is missing without an error
+    // (https://github.com/anthropics/claude-code/issues/76239).
     const outer = await world.server({ env: { ENABLE_TOOL_SEARCH: "false" } });
     const inner = { name: "mcp__renamed__claude_code", input: { prompt: "nested", cwd } };
     const done = await play(outer, [{ tools: [inner] }, { text: "refused" }], { cwd, allowedTools: [inner.name] });

@@ -8,7 +8,10 @@ import type { OrphanProcesses } from "../supervise/orphans.ts";
 /** Polling interval while a process runs that Claude Code does not know, ms. */
 const LOOK_EVERY_MS = 2000;
 
-/** Background tasks that Claude Code reports, and processes that have left its process tree. */
+/**
+ * Background tasks that Claude Code reports, and processes that have left its process tree, which it neither reports nor ends:
+ * https://github.com/anthropics/claude-code/issues/43944
+ */
 export class Background {
   readonly #orphans: () => OrphanProcesses | undefined;
   readonly #tell: (tasks: BackgroundTask[]) => void;

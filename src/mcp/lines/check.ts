@@ -3,7 +3,7 @@ import { exceededBy, exceededText, MESSAGE_BOUNDS } from "../../security/json-si
 
 /**
  * Checks a line of stdin before the SDK sees it. The SDK drops a line that it cannot parse without an error, so its sender would
- * wait for the answer forever.
+ * wait for the answer forever: https://github.com/modelcontextprotocol/typescript-sdk/pull/2488
  */
 
 export interface LineProblem {
