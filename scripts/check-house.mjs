@@ -1,5 +1,5 @@
-// Checks import direction, cycles, names and small files in src/ against house.json; the page of the console has its own
-// house.json. Usage: node scripts/check-house.mjs [root]. Prints one line per violation and exits 1, or one with counts.
+// Checks import direction, cycles, names and small files in src/ against house-rules.json; the page of the console has its own
+// house-rules.json. Usage: node scripts/check-house.mjs [root]. Prints one line per violation and exits 1, or one with counts.
 // Imports are found by pattern, which prettier's layout makes safe: in doubt the check reports a violation.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { isBuiltin } from "node:module";
@@ -18,7 +18,7 @@ const DYNAMIC = [
 const COMPUTED = /\bimport\s*\(\s*(?!["']|`[^`$]*`)/g;
 
 const root = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), "..");
-const house = JSON.parse(readFileSync(join(root, "house.json"), "utf8"));
+const house = JSON.parse(readFileSync(join(root, "house-rules.json"), "utf8"));
 const violations = [];
 
 /** Every file below src as a posix path relative to src; reports folders that are too deep or badly named. */
@@ -74,7 +74,7 @@ const matches = (specifier, pattern) =>
     ? specifier.startsWith(pattern.slice(0, -1))
     : specifier === pattern || specifier.startsWith(`${pattern}/`);
 
-/** The row of house.json for a file: its first folder, or the file itself at the root of src. */
+/** The row of house-rules.json for a file: its first folder, or the file itself at the root of src. */
 const roomOf = (file) => file.split("/")[0];
 
 /** Why this layer may not import this file of src, or undefined. From outside src only types may be imported. */
@@ -110,7 +110,7 @@ function checkFile(file, files) {
   const room = roomOf(file);
   const edges = [];
   if (house.folders[room] === undefined) {
-    violations.push(`src/${file}: ${room} has no row in house.json`);
+    violations.push(`src/${file}: ${room} has no row in house-rules.json`);
     return { edges, count: 0, lines: 0 };
   }
   const text = readFileSync(join(root, "src", file), "utf8");

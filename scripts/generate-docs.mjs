@@ -172,7 +172,7 @@ function metricsTable() {
 
 /** The import rules that scripts/check-house.mjs enforces. */
 function foldersTable() {
-  const { folders } = JSON.parse(readFileSync(join(root, "house.json"), "utf8"));
+  const { folders } = JSON.parse(readFileSync(join(root, "house-rules.json"), "utf8"));
   const rows = Object.entries(folders).map(([name, { decides, imports, packages }]) => [
     code(name.endsWith(".ts") ? name : `${name}/`),
     decides,

@@ -28,7 +28,7 @@ const REASONS = [
     reason: "two readings of a clock in fractions of a millisecond would have to be equal, and the wait would be 0 ms",
   },
   {
-    file: "src/http/metrics.ts",
+    file: "src/http/metrics/metrics.ts",
     around: "now - last.at >= ms",
     reason: "the difference of two readings of a clock in fractions of a millisecond would have to be a whole number",
   },

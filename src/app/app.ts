@@ -20,7 +20,7 @@ import { serveOverStdio } from "../mcp/stdio.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { BypassSwitch, StartTask, ToolDeps } from "../tools/define.ts";
-import { canAnswer, namesOf, tells, type ToolName } from "../tools/listed.ts";
+import { canAnswer, namesOf, sendsLogs, type ToolName } from "../tools/listed.ts";
 import { ReportedTools } from "../tools/reported-tools.ts";
 import { querySettings } from "../config/query.ts";
 import { Readiness } from "./readiness.ts";
@@ -152,7 +152,7 @@ function serverOptionsOf(
     states: createStates(),
     unattended: new Unattended(given.log),
     tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
-    logs: given.toolNames.some((name) => tells(name)),
+    logs: given.toolNames.some((name) => sendsLogs(name)),
   };
 }
 

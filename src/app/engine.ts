@@ -1,10 +1,10 @@
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { configFolder, stateFile } from "../claude/environment.ts";
-import type { Fence } from "../claude/fence/fence.ts";
+import type { SandboxPolicy } from "../claude/sandbox/sandbox.ts";
 import { claudeRuntime } from "../claude/runtime.ts";
-import { startApprovers, type StartedApprovers } from "./approvers.ts";
+import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
-import { closedByApprovers } from "../config/approvals/approvers.ts";
+import { closedByApprovers } from "../config/approvals/approver-fields.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf, rulesOf, hostsOf } from "../config/approvals/settings.ts";
 import { cacheFolder } from "../config/folders.ts";
@@ -85,7 +85,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   const { bypass, http, log, masker } = parts;
   const { config, depth, environment, ownCommands } = settings;
   const confine = confinements(config);
-  const fence = fenceOf(settings);
+  const sandboxPolicy = sandboxPolicyOf(settings);
   const approvers = await approversOf(settings, parts, () => engine);
   const store = followedBy(parts.backend, [http, ...approvers.followers, auditorOf(parts)]);
   const runtime = claudeRuntime({
@@ -97,7 +97,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     confine,
     rules: rulesOf(config),
     closed: await protectedPaths(ownedPlaces(installationOf(settings))),
-    fence,
+    sandboxPolicy,
     claudePath: config.claudePath,
     forceReaper: config.reaper === "always",
     server: { store: parts.storeName, ...parts.process },
@@ -129,7 +129,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
       switchedBy: switchIn(parts.listed),
       callerApproves: callerApprovesOf(config),
       sandbox: config.sandbox,
-      sandboxDomains: fence?.domains ?? [],
+      sandboxDomains: sandboxPolicy?.domains ?? [],
       depth,
       maxDepth: config.maxDepth,
       grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
@@ -155,7 +155,7 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
 }
 
 /** The bounds of every session, where they all run in the sandbox. */
-function fenceOf(settings: EngineSettings): Fence | undefined {
+function sandboxPolicyOf(settings: EngineSettings): SandboxPolicy | undefined {
   const { principals, sandbox, sandboxDomains, trustDirs } = settings.config;
   if (sandbox === "off") return undefined;
   const installation = installationOf(settings);

@@ -10,7 +10,7 @@ import { createHttpApp, type AuditRefusal, type HttpAppOptions } from "../http/h
 import { hostOf, LOOPBACK, type Names } from "../http/guards.ts";
 import { createHealth } from "../http/health.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listen.ts";
-import { createMetrics } from "../http/metrics.ts";
+import { createMetrics } from "../http/metrics/metrics.ts";
 import { createRequests, type Requests } from "../http/permission-requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "../mcp/http.ts";
 import type { Readiness } from "./readiness.ts";
@@ -104,7 +104,8 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     countDelivery: (outcome) => metrics.delivery(outcome),
   });
   log.info("serving MCP over HTTP", { url });
-  if (auth.made) tell(firstStartText(auth.made, { url: `${publicUrl()}/mcp`, showToken: process.stderr.isTTY }));
+  if (auth.made)
+    writeToStderr(firstStartText(auth.made, { url: `${publicUrl()}/mcp`, showToken: process.stderr.isTTY }));
   return {
     url,
     notify: endpoint.notify,
@@ -175,7 +176,7 @@ function requestsOf({ audit, sessions }: HttpParts): Requests {
 }
 
 /** For the person who starts the server; the log is for programs. */
-const tell = (text: string): void => void process.stderr.write(text);
+const writeToStderr = (text: string): void => void process.stderr.write(text);
 
 function cannotListen(flag: string, error: unknown): never {
   throw new ConfigError(`${flag}: cannot listen: ${error instanceof Error ? error.message : String(error)}.`, error);

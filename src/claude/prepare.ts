@@ -9,7 +9,7 @@ import { onlyBundledClaude } from "./binary.ts";
 import { checkAllPlaces } from "./check/folders.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
-import { fencedIn, isNamedByAll } from "./fence/fence.ts";
+import { sandboxTerms, isNamedByAll } from "./sandbox/sandbox.ts";
 import { resumePlanOf } from "./folder/transcript.ts";
 import { projectAllowRules, emptyProject, isTrustedByAll, whatWouldRun } from "./folder/trust.ts";
 import { toSdkOptions } from "./sdk-options.ts";
@@ -38,11 +38,12 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const rules = policy ? rulesOf(policy) : config.rules;
-  const fence = fenceFor(policy, config);
-  const fenced = fence && (await fencedIn({ options, environment, fence, rules }));
-  const trusts = async () => (fence ? isNamedByAll(options.cwd, all) : isTrustedByAll(options.cwd, all, environment));
+  const sandboxPolicy = sandboxPolicyFor(policy, config);
+  const sandboxed = sandboxPolicy && (await sandboxTerms({ options, environment, sandboxPolicy, rules }));
+  const trusts = async () =>
+    sandboxPolicy ? isNamedByAll(options.cwd, all) : isTrustedByAll(options.cwd, all, environment);
   const mayRun = !usesProject || (await trusts());
-  const allow = await projectAllowRules({ ...options, mayRun, isFenced: fence !== undefined }, all);
+  const allow = await projectAllowRules({ ...options, mayRun, isSandboxed: sandboxPolicy !== undefined }, all);
   const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
   return {
     notices: mayRun ? notices : [...untrustedNotices(options.cwd, confinement), ...notices],
@@ -50,16 +51,16 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       ...(!mayRun && { projectConfigRoot: await emptyProject(environment, config.log) }),
-      ...(await restrictions({ options, policy, environment, fenced, allow }, config)),
-      ...(fenced && { sandbox: fenced.sandbox }),
-      env: fenced?.environment ?? environment,
+      ...(await restrictions({ options, policy, environment, sandboxed, allow }, config)),
+      ...(sandboxed && { sandbox: sandboxed.sandbox }),
+      env: sandboxed?.environment ?? environment,
     },
   };
 }
 
 /** Its hosts are those that each server of the policy lets commands reach. */
-function fenceFor(policy: Start["policy"], { fence }: ClaudeSettings): ClaudeSettings["fence"] {
-  return fence && policy ? { ...fence, domains: policy.sandboxDomains } : fence;
+function sandboxPolicyFor(policy: Start["policy"], { sandboxPolicy }: ClaudeSettings): ClaudeSettings["sandboxPolicy"] {
+  return sandboxPolicy && policy ? { ...sandboxPolicy, domains: policy.sandboxDomains } : sandboxPolicy;
 }
 
 /** What a spare for sessions like this one is started with. */
@@ -104,7 +105,7 @@ export async function prepare(
     folders: await foldersOf(options, env, config),
     denying: denyingOf(options),
     allowsCommands: (options.allowedTools ?? []).some((rule) => /^Bash(?:\(:?\*\))?$/.test(rule)),
-    isFenced: config.fence !== undefined,
+    isSandboxed: config.sandboxPolicy !== undefined,
     missing: resumePlan.missing,
     watchCost: options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always",
     notices: base.notices,

@@ -6,7 +6,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import { denyRulesOf } from "../security/deny-rules.ts";
 import { protectedFor, type ProtectedPath } from "../security/protected-paths.ts";
 import { configFolder, stateFile } from "./environment.ts";
-import type { Fenced } from "./fence/fence.ts";
+import type { SandboxTerms } from "./sandbox/sandbox.ts";
 import { commandGuard } from "./process/hooks.ts";
 import { handedOver, rootedIn, rulesOf } from "./rules.ts";
 import type { ClaudeSettings } from "./settings.ts";
@@ -17,23 +17,23 @@ interface Restricted {
   readonly options: Pick<SessionOptions, "agents" | "cwd" | "disallowedTools">;
   readonly policy?: SessionPolicy | undefined;
   readonly environment: Record<string, string>;
-  readonly fenced: Fenced | undefined;
+  readonly sandboxed: SandboxTerms | undefined;
   /** Rules of the project that the operator's word makes count; the one thing here that allows. */
   readonly allow?: readonly string[];
 }
 
 export async function restrictions(
-  { allow = [], environment, fenced, options, policy }: Restricted,
+  { allow = [], environment, sandboxed, options, policy }: Restricted,
   config: ClaudeSettings,
 ): Promise<Partial<Options>> {
   const { cwd, disallowedTools = [] } = options;
   const folder = resolve(cwd);
   const rules = policy ? rulesOf(policy) : config.rules;
-  const ask = [...handedOver(rules.ask, folder), ...(fenced?.ask ?? [])];
+  const ask = [...handedOver(rules.ask, folder), ...(sandboxed?.ask ?? [])];
   const own = denyRulesOf(await closedTo(options, environment, config));
   // In the settings they would close the files to the sandbox as well: a shell could not start node any more.
-  const ofFence = fenced ? [...own, ...fenced.deny] : [];
-  const deny = [...disallowedTools, ...handedOver(rules.deny, folder), ...ofFence];
+  const sandboxDeny = sandboxed ? [...own, ...sandboxed.deny] : [];
+  const deny = [...disallowedTools, ...handedOver(rules.deny, folder), ...sandboxDeny];
   const { hooks, settings: guarded } = commandGuard({ rules, disallowedTools: denyingOf(options) });
   const denied = await deniedServers(policy, config);
   const settings = {
@@ -42,7 +42,7 @@ export async function restrictions(
     permissions: {
       ...(allow.length > 0 && { allow: rootedIn(folder, allow) }),
       ...(ask.length > 0 && { ask }),
-      ...(fenced?.permissions ?? { deny: own }),
+      ...(sandboxed?.permissions ?? { deny: own }),
     },
   };
   return {

@@ -16,7 +16,7 @@ import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
 import { checkAdded, childEnvironment, configFolder, identify } from "./environment.ts";
 import { checkShell } from "./check/git-bash.ts";
-import { checkFenced } from "./fence/fenced-options.ts";
+import { checkSandboxedOptions } from "./sandbox/sandboxed-options.ts";
 import { prepare, spareSpecFor } from "./prepare.ts";
 import { closedTo } from "./restrictions.ts";
 import { confinementOf, placesOf, type ClaudeSettings } from "./settings.ts";
@@ -142,7 +142,7 @@ async function check(
   checkAdded(options.env);
   const closed = await closedTo(options, environment, config);
   await checkAllPlaces(options, placesOf(config, principal, policy).all, closed);
-  if (config.fence) checkFenced(options);
+  if (config.sandboxPolicy) checkSandboxedOptions(options);
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !isExecutableFile(own)) {
     throw invalidArgument(

@@ -4,7 +4,7 @@ import type { Principal, Confine, Confinement } from "../domain/principal.ts";
 import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ProtectedPath } from "../security/protected-paths.ts";
-import type { Fence } from "./fence/fence.ts";
+import type { SandboxPolicy } from "./sandbox/sandbox.ts";
 import type { TaggedServer } from "./supervise/process-tag.ts";
 
 /** What the operator has settled for every Claude Code of this server. */
@@ -29,7 +29,7 @@ export interface ClaudeSettings {
   /** What no session may reach with file tools. */
   closed: readonly ProtectedPath[];
   /** Every session runs in the sandbox, with these bounds; undefined where that is for each to say. */
-  fence: Fence | undefined;
+  sandboxPolicy: SandboxPolicy | undefined;
   claudePath: string | undefined;
   forceReaper: boolean;
   /** This server, as what it starts is marked. */
@@ -50,11 +50,11 @@ export interface ClaudeSettings {
  * PERMISSION_DENIED also where one of them has its sessions in the sandbox and this one has not, and where another wrapper was put before its processes, which may be what kept it in.
  */
 export function placesOf(
-  config: Pick<ClaudeSettings, "confine" | "fence">,
+  config: Pick<ClaudeSettings, "confine" | "sandboxPolicy">,
   principal: Principal,
   policy: Pick<SessionPolicy, "places" | "sandbox"> | undefined,
 ): { readonly own: Confinement; readonly all: readonly Places[] } {
-  if (policy?.sandbox === "required" && !config.fence) {
+  if (policy?.sandbox === "required" && !config.sandboxPolicy) {
     const problem = "The session was started under --sandbox required, which this server does not set";
     throw new AppError("PERMISSION_DENIED", `${problem}. Start this server with --sandbox required, too.`);
   }

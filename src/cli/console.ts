@@ -36,11 +36,11 @@ export async function serveConsole(argv: string[]): Promise<void> {
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, end);
   const { url } = await app.serveHttp();
-  process.stdout.write(`${told(new URL("/console/", url).href, token)}\n`);
+  process.stdout.write(`${linkText(new URL("/console/", url).href, token)}\n`);
 }
 
 /** The part behind # never leaves the browser: the page signs in with it, and takes it out of the address. */
-function told(url: string, token: string): string {
+function linkText(url: string, token: string): string {
   return [
     "Open the console at this address. It signs you in and is valid until this command ends (Ctrl-C):",
     "",

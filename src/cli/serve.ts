@@ -1,5 +1,5 @@
 import { createApp, isolationOf } from "../app/app.ts";
-import { readApproverSecrets } from "../config/approvals/approvers.ts";
+import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { approverFields } from "./approvals/approvers.ts";
-import { approvalFields, fenceFields } from "./approvals/settings.ts";
+import { approverFields } from "./approvals/approver-fields.ts";
+import { approvalFields, sandboxFields } from "./approvals/settings.ts";
 import { httpFields } from "./http.ts";
 import { queryFields } from "./query.ts";
 import {
@@ -87,7 +87,7 @@ const sessionFields = {
     meaning: "Allow callers to use permission mode bypassPermissions, in which tools run without approval.",
   }),
   ...approvalFields,
-  ...fenceFields,
+  ...sandboxFields,
   allowDiskResume: toggle({
     flag: "allow-disk-resume",
     variable: "CLAUDE_CODE_MCP_ALLOW_DISK_RESUME",

@@ -51,8 +51,8 @@ const MILLISECONDS = { name: " of ms", placeholder: "<ms>" };
 type Unit = typeof COUNT;
 
 function whole({ least, most, fallback }: Range, unit: Unit, about: About) {
-  const told = { ...about, ...wordsOf({ least, most }, unit), fallback: String(fallback) };
-  return z.int().min(least).max(most).default(fallback).register(details, told);
+  const field = { ...about, ...wordsOf({ least, most }, unit), fallback: String(fallback) };
+  return z.int().min(least).max(most).default(fallback).register(details, field);
 }
 
 /** `fallback` says in words what holds where nothing is set. */
@@ -61,8 +61,8 @@ function optionalWhole(
   unit: Unit,
   about: About,
 ) {
-  const told = { ...about, ...wordsOf({ least, most }, unit), fallback };
-  return z.int().min(least).max(most).optional().register(details, told);
+  const field = { ...about, ...wordsOf({ least, most }, unit), fallback };
+  return z.int().min(least).max(most).optional().register(details, field);
 }
 
 function wordsOf({ least, most }: Omit<Range, "fallback">, { name, placeholder }: Unit) {
@@ -147,7 +147,7 @@ export function inOrder(form: RegExp, allowed: string, { fallback, ...about }: A
     });
 }
 
-/** Permission rules; what is wrong with one is told in words of its own. */
+/** Permission rules; what is wrong with one is field in words of its own. */
 export function rules(behavior: RuleBehavior, about: About) {
   return z
     .array(z.string())

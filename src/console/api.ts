@@ -12,7 +12,7 @@ import type { Engine } from "../engine/api.ts";
 import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
 import { createUsageReport } from "../usage/days.ts";
 import { Agents } from "./agents.ts";
-import { COMMANDS, startSession } from "./commands.ts";
+import { ACTIONS, startSession } from "./actions.ts";
 import { shownEvent } from "./events.ts";
 import { tellLive, type LiveQuery, type Send } from "./live.ts";
 import { decidedOf, pendingOf } from "./pending.ts";
@@ -106,7 +106,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
     action: start.name,
     handle: async (ask) => startSession(actorOf(sources(ask), ask), ask.body, options.cwdOf),
   };
-  const acting = COMMANDS.map(({ act, name, scope }): Route => {
+  const acting = ACTIONS.map(({ act, name, scope }): Route => {
     const handle: Route["handle"] = async (ask) => act(actorOf(sources(ask), ask), idOf(ask.params), ask.body ?? {});
     return { method: "POST", path: `/sessions/:id/${name.replaceAll("_", "-")}`, scope, action: name, handle };
   });

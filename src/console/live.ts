@@ -41,14 +41,14 @@ export async function tellLive(
   const ended = new AbortController();
   const both = AbortSignal.any([signal, ended.signal]);
   const { from, session } = query;
-  const told = new Telling(sources, caller, send);
-  const parts = [told.sessions(both)];
+  const stream = new LiveStream(sources, caller, send);
+  const parts = [stream.sessions(both)];
   if (session !== undefined) {
     // Another session may get this id once it is deleted.
     const gone = new AbortController();
     const following = AbortSignal.any([both, gone.signal]);
-    const one = told.one(session, following, () => gone.abort());
-    parts.push(one, told.log(session, from, following), told.partial(session, following));
+    const one = stream.one(session, following, () => gone.abort());
+    parts.push(one, stream.log(session, from, following), stream.partial(session, following));
   }
   try {
     await Promise.all(parts);
@@ -57,12 +57,12 @@ export async function tellLive(
   }
 }
 
-class Telling {
+class LiveStream {
   readonly #sources: Sources;
   readonly #caller: Caller;
   readonly #send: Send;
   /** By session the row as it was told. */
-  readonly #told = new Map<string, SessionRow>();
+  readonly #sent = new Map<string, SessionRow>();
   /** By session how it was when its requests were looked at: when they end can change without a word in the log. */
   #looked: ReadonlyMap<string, number> = new Map();
   #requests: readonly PendingRequest[] | undefined;
@@ -81,8 +81,8 @@ class Telling {
       lookedAt = Date.now();
       const records = await this.#changed({ principal, since, limit: PAGE });
       const rows = await Promise.all(records.map(async (record) => rowOf(this.#sources, record)));
-      const changed = rows.filter((row) => !isDeepStrictEqual(this.#told.get(row.id), row));
-      for (const row of changed) this.#told.set(row.id, row);
+      const changed = rows.filter((row) => !isDeepStrictEqual(this.#sent.get(row.id), row));
+      for (const row of changed) this.#sent.set(row.id, row);
       if (changed.length > 0) await this.#send("sessions", changed);
       const isNew = records.some(({ id, rev }) => this.#looked.get(id) !== rev);
       this.#looked = new Map(records.map(({ id, rev }) => [id, rev]));

@@ -59,12 +59,12 @@ export function createPage(folder: string): Page {
     const file = (await files).get(path === "" ? "index.html" : path);
     if (!file) return undefined;
     const { bytes, cached, etag, packed, type } = file;
-    const told = { ...SAFE_HEADERS, "cache-control": cached, etag, vary: "accept-encoding" };
-    if (headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: told });
+    const sent = { ...SAFE_HEADERS, "cache-control": cached, etag, vary: "accept-encoding" };
+    if (headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: sent });
     const takesPacked = /\bgzip\b/.test(headers.get("accept-encoding") ?? "");
     const body = takesPacked ? packed : bytes;
     const encoding: Record<string, string> = takesPacked ? { "content-encoding": "gzip" } : {};
-    return new Response(body, { headers: { ...told, ...encoding, "content-type": type } });
+    return new Response(body, { headers: { ...sent, ...encoding, "content-type": type } });
   };
 }
 

@@ -63,7 +63,7 @@ function described({ request, open, record, title }: FullRequest): PendingReques
 }
 
 /** Decisions are read from this many sessions, the last changed ones, and this many are returned. */
-const [LOOKED_AT, TOLD] = [30, 50];
+const [LOOKED_AT, SHOWN] = [30, 50];
 const ANSWERS: readonly EventType[] = ["permission.answered", "question.answered"];
 /** Events of a log that are read at a time, from its end. */
 const PAGE = 2_000;
@@ -76,7 +76,7 @@ export async function decidedOf(sources: Sources, principal: Principal): Promise
   return found
     .flat()
     .toSorted((a, b) => b.at - a.at)
-    .slice(0, TOLD);
+    .slice(0, SHOWN);
 }
 
 /** Those that its state still knows of: it says how far back to read. */

@@ -132,8 +132,8 @@ const SIGN_OF_LIFE_MS = 15_000;
 async function live(context: Context<Env>, options: ConsoleRouteOptions): Promise<Response> {
   const authenticated = await admit(context, events.scope, options);
   if (!isVisitor(authenticated)) return authenticated;
-  const tell = whatToTell(context, authenticated.caller, options);
-  if (tell instanceof Response) return tell;
+  const source = sourceFor(context, authenticated.caller, options);
+  if (source instanceof Response) return source;
   context.header("cache-control", "no-store");
   context.header("x-accel-buffering", "no");
   return streamSSE(context, async (stream) => {
@@ -146,17 +146,17 @@ async function live(context: Context<Env>, options: ConsoleRouteOptions): Promis
       stream.writeSSE({ event, data: JSON.stringify(data), ...(id !== undefined && { id: String(id) }) });
     const alive = setInterval(() => void stream.write(": here\n\n").catch(() => gone.abort()), SIGN_OF_LIFE_MS);
     try {
-      await tell(send, signal);
+      await source(send, signal);
       if (options.leaving.aborted) await send("bye", {});
     } catch (error) {
-      if (!gone.signal.aborted) options.log.warn("a page cannot be told what happens", { error: String(error) });
+      if (!gone.signal.aborted) options.log.warn("events cannot be sent to a page", { error: String(error) });
     } finally {
       clearInterval(alive);
     }
   });
 }
 
-function whatToTell({ req }: Context<Env>, caller: Caller, { api }: ConsoleRouteOptions) {
+function sourceFor({ req }: Context<Env>, caller: Caller, { api }: ConsoleRouteOptions) {
   try {
     return api.live(caller, new URL(req.url).searchParams);
   } catch (error) {

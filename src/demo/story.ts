@@ -133,7 +133,7 @@ class Teller {
     const request = { sessionId, responseMode: "delta_compact", waitMs: WAIT_MS };
     let news = await this.call("claude_code_check", { action: "poll", ...request, cursor });
     for (;;) {
-      for (const event of news.events ?? []) this.#tell(event.type, event.data);
+      for (const event of news.events ?? []) this.#print(event.type, event.data);
       cursor = news.nextCursor;
       const [asked] = news.actions ?? [];
       if (asked) {
@@ -150,7 +150,7 @@ class Teller {
     }
   }
 
-  #tell(type: string, data: Record<string, unknown>): void {
+  #print(type: string, data: Record<string, unknown>): void {
     const { by, decision, ok, output, text, tool } = EventText.parse(data);
     if (type === "output" && tool !== undefined) this.say("claude", `calls ${tool}`, data);
     else if (type === "output" && text !== undefined) this.say("claude", `says: ${text}`, data);

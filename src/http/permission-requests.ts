@@ -94,13 +94,13 @@ async function unlessRefused(reply: () => Promise<Reply>): Promise<Reply> {
 async function lookAt(verbs: Engine, { by, caller, which }: By): Promise<Reply> {
   const found = await find(verbs, caller, which);
   if (!found) return notFound();
-  if (!("open" in found)) return told({ ...which, status: "answered", ...found.answered });
+  if (!("open" in found)) return replied({ ...which, status: "answered", ...found.answered });
   // Who may answer has seen all of it now, and can send it back changed.
   if (caller.scopes.includes(answering.scope)) await shown(verbs, { caller, which, by });
-  return told({ ...which, status: "open", ...described(found) });
+  return replied({ ...which, status: "open", ...described(found) });
 }
 
-function told(body: object): Reply {
+function replied(body: object): Reply {
   return { outcome: "ok", response: Response.json(body, NO_STORE) };
 }
 
@@ -120,7 +120,7 @@ async function answerWith(
     // Answers to a question go back with the questions as they were asked, whatever was shown of them.
     if (found.request.kind === "question") await shown(verbs, { caller, which, by });
     await answering.run({ engine: verbs, caller, by }, { sessionId: which.sessionId, request });
-    return told({ ok: true, decision: body.decision });
+    return replied({ ok: true, decision: body.decision });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return settled(verbs, caller, which);

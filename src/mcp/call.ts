@@ -20,7 +20,7 @@ import { TASKS_EXTENSION } from "./tasks/extension.ts";
 /** In the modern era a client says with each request whether it takes logs, and which; before, they go to every client. */
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
-/** Of what is told in a line while a call waits. */
+/** Of what is reported in a line while a call waits. */
 const NEWS_LOGGER = "claude_code";
 
 /**
@@ -31,7 +31,7 @@ const PROGRESS_LEAD_MS = 2;
 
 interface OpenedCall {
   readonly call: ToolCall;
-  /** Resolves when what was told while the call ran is sure to be heard before its result. */
+  /** Resolves when what was reported while the call ran is sure to be heard before its result. */
   readonly settled: () => Promise<void>;
 }
 
@@ -83,11 +83,11 @@ export function limitsOf(
   return { ...waitLimits(maxWaitMs, name), allowsDiskResume };
 }
 
-/** `told` counts over all rounds of a call. */
+/** `reported` counts over all rounds of a call. */
 export function openCall(
   context: ServerContext,
   { capabilities, clientInfo, logLevel }: Said,
-  { round, told, unattended }: { round: Round; told: { progress: number }; unattended: Unattended },
+  { round, reported, unattended }: { round: Round; reported: { progress: number }; unattended: Unattended },
 ): OpenedCall {
   const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
@@ -99,10 +99,10 @@ export function openCall(
   let sent: Promise<void> | undefined;
   // Strictly increasing, whatever part of the call has something to say.
   const progress = (message: string): void => {
-    told.progress += 1;
+    reported.progress += 1;
     // A client that is gone hears nothing; the call ends by its signal.
     sent = mcpReq
-      .notify({ method: "notifications/progress", params: { progressToken, progress: told.progress, message } })
+      .notify({ method: "notifications/progress", params: { progressToken, progress: reported.progress, message } })
       .catch(() => undefined);
   };
   const log = async (level: LogLevel, data: unknown, logger?: string): Promise<void> => {

@@ -38,9 +38,13 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
       if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name.slice(0, 200)} not found`);
       const limits = limitsOf(context, saidByClient(), options.limits);
       let round = roundOf(context);
-      const told = { progress: 0 };
+      const reported = { progress: 0 };
       for (;;) {
-        const { call, settled } = openCall(context, saidByClient(), { round, told, unattended: options.unattended });
+        const { call, settled } = openCall(context, saidByClient(), {
+          round,
+          reported,
+          unattended: options.unattended,
+        });
         const reply = await withDeps(options, async (deps) => runTool(tool, args, call, { ...deps, limits }));
         await settled();
         if (!("needsInput" in reply)) return { ...resultOf(reply), ...taskOf(reply, options) };
@@ -51,7 +55,7 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
   };
 }
 
-/** What a client is told that goes on by itself, beside what there was when it began. */
+/** What a client is reported that goes on by itself, beside what there was when it began. */
 function taskOf({ task, text }: ToolReply, { tasks }: ServerOptions): object {
   return task && tasks ? { resultType: "task", ...task, ...timesOf(tasks), _meta: forModel(text) } : {};
 }

@@ -33,14 +33,14 @@ export function nameTools<T extends Options>(options: T): NamedTools<T> {
   });
   const unknown = [...own.unknown, ...agents.flatMap((agent) => agent.unknown)];
   const more = unknown.length - MAX_WARNINGS;
-  const told = unknown.slice(0, MAX_WARNINGS);
+  const shown = unknown.slice(0, MAX_WARNINGS);
   return {
     options: {
       ...options,
       ...own.renamed,
       ...(options.agents && { agents: Object.fromEntries(agents.map(({ entry }) => entry)) }),
     },
-    warnings: more > 0 ? [...told, `And ${String(more)} more.`] : told,
+    warnings: more > 0 ? [...shown, `And ${String(more)} more.`] : shown,
   };
 }
 

@@ -71,8 +71,8 @@ interface FailedCall {
 export function asAppError(error: unknown, report: ReportFault, listed?: readonly ToolName[]): AppError {
   if (!(error instanceof AppError)) return fault(error, report);
   const { code, message, sessionId } = error;
-  const told = cutText(listed ? adviceWithin(code, message, listed) : message, MESSAGE_BYTES);
-  return told === message ? error : new AppError(code, told, { ...(sessionId !== undefined && { sessionId }) });
+  const shown = cutText(listed ? adviceWithin(code, message, listed) : message, MESSAGE_BYTES);
+  return shown === message ? error : new AppError(code, shown, { ...(sessionId !== undefined && { sessionId }) });
 }
 
 /** What is wrong is often said with the words of the caller, of which a message may hold a megabyte. */

@@ -34,7 +34,7 @@ export function namesOf(toolsets: readonly (Toolset | "all")[], query: { readonl
 }
 
 /** They tell what goes on in log notifications while they block. */
-const TELLING: readonly ToolName[] = [
+const LOGGING: readonly ToolName[] = [
   "claude_code",
   "claude_code_reply",
   "claude_code_check",
@@ -43,7 +43,7 @@ const TELLING: readonly ToolName[] = [
   "claude_direct_query",
 ];
 
-export const tells = (name: ToolName): boolean => TELLING.includes(name);
+export const sendsLogs = (name: ToolName): boolean => LOGGING.includes(name);
 
 /** Callers have a tool to answer requests with. */
 export const canAnswer = (listed: readonly ToolName[]): boolean => listed.includes("claude_code_check");
@@ -56,7 +56,7 @@ export const switchIn = (listed: readonly ToolName[]): ToolName | undefined =>
 export const hasPrompts = (listed: readonly ToolName[]): boolean =>
   TOOLSETS.agent.every((name) => listed.includes(name));
 
-/** What a client tells its model of the server as a whole: how the tools that it lists go together. */
+/** What a client sendsLogs its model of the server as a whole: how the tools that it lists go together. */
 
 const AGENT = `Runs Claude Code as a background agent that outlives the call.
 1. Start a task with claude_code (for a short one, set waitMs to wait for the result).

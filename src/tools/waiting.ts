@@ -9,7 +9,7 @@ import type { SessionView, Wait } from "./session-view.ts";
 
 /** A client may count silence against its own time limit: while a call blocks, it hears something this often. */
 const BEAT_MS = 5_000;
-/** Between two tellings, ms: of what happens meanwhile the last is told. */
+/** Between two tellings, ms: of what happens meanwhile the last is news. */
 const PACE_MS = 500;
 /** Events looked at for a line of progress. */
 const RECENT = 8;
@@ -45,13 +45,13 @@ export async function waitFor(
   // A client without progress costs one wait and no reads.
   if (!news && !progress) return waited;
   const over = new AbortController();
-  // What cannot be told is no reason to wait no longer.
-  const telling = tellNews(targets, call.client, over.signal).catch(() => undefined);
+  // What cannot be news is no reason to wait no longer.
+  const reporting = reportNews(targets, call.client, over.signal).catch(() => undefined);
   try {
     return await waited;
   } finally {
     over.abort();
-    await telling;
+    await reporting;
   }
 }
 
@@ -65,7 +65,7 @@ async function waitAll(
 }
 
 /** Reports progress during a wait until the signal aborts; without news, a sign of life. */
-async function tellNews(
+async function reportNews(
   targets: readonly [Target, ...Target[]],
   { news, progress }: ToolCall["client"],
   signal: AbortSignal,
@@ -76,15 +76,15 @@ async function tellNews(
   let last = "Claude Code is at work";
   for (let woke: string | undefined = targets[0].view.id; !ended();) {
     const target = targets.find(({ view }) => view.id === woke);
-    const told = target && (await newsOf(target.view, next.get(target.view.id) ?? 1));
+    const found = target && (await newsOf(target.view, next.get(target.view.id) ?? 1));
     if (ended()) return;
-    if (target && told) next.set(target.view.id, told.end);
-    if (target && told?.line !== undefined) {
-      last = targets.length > 1 ? `${target.view.id.slice(0, 8)}: ${told.line}` : told.line;
+    if (target && found) next.set(target.view.id, found.end);
+    if (target && found?.line !== undefined) {
+      last = targets.length > 1 ? `${target.view.id.slice(0, 8)}: ${found.line}` : found.line;
       news?.(last);
     }
     // Nothing has come for a while: clients that time out on silence get a sign of life.
-    if (!told || told.line !== undefined) progress?.(last);
+    if (!found || found.line !== undefined) progress?.(last);
     await pause(PACE_MS, signal);
     woke = await waitAll(movedOn(targets, next), { until: "event", timeoutMs: BEAT_MS, signal });
   }

@@ -45,7 +45,7 @@ const [EVENTS_LEAST, RESULT_LEAST] = [256, 128];
 
 export function assembleCheck(material: CheckMaterial, maxBytes: number): CheckAnswer {
   const { head, tail, asked, form } = material;
-  const telling = { mode: form.mode, now: material.now };
+  const rendering = { mode: form.mode, now: material.now };
   const most = Number.MAX_SAFE_INTEGER;
   // In the other modes the event of the end is change.
   const whole = (id: number | null) => (form.mode === "minimal" && material.result ? { resultEventId: id } : {});
@@ -57,9 +57,9 @@ export function assembleCheck(material: CheckMaterial, maxBytes: number): CheckA
   const first = room - Math.min(wanted, Math.floor(room / 4));
   const forResult = material.result ? Math.min(jsonBytes(material.result), RESULT_LEAST) : 0;
   const ample = room - Math.min(wanted, EVENTS_LEAST) - forResult;
-  const isAmple = wholeActions(asked, telling).reduce((sum, bytes) => sum + bytes, 0) <= ample;
+  const isAmple = wholeActions(asked, rendering).reduce((sum, bytes) => sum + bytes, 0) <= ample;
 
-  const actions = fitActions(asked, telling, isAmple ? ample : first - forResult);
+  const actions = fitActions(asked, rendering, isAmple ? ample : first - forResult);
   const actionBytes = actions.reduce((sum, { action }) => sum + jsonBytes(action) + 1, 0);
   const forText = Math.max(first - actionBytes, forResult);
   const result = material.result && fit(material.result, forText, EXPENDABLE_OF_RESULT);

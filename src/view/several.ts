@@ -5,8 +5,8 @@ import { assembleCheck, type CheckAnswer, type CheckMaterial } from "./check.ts"
 import { jsonBytes } from "./size.ts";
 
 /**
- * Several sessions in one answer. The one that woke the call is told first, then those with little to tell; each has a
- * fair part of the room that is left. One for which there is no room keeps its cursor and is told by a later answer.
+ * Several sessions in one answer. The one that woke the call is rendered first, then those with little to tell; each has a
+ * fair part of the room that is left. One for which there is no room keeps its cursor and is rendered by a later answer.
  */
 
 interface Part {
@@ -21,7 +21,7 @@ interface Several {
   readonly shown: readonly CheckAnswer["shown"][];
 }
 
-/** What one session needs to be told of at all. */
+/** What one session needs to be rendered of at all. */
 const LEAST_BYTES = 2_048;
 
 export function assembleSeveral(parts: readonly Part[], woke: string | undefined, maxBytes: number): Several {
@@ -36,7 +36,7 @@ export function assembleSeveral(parts: readonly Part[], woke: string | undefined
     const least = `must be at least ${String(frame + LEAST_BYTES)} for these ${String(parts.length)} sessions`;
     throw invalidArgument("maxBytes", `${least}, not ${String(maxBytes)}.`);
   }
-  const told = new Map<Part, CheckAnswer>();
+  const rendered = new Map<Part, CheckAnswer>();
   let left = maxBytes - frame;
   const ranked = parts.toSorted((a, b) => (a === waker ? -1 : b === waker ? 1 : wanted(a) - wanted(b)));
   for (const [index, part] of ranked.entries()) {
@@ -45,9 +45,9 @@ export function assembleSeveral(parts: readonly Part[], woke: string | undefined
     if (share - own > left) continue;
     const answer = assembleCheck(part.material, share);
     left -= jsonBytes(answer.answer) - own;
-    told.set(part, answer);
+    rendered.set(part, answer);
   }
-  const answers = parts.map((part, index) => told.get(part) ?? { answer: briefs[index] ?? {}, shown: [] });
+  const answers = parts.map((part, index) => rendered.get(part) ?? { answer: briefs[index] ?? {}, shown: [] });
   return {
     answer: { ...head, sessions: answers.map(({ answer }) => answer) },
     shown: answers.map(({ shown }) => shown),
@@ -58,7 +58,7 @@ function wanted({ material: { asked, events, result } }: Part): number {
   return jsonBytes([events, asked.map(({ request }) => request), result ?? null]);
 }
 
-/** Nothing of it is told yet. */
+/** Nothing of it is rendered yet. */
 function brief({ material, target }: Part): JsonObject {
   const { sessionId, status } = material.head;
   return {

@@ -7,17 +7,17 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { play } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import type { World } from "../support/world.ts";
-import { bash, bypass, createFenced, tries, write, type Fenced } from "../support/attacks/sandboxed-server.ts";
+import { bash, bypass, createSandboxed, tries, write, type Sandboxed } from "../support/attacks/sandboxed-server.ts";
 
-let fenced: Fenced;
+let sandboxed: Sandboxed;
 let world: World;
 let server: Server;
 let outside: string;
 let project: string;
 let programs: string;
 beforeAll(async () => {
-  fenced = await createFenced();
-  ({ world, server, outside, project, programs } = fenced);
+  sandboxed = await createSandboxed();
+  ({ world, server, outside, project, programs } = sandboxed);
 });
 afterAll(async () => world.close());
 

@@ -12,12 +12,12 @@ import type { World } from "../support/world.ts";
 import {
   bash,
   bypass,
-  createFenced,
+  createSandboxed,
   outputs,
   SECRET,
   tries,
   write,
-  type Fenced,
+  type Sandboxed,
 } from "../support/attacks/sandboxed-server.ts";
 import { SPELLINGS } from "../support/attacks/touch-spellings.ts";
 
@@ -26,14 +26,14 @@ const runs = promisify(execFile);
 /** Number of spellings that run concurrently without a sandbox. */
 const AT_ONCE = 8;
 
-let fenced: Fenced;
+let sandboxed: Sandboxed;
 let world: World;
 let server: Server;
 let outside: string;
 let project: string;
 beforeAll(async () => {
-  fenced = await createFenced();
-  ({ world, server, outside, project } = fenced);
+  sandboxed = await createSandboxed();
+  ({ world, server, outside, project } = sandboxed);
 });
 afterAll(async () => world.close());
 
@@ -91,7 +91,7 @@ describe("a sandboxed session writes nothing outside its folders", () => {
 
   it("in a process that was started ahead of it", async () => {
     const options = { cwd: project, permissionMode: "default", allowedTools: ["Bash"] };
-    const ahead = await fenced.another(["--spares", "1"]);
+    const ahead = await sandboxed.another(["--spares", "1"]);
     await tries(ahead, [bash("true")], options);
     await expect.poll(() => ahead.stderr()).toContain("a spare waits");
     const spares = new Set(world.processes().flatMap(({ command }) => /--session-id=(\S+)/.exec(command)?.[1] ?? []));

@@ -21,7 +21,7 @@ export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<
     spares: 0,
     spareIdleMs: 1_000,
     rules: { allow: [], ask: [], deny: [] },
-    fence: undefined,
+    sandboxPolicy: undefined,
     mask: (text) => text,
     maskUnfinished: (text) => text,
     log: { debug: () => undefined, info: () => undefined },

@@ -5,7 +5,7 @@ import { join } from "node:path";
 /** Another build of the server, of a copy of its source to which an approver was added as CONTRIBUTING.md says. */
 
 const ROOT = join(import.meta.dirname, "..", "..");
-const PARTS = ["src", "console", "scripts", "package.json", "house.json", "tsconfig.base.json"];
+const PARTS = ["src", "console", "scripts", "package.json", "house-rules.json", "tsconfig.base.json"];
 
 /** The line goes before the caller's. */
 const LINE = "  webhook,\n";

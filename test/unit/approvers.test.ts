@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { APPROVERS } from "../../src/approvers/approvers.ts";
-import { approverFields } from "../../src/config/approvals/approvers.ts";
+import { approverFields } from "../../src/config/approvals/approver-fields.ts";
 import { CALLER, CONSOLE, isService, ApproverName, UNASKED, USER } from "../../src/domain/approvals/approver-name.ts";
 
 const NAMES = APPROVERS.map(({ name }) => name);

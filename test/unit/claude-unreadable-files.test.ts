@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, truncateSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { checkUserSettings } from "../../src/claude/fence/user-settings.ts";
+import { checkUserSettings } from "../../src/claude/sandbox/user-settings.ts";
 import { findSession, openIn } from "../../src/claude/folder/find.ts";
 import { lastFolder, promptsIn, transcriptOf } from "../../src/claude/folder/transcript.ts";
 import { isTrusted } from "../../src/claude/folder/trust.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readSession, tell } from "../../src/cli/sessions/stats.ts";
+import { inWords, readSession } from "../../src/cli/sessions/stats.ts";
 import { Tally } from "../../src/usage/tally.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { SessionLog } from "../../src/engine/ports.ts";
@@ -226,7 +226,7 @@ describe("the usage report", () => {
         [62, ended({ resultEventId: 6, durationMs: 62_000, costUsd: 2 })],
       ],
     ]);
-    expect(tell(report)).toBe(
+    expect(inWords(report)).toBe(
       [
         "Sessions  1: 1 idle",
         "Turns     1: 1 done",
@@ -249,6 +249,6 @@ describe("the usage report", () => {
         "",
       ].join("\n"),
     );
-    expect(tell(await reportOn([]))).toBe("No session matches.\n");
+    expect(inWords(await reportOn([]))).toBe("No session matches.\n");
   });
 });

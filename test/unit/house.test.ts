@@ -11,11 +11,11 @@ afterEach(() => {
   for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true });
 });
 
-/** Runs the check with a real house.json over a tree of these files. */
-function check(files: Record<string, string>, house = "house.json"): { code: number | null; out: string } {
+/** Runs the check with a real house-rules.json over a tree of these files. */
+function check(files: Record<string, string>, house = "house-rules.json"): { code: number | null; out: string } {
   const root = mkdtempSync(join(tmpdir(), "house-"));
   roots.push(root);
-  copyFileSync(house, join(root, "house.json"));
+  copyFileSync(house, join(root, "house-rules.json"));
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, "src", path)), { recursive: true });
     writeFileSync(join(root, "src", path), text);
@@ -74,9 +74,9 @@ describe("the house check allows", () => {
   });
 });
 
-describe("the house.json of the page", () => {
+describe("the house-rules.json of the page", () => {
   it("allows types of the server, and nothing else of it", () => {
-    const page = (text: string) => check({ "net/a.ts": `${text}\n` }, "console/house.json").out;
+    const page = (text: string) => check({ "net/a.ts": `${text}\n` }, "console/house-rules.json").out;
     expect(page('import type { Me } from "../../../src/console/wire.ts";')).toBe(
       "house: 1 files, 1 imports, no violation\n",
     );
@@ -162,7 +162,7 @@ describe("the house check forbids", () => {
       { "cli/a.ts": 'import "./b.ts";\n' },
       "src/cli/a.ts:1 imports ./b.ts: no such file in src\n",
     ],
-    ["a folder without a row", { "extra/a.ts": "" }, "src/extra/a.ts: extra has no row in house.json\n"],
+    ["a folder without a row", { "extra/a.ts": "" }, "src/extra/a.ts: extra has no row in house-rules.json\n"],
     [
       "a cycle of type imports",
       { "engine/a.ts": 'import type { B } from "./b.ts";\n', "engine/b.ts": 'export type { A } from "./a.ts";\n' },

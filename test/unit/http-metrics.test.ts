@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/domain/event.ts";
 import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
-import { createMetrics, type Metrics } from "../../src/http/metrics.ts";
+import { createMetrics, type Metrics } from "../../src/http/metrics/metrics.ts";
 import type { GaugeSources } from "../../src/http/metrics/gauges.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { withObserver } from "../../src/store/layers.ts";

@@ -1,7 +1,7 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
-import { checkFenced } from "../../src/claude/fence/fenced-options.ts";
+import { checkSandboxedOptions } from "../../src/claude/sandbox/sandboxed-options.ts";
 import { toSdkOptions } from "../../src/claude/sdk-options.ts";
 import { type Claim, spareSpecOf } from "../../src/claude/spares/spec.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
@@ -82,7 +82,7 @@ describe.each(NAMES)("the option %s", (name) => {
     const because =
       typeof sandbox === "object" && `${name}: is not allowed on this server, because ${sandbox.refused}.`;
     const expected = beginning(sandbox === "allowed" ? "" : because || `${name}.`);
-    expect(refusalOf(() => checkFenced(only(name)))).toMatch(expected);
+    expect(refusalOf(() => checkSandboxedOptions(only(name)))).toMatch(expected);
   });
 
   it("is unchanged for a caller who may approve nothing, unless it approves something", () => {

@@ -4,7 +4,7 @@ import type { Risk } from "../../../src/domain/approvals/risk.ts";
 import { post } from "../net/api.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { leftWords, moment } from "../parts/format.ts";
-import { whoWords } from "../state/approvers.ts";
+import { whoWords } from "../state/approver-names.ts";
 import { now } from "../state/clock.ts";
 import { me } from "../state/me.ts";
 import { EscapedText } from "./escaped-text.tsx";
@@ -25,7 +25,7 @@ export function About({ mayAnswer, request }: { readonly request: PendingRequest
     <dl class={styles["about"]}>
       {type === "permission" && (
         <Fact name="Risk">
-          {RISK_WORDS[risk?.level ?? "unknown"].means}
+          {RISK_WORDS[risk?.level ?? "unknown"].meaning}
           {risk && risk.why.length > 0 && (
             <>
               {" "}

@@ -1,6 +1,6 @@
 import type { SessionDetail } from "../../../src/console/wire.ts";
 import { count } from "../parts/format.ts";
-import { whoWords } from "../state/approvers.ts";
+import { whoWords } from "../state/approver-names.ts";
 
 /** The state of a session, in words. */
 

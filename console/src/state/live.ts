@@ -38,15 +38,15 @@ export type FollowedEvent = Extract<LiveEvent, { kind: "log" | "session" | "part
 interface Followed {
   readonly sessionId: string;
   next: number;
-  readonly tell: (event: FollowedEvent) => void;
+  readonly onEvent: (event: FollowedEvent) => void;
 }
 
 let followed: Followed | undefined;
 let stream: AbortController | undefined;
 
 /** From now on the session's events come too, from id `from` on: without a gap, and none twice. One at a time. */
-export function follow(sessionId: string, from: number, tell: Followed["tell"]): () => void {
-  const mine = { sessionId, next: from, tell };
+export function follow(sessionId: string, from: number, onEvent: Followed["onEvent"]): () => void {
+  const mine = { sessionId, next: from, onEvent };
   followed = mine;
   stream?.abort();
   return () => {
@@ -112,5 +112,5 @@ function tellFollower(event: FollowedEvent): void {
     if (event.data.id < followed.next) return;
     followed.next = event.data.id + 1;
   }
-  followed.tell(event);
+  followed.onEvent(event);
 }

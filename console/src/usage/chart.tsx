@@ -75,10 +75,10 @@ function SeriesTable({ figure }: { readonly figure: Figure }) {
   const { labels, lying = false, of, series, title, words } = figure;
   const hasSum = series.length > 1;
   const lines = labels.map((label, n) => ({ label, values: series.map(({ values }) => values[n] ?? 0) }));
-  const told = lines.filter(({ values }) => values.some((value) => value > 0));
+  const visible = lines.filter(({ values }) => values.some((value) => value > 0));
   return (
     <Table name={title} heads={[of, ...series.map(({ name }) => name), ...(hasSum ? ["In all"] : [])]}>
-      {(lying ? told : told.toReversed()).map(({ label, values }, line) => (
+      {(lying ? visible : visible.toReversed()).map(({ label, values }, line) => (
         <Row key={line}>
           <Head isShort={of === "Day"}>{label}</Head>
           {values.map((value, n) => (

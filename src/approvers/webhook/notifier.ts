@@ -82,9 +82,9 @@ class Notifier implements ApproverPort {
   /** Told of each change once it is durable. Never throws, and never waits. */
   onAppended(sessionId: string, change: Append): void {
     try {
-      for (const event of change.events) this.#tell(sessionId, event, change);
+      for (const event of change.events) this.#onEvent(sessionId, event, change);
     } catch (error) {
-      this.#options.log.error("the webhook could not be told of an event", { sessionId, error: String(error) });
+      this.#options.log.error("the webhook could not be notified of an event", { sessionId, error: String(error) });
     }
   }
 
@@ -110,18 +110,18 @@ class Notifier implements ApproverPort {
     return this.#queue.close(graceMs);
   }
 
-  #tell(sessionId: string, event: Append["events"][number], { at, state: { requests } }: Append): void {
+  #onEvent(sessionId: string, event: Append["events"][number], { at, state: { requests } }: Append): void {
     const { data, type } = event;
-    if (type === "turn.ended") this.#tellEnded(sessionId, data, at);
+    if (type === "turn.ended") this.#notifyOfEnd(sessionId, data, at);
     if (this.#options.answerUrl) return;
     if (type === "permission.answered" || type === "question.answered") this.withdraw(data.requestId);
     if (type !== "permission.asked" && type !== "question.asked") return;
     const open = requests.find(({ requestId }) => requestId === data.requestId);
     // A request that was answered at once (by a rule, for example) is not delivered.
-    if (open) this.#tellAsked(sessionId, event, { open, at });
+    if (open) this.#notifyOfRequest(sessionId, event, { open, at });
   }
 
-  #tellAsked(
+  #notifyOfRequest(
     sessionId: string,
     { data: request, type }: AskedEvent,
     { at, open }: { open: OpenRequest; at: number },
@@ -131,7 +131,7 @@ class Notifier implements ApproverPort {
     this.#notify({ type, sessionId, at, matter: { request, open } });
   }
 
-  #tellEnded(sessionId: string, ended: TurnEnded, at: number): void {
+  #notifyOfEnd(sessionId: string, ended: TurnEnded, at: number): void {
     for (const type of ["turn.ended", "budget.reached"] as const) {
       if (type === "budget.reached" && ended.errorSubtype !== BUDGET) continue;
       if (this.#options.types.has(type)) this.#notify({ type, sessionId, at, matter: { ended } });

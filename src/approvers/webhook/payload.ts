@@ -54,7 +54,7 @@ function asked(
   { cut, input, masked }: Shown,
 ): JsonObject {
   const { requestId, risk, toolName } = request;
-  const told = {
+  const described = {
     requestId,
     toolName,
     summary: summaryOf(toolName, masked),
@@ -64,7 +64,7 @@ function asked(
     approver: approverOf(open),
     expiresAt: new Date(open.expiresAt).toISOString(),
   };
-  return { request: told, ...(answerUrl !== undefined && { answerUrl }) };
+  return { request: described, ...(answerUrl !== undefined && { answerUrl }) };
 }
 
 function turnOf({ costUsd, durationMs, errorSubtype, outcome, turnId }: TurnEnded): JsonObject {

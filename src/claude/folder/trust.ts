@@ -129,15 +129,15 @@ interface Project extends Pick<SessionOptions, "cwd" | "settingSources"> {
   /** Whether its settings are read at all. */
   readonly mayRun: boolean;
   /** A rule that allows Edit is a folder there that commands may write: the operator alone says which. */
-  readonly isFenced: boolean;
+  readonly isSandboxed: boolean;
 }
 
 /** Those of the folder, where each of the servers names it or a folder above it. */
 export async function projectAllowRules(
-  { cwd, isFenced, mayRun, settingSources = ["project"] }: Project,
+  { cwd, isSandboxed, mayRun, settingSources = ["project"] }: Project,
   all: readonly { readonly trustDirs: readonly string[] }[],
 ): Promise<string[]> {
-  if (!mayRun || isFenced || !settingSources.includes("project")) return [];
+  if (!mayRun || isSandboxed || !settingSources.includes("project")) return [];
   for (const { trustDirs } of all) if (!(await isNamed(cwd, trustDirs))) return [];
   const text = await readSmall(join(cwd, ".claude", "settings.json"), MAX_SETTINGS_BYTES).catch(() => "");
   return SettingsFile.safeParse(jsonOf(text)).data?.permissions?.allow ?? [];

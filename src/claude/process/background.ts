@@ -14,21 +14,21 @@ const LOOK_EVERY_MS = 2000;
  */
 export class Background {
   readonly #orphans: () => OrphanProcesses | undefined;
-  readonly #tell: (tasks: BackgroundTask[]) => void;
-  #told: readonly BackgroundTask[] = [];
+  readonly #report: (tasks: BackgroundTask[]) => void;
+  #reported: readonly BackgroundTask[] = [];
   #shownOrphans: readonly BackgroundTask[] = [];
   #mayHaveLeft = false;
   #isFollowed = false;
 
-  constructor(orphans: () => OrphanProcesses | undefined, tell: (tasks: BackgroundTask[]) => void) {
+  constructor(orphans: () => OrphanProcesses | undefined, report: (tasks: BackgroundTask[]) => void) {
     this.#orphans = orphans;
-    this.#tell = tell;
+    this.#report = report;
   }
 
   /** Tasks that Claude Code reports. */
-  told(tasks: readonly BackgroundTask[]): void {
-    this.#told = tasks;
-    this.#tell([...tasks, ...this.#shownOrphans]);
+  reported(tasks: readonly BackgroundTask[]): void {
+    this.#reported = tasks;
+    this.#report([...tasks, ...this.#shownOrphans]);
   }
 
   /** A tool has been called: what it has started may outlive it. */
@@ -60,7 +60,7 @@ export class Background {
     const before = this.#shownOrphans;
     this.#shownOrphans = found;
     const isSame = found.length === before.length && found.every(({ id }, at) => id === before[at]?.id);
-    if (!isSame) this.#tell([...this.#told, ...found]);
+    if (!isSame) this.#report([...this.#reported, ...found]);
     if (found.length > 0 && !this.#isFollowed) void this.#follow();
   }
 

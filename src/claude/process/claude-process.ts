@@ -181,7 +181,7 @@ export class ClaudeProcess implements AgentProcess {
     const cost = new CostWatch(running, onSignal);
     const up = (): void => {
       this.#onReady(running);
-      if (watchCost !== "never") cost.tell(true);
+      if (watchCost !== "never") cost.report(true);
       onSignal({ type: "ready" });
     };
     // The stream ends with the same failure.
@@ -213,9 +213,9 @@ export class ClaudeProcess implements AgentProcess {
         if (message.type === "result") failedResult = message.is_error;
         partial.read(message);
         for (const signal of reader.read(message)) {
-          if (!this.#isRepeated(signal)) await this.#tell(signal);
+          if (!this.#isRepeated(signal)) await this.#report(signal);
         }
-        if (message.type === "assistant" || message.type === "user" || message.type === "system") cost?.tell(false);
+        if (message.type === "assistant" || message.type === "user" || message.type === "system") cost?.report(false);
       }
     } catch (error) {
       // The SDK throws once more after it has given an error result, which the reader has seen.
@@ -224,8 +224,8 @@ export class ClaudeProcess implements AgentProcess {
     return undefined;
   }
 
-  async #tell(signal: AgentSignal): Promise<void> {
-    if (signal.type === "background") return this.#background.told(signal.tasks);
+  async #report(signal: AgentSignal): Promise<void> {
+    if (signal.type === "background") return this.#background.reported(signal.tasks);
     if (signal.type === "message" && signal.toolUseId !== undefined) this.#background.toolUsed();
     if (signal.type === "idle") await this.#background.turnEnded();
     this.#context.onSignal(signal);
@@ -247,13 +247,13 @@ export class ClaudeProcess implements AgentProcess {
     return { ...signal, tasks };
   }
 
-  #asking({ folders, isFenced }: Pick<LaunchPlan, "folders" | "isFenced">): CanUseTool {
+  #asking({ folders, isSandboxed }: Pick<LaunchPlan, "folders" | "isSandboxed">): CanUseTool {
     return async (toolName, input, details) => {
       const bare = toPermissionRequest(toolName, input, details);
       const request = { ...bare, ...(await judgeRequest(bare, folders)) };
       if (details.signal.aborted) return toPermissionResult(WITHDRAWN);
       const result = await this.#ask(request, details.signal);
-      return isFenced ? withoutFolders(result) : result;
+      return isSandboxed ? withoutFolders(result) : result;
     };
   }
 

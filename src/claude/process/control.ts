@@ -90,9 +90,9 @@ async function rewind(query: Query, { dryRun, promptId }: RequestTo<"rewind">): 
   const answer = await query.rewindFiles(promptId, { dryRun }).catch((error: unknown) => {
     throw new AppError("INVALID_ARGUMENT", `Files cannot be restored: ${messageOf(error)}`);
   });
-  const { canRewind, error, ...told } = answer;
+  const { canRewind, error, ...rest } = answer;
   if (!canRewind) throw new AppError("INVALID_ARGUMENT", `Files cannot be restored: ${error ?? "no checkpoint"}`);
-  return { ...told, dryRun };
+  return { ...rest, dryRun };
 }
 
 export function messageOf(error: unknown): string {
@@ -111,7 +111,7 @@ export class CostWatch {
     this.#onSignal = onSignal;
   }
 
-  tell(atStart: boolean): void {
+  report(atStart: boolean): void {
     if (this.#asking) {
       this.#again = { atStart: atStart || this.#again?.atStart === true };
       return;
@@ -128,7 +128,7 @@ export class CostWatch {
     this.#onSignal({ type: "spent", costUsdTotal, atStart });
     const again = this.#again;
     this.#again = undefined;
-    if (again) this.tell(again.atStart);
+    if (again) this.report(again.atStart);
   }
 }
 

@@ -23,7 +23,7 @@ export interface LaunchPlan {
   /** What a request is judged by. */
   readonly folders: Folders;
   /** With --sandbox required, no approval adds a folder. */
-  readonly isFenced: boolean;
+  readonly isSandboxed: boolean;
   /** The session's own rules that deny, as Claude Code is given them. */
   readonly denying: readonly string[];
   /** Whether these rules let every command run unasked. */
@@ -84,6 +84,6 @@ async function* heldUntil<T>(ready: Promise<void>, source: AsyncIterable<T>): As
 
 /** Undefined where it ended before it could tell, which its stream tells as well. */
 async function agentsOf(query: Query): Promise<string[] | undefined> {
-  const told = await query.initializationResult().catch(() => undefined);
-  return told?.agents.map(({ name }) => name);
+  const initialized = await query.initializationResult().catch(() => undefined);
+  return initialized?.agents.map(({ name }) => name);
 }

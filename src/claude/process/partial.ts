@@ -41,7 +41,7 @@ export class PartialText {
       const { event } = message;
       if (event.type === "content_block_start") this.#begin();
       if (event.type === "content_block_delta" && event.delta.type === "text_delta") {
-        this.#tell(this.#text + this.#afterWord(event.delta.text));
+        this.#report(this.#text + this.#afterWord(event.delta.text));
       }
     } else if (message.type === "assistant" || message.type === "result") {
       this.#begin();
@@ -50,7 +50,7 @@ export class PartialText {
 
   #begin(): void {
     this.#skips = false;
-    this.#tell("");
+    this.#report("");
   }
 
   #afterWord(text: string): string {
@@ -73,7 +73,7 @@ export class PartialText {
     return kept;
   }
 
-  #tell(text: string): void {
+  #report(text: string): void {
     if (text === this.#text) return;
     // Mask before cutting: half of a secret would not be recognised and would leak.
     this.#text = text.length > 4 * MAX_CHARS ? this.#shortened(text) : text;

@@ -41,7 +41,7 @@ export function toPermissionResult(decision: Decision): PermissionResult {
   };
 }
 
-/** The same without further folders: those of a session that is fenced in were settled when it began. */
+/** The same without further folders: those of a session in a sandbox were settled when it began. */
 export function withoutFolders(result: PermissionResult): PermissionResult {
   if (result.behavior === "deny" || !result.updatedPermissions) return result;
   const kept = result.updatedPermissions.filter(({ type }) => type !== "addDirectories");

@@ -29,12 +29,12 @@ export class OrphanProcesses {
   /** Each with what it has started itself as one. */
   async list(): Promise<BackgroundTask[]> {
     const pids = await this.#pids();
-    const told = pids.map(async (pid) => {
+    const found = pids.map(async (pid) => {
       const startedAt = await startTime(pid);
       if (startedAt === undefined) return [];
       return [{ id: `${PREFIX}${String(pid)}-${startedAt}`, type: "process", description: commandOf(pid) }];
     });
-    return (await Promise.all(told)).flat();
+    return (await Promise.all(found)).flat();
   }
 
   /** Ends the one of this id with all below it. */

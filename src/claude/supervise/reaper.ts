@@ -24,14 +24,14 @@ export class Reaper {
   }
 
   watch(pid: number, tag: ProcessTag): void {
-    this.#tell(`+${String(pid)} ${tag.number ?? ""} ${tag.value}\n`);
+    this.#send(`+${String(pid)} ${tag.number ?? ""} ${tag.value}\n`);
   }
 
   forget(pid: number): void {
-    this.#tell(`-${String(pid)}\n`);
+    this.#send(`-${String(pid)}\n`);
   }
 
-  #tell(line: string): void {
+  #send(line: string): void {
     this.ready();
     this.#child?.stdin?.write(line);
   }

@@ -25,7 +25,7 @@ const MAX_PROMPT = 300;
 type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;
 
 /** A session with what its log says of it at present. */
-interface Told {
+interface Summary {
   readonly record: SessionRecord;
   readonly prompt: string;
   readonly requests: readonly { readonly request: OpenRequest; readonly about: string }[];
@@ -38,12 +38,12 @@ interface Told {
 export async function show(argv: string[]): Promise<number> {
   const { positionals, values } = readArguments("show", argv, { json: { type: "boolean" } });
   const id = oneId("show", positionals);
-  const told = await withStore(values, async (store) => tell(store, await findSession(store, id)));
-  process.stdout.write(values.json === true ? inJson(told) : inWords(told, Date.now()));
+  const shown = await withStore(values, async (store) => summarize(store, await findSession(store, id)));
+  process.stdout.write(values.json === true ? inJson(shown) : inWords(shown, Date.now()));
   return 0;
 }
 
-async function tell(store: Store, record: SessionRecord): Promise<Told> {
+async function summarize(store: Store, record: SessionRecord): Promise<Summary> {
   const { id, state } = record;
   const requests = state.requests.map(async (request) => {
     const asked = requestOf(await eventOf(store, id, request.eventId));
@@ -66,7 +66,7 @@ async function resultOf(store: Store, id: string, { data }: EndOfTurn): Promise<
   return [said, data.message].filter((text) => typeof text === "string" && text !== "").join("\n\n");
 }
 
-function inJson({ requests, ended, prompt, record, result }: Told): string {
+function inJson({ requests, ended, prompt, record, result }: Summary): string {
   const { background, process, queue } = record.state;
   const answer = {
     ...summary(record),
@@ -88,8 +88,8 @@ function inJson({ requests, ended, prompt, record, result }: Told): string {
   return jsonLine(answer);
 }
 
-function inWords(told: Told, now: number): string {
-  const { requests, ended, prompt, record, result } = told;
+function inWords(shown: Summary, now: number): string {
+  const { requests, ended, prompt, record, result } = shown;
   const facts = factsOf(record, prompt, now).filter(([, value]) => value !== "");
   const lines = facts.map(([name, value]) => `${name.padEnd(12)}${value}`);
   if (requests.length > 0) lines.push("", "Open requests:", ...requests.map((each) => requestLine(each, now)));
@@ -144,7 +144,7 @@ function waitingOf({ state }: SessionRecord): string {
   return count(state.queue.length, "prompt") + (held > 0 ? `, ${String(held)} held until released` : "");
 }
 
-function requestLine({ about, request }: Told["requests"][number], now: number): string {
+function requestLine({ about, request }: Summary["requests"][number], now: number): string {
   const left = request.expiresAt - now;
   const due = left > 0 ? `is denied in ${span(left)}` : "is overdue";
   return `  ${request.requestId}  ${oneLine(`${request.toolName} ${about}`, MAX_PROMPT)} (${due})`;

@@ -24,7 +24,7 @@ export async function stats(argv: string[]): Promise<number> {
   );
   const report = tally.report();
   const of = { ...(since !== undefined && { since: isoTime(since) }), ...(cwd !== undefined && { cwd }) };
-  process.stdout.write(values.json === true ? jsonLine({ ...of, ...report }) : tell(report));
+  process.stdout.write(values.json === true ? jsonLine({ ...of, ...report }) : inWords(report));
   return 0;
 }
 
@@ -43,7 +43,7 @@ export async function readSession(
 
 const LABEL = 10;
 
-export function tell(report: Report): string {
+export function inWords(report: Report): string {
   if (report.sessions.total === 0) return "No session matches.\n";
   const parts = [figures(report), tools(report), requests(report), models(report)];
   return parts.filter((part) => part !== "").join("\n");

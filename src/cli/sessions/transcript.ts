@@ -42,7 +42,7 @@ export class Transcript {
   }
 
   page(events: readonly StoredEvent[]): string {
-    return this.#join(events.flatMap((event) => this.#tell(event)));
+    return this.#join(events.flatMap((event) => this.#piecesOf(event)));
   }
 
   /** Lines of one list stand together; everything else has air around it. */
@@ -56,7 +56,7 @@ export class Transcript {
     return texts.join("");
   }
 
-  #tell(event: StoredEvent): Piece[] {
+  #piecesOf(event: StoredEvent): Piece[] {
     if (event.type === "message") return this.#message(event.data.message);
     if (event.type === "turn.ended") return this.#end(event.data);
     if (event.type === "prompt.queued") {

@@ -81,7 +81,7 @@ export function unknownTools(config: ApprovalConfig): string[] {
 }
 
 /** Settings of the sandbox that holds every session. */
-export const fenceFields = {
+export const sandboxFields = {
   sandbox: choice(["off", "required"], "off", {
     flag: "sandbox",
     variable: "CLAUDE_CODE_MCP_SANDBOX",

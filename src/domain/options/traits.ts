@@ -11,7 +11,7 @@ export type OptionName = keyof SessionOptions;
 interface Rights {
   /** Who may give it: any caller with the scope run, or only the operator, with the reason (engine/policy/gate.ts). */
   readonly access: "any caller" | "by value" | { readonly operatorOnly: string };
-  /** Whether it is taken with --sandbox required, or why not (claude/fence/fenced-options.ts). */
+  /** Whether it is taken with --sandbox required, or why not (claude/sandbox/sandboxed-options.ts). */
   readonly sandbox: "allowed" | "by value" | { readonly refused: string };
   /** What it lets run without a permission request (engine/policy/bounded-options.ts). */
   readonly approves: "nothing" | "by value" | "everything";

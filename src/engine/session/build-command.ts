@@ -42,14 +42,14 @@ export async function promptCommand(
 
 /** An answer as it goes to the session's owner, and what of it was left out, because its caller may not decide so much. */
 export async function answerCommand(
-  means: Dependencies,
+  dependencies: Dependencies,
   caller: Caller,
   record: SessionRecord,
   request: AnswerRequest,
 ): Promise<{ command: CommandOf<"answer">; withheld: readonly string[] }> {
   checkAnswers(caller, request);
-  const { runtime } = means;
-  const gate = gateUnder(means, record);
+  const { runtime } = dependencies;
+  const gate = gateUnder(dependencies, record);
   const { by, requestId } = request;
   const reach = reachOf(caller, request);
   const meant = decisionOf(request);
@@ -57,7 +57,7 @@ export async function answerCommand(
   // People decide for themselves; a model decides what it may.
   const isBound = !reach.decides && (by === CALLER || reach.asCaller);
   const bound = isBound ? boundOf(gate.callerApproves, caller, record.spec.callerApproves) : "all";
-  const asked = await readRequest(means.backend, record, requestId);
+  const asked = await readRequest(dependencies.backend, record, requestId);
   const { decision: bounded, withheld } = decisionWithin(meant, bound);
   const decision = await withinPlaces(runtime, record, bounded);
   const forSession = request.decision === "allow_for_session";
@@ -99,7 +99,7 @@ async function readRequest(
   return request && { request, eventId: open.eventId };
 }
 
-/** What a caller's answer means to Claude Code. */
+/** What a caller's answer dependencies to Claude Code. */
 function decisionOf(request: AnswerRequest): Decision {
   if (request.decision === "deny") {
     const message = request.denyMessage ?? "The request was denied.";

@@ -36,13 +36,13 @@ export interface PlannedSession extends Pick<Beginning, "inherited" | "spec"> {
 
 /** What the runtime has to say about it. Throws where it cannot be started. */
 export async function planned(
-  means: Operator & { runtime: AgentRuntime },
+  dependencies: Operator & { runtime: AgentRuntime },
   principal: Principal,
   { goesOnWith, inherited, policy: before, spec }: Beginning,
 ): Promise<PlannedSession> {
-  const policy = policyFor(means, { principal, policy: before });
+  const policy = policyFor(dependencies, { principal, policy: before });
   const isNew = inherited.origin === undefined;
-  const plan = await means.runtime.plan({ principal, options: spec, policy, isNew, goesOnWith });
+  const plan = await dependencies.runtime.plan({ principal, options: spec, policy, isNew, goesOnWith });
   if (goesOnWith !== undefined && plan.openIn) refuseOpen(goesOnWith, plan.openIn);
   const id = goesOnWith ?? plan.spareId ?? randomUUID();
   return { id, spec, inherited, policy, identity: plan.identity };

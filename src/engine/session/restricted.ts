@@ -24,11 +24,11 @@ interface Dependencies {
  * record to what is shown: the record itself, or the session after recovery.
  */
 export function lookingOf(
-  means: Dependencies,
+  dependencies: Dependencies,
   ownership: Pick<Ownership, "refuseLost" | "refuseTrouble">,
   shown: (record: SessionRecord) => Promise<SessionRecord> = async (record) => Promise.resolve(record),
 ): Looking {
-  const { backend } = means;
+  const { backend } = dependencies;
   const get: Looking["get"] = async (principal, sessionId) => {
     const record = await backend.rows.get(sessionId);
     // If the session is gone and was one of ours, this throws why.
@@ -45,7 +45,7 @@ export function lookingOf(
         for (const { sessionId } of request.sessions) await get(principal, sessionId);
       };
       await look();
-      return { woke: await waitLooking(means, look, request) };
+      return { woke: await waitLooking(dependencies, look, request) };
     },
   };
 }

@@ -16,16 +16,16 @@ const LOOK_MS = 1_000;
 
 /** `look` rejects when an owner has died, or the store has lost data. */
 export async function waitLooking(
-  means: { backend: SessionBackend; clock: Clock; log: Pick<Logger, "debug"> },
+  dependencies: { backend: SessionBackend; clock: Clock; log: Pick<Logger, "debug"> },
   look: () => Promise<void>,
   request: WaitRequest,
 ): Promise<string | undefined> {
   let stopLooking = () => undefined as void;
   const lost = new Promise<never>((_, reject) => {
-    stopLooking = lookEvery(LOOK_MS, look, { ...means, onLoss: reject });
+    stopLooking = lookEvery(LOOK_MS, look, { ...dependencies, onLoss: reject });
   });
   try {
-    return await Promise.race([waitForOne(means.backend, request), lost]);
+    return await Promise.race([waitForOne(dependencies.backend, request), lost]);
   } finally {
     stopLooking();
   }

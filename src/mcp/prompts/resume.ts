@@ -47,8 +47,8 @@ function lastOf({ lastTurnEventId, turn }: SessionState, result: JsonObject | un
   const { advice, errorSubtype, isError } = result;
   const text = typeof result["result"] === "string" ? cutText(result["result"], RESULT_BYTES) : "";
   const how = isError === true ? `The last turn failed (${String(errorSubtype)}).` : "The last turn has ended.";
-  const told = typeof advice === "string" ? ` ${advice}` : "";
-  return [`${how}${told} Its result:\n\n<result>\n${text}\n</result>`];
+  const note = typeof advice === "string" ? ` ${advice}` : "";
+  return [`${how}${note} Its result:\n\n<result>\n${text}\n</result>`];
 }
 
 async function requestsOf(view: SessionView, { requests }: SessionState): Promise<string[]> {

@@ -26,7 +26,7 @@ export async function answerTask(
 ): Promise<Result> {
   const { call } = openCall(context, NOTHING_SAID, {
     round: roundOf(context),
-    told: { progress: 0 },
+    reported: { progress: 0 },
     unattended: options.unattended,
   });
   if (!call.client.tasks) throw notDeclared();

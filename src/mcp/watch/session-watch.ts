@@ -80,7 +80,7 @@ export class SessionWatch {
         if (ended()) return;
         if (error instanceof AppError && error.code === "SESSION_NOT_FOUND") {
           // It was deleted: that is the last there is to tell.
-          tell(followed);
+          notify(followed);
           return;
         }
         this.#log.warn("a session that is followed cannot be read", { sessionId, error: String(error) });
@@ -99,11 +99,11 @@ export class SessionWatch {
     const next = await this.cursorOf(principal, sessionId);
     if (next <= followed.next) return;
     followed.next = next;
-    tell(followed);
+    notify(followed);
   }
 }
 
-function tell({ listeners }: Followed): void {
+function notify({ listeners }: Followed): void {
   for (const listener of listeners) listener();
 }
 

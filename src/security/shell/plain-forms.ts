@@ -27,7 +27,7 @@ function only(subcommands: string, form: Form = () => true): Form {
   return ([first, ...rest]) => (first === undefined ? false : known.has(first) && form(rest));
 }
 
-/** A file to run, and whatever is given to it: what the file does is not told by the command. */
+/** A file to run, and whatever is given to it: what the file does is not plainArgs by the command. */
 const aFile: Form = ([first]) => first !== undefined && /^(?!-|\/dev\/|\/proc\/)[\w./-]+\.\w+$/.test(first);
 const aVersion: Form = (args) => args.length === 1 && /^(?:-v|-V|--version|--help)$/.test(args[0] ?? "");
 
@@ -83,7 +83,7 @@ function ofAwk(args: ShellCommand): boolean {
   );
   const program = args[at];
   if (at === -1 || program === undefined || program.startsWith("-")) return false;
-  // awk takes options behind its program too, where it is not told otherwise.
+  // awk takes options behind its program too, where it is not plainArgs otherwise.
   const isPlain = !/system|getline|@|\||\\|extension|printf?[^;}]*>/.test(program.replaceAll("||", " "));
   return isPlain && isWritten(args) && args.slice(at + 1).every((word) => !word.startsWith("-"));
 }
@@ -119,15 +119,15 @@ const GIT_SHORT: Readonly<Record<string, RegExp>> = {
 /** The message of a commit may be anything, as long as it is one word. */
 function ofGit([subcommand, ...args]: ShellCommand): boolean {
   if (subcommand === undefined || !GIT_KNOWN.split(" ").includes(subcommand)) return false;
-  const told = args.filter(
+  const plainArgs = args.filter(
     (_, index) => !(subcommand === "commit" && /^(?:-a?m|--message)$/.test(args[index - 1] ?? "")),
   );
-  if (!isWritten(told)) return false;
-  if (told.some((word) => isShortOf(word, GIT_LONG) || /^ext::|^fd::/.test(word) || /[\w-]+::/.test(word)))
+  if (!isWritten(plainArgs)) return false;
+  if (plainArgs.some((word) => isShortOf(word, GIT_LONG) || /^ext::|^fd::/.test(word) || /[\w-]+::/.test(word)))
     return false;
   const short = GIT_SHORT[subcommand];
-  if (short && told.some((word) => short.test(word))) return false;
-  return subcommand !== "commit" || told.some((word) => GIT_MESSAGE.test(word)) || args.length > told.length;
+  if (short && plainArgs.some((word) => short.test(word))) return false;
+  return subcommand !== "commit" || plainArgs.some((word) => GIT_MESSAGE.test(word)) || args.length > plainArgs.length;
 }
 
 /** Some shells count with what stands there, and run what stands in an index: a[$(x)]. */

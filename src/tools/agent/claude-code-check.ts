@@ -159,10 +159,10 @@ async function answerThenCheck(
   const answered = args.requestId === undefined ? {} : { answered: args.requestId };
   const checked = { ...request, form: { ...form, ...answered }, targets, several: false };
   if (withheld.length === 0) return answerCheck(checked, waiting, call, deps);
-  const told = { warnings: withheld.slice(0, MAX_WARNINGS) };
-  const maxBytes = Math.max(LEAST_BYTES, request.maxBytes - jsonBytes(told));
+  const extra = { warnings: withheld.slice(0, MAX_WARNINGS) };
+  const maxBytes = Math.max(LEAST_BYTES, request.maxBytes - jsonBytes(extra));
   const outcome = await answerCheck({ ...checked, maxBytes }, waiting, call, deps);
-  return "needsInput" in outcome ? outcome : { ...outcome, answer: { ...outcome.answer, ...told } };
+  return "needsInput" in outcome ? outcome : { ...outcome, answer: { ...outcome.answer, ...extra } };
 }
 
 const MAX_WARNINGS = 3;

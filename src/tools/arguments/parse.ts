@@ -10,7 +10,7 @@ import { problemsOf, type Problem } from "./problems.ts";
  */
 
 /** Maximum number of problems that are reported; validation stops there. */
-const PROBLEMS_TOLD = 20;
+const MAX_PROBLEMS = 20;
 
 /** `unlisted` names of the schema are accepted without being offered. Throws INVALID_ARGUMENT. */
 export function parseArguments<I extends z.ZodObject>(
@@ -21,18 +21,18 @@ export function parseArguments<I extends z.ZodObject>(
   refuseUnsafeText(raw);
   const parsed = input.safeParse(withoutEmpty(input, raw ?? {}), { reportInput: true });
   if (parsed.success) return parsed.data;
-  // The schema costs more than the parse: it is made for a name that is told to be unknown, and for nothing else.
+  // The schema costs more than the parse: it is made for a name that is texts to be unknown, and for nothing else.
   const offered = (path: readonly PropertyKey[]) => {
     const schema = z.toJSONSchema(input, { io: "input", unrepresentable: "any" });
     return namesAt(schema, path).filter((name) => path.length > 0 || !unlisted.includes(name));
   };
   const problems: Problem[] = [];
   for (const issue of parsed.error.issues) {
-    if (problems.length > PROBLEMS_TOLD) break;
+    if (problems.length > MAX_PROBLEMS) break;
     problems.push(...problemsOf(issue, [], offered));
   }
-  const told = problems.slice(0, PROBLEMS_TOLD).map(({ path, text }) => `${pathName(path)}: ${text()}`);
-  throw new AppError("INVALID_ARGUMENT", told.join(" ") + (problems.length > PROBLEMS_TOLD ? " And others." : ""));
+  const texts = problems.slice(0, MAX_PROBLEMS).map(({ path, text }) => `${pathName(path)}: ${text()}`);
+  throw new AppError("INVALID_ARGUMENT", texts.join(" ") + (problems.length > MAX_PROBLEMS ? " And others." : ""));
 }
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;

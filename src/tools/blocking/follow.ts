@@ -14,7 +14,7 @@ export interface Following {
   readonly cursor: number;
   readonly waiting: Omit<Waiting, "waitMs">;
   /** Told each event in order, and waited for: a slow client slows the reading, and nothing piles up. */
-  readonly tell: (event: StoredEvent) => Promise<void>;
+  readonly onEvent: (event: StoredEvent) => Promise<void>;
   /** The same for what was told before a form: once more, for the answer alone. */
   readonly recall: (event: StoredEvent) => void;
   /** Nothing has happened for some seconds; counts from 1. */
@@ -45,7 +45,7 @@ export async function followTurn(
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<Left | Paused> {
-  const { cursor, onSilence, tell, waiting } = following;
+  const { cursor, onSilence, onEvent, waiting } = following;
   const eliciting = ElicitingWait.of(waiting, { call, deps });
   const promptId = await promptAt(view, cursor);
   const turn = new Turn(promptId);
@@ -64,7 +64,7 @@ export async function followTurn(
     const page = await view.read(next, PAGE);
     for (const event of page) {
       next = event.id + 1;
-      await tell(event);
+      await onEvent(event);
       const left = await reactTo(event, turn, view, reacting);
       if (left || gone()) return left ?? cancel(view, promptId, call, deps);
     }

@@ -19,8 +19,8 @@ export async function tellRequests(
 ): Promise<JsonObject> {
   const without = { includeEvents: false, includeResult: false };
   const request = readRequest({ waitMs: 0, maxBytes, pollOptions: without }, deps.limits);
-  const told = await answerNow({ ...request, targets: [{ view, cursor }], several: false }, call, deps);
-  const { actions, status, truncated, truncatedFields } = told;
+  const check = await answerNow({ ...request, targets: [{ view, cursor }], several: false }, call, deps);
+  const { actions, status, truncated, truncatedFields } = check;
   const cut = truncated === undefined ? {} : { truncated, truncatedFields };
   // As they are told here they count as shown: nothing may be cut of them afterwards.
   return { status, actions, nextCursor: cursor, next: HOW, ...cut };
@@ -33,10 +33,10 @@ const SAID_BYTES = 2_048;
  * Why a turn did not end well: the kind of failure, and what the API or Claude Code said of it, in words; and what a
  * program can decide by. `told` is the result as it is presented.
  */
-export function failureOf({ data }: EndOfTurn, told: JsonObject): { readonly error: string } & JsonObject {
+export function failureOf({ data }: EndOfTurn, answer: JsonObject): { readonly error: string } & JsonObject {
   const { category, errorSubtype, message, outcome } = data;
   const kind = category === undefined ? (errorSubtype ?? outcome) : kindOf(category, errorSubtype);
-  const { advice, result, retryable } = told;
+  const { advice, result, retryable } = answer;
   const said = message ?? (category !== undefined && typeof result === "string" ? result : "");
   const error = said === "" ? kind : `${kind}: ${cutText(said, SAID_BYTES)}`;
   return category === undefined ? { error } : { error, category, retryable, advice };

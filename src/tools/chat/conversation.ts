@@ -19,7 +19,7 @@ interface Invocation {
   readonly error?: string;
 }
 
-interface Telling {
+interface LogMessage {
   readonly level: LogLevel;
   readonly data: unknown;
   readonly line: string;
@@ -42,10 +42,10 @@ export class Conversation {
   }
 
   async hear(message: JsonObject): Promise<void> {
-    for (const part of heardIn(message)) await this.#tell(this.#keep(part));
+    for (const part of heardIn(message)) await this.#report(this.#keep(part));
   }
 
-  /** What was told before: for the answer alone. */
+  /** An event that was reported before: for the answer alone. */
   recall(message: JsonObject): void {
     for (const part of heardIn(message)) this.#last = oneLine(this.#keep(part)?.line ?? this.#last, LINE);
   }
@@ -77,8 +77,8 @@ export class Conversation {
     return [...this.#invocations.values()];
   }
 
-  /** What is to be told of it. */
-  #keep(part: Part): Telling | undefined {
+  /** The log message for it. */
+  #keep(part: Part): LogMessage | undefined {
     switch (part.kind) {
       case "text":
         this.#lastText = part.text;
@@ -108,9 +108,9 @@ export class Conversation {
   }
 
   /** Where a client takes no log notifications, progress has the text itself. */
-  async #tell(telling: Telling | undefined): Promise<void> {
-    if (!telling) return;
-    const { data, level, line } = telling;
+  async #report(message: LogMessage | undefined): Promise<void> {
+    if (!message) return;
+    const { data, level, line } = message;
     this.#last = oneLine(line, LINE);
     this.#advance(this.#client.log ? this.#last : cutText(line, OUTPUT_BYTES));
     await this.#log(level, data);

@@ -48,7 +48,7 @@ export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<
   const following = {
     cursor: sent.cursor,
     waiting: { tool, work: sent },
-    tell: async (event: StoredEvent) => {
+    onEvent: async (event: StoredEvent) => {
       if (event.type === "message") await conversation.hear(event.data.message);
     },
     recall: (event: StoredEvent) => {
@@ -107,10 +107,10 @@ async function replyOf(
 ): Promise<Reply> {
   const { id: sessionId } = view;
   if (left.why === "cancelled") throw new AppError("CANCELLED", left.because, { sessionId });
-  const told = await readEnd(view, left.end);
-  const { durationMs, numTurns, result, totalCostUsd, usage } = told;
-  const { failure, status } = endingOf(left.end, told);
-  if (status === "cancelled") throw new AppError("CANCELLED", failureOf(left.end, told).error, { sessionId });
+  const end = await readEnd(view, left.end);
+  const { durationMs, numTurns, result, totalCostUsd, usage } = end;
+  const { failure, status } = endingOf(left.end, end);
+  if (status === "cancelled") throw new AppError("CANCELLED", failureOf(left.end, end).error, { sessionId });
   const text = status === "done" && typeof result === "string" ? result : conversation.lastText;
   const finalText = cutText(text, TEXT_BYTES);
   const rest = {
@@ -128,11 +128,11 @@ async function replyOf(
 }
 
 /** A turn that failed is an error; one that was ended by a caller, or took too long, still has a reply. */
-function endingOf(end: EndOfTurn, told: JsonObject): Pick<Reply, "failure" | "status"> {
+function endingOf(end: EndOfTurn, answer: JsonObject): Pick<Reply, "failure" | "status"> {
   const { errorSubtype, outcome } = end.data;
   if (errorSubtype === "timeout" || errorSubtype === "time_limit") return { status: "timeout" };
   const isFailure = outcome === "failed" || outcome === "lost";
-  return { status: outcome, ...(isFailure && { failure: failureOf(end, told) }) };
+  return { status: outcome, ...(isFailure && { failure: failureOf(end, answer) }) };
 }
 
 function toldOfEnd({ data: { message, outcome } }: EndOfTurn): { message?: string } {

@@ -86,8 +86,8 @@ async function showEnd(
   form: Form,
   last: LastTurn,
 ): Promise<ShownEvent | undefined> {
-  const told = event.id === last.eventId ? last.result : undefined;
-  if (told && form.mode === "minimal") return undefined;
-  const data = told ? briefly(told) : wantedOf(await readEnd(view, event), form);
+  const result = event.id === last.eventId ? last.result : undefined;
+  if (result && form.mode === "minimal") return undefined;
+  const data = result ? briefly(result) : wantedOf(await readEnd(view, event), form);
   return { id: event.id, type: typeOfEnd(event.data), data, ...timeOf(event, form.mode) };
 }

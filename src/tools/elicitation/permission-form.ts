@@ -16,9 +16,9 @@ const Filled = z.object({
 export const PERMISSION: FormKind = {
   declined: "The user does not allow this.",
   show(request, { cwd, where }) {
-    const { lines, told, whole } = subjectOf(request, cwd);
+    const { lines, shownFields, whole } = subjectOf(request, cwd);
     return {
-      message: [...lines, ...saidOf(request), ...fieldsOf(request, told), where].join("\n"),
+      message: [...lines, ...saidOf(request), ...fieldsOf(request, shownFields), where].join("\n"),
       schema: {
         type: "object",
         properties: {
@@ -55,10 +55,10 @@ export const PERMISSION: FormKind = {
 
 const MAX_LINE = 300;
 
-const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; means: string }>> = {
-  reads: { word: "low", means: "it looks at what is in the session's folders" },
-  edits: { word: "some", means: "it changes files in the session's folders" },
-  all: { word: "high", means: "it can reach beyond the session's folders" },
+const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; meaning: string }>> = {
+  reads: { word: "low", meaning: "it looks at what is in the session's folders" },
+  edits: { word: "some", meaning: "it changes files in the session's folders" },
+  all: { word: "high", meaning: "it can reach beyond the session's folders" },
 };
 
 /** The risk comes first: where a line is cut, and where only the first ones are shown, it is still seen. */
@@ -73,16 +73,16 @@ function saidOf({ blockedPath, decisionReason, risk }: PermissionRequest): strin
 
 function riskIn(risk: PermissionRequest["risk"]): string {
   if (!risk) return "not known, so it counts as high";
-  const { means, word } = RISK[risk.level];
-  return risk.why.length > 0 ? `${word} (${risk.why.join(", ")})` : `${word}, ${means}`;
+  const { meaning, word } = RISK[risk.level];
+  return risk.why.length > 0 ? `${word} (${risk.why.join(", ")})` : `${word}, ${meaning}`;
 }
 
 const MAX_FIELDS = 12;
 const ROOM: Room = { characters: 1_600, lines: 40 };
 
 /** The input, without what is shown already. The model, which writes it, cannot choose what is hidden. */
-function fieldsOf({ input, toolName }: PermissionRequest, told: readonly string[]): string[] {
-  const rest = Object.entries(input).filter(([key]) => !told.includes(key));
+function fieldsOf({ input, toolName }: PermissionRequest, shownFields: readonly string[]): string[] {
+  const rest = Object.entries(input).filter(([key]) => !shownFields.includes(key));
   if (rest.length === 0) return [];
   const line = `With ${harmless(JSON.stringify(Object.fromEntries(rest)))}`;
   if (toolName !== "Edit" && toolName !== "Write" && fitsInLine(line)) return [line];

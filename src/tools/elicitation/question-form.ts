@@ -27,7 +27,7 @@ export const QUESTION: FormKind = {
   show: ({ input }, { where }) => {
     const questions = questionsIn(input);
     return {
-      message: [...questions.map(told), where].join("\n"),
+      message: [...questions.map(questionText), where].join("\n"),
       schema: {
         type: "object",
         properties: Object.fromEntries(questions.map((question, index) => fieldFor(question, index + 1))),
@@ -77,7 +77,7 @@ function questionsIn({ questions }: Record<string, unknown>): Question[] {
   return Questions.safeParse(questions).data ?? [];
 }
 
-function told({ options, question }: Question, index: number): string {
+function questionText({ options, question }: Question, index: number): string {
   const choices = options.map(({ description, label }) => `  ${inline(label, 80)}: ${inline(description, 300)}`);
   const { isWhole, lines } = inFewLines(`${index === 0 ? "Claude Code asks" : "And"}: ${question}`);
   return [...lines, ...(isWhole ? [] : [block(question, ROOM)]), ...choices].join("\n");

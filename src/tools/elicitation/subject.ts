@@ -40,7 +40,7 @@ export interface Subject {
   /** At most two lines. */
   readonly lines: readonly string[];
   /** Fields of the input that `lines` show whole. */
-  readonly told: readonly string[];
+  readonly shownFields: readonly string[];
   /** All that is approved, on a line. */
   readonly whole: string;
 }
@@ -53,7 +53,7 @@ export function subjectOf({ agentId, input, toolName }: PermissionRequest, cwd: 
     const verb = `${who}Use ${inOneLine(toolName)}`;
     const fields = JSON.stringify(input);
     const { isWhole, lines } = inFewLines(Object.keys(input).length === 0 ? verb : `${verb}: ${fields}`);
-    return { lines, told: isWhole ? Object.keys(input) : [], whole: shortened(`${verb}: ${inOneLine(fields)}`) };
+    return { lines, shownFields: isWhole ? Object.keys(input) : [], whole: shortened(`${verb}: ${inOneLine(fields)}`) };
   }
   const verb = `${who}${act.verb}`;
   const named = act.key.endsWith("_path") ? within(about, cwd) : about;
@@ -61,8 +61,8 @@ export function subjectOf({ agentId, input, toolName }: PermissionRequest, cwd: 
   const details = (act.detail ?? []).flatMap((key) => detailOf(key, input[key]));
   const whole = [`${verb} ${inOneLine(named)}`, ...details, ...restOf(act, input)].filter((part) => part !== "");
   const isPlain = isWhole && !about.includes("\n");
-  const told = [...(isPlain ? [act.key] : []), ...(act === UNBOXED ? [UNBOXED_FIELD] : [])];
-  return { lines, told, whole: shortened(whole.join(": ")) };
+  const shownFields = [...(isPlain ? [act.key] : []), ...(act === UNBOXED ? [UNBOXED_FIELD] : [])];
+  return { lines, shownFields, whole: shortened(whole.join(": ")) };
 }
 
 function actOf(toolName: string, input: JsonObject): Act | undefined {

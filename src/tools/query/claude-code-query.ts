@@ -68,7 +68,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
         bundle.add(event.data.message);
         return event.data.message;
       };
-      const tell = async (event: StoredEvent): Promise<void> => {
+      const onEvent = async (event: StoredEvent): Promise<void> => {
         const message = take(event);
         if (message) await stream.send(message, event.at);
       };
@@ -77,7 +77,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
         if (message) stream.recall(message, event.at);
       };
       const waiting = { tool: NAME, work };
-      const following = { cursor, waiting, tell, recall, onSilence: () => stream.beat() };
+      const following = { cursor, waiting, onEvent, recall, onSilence: () => stream.beat() };
       const left = await followTurn(view, following, call, deps);
       if (left.why === "form") return left;
       if (left.why === "ended" && left.end.data.isError) {
@@ -117,8 +117,8 @@ async function begin(
   const inMode = mayUseMode(mode, boundOf(deps.callerApproves, call)) ? mode : "default";
   recordBegin(NAME, { sessionId, permissionMode: inMode }, call, deps);
   const all = [...warnings, ...withheld];
-  const told = { ...(note !== undefined && { note }), ...(all.length > 0 && { warnings: all }) };
-  return { begun, cursor, sessionId, permissionMode: inMode, ...told };
+  const notes = { ...(note !== undefined && { note }), ...(all.length > 0 && { warnings: all }) };
+  return { begun, cursor, sessionId, permissionMode: inMode, ...notes };
 }
 
 /** Options that the operator has set need no approval. */

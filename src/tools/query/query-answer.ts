@@ -47,7 +47,7 @@ export async function answerQuery(
 /** What stands around the requests that wait, bytes of JSON. */
 const AROUND_REQUESTS = 512;
 
-interface Telling {
+interface AnswerContext {
   readonly maxBytes: number;
   readonly call: ToolCall;
   readonly deps: ToolDeps;
@@ -56,7 +56,7 @@ interface Telling {
 async function tellWaiting(
   { nextCursor: cursor }: Extract<Left, { why: "asked" }>,
   view: SessionView,
-  { call, deps, maxBytes }: Telling,
+  { call, deps, maxBytes }: AnswerContext,
 ): Promise<JsonObject> {
   const requests = await tellRequests(view, { cursor, maxBytes }, call, deps);
   const summary = "Claude Code is waiting for a decision; the turn continues after it.";
@@ -69,10 +69,10 @@ async function tellOutcome(left: Exclude<Left, { why: "asked" }>, view: SessionV
 }
 
 async function tellEnd(end: Extract<Left, { why: "ended" }>["end"], view: SessionView): Promise<JsonObject> {
-  const { isError, result: summary, usage, modelUsage, ...told } = await readEnd(view, end);
-  const { errorSubtype, numTurns, totalCostUsd } = told;
+  const { isError, result: summary, usage, modelUsage, ...rest } = await readEnd(view, end);
+  const { errorSubtype, numTurns, totalCostUsd } = rest;
   const timedOut = errorSubtype === "time_limit" || errorSubtype === "timeout";
-  const failure = isError === true ? failureOf(end, { ...told, result: summary }) : {};
+  const failure = isError === true ? failureOf(end, { ...rest, result: summary }) : {};
   return {
     status: timedOut ? "timeout" : end.data.outcome,
     ...(timedOut && { timedOut }),

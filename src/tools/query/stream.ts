@@ -44,9 +44,9 @@ export class MessageStream {
     this.#client.progress?.(this.#last);
   }
 
-  async #log(level: "info" | "error", { type, ...told }: JsonObject, at: number): Promise<void> {
+  async #log(level: "info" | "error", { type, ...rest }: JsonObject, at: number): Promise<void> {
     this.#sequence += 1;
     const about = { timestamp: new Date(at).toISOString(), sequence: this.#sequence };
-    await this.#client.log?.(level, JSON.stringify({ type, sessionId: this.#sessionId, ...told, ...about }));
+    await this.#client.log?.(level, JSON.stringify({ type, sessionId: this.#sessionId, ...rest, ...about }));
   }
 }

@@ -10,7 +10,7 @@ import type { Server } from "../stdio-server.ts";
 import { createWorld, type World } from "../world.ts";
 
 /** A server with --sandbox required and the real bubblewrap, and what its sessions try without approval. */
-export interface Fenced {
+export interface Sandboxed {
   readonly world: World;
   readonly server: Server;
   /** Starts another one like it. */
@@ -35,7 +35,7 @@ interface Call {
 export const bash = (command: string, more: object = {}): Call => ({ name: "Bash", input: { command, ...more } });
 export const write = (path: string): Call => ({ name: "Write", input: { file_path: path, content: "x" } });
 
-export async function createFenced(): Promise<Fenced> {
+export async function createSandboxed(): Promise<Sandboxed> {
   const world = await createWorld();
   const outside = world.folder();
   const project = world.folder();

@@ -1,6 +1,6 @@
 import type { Decided, Me } from "../../../../src/console/wire.ts";
 import type { ApproverName } from "../../../../src/domain/approvals/approver-name.ts";
-import { byWords, whoWords } from "../../state/approvers.ts";
+import { byWords, whoWords } from "../../state/approver-names.ts";
 
 /** Who decides, and who has decided. */
 

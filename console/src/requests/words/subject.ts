@@ -51,11 +51,11 @@ function actOf(toolName: string): string {
 
 type Level = (typeof RISK_LEVELS)[number] | "unknown";
 
-export const RISK_WORDS: Readonly<Record<Level, { readonly name: string; readonly means: string }>> = {
-  reads: { name: "Low risk", means: "Reads files in the session's folders." },
-  edits: { name: "Some risk", means: "Changes files in the session's folders." },
-  all: { name: "High risk", means: "Can reach beyond the session's folders." },
-  unknown: { name: "Unknown risk", means: "Treat it as high risk." },
+export const RISK_WORDS: Readonly<Record<Level, { readonly name: string; readonly meaning: string }>> = {
+  reads: { name: "Low risk", meaning: "Reads files in the session's folders." },
+  edits: { name: "Some risk", meaning: "Changes files in the session's folders." },
+  all: { name: "High risk", meaning: "Can reach beyond the session's folders." },
+  unknown: { name: "Unknown risk", meaning: "Treat it as high risk." },
 };
 
 /** `rest` is whatever the kind does not show: nothing of an input is left out. */

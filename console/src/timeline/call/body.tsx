@@ -16,7 +16,7 @@ interface Props {
   readonly cwd: string;
 }
 
-/** What a tool was told, and what it has given. */
+/** What a tool was requested, and what it has given. */
 export function CallBody({ cwd, item }: Props) {
   const { name, output, state } = item;
   // That a file was written as it was meant to be takes many words.
@@ -70,22 +70,22 @@ function Command({ input }: { readonly input: JsonObject }) {
   );
 }
 
-/** As the tool reports it, else as it was told: then the lines have no numbers, since only a part of the file is known. */
+/** As the tool reports it, else as it was requested: then the lines have no numbers, since only a part of the file is known. */
 function Change({ cwd, item: { input, structured } }: Props) {
   const reported = useMemo(() => hunksReported(structured), [structured]);
-  const told = useMemo(() => (reported ? [] : changesTold(input)), [input, reported]);
+  const requested = useMemo(() => (reported ? [] : changesRequested(input)), [input, reported]);
   const path = fromFolder(textAt(input, "file_path") ?? textAt(input, "notebook_path") ?? "", cwd);
   return (
     <>
       {reported && <FileChange hunks={reported} numbered path={path} />}
-      {told.map((hunks, at) => (
+      {requested.map((hunks, at) => (
         <FileChange key={at} hunks={hunks} path={path} />
       ))}
     </>
   );
 }
 
-function changesTold(input: JsonObject) {
+function changesRequested(input: JsonObject) {
   const edits = objectsAt(input, "edits");
   const all = edits.length === 0 ? [input] : edits;
   return all.map((edit) => {

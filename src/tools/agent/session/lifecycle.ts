@@ -11,14 +11,14 @@ interface OfSession {
   readonly sessionId: string;
 }
 
-async function told({ sessionId }: OfSession, message: string, { principal }: ToolCall, { engine }: ToolDeps) {
+async function messageAnswer({ sessionId }: OfSession, message: string, { principal }: ToolCall, { engine }: ToolDeps) {
   return { sessions: [publicView(await engine.get(principal, sessionId))], message };
 }
 
 export const interrupt = offer(actions.interrupt, {
   present: async ({ interrupted }, args, call, deps) => {
     const wait = "The turn is being interrupted; claude_code_check (until: end) tells when it has ended.";
-    return told(args, interrupted ? wait : "No turn is running in the session.", call, deps);
+    return messageAnswer(args, interrupted ? wait : "No turn is running in the session.", call, deps);
   },
 });
 
@@ -27,13 +27,13 @@ const { sessionId } = actions.cancel.fields;
 export const cancel = offerAs(actions.cancel, { sessionId }, async (args, call, deps) => {
   const { already } = await actions.cancel.run(actorOf(call, deps), { ...args, reason: "cancelled by caller" });
   const isNow = already === undefined ? "is cancelled and takes no more prompts" : `was already ${already}`;
-  return told(args, `Session ${args.sessionId} ${isNow}.`, call, deps);
+  return messageAnswer(args, `Session ${args.sessionId} ${isNow}.`, call, deps);
 });
 
 export const close = offer(actions.close, {
   present: async ({ already }, args, call, deps) => {
     const isNow = already === undefined ? "closed and takes no more prompts" : `${already} already`;
-    return told(args, `The session is ${isNow}.`, call, deps);
+    return messageAnswer(args, `The session is ${isNow}.`, call, deps);
   },
 });
 
@@ -46,15 +46,16 @@ export const remove = offer(actions.remove, {
 
 export const rename = offer(actions.rename, {
   words: { title: "for rename. Default: none" },
-  present: async (_, args, call, deps) => told(args, "The session has its new title.", call, deps),
+  present: async (_, args, call, deps) => messageAnswer(args, "The session has its new title.", call, deps),
 });
 
 export const releaseQueue = offer(actions.releaseQueue, {
-  present: async (_, args, call, deps) => told(args, "The held prompts run now, one after another.", call, deps),
+  present: async (_, args, call, deps) =>
+    messageAnswer(args, "The held prompts run now, one after another.", call, deps),
 });
 
 export const dropQueue = offer(actions.dropQueue, {
-  present: async (_, args, call, deps) => told(args, "The held prompts are dropped.", call, deps),
+  present: async (_, args, call, deps) => messageAnswer(args, "The held prompts are dropped.", call, deps),
 });
 
 /** Takes back an answer that was to hold until the session ends. */

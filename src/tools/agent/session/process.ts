@@ -38,10 +38,10 @@ export const taskOutput = offer(actions.taskOutput, {
 });
 
 export const usage = offer(actions.usage, {
-  present: async (told, { sessionId }, { principal }, { engine }) => {
+  present: async (ofProcess, { sessionId }, { principal }, { engine }) => {
     const { state } = await engine.get(principal, sessionId);
     const { costUsd, turns } = state.totals;
-    return { usage: { ...told, totalTurns: turns, totalCostUsd: inUsd(costUsd) } };
+    return { usage: { ...ofProcess, totalTurns: turns, totalCostUsd: inUsd(costUsd) } };
   },
 });
 

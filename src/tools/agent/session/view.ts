@@ -88,7 +88,7 @@ export async function sensitiveView(
   const first = await engine.read(principal, id, 1, FIRST_EVENTS);
   const prompt = first.find((event) => event.type === "prompt.queued")?.data.text;
   const leftOut = leftOutOf(spec);
-  const told = mask({
+  const masked = mask({
     ...(prompt !== undefined && { prompt }),
     ...optionsShown(spec, "sensitive"),
     ...partsShown(record),
@@ -96,7 +96,7 @@ export async function sensitiveView(
     ...(state.closed?.message !== undefined && { closedMessage: state.closed.message }),
   });
   const known = { ...publicView(record), ...(leftOut.length > 0 && { leftOut }) };
-  const { cut, value } = fit(told, most - jsonBytes({ ...known, truncated: true }), EXPENDABLE);
+  const { cut, value } = fit(masked, most - jsonBytes({ ...known, truncated: true }), EXPENDABLE);
   return { ...known, ...value, ...(cut && { truncated: true }) };
 }
 

@@ -90,7 +90,7 @@ const replying: Command = {
   },
 };
 
-export const COMMANDS: readonly Command[] = [
+export const ACTIONS: readonly Command[] = [
   replying,
   command(interrupt),
   command(cancel),

@@ -4,9 +4,9 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { fencedIn, isNamedByAll, type Fence } from "../../src/claude/fence/fence.ts";
-import { loosened } from "../../src/claude/fence/fenced-options.ts";
-import { waysOut } from "../../src/claude/fence/user-settings.ts";
+import { sandboxTerms, isNamedByAll, type SandboxPolicy } from "../../src/claude/sandbox/sandbox.ts";
+import { loosened } from "../../src/claude/sandbox/sandboxed-options.ts";
+import { waysOut } from "../../src/claude/sandbox/user-settings.ts";
 import { withoutFolders } from "../../src/claude/process/permissions.ts";
 import { hostsOf } from "../../src/config/approvals/settings.ts";
 import { parseRule, type Rule } from "../../src/domain/approvals/rule.ts";
@@ -16,7 +16,7 @@ import { sandboxProblem } from "../../src/security/sandbox.ts";
 
 let root: string;
 beforeAll(() => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-fence-")));
+  root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-sandbox-")));
   for (const folder of ["project/bin", "more", "config", "trusted/sub", "programs"])
     mkdirSync(join(root, folder), { recursive: true });
   symlinkSync(join(root, "project"), join(root, "link"));
@@ -33,24 +33,24 @@ function rules(texts: string[], behavior: "allow" | "ask" | "deny"): Rule[] {
 
 interface Setup {
   readonly session?: Partial<SessionOptions>;
-  readonly fence?: Partial<Fence>;
+  readonly sandboxPolicy?: Partial<SandboxPolicy>;
   readonly path?: string;
   readonly ask?: string[];
   readonly deny?: string[];
 }
 
-async function fenced({ ask = [], deny = [], fence = {}, path = "/usr/bin", session = {} }: Setup) {
-  return fencedIn({
+async function sandboxed({ ask = [], deny = [], sandboxPolicy = {}, path = "/usr/bin", session = {} }: Setup) {
+  return sandboxTerms({
     options: { cwd: join(root, "project"), ...session },
     environment: { PATH: path, CLAUDE_CONFIG_DIR: join(root, "config"), HOME: root },
-    fence: { domains: [], closed: [], kept: [], configFolders: [], trusted: [], ...fence },
+    sandboxPolicy: { domains: [], closed: [], kept: [], configFolders: [], trusted: [], ...sandboxPolicy },
     rules: { ask: rules(ask, "ask"), deny: rules(deny, "deny") },
   });
 }
 
 describe("the sandbox policy of a session", () => {
   it("is strict in every switch, whatever the session's own sandbox leaves open", async () => {
-    const { permissions, sandbox } = await fenced({});
+    const { permissions, sandbox } = await sandboxed({});
     expect(sandbox).toMatchObject({
       enabled: true,
       failIfUnavailable: true,
@@ -70,9 +70,9 @@ describe("the sandbox policy of a session", () => {
       network: { deniedDomains: ["evil.example"] },
       credentials: { envVars: [{ name: "TOKEN", mode: "deny" as const }] },
     };
-    const { sandbox } = await fenced({
+    const { sandbox } = await sandboxed({
       session: { sandbox: own },
-      fence: { closed: ["/state"], domains: ["a.example"] },
+      sandboxPolicy: { closed: ["/state"], domains: ["a.example"] },
     });
     expect(sandbox.filesystem?.denyRead).toEqual(expect.arrayContaining(["/state", "/closed"]));
     expect(sandbox.filesystem?.denyWrite).toEqual(expect.arrayContaining(["/state", "/kept", join(root, "config")]));
@@ -100,11 +100,11 @@ describe("the sandbox policy of a session", () => {
     ],
     ["with a rule for files", { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Read(.env)"] }, true],
   ])("lets commands run without approval: %s", async (_, setup, expected) => {
-    expect((await fenced(setup)).sandbox.autoAllowBashIfSandboxed).toBe(expected);
+    expect((await sandboxed(setup)).sandbox.autoAllowBashIfSandboxed).toBe(expected);
   });
 
   it("closes to the shell what rules close to file tools, including the session's own rules", async () => {
-    const { permissions, sandbox } = await fenced({
+    const { permissions, sandbox } = await sandboxed({
       deny: ["Read(.env)", "Edit(//etc/**)", "Bash(git push:*)", "Edit"],
       session: { disallowedTools: ["Read(~/keys/**)", "Write"] },
     });
@@ -113,7 +113,9 @@ describe("the sandbox policy of a session", () => {
   });
 
   it("closes the logins of other principals, and protects the server's code", async () => {
-    const { sandbox } = await fenced({ fence: { kept: ["/opt/server"], configFolders: ["/home/bob/.claude"] } });
+    const { sandbox } = await sandboxed({
+      sandboxPolicy: { kept: ["/opt/server"], configFolders: ["/home/bob/.claude"] },
+    });
     expect(sandbox.filesystem?.denyRead).toContain("/home/bob/.claude/.credentials.json");
     expect(sandbox.filesystem?.denyWrite).toEqual(
       expect.arrayContaining(["/home/bob/.claude/projects", "/opt/server", join(root, "config")]),
@@ -122,9 +124,9 @@ describe("the sandbox policy of a session", () => {
   });
 
   it("protects programs that run outside, in PATH and in settings of trusted projects, by real path", async () => {
-    const { deny, environment, sandbox } = await fenced({
+    const { deny, environment, sandbox } = await sandboxed({
       path: `bin:${root}/link/bin::${root}/programs:./x:/usr/bin`,
-      fence: { trusted: [join(root, "more"), join(root, "trusted", "sub")] },
+      sandboxPolicy: { trusted: [join(root, "more"), join(root, "trusted", "sub")] },
       session: { additionalDirectories: ["../more", join(root, "trusted")] },
     });
     // Its folders may contain a bwrap of the repository.
@@ -163,11 +165,11 @@ describe("the sandbox policy of a session", () => {
       code: "PERMISSION_DENIED",
       message: expect.stringMatching(`^${name}: `) as string,
     });
-    await expect(fenced({ session })).rejects.toEqual(refusal);
+    await expect(sandboxed({ session })).rejects.toEqual(refusal);
   });
 
   it("takes servers and agents that it knows by name", async () => {
-    const { sandbox } = await fenced({ session: { agents: { a: { ...agent, mcpServers: ["known"] } } } });
+    const { sandbox } = await sandboxed({ session: { agents: { a: { ...agent, mcpServers: ["known"] } } } });
     expect(sandbox.enabled).toBe(true);
   });
 
@@ -246,8 +248,8 @@ describe("user settings that weaken the sandbox", () => {
   it("prevent the start of every session that would read them", async () => {
     const file = join(root, "config", "settings.json");
     writeFileSync(file, '{"sandbox":{"excludedCommands":["git *"]}}');
-    await expect(fenced({})).rejects.toThrow("sandbox.excludedCommands");
-    expect((await fenced({ session: { settingSources: ["project"] } })).sandbox.enabled).toBe(true);
+    await expect(sandboxed({})).rejects.toThrow("sandbox.excludedCommands");
+    expect((await sandboxed({ session: { settingSources: ["project"] } })).sandbox.enabled).toBe(true);
     rmSync(file);
   });
 });

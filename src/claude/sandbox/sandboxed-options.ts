@@ -23,7 +23,7 @@ const CHECKED_BY_VALUE: {
  * Throws PERMISSION_DENIED for an option that the sandbox would not hold against: one that makes Claude Code itself, which
  * runs outside the sandbox, start or write something.
  */
-export function checkFenced(options: Partial<SessionOptions>): void {
+export function checkSandboxedOptions(options: Partial<SessionOptions>): void {
   for (const name of Object.keys(options)) {
     const { sandbox } = traitsOf(name);
     if (typeof sandbox === "object") refuse(name, sandbox.refused);

@@ -7,16 +7,16 @@ import { isInside, realPathOf } from "../../security/paths.ts";
 import { programFolders } from "../../security/programs.ts";
 import { configFolder, stateFile } from "../environment.ts";
 import { handedOver, rulePath } from "../rules.ts";
-import { checkFenced } from "./fenced-options.ts";
+import { checkSandboxedOptions } from "./sandboxed-options.ts";
 import { checkUserSettings } from "./user-settings.ts";
 
 /**
- * The fence around a session (--sandbox required): Claude Code's own sandbox for what a shell does, and for what Claude
+ * What confines a session with --sandbox required: Claude Code's own sandbox for what a shell does, and for what Claude
  * Code's tools do themselves the settings that come nearest to it. One place says what a session may reach.
  */
 
 /** What the operator has settled. Every path is absolute. */
-export interface Fence {
+export interface SandboxPolicy {
   /** Hosts that commands may reach; *.example.com stands for all below it. */
   readonly domains: readonly string[];
   /** What no session may read or write, wherever its folders lie. */
@@ -32,12 +32,12 @@ export interface Fence {
 interface Given {
   readonly options: SessionOptions;
   readonly environment: Readonly<Record<string, string>>;
-  readonly fence: Fence;
+  readonly sandboxPolicy: SandboxPolicy;
   readonly rules: { readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
 }
 
 /** What it adds to the options of a process. */
-export interface Fenced {
+export interface SandboxTerms {
   readonly environment: Record<string, string>;
   readonly sandbox: NonNullable<Options["sandbox"]>;
   /** Rules for Claude Code's own tools: beyond those that are there anyway. */
@@ -47,9 +47,9 @@ export interface Fenced {
   readonly permissions: { readonly blockWritesOutsideWorkingDirectories: true; readonly deny?: string[] };
 }
 
-/** Throws PERMISSION_DENIED where the session cannot be fenced in as it is. */
-export async function fencedIn({ environment, fence, options, rules }: Given): Promise<Fenced> {
-  checkFenced(options);
+/** Throws PERMISSION_DENIED where the session cannot run in the sandbox as it is. */
+export async function sandboxTerms({ environment, sandboxPolicy, options, rules }: Given): Promise<SandboxTerms> {
+  checkSandboxedOptions(options);
   const sources = options.settingSources ?? ["user"];
   if (sources.includes("user")) await checkUserSettings(configFolder(environment));
   const folders = await foldersOf(options);
@@ -58,17 +58,17 @@ export async function fencedIn({ environment, fence, options, rules }: Given): P
     deny.filter(({ content, toolName }) => content !== undefined && PATH_TOOLS.has(toolName)),
     resolve(options.cwd),
   );
-  const own = await keptByOthers(folders, environment, fence);
-  const secrets = [...fence.configFolders, configFolder(environment)].flatMap(secretsIn);
-  const closed = [...new Set([...fence.closed, ...secrets, stateFile(environment)])];
+  const own = await keptByOthers(folders, environment, sandboxPolicy);
+  const secrets = [...sandboxPolicy.configFolders, configFolder(environment)].flatMap(secretsIn);
+  const closed = [...new Set([...sandboxPolicy.closed, ...secrets, stateFile(environment)])];
   const deniesEdit = deny.some(({ content, toolName }) => toolName === "Edit" && content === undefined);
   return {
     environment: { ...environment, ...(await withMachinesPath(environment, folders)) },
     sandbox: sandboxOf(options, {
       mayAutoAllow: ![...rules.ask, ...deny].some(({ toolName }) => SHELL_TOOLS.has(toolName)),
-      domains: fence.domains,
+      domains: sandboxPolicy.domains,
       denyRead: closed,
-      denyWrite: [...closed, ...fence.kept, configFolder(environment), ...own, ...(deniesEdit ? folders : [])],
+      denyWrite: [...closed, ...sandboxPolicy.kept, configFolder(environment), ...own, ...(deniesEdit ? folders : [])],
     }),
     ask: LEAVING,
     deny: [...PAST_THE_SANDBOX, ...fileRules(folders, own)],
@@ -139,7 +139,11 @@ async function foldersOf({ additionalDirectories = [], cwd }: SessionOptions): P
  * What lies in the session's folders and runs outside the sandbox without another word: programs that PATH names, among
  * them what Claude Code and this server start, and settings of projects that the operator trusts.
  */
-async function keptByOthers(folders: readonly string[], { PATH = "" }: Given["environment"], { trusted }: Fence) {
+async function keptByOthers(
+  folders: readonly string[],
+  { PATH = "" }: Given["environment"],
+  { trusted }: SandboxPolicy,
+) {
   const programs = PATH.split(delimiter).filter((folder) => isAbsolute(folder));
   const above = [...new Set(trusted.flatMap((folder) => ancestors(folder)))];
   const settings = above.flatMap((folder) => [join(folder, ".claude"), join(folder, ".mcp.json")]);
@@ -184,7 +188,7 @@ interface Bounds {
  * Every switch is given: one that is not set is whatever other settings say. Of the session's own sandbox what makes it
  * stricter is kept; what would loosen it has been refused.
  */
-function sandboxOf({ sandbox: own = {} }: SessionOptions, bounds: Bounds): Fenced["sandbox"] {
+function sandboxOf({ sandbox: own = {} }: SessionOptions, bounds: Bounds): SandboxTerms["sandbox"] {
   const { credentials, filesystem = {}, network = {} } = own;
   return {
     enabled: true,

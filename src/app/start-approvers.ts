@@ -10,7 +10,7 @@ import type { Audit } from "../tools/audit.ts";
 
 /** Those whom requests are taken to, put together. */
 
-export interface ApproverMeans {
+export interface ApproverDependencies {
   readonly config: Config;
   /** By name. */
   readonly secrets: ReadonlyMap<ApproverName, string>;
@@ -31,25 +31,25 @@ export interface StartedApprovers {
 }
 
 /** All that the configuration asks for, begun. */
-export async function startApprovers(means: ApproverMeans): Promise<StartedApprovers> {
-  const { engine, log, store } = means;
-  const { approvers } = parseApprovals(means.config.approvals);
-  const all = await Promise.all(APPROVERS.map(async (approver) => startedOf(approver, means, approvers)));
+export async function startApprovers(dependencies: ApproverDependencies): Promise<StartedApprovers> {
+  const { engine, log, store } = dependencies;
+  const { approvers } = parseApprovals(dependencies.config.approvals);
+  const all = await Promise.all(APPROVERS.map(async (approver) => startedOf(approver, dependencies, approvers)));
   const started = all.flatMap((each) => each ?? []);
   const ports = new Map(
     started.flatMap(({ name, port }): [ApproverName, ApproverPort][] => (port ? [[name, port]] : [])),
   );
   const offers = new Offers({ ports, store, engine, log });
-  const told = started.flatMap(({ onAppended }) => (onAppended ? [{ onAppended }] : []));
+  const followers = started.flatMap(({ onAppended }) => (onAppended ? [{ onAppended }] : []));
   return {
-    followers: ports.size === 0 ? told : [offers, ...told],
+    followers: ports.size === 0 ? followers : [offers, ...followers],
     close: async (graceMs) => void (await Promise.all(started.map(async ({ close }) => close?.(graceMs)))),
   };
 }
 
 async function startedOf(
   { name, start }: Approver,
-  { audit, config, http, log, masker, secrets, store, version }: ApproverMeans,
+  { audit, config, http, log, masker, secrets, store, version }: ApproverDependencies,
   approvalChain: readonly ApproverName[],
 ): Promise<(StartedApprover & { readonly name: ApproverName }) | undefined> {
   const about = { config, isNamed: approvalChain.includes(name), secret: secrets.get(name), version };

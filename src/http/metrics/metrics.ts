@@ -1,8 +1,8 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
-import type { Append, Logger } from "../engine/ports.ts";
-import { instruments, REFUSALS, type Delivery, type Refusal } from "./metrics/instruments.ts";
-import { EventCounters } from "./metrics/event-counters.ts";
-import { clearGauges, readGauges, type GaugeSources } from "./metrics/gauges.ts";
+import type { Append, Logger } from "../../engine/ports.ts";
+import { instruments, REFUSALS, type Delivery, type Refusal } from "./instruments.ts";
+import { EventCounters } from "./event-counters.ts";
+import { clearGauges, readGauges, type GaugeSources } from "./gauges.ts";
 
 /**
  * Metrics for the operator's Prometheus. Events in sessions are counted when they are written to the log, gauges are read from
