@@ -147,7 +147,7 @@ export function inOrder(form: RegExp, allowed: string, { fallback, ...about }: A
     });
 }
 
-/** Permission rules; what is wrong with one is field in words of its own. */
+/** Permission rules; an invalid one has an error text of its own. */
 export function rules(behavior: RuleBehavior, about: About) {
   return z
     .array(z.string())

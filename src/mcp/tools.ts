@@ -55,7 +55,7 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
   };
 }
 
-/** What a client is reported that goes on by itself, beside what there was when it began. */
+/** A task that continues by itself is reported to the client beside the state at its start. */
 function taskOf({ task, text }: ToolReply, { tasks }: ServerOptions): object {
   return task && tasks ? { resultType: "task", ...task, ...timesOf(tasks), _meta: forModel(text) } : {};
 }

@@ -56,7 +56,7 @@ export const switchIn = (listed: readonly ToolName[]): ToolName | undefined =>
 export const hasPrompts = (listed: readonly ToolName[]): boolean =>
   TOOLSETS.agent.every((name) => listed.includes(name));
 
-/** What a client sendsLogs its model of the server as a whole: how the tools that it lists go together. */
+/** Instructions for the model of a client: how the tools that it lists go together. */
 
 const AGENT = `Runs Claude Code as a background agent that outlives the call.
 1. Start a task with claude_code (for a short one, set waitMs to wait for the result).

@@ -99,7 +99,7 @@ async function readRequest(
   return request && { request, eventId: open.eventId };
 }
 
-/** What a caller's answer dependencies to Claude Code. */
+/** A caller's answer, as the decision for Claude Code. */
 function decisionOf(request: AnswerRequest): Decision {
   if (request.decision === "deny") {
     const message = request.denyMessage ?? "The request was denied.";

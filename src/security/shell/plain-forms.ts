@@ -27,7 +27,7 @@ function only(subcommands: string, form: Form = () => true): Form {
   return ([first, ...rest]) => (first === undefined ? false : known.has(first) && form(rest));
 }
 
-/** A file to run, and whatever is given to it: what the file does is not plainArgs by the command. */
+/** A file to run, and whatever is given to it: the command line does not show what the file does. */
 const aFile: Form = ([first]) => first !== undefined && /^(?!-|\/dev\/|\/proc\/)[\w./-]+\.\w+$/.test(first);
 const aVersion: Form = (args) => args.length === 1 && /^(?:-v|-V|--version|--help)$/.test(args[0] ?? "");
 
@@ -83,7 +83,7 @@ function ofAwk(args: ShellCommand): boolean {
   );
   const program = args[at];
   if (at === -1 || program === undefined || program.startsWith("-")) return false;
-  // awk takes options behind its program too, where it is not plainArgs otherwise.
+  // awk takes options behind its program too, unless told otherwise.
   const isPlain = !/system|getline|@|\||\\|extension|printf?[^;}]*>/.test(program.replaceAll("||", " "));
   return isPlain && isWritten(args) && args.slice(at + 1).every((word) => !word.startsWith("-"));
 }

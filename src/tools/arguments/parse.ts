@@ -21,7 +21,7 @@ export function parseArguments<I extends z.ZodObject>(
   refuseUnsafeText(raw);
   const parsed = input.safeParse(withoutEmpty(input, raw ?? {}), { reportInput: true });
   if (parsed.success) return parsed.data;
-  // The schema costs more than the parse: it is made for a name that is texts to be unknown, and for nothing else.
+  // The schema costs more than the parse: it is made only to report an unknown name.
   const offered = (path: readonly PropertyKey[]) => {
     const schema = z.toJSONSchema(input, { io: "input", unrepresentable: "any" });
     return namesAt(schema, path).filter((name) => path.length > 0 || !unlisted.includes(name));

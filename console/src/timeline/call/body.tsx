@@ -16,7 +16,7 @@ interface Props {
   readonly cwd: string;
 }
 
-/** What a tool was requested, and what it has given. */
+/** The input of a tool call and its output. */
 export function CallBody({ cwd, item }: Props) {
   const { name, output, state } = item;
   // That a file was written as it was meant to be takes many words.
