@@ -1,36 +1,33 @@
 import type { OverHttp, Running } from "./engine.ts";
 import type { HttpParts, HttpServing, LocalHttp } from "./http.ts";
-import { connectStore, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./store.ts";
-import { parseApprovals } from "../config/approvals/approvals-flag.ts";
-import { callerApprovesOf } from "../config/approvals/settings.ts";
+import { connectStore, settledState, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./store.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
-import { startFolder } from "../config/folders.ts";
 import type { ApproverName } from "../domain/approvals/approver-name.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuditLog } from "../log/audit.ts";
 import { createLogger } from "../log/logger.ts";
 import { createMasker, type Masker } from "../log/mask.ts";
-import { followingOf, lazy, type Offer, type ServerOptions } from "../mcp/server-options.ts";
+import { lazy } from "../mcp/lazy.ts";
+import type { ServerOptions } from "../mcp/server-options.ts";
 import type { ServerFactory } from "../mcp/http.ts";
 import { createMcpServer } from "../mcp/server.ts";
-import { createStates, Unattended } from "../mcp/states.ts";
-import { serveOverStdio } from "../mcp/stdio.ts";
-import { waitLimits } from "../tools/arguments/wait-limits.ts";
+import { serveOverStdio, type StdioOptions } from "../mcp/stdio.ts";
 import type { Audit } from "../tools/audit.ts";
-import type { BypassSwitch, StartTask, ToolDeps } from "../tools/define.ts";
-import { canAnswer, namesOf, sendsLogs, type ToolName } from "../tools/listed.ts";
+import { namesOf } from "../tools/listed.ts";
 import { ReportedTools } from "../tools/reported-tools.ts";
 import { querySettings } from "../config/query.ts";
+import { clientOptions, judgesOf } from "./client-options.ts";
+import { Connections, type ClientStart, type Connection } from "./connections.ts";
 import { Readiness } from "./readiness.ts";
 
 export interface AppSettings extends StoreSettings {
   config: Config;
   /** How deep this server is nested in sessions of servers like it. */
   depth: number;
-  /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
-  ownCommands: readonly (readonly [string, ...string[]])[];
+  /** How this process was started: what its client on stdio and those over HTTP begin with. */
+  start: ClientStart;
   info: { name: string; version: string };
   /** Served to the person at this machine, whatever the configuration says of HTTP. */
   local?: LocalHttp | undefined;
@@ -46,10 +43,16 @@ export interface App {
   readonly log: Logger;
   /** Serves one MCP client on stdin and stdout. `onClose` is called when the client is gone. */
   serveStdio(onClose: () => void): void;
+  /** Serves one more MCP client, on these streams. */
+  serveClient(client: ServedClient): { close(): Promise<void> };
   /** Serves MCP over HTTP as configured, with our tools unless there is a `factory`. Throws ConfigError. */
   serveHttp(factory?: ServerFactory): Promise<Pick<HttpServing, "url" | "notify">>;
   /** Drains: what runs is recorded as interrupted, then all processes are ended. Safe to call again. */
   close(): Promise<void>;
+}
+
+export interface ServedClient extends Pick<StdioOptions, "onClose" | "streams"> {
+  readonly start: ClientStart;
 }
 
 /** What gives each Claude Code a pid namespace of its own, as configured; throws ConfigError where that cannot be had. */
@@ -68,11 +71,6 @@ function secretsOf({ approverSecrets = new Map() }: AppSettings): Record<string,
   return Object.fromEntries([...approverSecrets].map(([name, secret]) => [`${name}_SECRET`.toUpperCase(), secret]));
 }
 
-/** An empty one would be no secret. */
-function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessEnv): string | undefined {
-  return secret === "" ? undefined : secret;
-}
-
 /** The one assembly. Nothing that a first `initialize` does not need is loaded before the first tool call. */
 export function createApp(settings: AppSettings): App {
   const { config, environment } = settings;
@@ -80,42 +78,42 @@ export function createApp(settings: AppSettings): App {
   const log = createLogger({ level: config.logLevel, masker });
   const reported = config.dynamicDescription ? new ReportedTools() : undefined;
   const toolNames = namesOf(config.toolsets, querySettings(config));
-  const bypass = bypassSwitch(config.allowBypass, log);
+  const connections = new Connections(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
   const sessions = new Readiness<Running, OverHttp>(async (http) => {
     const [{ startEngine }, location] = await Promise.all([import("./engine.ts"), storeLocation(settings, log)]);
     const backend = await connectStore(location, log, http?.ownUrls);
     const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
-    return startEngine(settings, { backend, ...self, http, audit, log, masker, bypass, listed: toolNames });
+    return startEngine(settings, { backend, ...self, http, audit, log, masker, connections, listed: toolNames });
   });
-  const deps = lazy(async (): Promise<ToolDeps> => {
-    const { engine } = await sessions.ready();
-    const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
-    return { ...toolSettings(settings, toolNames), engine, bypass, audit, mask, reported, log };
+  const optionsFor = clientOptions(settings, {
+    toolNames,
+    reported,
+    log,
+    audit,
+    masker,
+    engine: async () => (await sessions.ready()).engine,
+    stateFolder: async () => settledState(settings, log),
   });
-  const serverOptions = serverOptionsOf(settings, { toolNames, reported, log, bypass, deps });
-  const http = new Readiness<HttpServing, ServerFactory>(async (given) => {
-    const { serveOverHttp } = await import("./http.ts");
-    const { version } = settings.info;
-    // What else is served has sessions of its own, if any.
-    const { following } = serverOptions;
-    const served = given
-      ? { factory: given }
-      : { factory: ((context) => createMcpServer(serverOptions, context)) satisfies ServerFactory, following };
-    const { local } = settings;
-    const allowsBypass = () => bypass.isAllowed();
-    const parts = {
-      config,
-      environment,
-      local,
-      version,
+  const serveClient: App["serveClient"] = ({ onClose, start, streams }) => {
+    const connection = connections.open(start);
+    const onGone = () => {
+      connections.close(connection);
+      onClose();
+    };
+    return serveOverStdio({ ...optionsFor(connection), onClose: onGone, ...(streams && { streams }) });
+  };
+  const http = new Readiness<HttpServing, ServerFactory>(async (factory) => {
+    // Its clients have no lasting connection of their own: together they are one.
+    const connection = connections.open(settings.start);
+    const serving = await startHttp(settings, {
+      connection,
+      factory,
+      options: optionsFor(connection),
+      sessions,
       audit,
       log,
-      allowsBypass,
-      sessions,
-      ...judgesOf(serverOptions),
-    };
-    const serving = await serveOverHttp({ ...parts, ...served });
+    });
     reported?.onChange(() => serving.notify.toolsChanged());
     return serving;
   });
@@ -128,97 +126,36 @@ export function createApp(settings: AppSettings): App {
   });
   return {
     log,
-    serveStdio: (onClose) => void serveOverStdio({ ...serverOptions, onClose }),
+    serveStdio: (onClose) => void serveClient({ start: settings.start, onClose }),
+    serveClient,
     serveHttp: async (factory) => http.ready(factory),
     close,
   };
 }
 
-/** What every client is served with. */
-function serverOptionsOf(
-  { config, info }: AppSettings,
-  {
-    bypass,
-    ...given
-  }: Pick<ServerOptions, "deps" | "reported" | "toolNames"> & Pick<ToolDeps, "bypass"> & { readonly log: Logger },
-): ServerOptions {
-  const offer = lazy(async () => offerOf(config, bypass));
-  return {
-    ...given,
-    offer,
-    following: followingOf({ ...given, offer }),
-    info,
-    limits: { maxWaitMs: config.maxWaitMs, allowsDiskResume: config.allowDiskResume },
-    states: createStates(),
-    unattended: new Unattended(given.log),
-    tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
-    logs: given.toolNames.some((name) => sendsLogs(name)),
-  };
+interface HttpStart extends Pick<HttpParts, "audit" | "log" | "sessions"> {
+  readonly connection: Connection;
+  /** What is served in place of our tools, with sessions of its own, if any. */
+  readonly factory: ServerFactory | undefined;
+  readonly options: ServerOptions;
 }
 
-const DAY_MS = 86_400_000;
-
-/** What tools learn of the configuration. */
-function toolSettings(
-  { config, environment }: AppSettings,
-  listed: readonly ToolName[],
-): Pick<
-  ToolDeps,
-  | "allows"
-  | "callerApproves"
-  | "callersAnswer"
-  | "defaults"
-  | "diskResume"
-  | "folders"
-  | "approvalChain"
-  | "limits"
-  | "listed"
-  | "now"
-  | "startTask"
-> {
-  return {
-    listed,
-    callersAnswer: canAnswer(listed),
-    startTask: config.tasks === "auto" ? beginTask : undefined,
-    approvalChain: parseApprovals(config.approvals).approvers,
-    now: () => Date.now(),
-    defaults: { cwd: startFolder },
-    limits: waitLimits(config.maxWaitMs),
-    callerApproves: callerApprovesOf(config),
-    diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
-    allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
-    folders: async (principal, typed) => {
-      const [{ foldersBelow }, { confinements }] = await Promise.all([
-        import("../claude/check/folders.ts"),
-        import("../config/confinement.ts"),
-      ]);
-      const confinement = confinements(config)(principal);
-      return confinement ? foldersBelow(typed, confinement) : [];
-    },
-  };
-}
-
-const beginTask: StartTask = async (...given) => (await import("../mcp/tasks/task-id.ts")).startTask(...given);
-
-/** What the HTTP endpoint asks about a message. */
-function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
-  const judges = lazy(async () => import("../mcp/tools.ts"));
-  return {
-    scopeMissing: async (caller, body) => (await judges()).scopeMissing((await offer()).tools, caller, body),
-    takesAttachments: async (body) => (await judges()).takesAttachments((await offer()).tools, body),
-  };
-}
-
-async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
-  const [{ toolsOf }, { LIBRARY }, { promptsOf }] = await Promise.all([
-    import("../tools/toolsets.ts"),
-    import("../mcp/resources/library.ts"),
-    import("../mcp/prompts/prompts.ts"),
-  ]);
-  const query = querySettings(config);
-  const prompts = promptsOf(namesOf(config.toolsets, query));
-  const gate = () => ({ allowsBypass: bypass.isAllowed(), bound: callerApprovesOf(config) });
-  return { tools: toolsOf(config.toolsets, { query, gate }), library: LIBRARY, prompts };
+async function startHttp(
+  { config, environment, info: { version }, local }: AppSettings,
+  { connection: { bypass }, factory, options, ...parts }: HttpStart,
+): Promise<HttpServing> {
+  const { serveOverHttp } = await import("./http.ts");
+  const own: ServerFactory = (context) => createMcpServer(options, context);
+  return serveOverHttp({
+    ...parts,
+    ...judgesOf(options),
+    config,
+    environment,
+    local,
+    version,
+    allowsBypass: () => bypass.isAllowed(),
+    ...(factory ? { factory } : { factory: own, following: options.following }),
+  });
 }
 
 /** First `/readyz` fails, for load balancers; then running turns may end, and waiting calls get their results. */
@@ -236,17 +173,6 @@ async function end(started: Running | undefined): Promise<void> {
 
 /** What approvers have not been told when all else has ended has so long, ms. */
 const APPROVERS_GRACE_MS = 2_000;
-
-function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {
-  let isAllowed = allowed;
-  return {
-    isAllowed: () => isAllowed,
-    set(now, principal) {
-      log.warn("audit: bypassPermissions switched", { allowed: now, before: isAllowed, principal });
-      isAllowed = now;
-    },
-  };
-}
 
 function auditTo(file: string | undefined, log: Logger, masker: Masker): Audit | undefined {
   if (file === undefined) return undefined;

@@ -13,7 +13,8 @@ import type { Config } from "../config/schema.ts";
 import type { ProcessLimits } from "../engine/process-limiter.ts";
 import type { Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
-import { createEngine, type EngineOptions } from "../engine/engine.ts";
+import { createEngine } from "../engine/engine.ts";
+import type { EngineOptions } from "../engine/node.ts";
 import type { ApproverName } from "../domain/approvals/approver-name.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { FORMER_PRODUCT, PRODUCT } from "../domain/names.ts";
@@ -27,7 +28,7 @@ import { protectedPaths, type Owned } from "../security/protected-paths.ts";
 import { withObserver, type OnAppended } from "../store/layers.ts";
 import { defaultStorePath, stateFolder } from "../store/open.ts";
 import type { Audit } from "../tools/audit.ts";
-import type { BypassSwitch } from "../tools/define.ts";
+import type { Connections } from "./connections.ts";
 import { canAnswer, switchIn, type ToolName } from "../tools/listed.ts";
 
 /** Servers of older versions may run beside this one. */
@@ -41,8 +42,6 @@ export interface EngineSettings {
   readonly environment: NodeJS.ProcessEnv;
   /** How deep this server is nested in sessions of servers like it. */
   readonly depth: number;
-  /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
-  readonly ownCommands: readonly (readonly [string, ...string[]])[];
   /** By the name of an approver. */
   readonly approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
   readonly info: { readonly version: string };
@@ -77,13 +76,13 @@ interface EngineParts {
   readonly audit: Audit | undefined;
   readonly log: Logger;
   readonly masker: Masker;
-  readonly bypass: BypassSwitch;
+  readonly connections: Pick<Connections, "allowsBypass" | "ownCommands">;
   readonly listed: readonly ToolName[];
 }
 
 export async function startEngine(settings: EngineSettings, parts: EngineParts): Promise<Running> {
-  const { bypass, http, log, masker } = parts;
-  const { config, depth, environment, ownCommands } = settings;
+  const { connections, http, log, masker } = parts;
+  const { config, depth, environment } = settings;
   const confine = confinements(config);
   const sandboxPolicy = sandboxPolicyOf(settings);
   const approvers = await approversOf(settings, parts, () => engine);
@@ -92,7 +91,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     environment,
     depth,
     mayNest: depth + 1 < config.maxDepth,
-    ownCommands,
+    ownCommands: () => connections.ownCommands(),
     ownUrls: async () => [...new Set([...(http?.ownUrls ?? []), ...(await store.leases.urls())])],
     confine,
     rules: rulesOf(config),
@@ -124,7 +123,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     },
     processLimits: processLimitsOf(config),
     gate: {
-      allowsBypass: () => bypass.isAllowed(),
+      allowsBypass: () => connections.allowsBypass(),
       callersAnswer: canAnswer(parts.listed),
       switchedBy: switchIn(parts.listed),
       callerApproves: callerApprovesOf(config),

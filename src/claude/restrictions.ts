@@ -68,7 +68,9 @@ async function deniedServers(policy: SessionPolicy | undefined, config: ClaudeSe
 function ownServer({ ownCommands }: ClaudeSettings) {
   return [
     ...[PRODUCT, FORMER_PRODUCT].map((serverName) => ({ serverName })),
-    ...ownCommands.map(([command, ...args]) => ({ serverCommand: [command, ...args] satisfies [string, ...string[]] })),
+    ...ownCommands().map(([command, ...args]) => ({
+      serverCommand: [command, ...args] satisfies [string, ...string[]],
+    })),
   ];
 }
 

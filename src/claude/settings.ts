@@ -16,7 +16,7 @@ export interface ClaudeSettings {
   /** Whether sessions may start sessions of their own through a server like this one. */
   mayNest: boolean;
   /** How this server was started, to keep it out of its own sessions: [command, ...args], several spellings. */
-  ownCommands: readonly (readonly [string, ...string[]])[];
+  ownCommands: () => readonly (readonly [string, ...string[]])[];
   /**
    * Where servers of this store are reached over HTTP, this one included, for the same reason; * stands for any text. Asked for
    * each process: other servers come and go.

@@ -1,5 +1,6 @@
 import { createApp, isolationOf } from "../app/app.ts";
 import { ConfigError } from "../config/error.ts";
+import { startFolder } from "../config/folders.ts";
 import { configFileOf, loadConfig } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 import { nestingDepth, requireSandbox } from "./preflight.ts";
@@ -23,7 +24,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
     configFile: configFileOf({ argv: rest, env: process.env }),
     environment: process.env,
     depth: nestingDepth(),
-    ownCommands: [[name], [FORMER_PRODUCT]],
+    start: { cwd: startFolder, ownCommands: [[name], [FORMER_PRODUCT]] },
     info: { name, version },
     isolation: await isolationOf(config),
     local: { address: `127.0.0.1:${port}`, token },

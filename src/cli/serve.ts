@@ -1,6 +1,7 @@
 import { createApp, isolationOf } from "../app/app.ts";
 import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
+import { startFolder } from "../config/folders.ts";
 import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
@@ -18,7 +19,10 @@ export async function serve(argv: string[]): Promise<void> {
     environment: process.env,
     depth: nestingDepth(),
     // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
-    ownCommands: ownCommands(name, config.http === undefined ? process.argv : process.argv.slice(0, 2)),
+    start: {
+      cwd: startFolder,
+      ownCommands: ownCommands(name, config.http === undefined ? process.argv : process.argv.slice(0, 2)),
+    },
     info: { name, version },
     isolation: await isolationOf(config),
     approverSecrets,

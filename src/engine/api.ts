@@ -16,6 +16,8 @@ import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
 export interface Engine {
   /** The engine as this caller may use it: without the scope run, reading takes over nothing that a dead server has left. */
   forCaller(caller: Pick<Caller, "scopes">): Engine;
+  /** The engine as the client of one connection uses it. */
+  forConnection(terms: ConnectionTerms): Engine;
   /** Throws PERMISSION_DENIED where nothing may be changed from here: in a server inside a session. */
   checkMayConfigure(): Promise<void>;
   /** Makes a session in which nothing runs yet. */
@@ -86,6 +88,14 @@ export interface Engine {
   stop(graceMs: number): Promise<void>;
   /** Ends all: running turns are recorded as interrupted by shutdown first, then their processes are stopped. */
   drain(): Promise<void>;
+}
+
+/** What differs between the connections of one engine. */
+export interface ConnectionTerms {
+  /** Slots for processes are shared out between connections by it. */
+  readonly id: string;
+  /** Whether its client may use permission mode bypassPermissions, read at each use. */
+  allowsBypass(): boolean;
 }
 
 /** What of a request was left out, a sentence each: it would have let more run unasked than the caller may approve. */

@@ -6,7 +6,15 @@ import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
-import type { AdoptRequest, AnswerRequest, Engine, OpenSessionRequest, PromptRequest, WaitRequest } from "./api.ts";
+import type {
+  AdoptRequest,
+  AnswerRequest,
+  ConnectionTerms,
+  Engine,
+  OpenSessionRequest,
+  PromptRequest,
+  WaitRequest,
+} from "./api.ts";
 import {
   adopted,
   createSession,
@@ -17,66 +25,47 @@ import {
   deleteClosed,
   rename,
 } from "./session/records.ts";
-import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limiter.ts";
+import { EngineNode, type EngineOptions } from "./node.ts";
 import { answerCommand, controlCommand, promptCommand } from "./session/build-command.ts";
 import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
-import { checkGiven, checkOptions, isForbidden, isNested, startsWork, type Gate } from "./policy/gate.ts";
+import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
 import { checkRules, gateUnder } from "./policy/operator.ts";
-import { lookingOf, nestedOf, readerOf, type Looking } from "./session/restricted.ts";
-import { checkIdentity, checkPrompt, mayPrompt } from "./session/check-prompt.ts";
-import { startRetention, type Retention } from "./retention.ts";
-import { Ownership, type OwnershipOptions } from "./ownership.ts";
+import { nestedOf, readerOf } from "./session/restricted.ts";
+import { checkIdentity, checkPrompt } from "./session/check-prompt.ts";
 import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";
-import { asTakenOver, Recovery } from "./recovery.ts";
-
-export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
-  readonly processLimits: ProcessLimits;
-  readonly gate: Gate;
-  readonly retention: Retention;
-  /** Announces this node to the other users of the store at its start, not with its first session. */
-  readonly announces?: boolean;
-}
 
 /** One node: it owns the sessions it has opened or claimed, and reaches all others through the store. */
 export function createEngine(options: EngineOptions): Engine {
-  const node = new SessionEngine(options);
-  return isNested(options.gate) ? nestedOf(node, node.looking, options.gate) : node;
+  return engineOf(new EngineNode(options), options);
+}
+
+/** The engine of one connection, or of the node itself. `gate` is the connection's. */
+function engineOf(node: EngineNode, options: EngineOptions, connection?: string): Engine {
+  const engine = new SessionEngine(node, options, connection);
+  return isNested(options.gate) ? nestedOf(engine, node.looking, options.gate) : engine;
 }
 
 /** The reply to a command that was carried out. */
 type Done = Extract<CommandReply, { ok: true }>;
 
 class SessionEngine implements Engine {
+  readonly #node: EngineNode;
   readonly #options: EngineOptions;
-  readonly #limiter: ProcessLimiter;
-  readonly #ownership: Ownership;
-  readonly #recovery: Recovery;
-  /** Stops the periodic work of this node. */
-  readonly #stopRounds: readonly (() => Promise<void>)[];
-  /** Sessions as they are recorded. */
-  readonly looking: Looking;
-  /** Sessions after recovery. */
-  readonly #recovered: Looking;
+  readonly #connection: string | undefined;
   readonly #reader: Engine;
-  #stopping = false;
 
-  constructor(options: EngineOptions) {
+  constructor(node: EngineNode, options: EngineOptions, connection: string | undefined) {
+    this.#node = node;
     this.#options = options;
-    const mayRun = async (record: SessionRecord) => mayPrompt(options, this.#ownership, record);
-    const suspend: Suspend = async (record, reason) => this.#ownership.suspend(record, reason);
-    this.#limiter = new ProcessLimiter({ ...options, spares: options.runtime.spares, suspend });
-    const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
-    this.#ownership = new Ownership({ ...options, limiter: this.#limiter }, takenOver);
-    this.#recovery = new Recovery({ ...options, ownership: this.#ownership });
-    this.looking = lookingOf(options, this.#ownership);
-    this.#recovered = lookingOf(options, this.#ownership, async (record) => this.#recovery.recovered(record));
-    this.#reader = readerOf(this, this.looking);
-    if (options.announces) this.#ownership.announce();
-    const { retention } = options;
-    this.#stopRounds = isNested(options.gate)
-      ? []
-      : [this.#recovery.watch(retention.everyMs), startRetention(options, retention)];
+    this.#connection = connection;
+    this.#reader = readerOf(this, node.looking);
+  }
+
+  forConnection(terms: ConnectionTerms): Engine {
+    const { options } = this.#node;
+    const gate = { ...options.gate, allowsBypass: () => terms.allowsBypass() };
+    return engineOf(this.#node, { ...options, gate }, terms.id);
   }
 
   forCaller({ scopes }: Pick<Caller, "scopes">): Engine {
@@ -130,7 +119,7 @@ class SessionEngine implements Engine {
     const { options, withheld } = withinBound(spec, boundOf(gate.callerApproves, caller, spec.callerApproves));
     const within = { ...beginning, spec: { ...options, ...fromOperator } };
     const session = await planned(this.#options, principal, within);
-    await this.#ownership.beAlive();
+    await this.#node.ownership.beAlive();
     return { session, withheld };
   }
 
@@ -166,15 +155,15 @@ class SessionEngine implements Engine {
   }
 
   async waitingBefore(sessionId: string): Promise<number | undefined> {
-    return this.#limiter.before(sessionId);
+    return this.#node.limiter.before(sessionId);
   }
 
   partial(sessionId: string): string {
-    return this.#ownership.partial(sessionId);
+    return this.#node.ownership.partial(sessionId);
   }
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
-    const { policy, spec } = await this.looking.get(principal, sessionId);
+    const { policy, spec } = await this.#node.looking.get(principal, sessionId);
     return this.#options.runtime.workTree(principal, spec, policy);
   }
 
@@ -236,34 +225,32 @@ class SessionEngine implements Engine {
   }
 
   async get(principal: Principal, sessionId: string): Promise<SessionRecord> {
-    return this.#recovered.get(principal, sessionId);
+    return this.#node.recovered.get(principal, sessionId);
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
-    return this.#recovered.list(query);
+    return this.#node.recovered.list(query);
   }
 
   async read(principal: Principal, sessionId: string, from: number, limit: number) {
     const { backend } = this.#options;
     // Whose it is decides; what state it is in, the caller has asked for or does not want to know.
     if ((await backend.rows.principalOf(sessionId)) !== principal) throw sessionNotFound(sessionId);
-    this.#ownership.refuseTrouble(sessionId);
+    this.#node.ownership.refuseTrouble(sessionId);
     return backend.log.read(sessionId, from, limit);
   }
 
   async wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }> {
-    return this.#recovered.wait(principal, request);
+    return this.#node.recovered.wait(principal, request);
   }
 
   async enforceGate(): Promise<number> {
-    return this.#ownership.suspendWhere((record) => isForbidden(gateUnder(this.#options, record), record), "forbidden");
+    const { options, ownership } = this.#node;
+    return ownership.suspendWhere((record) => isForbidden(gateUnder(options, record), record), "forbidden");
   }
 
   async stop(graceMs: number): Promise<void> {
-    this.#stopping = true;
-    await this.#ownership.quiet(graceMs);
-    await Promise.all(this.#stopRounds.map(async (stop) => stop()));
-    await this.#ownership.drain();
+    await this.#node.stop(graceMs);
   }
 
   async drain(): Promise<void> {
@@ -280,15 +267,16 @@ class SessionEngine implements Engine {
   async #command(command: Command, record: SessionRecord, isPlanned = false): Promise<Done> {
     if (startsWork(command, record)) {
       this.#refuseWhileStopping();
-      if (!isPlanned) await checkPrompt(this.#options, this.#ownership, record);
+      if (!isPlanned) await checkPrompt(this.#options, this.#node.ownership, record);
+      this.#node.countFor(record.id, this.#connection);
     }
-    const reply = await this.#ownership.command(command, record);
+    const reply = await this.#node.ownership.command(command, record);
     if (reply.ok) return reply;
     throw new AppError(reply.refusal.code, reply.refusal.message, { sessionId: record.id });
   }
 
   #refuseWhileStopping(): void {
-    if (!this.#stopping) return;
+    if (!this.#node.isStopping) return;
     throw new AppError("INTERNAL", "The server is shutting down and starts no new work. Try again in a moment.");
   }
 }

@@ -19,6 +19,8 @@ interface ProcessLimiterContext {
   readonly clock: Clock;
   readonly log: Pick<Logger, "debug">;
   readonly suspend: Suspend;
+  /** The connection that a session of this node counts for; undefined for sessions of others. */
+  readonly connectionOf: (sessionId: string) => string | undefined;
 }
 
 interface Waiter {
@@ -104,8 +106,29 @@ export class ProcessLimiter {
     if (queue.length > maxLive - running.length - available) void this.#context.spares.retire();
     const free = Math.max(maxLive - running.length - available, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
-    for (const [index, { id }] of queue.entries()) this.#callUp(id, index, admitted);
+    for (const [index, { id }] of this.#fairly(queue, running).entries()) this.#callUp(id, index, admitted);
     this.#makeRoom(queue.length - free, running);
+  }
+
+  /**
+   * The same queue, in which the places of this node's own sessions go to the connections with the fewest processes first. Other
+   * nodes count places and need not know who has which.
+   */
+  #fairly(queue: readonly SessionRecord[], running: readonly SessionRecord[]): readonly SessionRecord[] {
+    const own = queue.filter(({ id }) => this.#waiters.has(id));
+    const load = new Map<string, number>();
+    const connectionOf = ({ id }: SessionRecord) => this.#context.connectionOf(id);
+    const count = (record: SessionRecord) => {
+      const connection = connectionOf(record);
+      if (connection === undefined) return 0;
+      const before = load.get(connection) ?? 0;
+      load.set(connection, before + 1);
+      return before;
+    };
+    for (const record of running) count(record);
+    // The sort is stable: those of one connection keep their order.
+    const turns = own.map((record) => ({ record, before: count(record) })).toSorted((a, b) => a.before - b.before);
+    return queue.map((record) => (this.#waiters.has(record.id) ? (turns.shift()?.record ?? record) : record));
   }
 
   /** Not waited for: an owner that does not answer must not hold up those who find a slot elsewhere. */

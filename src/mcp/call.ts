@@ -119,6 +119,7 @@ export function openCall(
     client: {
       elicitation:
         takesForms(at(client, "elicitation")) && !unattended.has(shows) && (isLegacy(context) ? "during" : "between"),
+      name: shows.name?.slice(0, MAX_NAME),
       noteUnattended: () => unattended.add(shows),
       tasks: !isLegacy(context) && at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
@@ -142,6 +143,9 @@ function formClient({ principal }: Caller, { sessionId }: ServerContext, clientI
   const [name, version] = ["name", "version"].map((key) => textOf(at(clientInfo, key)));
   return { principal, sessionId, name, version };
 }
+
+/** Of a client's own name, in the audit log. */
+const MAX_NAME = 100;
 
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;

@@ -5,6 +5,7 @@ import type { ReportedTools } from "../tools/reported-tools.ts";
 import type { Prompt } from "./prompts/prompt.ts";
 import type { Library } from "./resources/resource.ts";
 import type { States, Unattended } from "./states.ts";
+import { lazy } from "./lazy.ts";
 import type { Following } from "./watch/subscriptions.ts";
 
 /** What a client is served with, whatever it is connected by. */
@@ -46,22 +47,16 @@ export interface ServerOptions {
   readonly log: Pick<Logger, "error" | "warn">;
 }
 
-/** Made by the first call that needs it; made again by the next one when it failed. */
-export function lazy<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return async () => {
-    made ??= make();
-    try {
-      return await made;
-    } catch (error) {
-      made = undefined;
-      throw error;
-    }
-  };
-}
-
 /** One watch for all who follow sessions of this server. */
-export function followingOf({ deps, log, offer }: Pick<ServerOptions, "deps" | "log" | "offer">) {
+export function followingOf({
+  deps,
+  log,
+  offer,
+}: {
+  readonly deps: () => Promise<Pick<ToolDeps, "engine">>;
+  readonly log: ServerOptions["log"];
+  readonly offer: () => Promise<Pick<Offer, "library">>;
+}) {
   return lazy(async (): Promise<Following> => {
     const [{ SessionWatch }, { engine }, { library }] = await Promise.all([
       import("./watch/session-watch.ts"),

@@ -1,7 +1,8 @@
 import { McpServer, type McpRequestContext, type ServerContext } from "@modelcontextprotocol/server";
 import { instructionsFor, hasPrompts, type ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
-import { lazy, type ServerOptions } from "./server-options.ts";
+import { lazy } from "./lazy.ts";
+import type { ServerOptions } from "./server-options.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
 

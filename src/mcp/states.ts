@@ -1,24 +1,33 @@
-import { randomBytes } from "node:crypto";
 import { createRequestStateCodec, type RequestStateCodec } from "@modelcontextprotocol/server";
 import type { Logger } from "../engine/ports.ts";
 import { callerOf } from "./caller.ts";
+import { lazy } from "./lazy.ts";
 
 /**
  * What a call that ends with a form leaves with its client, and gets back with the answer: signed, and good for the same
  * principal only. Not encrypted: it holds nothing that its caller may not know.
  */
-export type States = RequestStateCodec;
+export type States = Pick<RequestStateCodec, "mint" | "verify">;
 
 /** A form may stay open while its person is away, s. */
 const TTL_S = 86_400;
 
-/** Made once for all servers of this process: a request of the later era has a server of its own. */
-export function createStates(): States {
-  return createRequestStateCodec({
-    key: randomBytes(32),
-    ttlSeconds: TTL_S,
-    bind: (context) => callerOf(context).principal,
-  });
+/**
+ * Made once for all servers of this process: a request of the later era has a server of its own. `key` is read with the first
+ * form; servers that have the same take each other's states.
+ */
+export function createStates(key: () => Promise<Uint8Array>): States {
+  const codec = lazy(async () =>
+    createRequestStateCodec({
+      key: await key(),
+      ttlSeconds: TTL_S,
+      bind: (context) => callerOf(context).principal,
+    }),
+  );
+  return {
+    mint: async (payload, context) => (await codec()).mint(payload, context),
+    verify: async (state, context) => (await codec()).verify(state, context),
+  };
 }
 
 /** The most clients that are remembered; the oldest is forgotten then, and asked once more. */

@@ -19,7 +19,7 @@ const Answer = z.object({ sessionId: z.string().exactOptional(), allowBypass: z.
 const CODE = z.object({ code: z.string() });
 
 interface AuditedCall {
-  readonly principal: Principal;
+  readonly call: { readonly principal: Principal; readonly client: { readonly name?: string | undefined } };
   readonly raw: unknown;
   readonly tool: string;
   readonly scope: Scope;
@@ -27,11 +27,19 @@ interface AuditedCall {
 
 /** The entry of a call of a tool with these arguments; undefined when it has only read, unless that was refused. */
 export function entryOf(
-  { principal, raw, scope, tool }: AuditedCall,
+  { call, raw, scope, tool }: AuditedCall,
   { isError, outcome: ended, structured }: { isError: boolean; outcome?: string; structured: JsonObject },
 ): AuditEntry | undefined {
   const about = aboutOf(raw);
   const outcome = ended ?? (isError ? (CODE.safeParse(structured).data?.code ?? "error") : "ok");
   if (!isError && scope === "read") return undefined;
-  return { principal, tool, ...about, ...Answer.safeParse(structured).data, outcome };
+  const { client, principal } = call;
+  return {
+    principal,
+    ...(client.name !== undefined && { client: client.name }),
+    tool,
+    ...about,
+    ...Answer.safeParse(structured).data,
+    outcome,
+  };
 }

@@ -95,6 +95,8 @@ export interface ToolCall extends Caller {
     /** How it shows forms, if it does: while the call runs, whose time at the client goes on, or between two requests. */
     readonly elicitation: false | "during" | "between";
     readonly tasks: boolean;
+    /** The name by which it introduces itself, shortened. */
+    readonly name?: string | undefined;
     /** No person reads its forms: no more are sent. */
     readonly noteUnattended?: () => void;
     /** Given where the client takes log notifications; resolves when this one is on its way. */
@@ -203,7 +205,7 @@ export async function runTool(
     "needsInput" in reply ? { isError: false, structured: { sessionId: reply.needsInput.sessionId } } : reply;
   // Once: what it has done, it had done before its first form. A client need not come back with that.
   const isNews = call.resumeState === undefined || known.isError || tool.isQuery;
-  const entry = entryOf({ principal: call.principal, raw, tool: tool.name, scope: scopeOf(tool, raw) }, known);
+  const entry = entryOf({ call, raw, tool: tool.name, scope: scopeOf(tool, raw) }, known);
   if (entry && isNews) deps.audit?.(entry);
   if (entry && tool.isQuery) deps.log.info("query ended", entry);
   return reply;

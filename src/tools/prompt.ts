@@ -1,8 +1,9 @@
+import { isAbsolute, resolve } from "node:path";
 import type { JsonObject } from "../domain/json.ts";
 import type { TurnLimits } from "../domain/prompt.ts";
 import { answer } from "../engine/actions/approving.ts";
 import { start } from "../engine/actions/begin.ts";
-import type { ToolCall } from "./define.ts";
+import type { ToolCall, ToolDeps } from "./define.ts";
 
 /** What a start and a reply share of their arguments. */
 
@@ -34,4 +35,10 @@ export function formsOf({
     ...(scopes.includes("decide") && { decides: true }),
     ...(showsForms ? !attended && { unattended: true } : { noDialog: true }),
   };
+}
+
+/** A folder as the client means it: by default the one in which it was started, from which a relative path counts as well. */
+export function folderOf(cwd: string | undefined, { defaults }: Pick<ToolDeps, "defaults">): string {
+  if (cwd === undefined) return defaults.cwd();
+  return isAbsolute(cwd) ? cwd : resolve(defaults.cwd(), cwd);
 }

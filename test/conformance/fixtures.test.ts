@@ -11,7 +11,7 @@ judge("fixtures", async () =>
       config: loadConfig({ argv: [...argv, "--log-level", "error"], env }),
       environment: env,
       depth: 0,
-      ownCommands: [],
+      start: { cwd: () => process.cwd(), ownCommands: [] },
       info: { name: "conformance", version: "0.0.0" },
     });
     const serving = app.serveHttp(fixtures(async () => (await serving).notify));

@@ -10,7 +10,7 @@ export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<
     environment: {},
     depth: 0,
     mayNest: false,
-    ownCommands: [],
+    ownCommands: () => [],
     ownUrls: async () => Promise.resolve([]),
     confine: (principal) => (principal === "ann" ? { ...free, ...confinement } : undefined),
     closed: [],

@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
-import { followingOf, lazy } from "../../src/mcp/server-options.ts";
+import { lazy } from "../../src/mcp/lazy.ts";
+import { followingOf } from "../../src/mcp/server-options.ts";
 import { createStates, Unattended } from "../../src/mcp/states.ts";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import type { Tool } from "../../src/tools/define.ts";
@@ -63,7 +64,7 @@ export class Wire {
       logs: true,
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
-      states: createStates(),
+      states: createStates(async () => Promise.resolve(new Uint8Array(32))),
       unattended: new Unattended({ info: () => undefined }),
       tasks: undefined,
       info: { name: "claude-agents-mcp", version: "1.2.3" },

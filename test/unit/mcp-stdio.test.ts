@@ -34,7 +34,7 @@ async function opened(): Promise<Wire> {
 }
 
 interface Called {
-  client: { log?: unknown; news?: unknown; noteUnattended?: unknown };
+  client: { log?: unknown; name?: unknown; news?: unknown; noteUnattended?: unknown };
 }
 
 describe("the end of a connection", () => {
@@ -185,7 +185,10 @@ describe("the capabilities of a client", () => {
     const probe = {
       ...first!,
       name: "probe",
-      invoke: (_raw: unknown, { client: { log, news, noteUnattended: _unattended, ...abilities } }: Called) => {
+      invoke: (
+        _raw: unknown,
+        { client: { log, name: _name, news, noteUnattended: _unattended, ...abilities } }: Called,
+      ) => {
         seen.push({ ...abilities, log: log !== undefined, news: news !== undefined });
         return Promise.resolve({ answer: {} });
       },

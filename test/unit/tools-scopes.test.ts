@@ -123,7 +123,7 @@ describe("the caller's scopes", () => {
     }) as never;
   const options = (deps = depsOf(new FakeEngine())) => ({
     limits: { maxWaitMs: 45_000 },
-    states: createStates(),
+    states: createStates(async () => Promise.resolve(new Uint8Array(32))),
     unattended: new Unattended({ info: () => undefined }),
     tasks: undefined,
     callerApproves: "all",

@@ -68,6 +68,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
   return {
     ...looking,
     forCaller: (caller) => engine.forCaller(caller),
+    forConnection: (terms) => readerOf(engine.forConnection(terms), looking),
     checkMayConfigure: async () => engine.checkMayConfigure(),
     enforceGate: async () => engine.enforceGate(),
     waitingBefore: async (id) => engine.waitingBefore(id),
@@ -150,6 +151,7 @@ export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "dep
     ...verbsOf(engine),
     ...looking,
     forCaller: () => nested,
+    forConnection: () => nested,
     delivered: async () => Promise.resolve(),
     checkMayConfigure: no,
     create: no,
@@ -177,6 +179,7 @@ export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "dep
 function verbsOf(engine: Engine): Engine {
   return {
     forCaller: (caller: Pick<Caller, "scopes">) => engine.forCaller(caller),
+    forConnection: (terms) => engine.forConnection(terms),
     checkMayConfigure: async () => engine.checkMayConfigure(),
     create: async (caller, options) => engine.create(caller, options),
     open: async (caller, request) => engine.open(caller, request),

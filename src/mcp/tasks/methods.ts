@@ -37,7 +37,7 @@ export async function runTaskMethod(
   const deps = { ...all, engine: all.engine.forCaller(call) };
   const scope = SCOPE[method];
   const note = (structured: JsonObject, isError: boolean) => {
-    const about = { principal: call.principal, raw: {}, tool: method, scope };
+    const about = { call, raw: {}, tool: method, scope };
     const entry = entryOf(about, { isError, structured });
     if (entry) deps.audit?.(entry);
   };

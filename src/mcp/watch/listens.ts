@@ -1,6 +1,6 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { LOCAL_CALLER } from "../../domain/principal.ts";
-import { lazy } from "../server-options.ts";
+import { lazy } from "../lazy.ts";
 import type { Following, Subscriptions } from "./subscriptions.ts";
 
 /**

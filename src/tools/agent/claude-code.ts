@@ -6,7 +6,7 @@ import { givenOnce } from "../arguments/parse.ts";
 import { nameTools, thinkingWarnings } from "../catalogue.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
-import { ADVERTISED_ATTACHMENTS, formsOf, IdempotencyKey, said } from "../prompt.ts";
+import { ADVERTISED_ATTACHMENTS, folderOf, formsOf, IdempotencyKey, said } from "../prompt.ts";
 import { actorOf } from "../scope.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
@@ -63,7 +63,7 @@ export const claudeCode = defineTool({
 });
 
 async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun> {
-  const { options: chosen, warnings } = nameTools(sessionOptions(args, args.cwd ?? deps.defaults.cwd()));
+  const { options: chosen, warnings } = nameTools(sessionOptions(args, folderOf(args.cwd, deps)));
   const { attachments, idempotencyKey, prompt: text } = args;
   const prompt = {
     text,
@@ -77,7 +77,7 @@ async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun
 }
 
 /** One option may come flat, in `advanced`, or in both alike. */
-function sessionOptions(args: Input, defaultCwd: string): SessionOptions {
+function sessionOptions(args: Input, folder: string): SessionOptions {
   const { prompt: _, attachments: _a, waitMs: _w, idempotencyKey: _k, advanced: nested = {}, ...flat } = args;
-  return { ...givenOnce(flat, nested, "advanced"), cwd: flat.cwd ?? defaultCwd };
+  return { ...givenOnce(flat, nested, "advanced"), cwd: folder };
 }

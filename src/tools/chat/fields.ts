@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { SessionOptions } from "../../domain/options.ts";
 import { CALLER } from "../../domain/approvals/approver-name.ts";
-import { said } from "../prompt.ts";
+import { folderOf, said } from "../prompt.ts";
 import type { ToolDeps, ToolCall } from "../define.ts";
 
 /** The parameters that the chat tools share (seed 004), and what they become. */
@@ -29,7 +29,7 @@ export function conversationOptions(
   deps: ToolDeps,
 ): SessionOptions {
   return {
-    cwd: cwd ?? deps.defaults.cwd(),
+    cwd: folderOf(cwd, deps),
     ...(model !== undefined && { model }),
     ...(permissionMode !== undefined && { permissionMode }),
     ...(systemPrompt !== undefined && { systemPrompt }),

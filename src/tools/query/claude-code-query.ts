@@ -12,7 +12,7 @@ import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue.ts";
 import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
-import { formsOf, said } from "../prompt.ts";
+import { folderOf, formsOf, said } from "../prompt.ts";
 import { actorOf } from "../scope.ts";
 import { readEnd, viewSession } from "../session-view.ts";
 import { answerQuery, REST_SHARE } from "./query-answer.ts";
@@ -154,7 +154,7 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
   const { allowedTools: allowed = settings.allowedTools, maxTurns: turns = settings.maxTurns } = args;
   const { model: chosen = settings.model } = args;
   return {
-    cwd: args.cwd ?? settings.cwd ?? deps.defaults.cwd(),
+    cwd: folderOf(args.cwd ?? settings.cwd, deps),
     ...(turns !== undefined && { maxTurns: turns }),
     ...(chosen !== undefined && { model: chosen }),
     ...(append !== undefined && { systemPrompt: { type: "preset", preset: "claude_code", append } }),

@@ -46,6 +46,10 @@ export class FakeEngine implements Engine {
     return this;
   }
 
+  forConnection(): this {
+    return this;
+  }
+
   async checkMayConfigure(): Promise<void> {}
 
   waitingBefore() {

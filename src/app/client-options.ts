@@ -1,0 +1,174 @@
+import type { HttpParts } from "./http.ts";
+import type { Connection } from "./connections.ts";
+import { parseApprovals } from "../config/approvals/approvals-flag.ts";
+import { callerApprovesOf } from "../config/approvals/settings.ts";
+import { querySettings } from "../config/query.ts";
+import type { Config } from "../config/schema.ts";
+import type { Engine } from "../engine/api.ts";
+import type { Logger } from "../engine/ports.ts";
+import type { Masker } from "../log/mask.ts";
+import { lazy } from "../mcp/lazy.ts";
+import { followingOf, type Offer, type ServerOptions } from "../mcp/server-options.ts";
+import { createStates, Unattended } from "../mcp/states.ts";
+import { waitLimits } from "../tools/arguments/wait-limits.ts";
+import type { Audit } from "../tools/audit.ts";
+import type { BypassSwitch, StartTask, ToolDeps } from "../tools/define.ts";
+import { canAnswer, namesOf, sendsLogs, type ToolName } from "../tools/listed.ts";
+import type { ReportedTools } from "../tools/reported-tools.ts";
+
+/** What MCP clients are served with: the same for all, but for what belongs to the connection of each. */
+
+interface ClientSettings {
+  readonly config: Config;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly info: { readonly name: string; readonly version: string };
+}
+
+interface ClientParts {
+  readonly toolNames: readonly ToolName[];
+  readonly reported: ReportedTools | undefined;
+  readonly audit: Audit | undefined;
+  readonly masker: Masker;
+  readonly log: Logger;
+  /** That of the node; resolved by the first tool call. */
+  readonly engine: () => Promise<Engine>;
+  readonly stateFolder: () => Promise<string>;
+}
+
+type SharedOptions = Omit<ServerOptions, "deps" | "log" | "offer" | "unattended">;
+type SharedDeps = Omit<ToolDeps, "bypass" | "defaults" | "log">;
+
+/** Makes the options of each connection. */
+export function clientOptions(settings: ClientSettings, parts: ClientParts): (connection: Connection) => ServerOptions {
+  const { audit, masker, reported, toolNames } = parts;
+  const offer = async () => ({ library: (await import("../mcp/resources/library.ts")).LIBRARY });
+  const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
+  const shared = lazy(async (): Promise<SharedDeps> => {
+    const engine = await parts.engine();
+    return { ...toolSettings(settings, toolNames), engine, audit, mask, reported };
+  });
+  const following = followingOf({ deps: shared, log: parts.log, offer });
+  const common = { ...sharedOptions(settings, parts), following };
+  return (connection) => serverOptionsOf(settings.config, { common, connection, shared });
+}
+
+const DAY_MS = 86_400_000;
+
+/** What every client is served with. */
+function sharedOptions(
+  { config, info }: ClientSettings,
+  { log, reported, stateFolder, toolNames }: ClientParts,
+): Omit<SharedOptions, "following"> {
+  return {
+    toolNames,
+    reported,
+    info,
+    limits: { maxWaitMs: config.maxWaitMs, allowsDiskResume: config.allowDiskResume },
+    states: createStates(lazy(async () => stateKey(config, { log, stateFolder }))),
+    tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
+    logs: toolNames.some((name) => sendsLogs(name)),
+  };
+}
+
+/**
+ * Sessions in memory end with this process, and so does what was signed for them. Without a key file a form still works; its
+ * answer is then good for this process alone.
+ */
+async function stateKey(
+  { store }: Config,
+  { log, stateFolder }: Pick<ClientParts, "log" | "stateFolder">,
+): Promise<Uint8Array> {
+  if (store?.kind !== "memory") {
+    const { keyFor } = await import("../security/key-file.ts");
+    try {
+      return await keyFor("request-state", await stateFolder());
+    } catch (error) {
+      log.warn("the key of the state folder cannot be used: open forms are lost when this process ends", {
+        error: String(error),
+      });
+    }
+  }
+  return crypto.getRandomValues(new Uint8Array(32));
+}
+
+/** What the clients of one connection are served with. */
+function serverOptionsOf(
+  config: Config,
+  { common, connection, shared }: { common: SharedOptions; connection: Connection; shared: () => Promise<SharedDeps> },
+): ServerOptions {
+  const { bypass, cwd, id, log } = connection;
+  const deps = lazy(async (): Promise<ToolDeps> => {
+    const { audit, engine, ...rest } = await shared();
+    const own = engine.forConnection({ id, allowsBypass: () => bypass.isAllowed() });
+    const audited: Audit | undefined = audit && ((entry) => audit({ connection: id, ...entry }));
+    return { ...rest, engine: own, audit: audited, bypass, defaults: { cwd }, log };
+  });
+  const offer = lazy(async () => offerOf(config, bypass));
+  return { ...common, log, deps, offer, unattended: new Unattended(log) };
+}
+
+/** What tools learn of the configuration. */
+function toolSettings(
+  { config, environment }: ClientSettings,
+  listed: readonly ToolName[],
+): Pick<
+  ToolDeps,
+  | "allows"
+  | "callerApproves"
+  | "callersAnswer"
+  | "diskResume"
+  | "folders"
+  | "approvalChain"
+  | "limits"
+  | "listed"
+  | "now"
+  | "startTask"
+> {
+  return {
+    listed,
+    callersAnswer: canAnswer(listed),
+    startTask: config.tasks === "auto" ? beginTask : undefined,
+    approvalChain: parseApprovals(config.approvals).approvers,
+    now: () => Date.now(),
+    limits: waitLimits(config.maxWaitMs),
+    callerApproves: callerApprovesOf(config),
+    diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
+    allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+    folders: async (principal, typed) => {
+      const [{ foldersBelow }, { confinements }] = await Promise.all([
+        import("../claude/check/folders.ts"),
+        import("../config/confinement.ts"),
+      ]);
+      const confinement = confinements(config)(principal);
+      return confinement ? foldersBelow(typed, confinement) : [];
+    },
+  };
+}
+
+const beginTask: StartTask = async (...given) => (await import("../mcp/tasks/task-id.ts")).startTask(...given);
+
+/** What the HTTP endpoint asks about a message. */
+export function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
+  const judges = lazy(async () => import("../mcp/tools.ts"));
+  return {
+    scopeMissing: async (caller, body) => (await judges()).scopeMissing((await offer()).tools, caller, body),
+    takesAttachments: async (body) => (await judges()).takesAttachments((await offer()).tools, body),
+  };
+}
+
+async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
+  const [{ toolsOf }, { LIBRARY }, { promptsOf }] = await Promise.all([
+    import("../tools/toolsets.ts"),
+    import("../mcp/resources/library.ts"),
+    import("../mcp/prompts/prompts.ts"),
+  ]);
+  const query = querySettings(config);
+  const prompts = promptsOf(namesOf(config.toolsets, query));
+  const gate = () => ({ allowsBypass: bypass.isAllowed(), bound: callerApprovesOf(config) });
+  return { tools: toolsOf(config.toolsets, { query, gate }), library: LIBRARY, prompts };
+}
+
+/** An empty one would be no secret. */
+function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessEnv): string | undefined {
+  return secret === "" ? undefined : secret;
+}

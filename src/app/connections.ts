@@ -1,0 +1,83 @@
+import type { JsonObject } from "../domain/json.ts";
+import type { Logger } from "../engine/ports.ts";
+import type { BypassSwitch } from "../tools/define.ts";
+
+/** How a client has started this server: what belongs to it, and not to the process that serves it. */
+export interface ClientStart {
+  /** The folder in which it was started: the default `cwd`, and the one from which relative paths count. Throws AppError. */
+  readonly cwd: () => string;
+  /** Its command line in all spellings under which a session could start this server again. */
+  readonly ownCommands: readonly OwnCommand[];
+}
+
+/** [command, ...args] */
+export type OwnCommand = readonly [string, ...string[]];
+
+/** A client that is connected. */
+export interface Connection extends Pick<ClientStart, "cwd"> {
+  /** Short; in lines of the log and of the audit log. */
+  readonly id: string;
+  /** Of this client alone; it ends with the connection. */
+  readonly bypass: BypassSwitch;
+  /** The log with the connection's id in each line. */
+  readonly log: Logger;
+}
+
+/** The clients of one engine. */
+export class Connections {
+  readonly #allowsBypass: boolean;
+  readonly #log: Logger;
+  readonly #open = new Map<string, Connection>();
+  /** By their spelling; kept when the client leaves, since spares that were started under them are still good. */
+  readonly #ownCommands = new Map<string, OwnCommand>();
+  #count = 0;
+
+  /** `allowsBypass` is the operator's setting, with which each connection begins. */
+  constructor(allowsBypass: boolean, log: Logger) {
+    this.#allowsBypass = allowsBypass;
+    this.#log = log;
+  }
+
+  open({ cwd, ownCommands }: ClientStart): Connection {
+    this.#count += 1;
+    const id = `c${String(this.#count)}`;
+    const log = withFields(this.#log, { connection: id });
+    for (const command of ownCommands) this.#ownCommands.set(JSON.stringify(command), command);
+    const connection = { id, cwd, log, bypass: bypassSwitch(this.#allowsBypass, log) };
+    this.#open.set(id, connection);
+    return connection;
+  }
+
+  close({ id }: Pick<Connection, "id">): void {
+    this.#open.delete(id);
+  }
+
+  /** For sessions, which may have prompts of several clients: what any of these allows; without clients, the operator. */
+  allowsBypass(): boolean {
+    if (this.#open.size === 0) return this.#allowsBypass;
+    return [...this.#open.values()].some(({ bypass }) => bypass.isAllowed());
+  }
+
+  ownCommands(): readonly OwnCommand[] {
+    return [...this.#ownCommands.values()];
+  }
+}
+
+function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {
+  let isAllowed = allowed;
+  return {
+    isAllowed: () => isAllowed,
+    set(now, principal) {
+      log.warn("audit: bypassPermissions switched", { allowed: now, before: isAllowed, principal });
+      isAllowed = now;
+    },
+  };
+}
+
+function withFields(log: Logger, fields: JsonObject): Logger {
+  const line =
+    (level: keyof Logger): Logger[keyof Logger] =>
+    (message, more = {}) =>
+      log[level](message, { ...fields, ...more });
+  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
+}

@@ -1,0 +1,75 @@
+import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limiter.ts";
+import { isNested, type Gate } from "./policy/gate.ts";
+import { lookingOf, type Looking } from "./session/restricted.ts";
+import { mayPrompt } from "./session/check-prompt.ts";
+import { startRetention, type Retention } from "./retention.ts";
+import { Ownership, type OwnershipOptions } from "./ownership.ts";
+import type { SessionRecord } from "./ports.ts";
+import { asTakenOver, Recovery } from "./recovery.ts";
+
+export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
+  readonly processLimits: ProcessLimits;
+  /** The gate of the node. A connection's own can differ in what its client has switched. */
+  readonly gate: Gate;
+  readonly retention: Retention;
+  /** Announces this node to the other users of the store at its start, not with its first session. */
+  readonly announces?: boolean;
+}
+
+/** What the engines of all connections share: one server process, as the store knows it. */
+export class EngineNode {
+  readonly options: EngineOptions;
+  readonly limiter: ProcessLimiter;
+  readonly ownership: Ownership;
+  /** Sessions as they are recorded. */
+  readonly looking: Looking;
+  /** Sessions after recovery. */
+  readonly recovered: Looking;
+  /** Stops the periodic work of this node. */
+  readonly #stopRounds: readonly (() => Promise<void>)[];
+  #isStopping = false;
+  /** The connection from which a session had its last prompt, by session id; only those of this node that have one. */
+  readonly #connections = new Map<string, string>();
+
+  constructor(options: EngineOptions) {
+    this.options = options;
+    const mayRun = async (record: SessionRecord) => mayPrompt(options, this.ownership, record);
+    const suspend: Suspend = async (record, reason) => this.ownership.suspend(record, reason);
+    const connectionOf = (sessionId: string) => this.#connections.get(sessionId);
+    this.limiter = new ProcessLimiter({ ...options, spares: options.runtime.spares, suspend, connectionOf });
+    const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
+    this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
+    const recovery = new Recovery({ ...options, ownership: this.ownership });
+    this.looking = lookingOf(options, this.ownership);
+    this.recovered = lookingOf(options, this.ownership, async (record) => recovery.recovered(record));
+    if (options.announces) this.ownership.announce();
+    const { retention } = options;
+    this.#stopRounds = isNested(options.gate)
+      ? []
+      : [recovery.watch(retention.everyMs), startRetention(options, retention)];
+  }
+
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** From now on the session counts for this connection when slots are shared out. */
+  countFor(sessionId: string, connection: string | undefined): void {
+    if (connection === undefined) return;
+    this.#connections.delete(sessionId);
+    this.#connections.set(sessionId, connection);
+    const [oldest] = this.#connections.keys();
+    if (oldest !== undefined && this.#connections.size > MAX_COUNTED) this.#connections.delete(oldest);
+  }
+
+  /** Begins nothing more. Turns that run have `graceMs` to end, then they are recorded as interrupted by shutdown. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopping = true;
+    await this.ownership.quiet(graceMs);
+    await Promise.all(this.#stopRounds.map(async (stop) => stop()));
+    await this.ownership.drain();
+  }
+}
+
+/** Sessions whose connection is remembered; the one without a prompt for longest is forgotten first. */
+const MAX_COUNTED = 10_000;
