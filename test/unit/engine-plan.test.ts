@@ -59,3 +59,20 @@ it("a session that a retry finds without its prompt is planned again, as it was 
   expect(a.runtime.plans).toBe(2);
   expect(a.runtime.of("s").calls).toEqual(["push begin"]);
 });
+
+it("a session begun under a rule that this server cannot read gets no prompt here, and no copy", async () => {
+  const { policy } = await a.engine.get("local", await rested());
+  const rules = { ...policy!.rules, deny: ["Bash("] };
+  const row = {
+    id: "s",
+    principal: "local",
+    spec: OPTIONS,
+    policy: { ...policy!, rules },
+    state: initialState(T0),
+    at: T0,
+  };
+  await a.backend.rows.create(row);
+  const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("rule Bash(, which") as string };
+  await expect(a.engine.prompt("local", "s", prompt)).rejects.toMatchObject(refused);
+  await expect(a.engine.fork(LOCAL_CALLER, "s", prompt)).rejects.toMatchObject(refused);
+});

@@ -71,3 +71,14 @@ it("remembers no answer to a question, even if it is given for the session", asy
   const answered = await a.seen(id, "question.answered");
   expect(answered.data).toMatchObject({ behavior: "allow" });
 });
+
+it("neither answers nor forgets an answer in a session whose server has died", async () => {
+  const id = await a.asked();
+  a.die();
+  world.clock.advance(30_000);
+  const refused = { code: "SESSION_BUSY", sessionId: id };
+  const answer = { requestId: "a1", decision: "deny", by: "caller" } as const;
+  await expect(reader.revoke("local", id, { by: "x" })).rejects.toMatchObject(refused);
+  await expect(reader.answer(LOCAL_CALLER, id, answer)).rejects.toMatchObject(refused);
+  expect(b.runtime.leftovers).toEqual([]);
+});

@@ -102,6 +102,18 @@ describe("the approval chain", () => {
     expect(left.last.events.at(-1)).toMatchObject({ data: { message: "no", by: "user" } });
   });
 
+  it("counts a program's answer as the caller's once the request is with the caller", () => {
+    const allowed = (walk: Walk) =>
+      walk.command("answer", { requestId: "a1", by: "webhook", decision: ALLOW, forSession: false, asCaller: true })
+        .told;
+    const policy = { approvalChain: ["user", "caller", "webhook"] } as const;
+    const early = asking(policy, { risk: EDIT });
+    expect([open(early)?.approver, allowed(early)]).toEqual(["user", "PERMISSION_DENIED"]);
+    const late = asking(policy, { risk: EDIT }).due();
+    expect(open(late)?.approver).toBe("caller");
+    expect(allowed(late)).toBe("permission.answered(allow webhook) answer:allow ok");
+  });
+
   it("lets a console answer at any time, and asks it only about prompts that were given there", () => {
     const policy: Partial<Policy> = {
       approvalChain: ["user", "caller", "console"],

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { ToolCall } from "../../src/tools/define.ts";
-import { callOf, FakeEngine } from "../support/tools/fake-engine.ts";
+import { runTool as runToolOrAsk, type ToolCall, type ToolDeps } from "../../src/tools/define.ts";
+import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
 import { NOW } from "../support/tools/fake-session.ts";
-import { answerOf, check } from "../support/tools/run.ts";
+import { answerOf, check, tools } from "../support/tools/run.ts";
 
 describe("claude_code_check, poll", () => {
   it("reports events after the cursor, without irrelevant fields", async () => {
@@ -243,5 +243,26 @@ describe("claude_code_check waits", () => {
     expect([looks - before, engine.waits.length]).toEqual([0, 1]);
     session.ends("Done.");
     await answer;
+  });
+});
+
+describe("a call that comes back with a form", () => {
+  it("ends with the turn that ended right behind the request, though the next one already runs", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.requests();
+    session.state.requests[0]!.approver = "user";
+    const tool = tools.get("claude_code_check")!;
+    const deps: ToolDeps = { ...depsOf(engine), approvalChain: ["user", "caller"] };
+    const call: ToolCall = { ...callOf(), client: { elicitation: "between", tasks: false } };
+    const poll = { action: "poll", sessionId: "s1", waitMs: 1_000 };
+    const shown = await runToolOrAsk(tool, poll, call, deps);
+    if (!("needsInput" in shown)) throw new Error("no form was shown");
+    session.endsTurn();
+    session.run();
+    const answered = { perm_r1: { action: "accept" as const, content: { decision: "allow" } } };
+    await runToolOrAsk(tool, poll, { ...call, resumeState: shown.needsInput.state, inputResponses: answered }, deps);
+    expect(engine.waits.filter(({ until }) => until === "news")).toHaveLength(1);
   });
 });
