@@ -1,5 +1,5 @@
 // The tests that could detect a fault, in the order in which they are tried.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { digestOfSources } from "../test-coverage/files.mjs";
 import { isTypeOnly, parse, walk } from "../test-coverage/source-points.mjs";
@@ -12,12 +12,15 @@ export class Reach {
   #root;
   #importers;
   #map;
+  #recordedAt;
 
   constructor(root) {
     this.#root = root;
     this.#importers = importersIn(root);
     const file = join(root, "coverage/reached.json");
     const map = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : undefined;
+    // What a test reaches is not known once it was changed.
+    this.#recordedAt = map ? statSync(file).mtimeMs : 0;
     // The map is invalid for other sources.
     this.#map = map?.digest === digestOfSources(root) ? map : undefined;
   }
@@ -34,7 +37,8 @@ export class Reach {
     // Module-level code runs only for the first test of a worker.
     if (!this.#map || !place.inFunction) return near;
     const reaching = this.#reaching(fault.file, place.start);
-    const ruledOut = new Set(this.#map.tests.filter((test) => !reaching.includes(test)));
+    const isRecorded = (test) => statSync(join(this.#root, test)).mtimeMs < this.#recordedAt;
+    const ruledOut = new Set(this.#map.tests.filter((test) => !reaching.includes(test) && isRecorded(test)));
     return near.filter((test) => !ruledOut.has(test));
   }
 

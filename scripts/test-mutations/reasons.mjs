@@ -2,6 +2,12 @@
 // the fault.
 const REASONS = [
   {
+    file: "src/tools/elicitation/eliciting-wait.ts",
+    around: "(state.lastTurnEventId ?? 0) >= from",
+    reason:
+      "detected by test/unit/tools-check.test.ts, tried by hand: no test near the file reaches it, and the map is older",
+  },
+  {
     file: "src/store/sqlite/connect/open-file.ts",
     around: "throw new StoreError(",
     reason: "the compiler refuses another word, and no test machine has a network mount",
