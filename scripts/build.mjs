@@ -24,10 +24,13 @@ const CHUNKS = [
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
   // Separate, because `--version` needs nothing else.
   { name: "config/version", test: /src\/config\/version\.ts$/ },
+  // Separate, because each client starts one: it has no schemas and no MCP SDK.
+  { name: "proxy/proxy", test: /src\/proxy\/proxy\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
   { name: "engine/engine", test: /src\/(app\/engine|engine\/clock|store\/(former-folder|open))\.ts$/ },
+  { name: "cli/daemon", test: /src\/cli\/daemon\.ts$/ },
   { name: "http/server", test: /src\/app\/http\.ts$/ },
   { name: "demo/model", test: /src\/demo\/model\/(script|server)\.ts$/ },
   { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },

@@ -18,9 +18,11 @@ import type { Audit } from "../tools/audit.ts";
 import { namesOf } from "../tools/listed.ts";
 import { ReportedTools } from "../tools/reported-tools.ts";
 import { querySettings } from "../config/query.ts";
-import { clientOptions, judgesOf } from "./client-options.ts";
+import { clientOptions, judgesOf, preload } from "./client-options.ts";
 import { Connections, type ClientStart, type Connection } from "./connections.ts";
 import { Readiness } from "./readiness.ts";
+
+export type { OwnCommand } from "./connections.ts";
 
 export interface AppSettings extends StoreSettings {
   config: Config;
@@ -35,6 +37,8 @@ export interface AppSettings extends StoreSettings {
   configFile?: string | undefined;
   /** What approvers sign or log in with, by their names. */
   approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
+  /** Clients come and go while it runs: running turns may end before it does. */
+  outlivesClients?: boolean | undefined;
   /** What `isolationOf` has found. */
   isolation?: readonly string[] | undefined;
 }
@@ -47,7 +51,11 @@ export interface App {
   serveClient(client: ServedClient): { close(): Promise<void> };
   /** Serves MCP over HTTP as configured, with our tools unless there is a `factory`. Throws ConfigError. */
   serveHttp(factory?: ServerFactory): Promise<Pick<HttpServing, "url" | "notify">>;
-  /** Drains: what runs is recorded as interrupted, then all processes are ended. Safe to call again. */
+  /** The number of sessions in which something goes on here. */
+  atWork(): number;
+  /** Loads what the first calls would load: from then on the files of this program may vanish. */
+  preload(): Promise<void>;
+  /** Running turns have the drain time to end where clients come and go; then what runs is recorded as interrupted. Safe to call again. */
   close(): Promise<void>;
 }
 
@@ -95,14 +103,7 @@ export function createApp(settings: AppSettings): App {
     engine: async () => (await sessions.ready()).engine,
     stateFolder: async () => settledState(settings, log),
   });
-  const serveClient: App["serveClient"] = ({ onClose, start, streams }) => {
-    const connection = connections.open(start);
-    const onGone = () => {
-      connections.close(connection);
-      onClose();
-    };
-    return serveOverStdio({ ...optionsFor(connection), onClose: onGone, ...(streams && { streams }) });
-  };
+  const serveClient = clientServer(connections, optionsFor);
   const http = new Readiness<HttpServing, ServerFactory>(async (factory) => {
     // Its clients have no lasting connection of their own: together they are one.
     const connection = connections.open(settings.start);
@@ -122,6 +123,7 @@ export function createApp(settings: AppSettings): App {
     const serving = await http.end();
     const running = await sessions.end();
     if (serving) await leave(serving, running?.engine, config);
+    else if (settings.outlivesClients) await running?.engine.stop(config.drainMs);
     await end(running);
   });
   return {
@@ -129,7 +131,27 @@ export function createApp(settings: AppSettings): App {
     serveStdio: (onClose) => void serveClient({ start: settings.start, onClose }),
     serveClient,
     serveHttp: async (factory) => http.ready(factory),
+    atWork: () => sessions.now?.engine.atWork() ?? 0,
+    preload: async () => {
+      const [{ store }] = await Promise.all([sessions.ready(), preload()]);
+      // Opens the store, and with it the driver.
+      await store.maintenance.count();
+    },
     close,
+  };
+}
+
+function clientServer(
+  connections: Connections,
+  optionsFor: (connection: Connection) => ServerOptions,
+): App["serveClient"] {
+  return ({ onClose, start, streams }) => {
+    const connection = connections.open(start);
+    const onGone = () => {
+      connections.close(connection);
+      onClose();
+    };
+    return serveOverStdio({ ...optionsFor(connection), onClose: onGone, ...(streams && { streams }) });
   };
 }
 

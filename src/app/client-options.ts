@@ -172,3 +172,25 @@ async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
 function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessEnv): string | undefined {
   return secret === "" ? undefined : secret;
 }
+
+/** Loads what else the first calls would load: from then on the files of this program may vanish. */
+export async function preload(): Promise<void> {
+  await Promise.all([
+    import("../claude/check/folders.ts"),
+    import("../claude/runtime.ts").then(async ({ preloadSdk }) => preloadSdk()),
+    import("../config/confinement.ts"),
+    import("../mcp/prompts/completion-answers.ts"),
+    import("../mcp/prompts/prompt-answers.ts"),
+    import("../mcp/prompts/prompts.ts"),
+    import("../mcp/resources/library.ts"),
+    import("../mcp/resources/resource-answers.ts"),
+    import("../mcp/tasks/answer.ts"),
+    import("../mcp/tasks/task-id.ts"),
+    import("../mcp/tools.ts"),
+    import("../mcp/watch/listen.ts"),
+    import("../mcp/watch/session-watch.ts"),
+    import("../mcp/watch/subscriptions.ts"),
+    import("../security/key-file.ts"),
+    import("../tools/toolsets.ts"),
+  ]);
+}

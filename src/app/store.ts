@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
+import { stateFolder } from "../config/state-folder.ts";
 import type { StoreLocation } from "../config/store.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
@@ -20,10 +21,7 @@ export async function storeLocation(settings: StoreSettings, log: Logger): Promi
 
 /** The state folder; one that still has the name before is moved, unless it is in use or the store was named in it. */
 export async function settledState({ config: { store }, environment }: StoreSettings, log: Logger): Promise<string> {
-  const [{ stateFolder }, { settledFolder }] = await Promise.all([
-    import("../store/open.ts"),
-    import("../store/former-folder.ts"),
-  ]);
+  const { settledFolder } = await import("../store/former-folder.ts");
   const present = stateFolder(environment, process.platform);
   const former = stateFolder(environment, process.platform, FORMER_PRODUCT);
   if (store?.kind === "sqlite" && isInside(store.file, former)) return former;

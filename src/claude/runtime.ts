@@ -173,3 +173,8 @@ async function workTreeOf(place: GitPlace): Promise<WorkTree | undefined> {
     .filter((name) => name !== "");
   return { commit: commit.toString().trim(), diff: diff.toString(), untracked: names };
 }
+
+/** Loads the Agent SDK before the first session needs it. One that is not installed is reported by the first session. */
+export async function preloadSdk(): Promise<void> {
+  await import("@anthropic-ai/claude-agent-sdk").catch(() => undefined);
+}

@@ -9,6 +9,7 @@ const COMMANDS = {
   serve: "Serve MCP on stdin and stdout. The default command.",
   console: "Serve the web console while this command runs: watch, start, reply, approve.",
   sessions: "List, show, count, export and delete stored sessions, with or without a running server.",
+  daemon: "Run one server for many clients, which goes on when they leave; list and stop such servers.",
   demo: "Run a Claude Code session against a built-in scripted model: no account, no cost.",
   token: "Create a token for a client of an HTTP server and print it once. It is not stored.",
   help: "Print this text, or that of one command.",
@@ -23,6 +24,17 @@ const CONSOLE_FLAGS = {
   "--port <n>": "Port to listen on at 127.0.0.1. Default: 0, a free port.",
   "--store <path>":
     "File in which sessions are kept, as for serve. All other flags of serve work too, except --http and --notify-*.",
+};
+const DAEMON_VERBS = {
+  run: "Serve clients on a local socket, in the foreground, until it is stopped or idle.",
+  status: "List the daemons of this state folder. The exit code is 1 when there is none.",
+  "stop [NAME...]": "Drain and stop all of them, or the named ones, and wait for their end.",
+};
+const DAEMON_FLAGS = {
+  "run --daemon-socket <name>": "Name of the socket. Required. All flags of serve work too, except --http.",
+  "run --daemon-idle-ms <ms>": "End after this time without clients and without work. Default: 600000.",
+  "serve --daemon-socket <name>": "Connect the client on stdin and stdout to this daemon, in place of serving it.",
+  "status, stop --json": "Write JSON, for programs.",
 };
 const TOKEN_FLAGS = { "--json": "Write JSON, for programs." };
 const SESSIONS_VERBS = {
@@ -67,6 +79,10 @@ export function helpText(command?: string): string {
     const head = `Usage: claude-agents-mcp console [flags]\n\n${COMMANDS.console}`;
     return page(head, entries("Flags", CONSOLE_FLAGS), "More: docs/console.md.");
   }
+  if (command === "daemon") {
+    const head = `Usage: claude-agents-mcp daemon <verb> [flags]\n\n${COMMANDS.daemon}`;
+    return page(head, entries("Verbs", DAEMON_VERBS), entries("Flags", DAEMON_FLAGS), "More: docs/daemon.md.");
+  }
   if (command === "token") {
     const head = `Usage: claude-agents-mcp token [--json]\n\n${COMMANDS.token}`;
     return page(head, entries("Flags", TOKEN_FLAGS), "More: docs/http.md.");
@@ -92,7 +108,7 @@ function usage(): string {
   return [
     "Usage: claude-agents-mcp [serve] [flags]",
     "       claude-agents-mcp sessions <verb> [flags]",
-    "       claude-agents-mcp demo | console | token | help [command] | version",
+    "       claude-agents-mcp demo | console | daemon | token | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");

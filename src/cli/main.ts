@@ -26,6 +26,10 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
   switch (command) {
     case "serve": {
       await keepCompiled();
+      if (rest.some((word) => /^--daemon-socket(?:=|$)/.test(word))) {
+        const { connectToDaemon } = await import("../proxy/proxy.ts");
+        return connectToDaemon(rest);
+      }
       const { serve } = await import("./serve.ts");
       await serve(rest);
       return undefined;
@@ -43,6 +47,11 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
       const { serveConsole } = await import("./console.ts");
       await serveConsole(rest);
       return undefined;
+    }
+    case "daemon": {
+      await keepCompiled();
+      const { daemon } = await import("./daemon.ts");
+      return daemon(rest);
     }
     case "token": {
       const { token } = await import("./token.ts");

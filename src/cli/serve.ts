@@ -1,4 +1,4 @@
-import { createApp, isolationOf } from "../app/app.ts";
+import { createApp, isolationOf, type App, type AppSettings, type OwnCommand } from "../app/app.ts";
 import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { startFolder } from "../config/folders.ts";
@@ -10,26 +10,40 @@ import { nestingDepth, confinedBy, requireSandbox } from "./preflight.ts";
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
   const config = loadConfig({ argv, env: process.env });
+  const { name } = readPackage();
+  // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
+  const words = config.http === undefined ? process.argv : process.argv.slice(0, 2);
+  const app = await assemble({ config, argv, start: { cwd: startFolder, ownCommands: ownCommands(name, words) } });
+  const end = endWith(app);
+  if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
+  await app.serveHttp();
+  if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
+}
+
+interface Assembly extends Pick<AppSettings, "config" | "outlivesClients" | "start"> {
+  readonly argv: readonly string[];
+}
+
+/** The server with all that is checked before it starts. Throws ConfigError. */
+export async function assemble({ argv, config, ...given }: Assembly): Promise<App> {
   await requireSandbox(config, process.env);
-  const approverSecrets = await readApproverSecrets(config, process.env);
-  const { name, version } = readPackage();
   const app = createApp({
+    ...given,
     config,
     configFile: configFileOf({ argv, env: process.env }),
     environment: process.env,
     depth: nestingDepth(),
-    // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
-    start: {
-      cwd: startFolder,
-      ownCommands: ownCommands(name, config.http === undefined ? process.argv : process.argv.slice(0, 2)),
-    },
-    info: { name, version },
+    info: readPackage(),
     isolation: await isolationOf(config),
-    approverSecrets,
+    approverSecrets: await readApproverSecrets(config, process.env),
   });
   for (const problem of [...unknownVariables(process.env), ...unknownTools(config)]) app.log.warn(problem);
   app.log[config.sandbox === "off" ? "debug" : "info"](confinedBy(config), { sandbox: config.sandbox });
+  return app;
+}
 
+/** Ends the process in order on a signal or a fault; the function that is returned does so for other reasons. */
+export function endWith(app: App): (reason: string, code: number) => void {
   const end = (reason: string, code: number) => {
     app.log.debug("ending", { reason });
     void app
@@ -46,13 +60,11 @@ export async function serve(argv: string[]): Promise<void> {
     app.log.error("uncaught exception", { error: error.stack ?? error.message });
     end("uncaught exception", 1);
   });
-  if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
-  await app.serveHttp();
-  if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
+  return end;
 }
 
 /** The spellings under which a configuration of Claude Code may start this very server. */
-function ownCommands(name: string, argv: readonly string[]): (readonly [string, ...string[]])[] {
+export function ownCommands(name: string, argv: readonly string[]): OwnCommand[] {
   const [node = process.execPath, script = name, ...args] = argv;
   return [
     [node, script, ...args],

@@ -111,8 +111,8 @@ export class SessionActor {
     if (this.#state.requests.length > 0) this.#post({ type: "tick" });
   }
 
-  get runsTurn(): boolean {
-    return this.#state.turn !== null;
+  get state(): SessionState {
+    return this.#state;
   }
 
   /** What Claude Code is writing just now. */

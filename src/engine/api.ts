@@ -66,6 +66,8 @@ export interface Engine {
   control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject>;
   /** How many sessions wait for a slot for their Claude Code before this one; undefined when it does not wait. */
   waitingBefore(sessionId: string): Promise<number | undefined>;
+  /** The number of sessions of this server in which a turn runs, prompts wait or background work goes on. */
+  atWork(): number;
   /** What is being written just now, if this server runs the session and was asked to tell (includePartialMessages). */
   partial(sessionId: string): string;
   /** How the session's folder stands in git; undefined where it is in no repository. */

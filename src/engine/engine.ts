@@ -158,6 +158,10 @@ class SessionEngine implements Engine {
     return this.#node.limiter.before(sessionId);
   }
 
+  atWork(): number {
+    return this.#node.ownership.atWork;
+  }
+
   partial(sessionId: string): string {
     return this.#node.ownership.partial(sessionId);
   }

@@ -6,6 +6,7 @@ import type { SuspendRequest } from "../domain/control.ts";
 import type { SupervisionOptions } from "../domain/options/traits.ts";
 import { SessionActor, type ActorContext } from "./actor.ts";
 import { objectionTo, gateUnder, limitsUnder, policyFor, type Limits } from "./policy/operator.ts";
+import { nothingRuns } from "./session/wait.ts";
 import type { Gate } from "./policy/gate.ts";
 import type { Policy } from "./policy/policy.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
@@ -82,11 +83,17 @@ export class Ownership {
     return answered && answered !== NO_ANSWER ? answered : this.#send(command, record.id);
   }
 
+  /** The number of sessions of this node in which something goes on. */
+  get atWork(): number {
+    const isAtWork = ({ state }: SessionActor) => !nothingRuns(state) || state.background.length > 0;
+    return [...this.#actors.values()].filter(isAtWork).length;
+  }
+
   /** Resolves when no turn runs in any session of this node, or after `ms`. */
   async quiet(ms: number): Promise<void> {
     const { clock } = this.#options;
     const deadline = clock.tick() + ms;
-    while (clock.tick() < deadline && [...this.#actors.values()].some((actor) => actor.runsTurn)) {
+    while (clock.tick() < deadline && [...this.#actors.values()].some((actor) => actor.state.turn)) {
       await new Promise<void>((resolve) => clock.after(QUIET_LOOK_MS, resolve));
     }
   }

@@ -26,6 +26,15 @@ function depthOf(pid: number): number {
     .split("\0")
     .find((each) => each.startsWith(beginning));
   const text = entry?.slice(beginning.length) ?? "";
+  return depthOfText(text);
+}
+
+/** Of this process itself. */
+export function depthIn(environment: Readonly<Record<string, string | undefined>>): number {
+  return depthOfText(environment[DEPTH_VARIABLE] ?? "");
+}
+
+function depthOfText(text: string): number {
   // Any other value was set from inside a session.
   return /^\d{1,6}$/.test(text) ? Number(text) : Number(text !== "");
 }

@@ -3,14 +3,14 @@ import { link, mkdir, open, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * The key of a state folder: 32 random bytes in a file that only its user can read, made by whoever needs it first. What is
+ * The key of a state folder: 32 random bytes in a file that only its user can read, made by the first server that needs it. What is
  * signed with it is good for all servers of the state folder, also after a restart.
  */
 
 const KEY_FILE = "local.key";
 const KEY_BYTES = 32;
 
-/** A key for one purpose: nobody gets the file's own. Throws when the file cannot be made, or is not the user's alone. */
+/** A key for one purpose: the file's own is given to none. Throws when the file cannot be made, or is not the user's alone. */
 export async function keyFor(purpose: "request-state" | "socket-name", stateFolder: string): Promise<Buffer> {
   return createHmac("sha256", await readOrMake(stateFolder))
     .update(purpose)

@@ -1,7 +1,6 @@
-import { homedir } from "node:os";
 import { posix, win32 } from "node:path";
+import { stateFolder } from "../config/state-folder.ts";
 import type { StoreLocation } from "../config/store.ts";
-import { PRODUCT } from "../domain/names.ts";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
 import { withEphemeral } from "./layers.ts";
 import { createMemoryStore } from "./memory.ts";
@@ -33,17 +32,4 @@ export const STORE_FILE = "store.db";
 
 export function defaultStorePath(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
   return (platform === "win32" ? win32 : posix).join(stateFolder(env, platform), STORE_FILE);
-}
-
-/** What this program keeps for the user, where each system has it. */
-export function stateFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform, product = PRODUCT): string {
-  if (platform === "win32") {
-    const local = env["LOCALAPPDATA"] ?? win32.join(env["USERPROFILE"] ?? homedir(), "AppData", "Local");
-    return win32.join(local, product);
-  }
-  const home = env["HOME"] ?? homedir();
-  if (platform === "darwin") return posix.join(home, "Library", "Application Support", product);
-  const state = env["XDG_STATE_HOME"];
-  // A relative path there is to be ignored, as the specification has it.
-  return posix.join(state?.startsWith("/") ? state : posix.join(home, ".local", "state"), product);
 }

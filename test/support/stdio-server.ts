@@ -22,7 +22,7 @@ interface Start {
 
 export async function connect(kind: ClientKind, start: Start): Promise<Server> {
   const { args, env, main = "dist/cli/main.js", person } = start;
-  return connectTo(kind, [main, "serve", ...args], env, person);
+  return connectTo(kind, [main, "serve", ...args], env, { person });
 }
 
 /** To any program for Node that speaks MCP over stdio. */
@@ -30,9 +30,10 @@ export async function connectTo(
   kind: ClientKind,
   args: string[],
   env: Record<string, string>,
-  person?: Person,
+  { cwd, person }: { cwd?: string | undefined; person?: Person | undefined } = {},
 ): Promise<Server> {
   const parameters = {
+    ...(cwd !== undefined && { cwd }),
     command: process.execPath,
     args,
     env: { PATH: process.env["PATH"] ?? "", ...env },

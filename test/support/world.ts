@@ -7,6 +7,7 @@ import { afterAll, beforeAll } from "vitest";
 
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 import type { ClientKind, Person } from "./connection.ts";
+import { startDaemon, type Daemon } from "./daemon.ts";
 import { startHttp, type HttpServer } from "./http-server.ts";
 import { connect, type Server } from "./stdio-server.ts";
 
@@ -32,6 +33,8 @@ export interface World {
     token?: string;
     through?: readonly string[];
   }): Promise<HttpServer>;
+  /** Starts a daemon as an operator does, and resolves when it takes clients. */
+  daemon(options?: { args?: string[]; env?: Record<string, string>; main?: string; name?: string }): Promise<Daemon>;
   /** Every process of this world except the servers themselves: Claude Code, its shells, reapers. */
   processes(): { pid: number; command: string }[];
   /** Resolves when `processes()` is empty, else throws after `ms` with what is left. */
@@ -113,6 +116,11 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
       const server = await startHttp({ ...all, token, through });
       servers.push(server);
       return server;
+    },
+    async daemon({ args = [], env = {}, main, name = `d${String(servers.length)}` } = {}) {
+      const daemon = await startDaemon({ args: [...LOUD, ...args], env: { ...environment, ...env }, main, name });
+      servers.push(daemon);
+      return daemon;
     },
     processes: () => {
       const own = servers.map(({ pid }) => pid);

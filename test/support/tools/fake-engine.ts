@@ -46,6 +46,10 @@ export class FakeEngine implements Engine {
     return this;
   }
 
+  atWork() {
+    return 0;
+  }
+
   forConnection(): this {
     return this;
   }

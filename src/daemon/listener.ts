@@ -1,0 +1,236 @@
+import { createServer, type Server, type Socket } from "node:net";
+import { Transform, Writable, type Readable, type TransformCallback } from "node:stream";
+import type { Logger } from "../engine/ports.ts";
+import { bind, socketPath } from "./socket.ts";
+import {
+  ALIVE,
+  ALIVE_MS,
+  firstLine,
+  objectIn,
+  PROTOCOL,
+  readClientHello,
+  REST,
+  WATCH,
+  type ClientHello,
+  type DaemonHello,
+  type DaemonStatus,
+} from "./wire.ts";
+
+/** The daemon's side of the socket: greets who connects, and serves each as one MCP client. */
+
+export interface ListenerOptions {
+  readonly folder: string;
+  readonly name: string;
+  readonly version: string;
+  /** The most connections at a time; who comes then is refused. */
+  readonly maxConnections: number;
+  /** Serves one MCP client; `onClose` is called when it is gone. */
+  readonly serve: (client: DaemonClient) => { close(): Promise<void> };
+  readonly status: () => Promise<Omit<DaemonStatus, "proxies" | "socket">>;
+  /** Asked to stop by who may connect. */
+  readonly onStop: () => void;
+  /** The number of connected clients has changed. */
+  readonly onCount: (clients: number) => void;
+  readonly log: Pick<Logger, "debug" | "info" | "warn">;
+}
+
+export interface DaemonClient {
+  readonly hello: ClientHello;
+  readonly streams: { readonly stdin: Readable; readonly stdout: Writable };
+  readonly onClose: () => void;
+}
+
+/** Who connects says hello at once. ms */
+const HELLO_MS = 5_000;
+
+export class Listener {
+  readonly #options: ListenerOptions;
+  readonly #server: Server;
+  readonly #clients = new Set<Socket>();
+  #unbind: (() => Promise<void>) | undefined;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    this.#server = createServer((socket) => {
+      socket.on("error", (error) => options.log.debug("a connection broke", { error: String(error) }));
+      this.#greet(socket).catch((error: unknown) => {
+        options.log.warn("a connection was refused", { error: String(error) });
+        this.#refuse(socket, String(error));
+      });
+    });
+    this.#server.on("error", (error) =>
+      options.log.warn("the socket cannot take connections", { error: String(error) }),
+    );
+  }
+
+  get clients(): number {
+    return this.#clients.size;
+  }
+
+  async listen(): Promise<void> {
+    const { folder, name } = this.#options;
+    this.#unbind = await bind(this.#server, folder, name);
+  }
+
+  /** Takes no more connections; those that are there go on. */
+  async refuseNew(): Promise<void> {
+    await this.#unbind?.();
+    this.#server.close();
+  }
+
+  /** Ends the connections that are left. What was written to them is sent first. */
+  end(): void {
+    for (const socket of this.#clients) socket.destroySoon();
+  }
+
+  async #greet(socket: Socket): Promise<void> {
+    const { folder, maxConnections, name, onStop, status } = this.#options;
+    const hello = readClientHello(await firstLine(socket, HELLO_MS));
+    if (hello.purpose === "status") {
+      const about: DaemonStatus = { ...(await status()), proxies: this.clients, socket: socketPath(folder, name) };
+      socket.end(`${JSON.stringify(about)}\n`);
+      return;
+    }
+    if (hello.purpose === "stop") {
+      // The connection ends with the process: whoever asked for the end sees it by that.
+      socket.write(
+        `${JSON.stringify({ ...(await status()), proxies: this.clients, socket: socketPath(folder, name) })}\n`,
+      );
+      onStop();
+      return;
+    }
+    if (this.clients >= maxConnections) {
+      this.#refuse(socket, `the daemon has ${String(this.clients)} clients, as many as its file descriptors allow`);
+      return;
+    }
+    this.#serve(socket, hello);
+  }
+
+  #serve(socket: Socket, hello: ClientHello): void {
+    const { log, onCount, serve, version } = this.#options;
+    this.#clients.add(socket);
+    onCount(this.clients);
+    socket.write(`${JSON.stringify({ protocol: PROTOCOL, pid: process.pid, version } satisfies DaemonHello)}\n`);
+    const life = new SignsOfLife(socket);
+    const inbound = new Inbound(life);
+    const outbound = new Outbound(socket, () => log.warn("a client that read nothing was cut off"));
+    let isGone = false;
+    const gone = () => {
+      if (isGone) return;
+      isGone = true;
+      life.rest();
+      this.#clients.delete(socket);
+      inbound.end();
+      onCount(this.clients);
+    };
+    socket.once("close", gone);
+    // The reading side ends first where a client has ended in order: no answer is read any more.
+    socket.once("end", () => socket.destroySoon());
+    socket.pipe(inbound, { end: true });
+    const onClose = () => socket.destroySoon();
+    serve({ hello, streams: { stdin: inbound, stdout: outbound }, onClose });
+  }
+
+  #refuse(socket: Socket, refused: string): void {
+    const { version } = this.#options;
+    const hello: DaemonHello = { protocol: PROTOCOL, pid: process.pid, version, refused };
+    socket.end(`${JSON.stringify(hello)}\n`);
+  }
+}
+
+/** Says each second that this process lives, while calls of the client are open. */
+class SignsOfLife {
+  readonly #socket: Socket;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  watch(): void {
+    this.#timer ??= setInterval(() => this.#socket.write(`${ALIVE}\n`), ALIVE_MS);
+  }
+
+  rest(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+const NEWLINE = 0x0a;
+const HASH = 0x23;
+
+/** Takes the lines out that are between the ends. Lines of MCP pass as they come, whatever their length. */
+class Inbound extends Transform {
+  readonly #life: SignsOfLife;
+  /** The beginning of a line for us; undefined inside a line of MCP. */
+  #own: Buffer | undefined;
+  #atStart = true;
+
+  constructor(life: SignsOfLife) {
+    super();
+    this.#life = life;
+  }
+
+  override _transform(chunk: Buffer, _: BufferEncoding, callback: TransformCallback): void {
+    let at = 0;
+    while (at < chunk.length) {
+      if (this.#atStart && chunk[at] === HASH) this.#own = Buffer.alloc(0);
+      const end = chunk.indexOf(NEWLINE, at);
+      const next = end < 0 ? chunk.length : end + 1;
+      const part = chunk.subarray(at, next);
+      if (this.#own) this.#take(part, end >= 0);
+      else this.push(part);
+      this.#atStart = end >= 0;
+      at = next;
+    }
+    callback();
+  }
+
+  #take(part: Buffer, isWhole: boolean): void {
+    const line = Buffer.concat([this.#own ?? Buffer.alloc(0), part]);
+    this.#own = isWhole ? undefined : line;
+    if (!isWhole) return;
+    const word = line.toString("utf8").trimEnd();
+    if (word === WATCH) this.#life.watch();
+    if (word === REST) this.#life.rest();
+  }
+}
+
+/** Bytes that one client may leave unread. */
+const MAX_UNREAD = 33_554_432;
+
+/** Holds what a client has not read, within bounds: beyond them it gets no notifications, then no connection. */
+class Outbound extends Writable {
+  readonly #socket: Socket;
+  readonly #onCut: () => void;
+
+  constructor(socket: Socket, onCut: () => void) {
+    super({ decodeStrings: false });
+    this.#socket = socket;
+    this.#onCut = onCut;
+  }
+
+  override _write(chunk: Buffer | string, _: BufferEncoding, callback: () => void): void {
+    const socket = this.#socket;
+    if (socket.destroyed) return callback();
+    if (socket.writableLength > MAX_UNREAD) {
+      if (!isNotification(chunk)) {
+        this.#onCut();
+        socket.destroy();
+      }
+      return callback();
+    }
+    socket.write(chunk);
+    callback();
+  }
+}
+
+function isNotification(line: Buffer | string): boolean {
+  try {
+    const { id, method } = objectIn(line.toString());
+    return id === undefined && method !== undefined;
+  } catch {
+    return false;
+  }
+}

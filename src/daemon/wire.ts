@@ -1,0 +1,112 @@
+import type { Socket } from "node:net";
+
+/**
+ * The wire between a client's end and a daemon: lines. The first each way is a hello. Lines that begin with # are between the two
+ * ends; all others are MCP. Plain checks by hand: this module is loaded by processes that load no schemas.
+ */
+
+export const PROTOCOL = 1;
+
+/** The client's end asks with it for a sign of life each second, as long as calls are open; and no more. */
+export const WATCH = "#watch";
+export const REST = "#rest";
+export const ALIVE = "#alive";
+export const ALIVE_MS = 1_000;
+
+/** What a connection is for. */
+export type Purpose = "mcp" | "status" | "stop";
+
+export interface ClientHello {
+  readonly protocol: number;
+  readonly purpose: Purpose;
+  /** The folder in which the client was started. */
+  readonly cwd: string;
+  /** The command line by which the client has started its end. */
+  readonly commandLine: readonly string[];
+}
+
+export interface DaemonHello {
+  readonly protocol: number;
+  readonly pid: number;
+  readonly version: string;
+  /** Why it does not serve this connection, and what to do. */
+  readonly refused?: string;
+}
+
+export interface DaemonStatus {
+  readonly pid: number;
+  /** ISO 8601. */
+  readonly startedAt: string;
+  readonly version: string;
+  readonly nodeVersion: string;
+  readonly state: "ready" | "draining";
+  /** Connected clients. */
+  readonly proxies: number;
+  /** Sessions that are at work, and Claude Code processes. */
+  readonly sessions: number;
+  readonly socket: string;
+}
+
+const PURPOSES: readonly unknown[] = ["mcp", "status", "stop"] satisfies Purpose[];
+
+/** Throws what is wrong, for the other end. */
+export function readClientHello(line: string): ClientHello {
+  const { commandLine, cwd, protocol, purpose } = objectIn(line);
+  if (protocol !== PROTOCOL)
+    throw new Error(`protocol ${String(protocol)} is not spoken here, only ${String(PROTOCOL)}`);
+  const words = Array.isArray(commandLine) ? commandLine.filter((word) => typeof word === "string") : [];
+  if (!isPurpose(purpose)) throw new Error("the purpose of the connection is unknown");
+  if (typeof cwd !== "string" || !cwd.startsWith("/")) throw new Error("cwd is not an absolute path");
+  return { protocol, purpose, cwd, commandLine: words };
+}
+
+export function readDaemonHello(line: string): DaemonHello {
+  const { pid, protocol, refused, version } = objectIn(line);
+  if (protocol !== PROTOCOL || typeof pid !== "number" || typeof version !== "string") {
+    throw new Error("what answers on the socket is no daemon of claude-agents-mcp that this version knows");
+  }
+  return { protocol, pid, version, ...(typeof refused === "string" && { refused }) };
+}
+
+function isPurpose(value: unknown): value is Purpose {
+  return PURPOSES.includes(value);
+}
+
+export function objectIn(line: string): Readonly<Record<string, unknown>> {
+  const value: unknown = JSON.parse(line);
+  if (typeof value !== "object" || value === null) throw new Error("a line is no JSON object");
+  return { ...value };
+}
+
+/** A hello is short. Bytes. */
+const MAX_HELLO = 1_000_000;
+
+/** The first line of the other end; what follows stays in the stream. Rejects when the stream ends before it, or after `ms`. */
+export async function firstLine(socket: Socket, ms: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let received = Buffer.alloc(0);
+    const fail = (why: string) => finish(() => reject(new Error(why)));
+    const timer = setTimeout(() => fail(`no hello within ${String(ms)} ms`), ms);
+    const onEnd = () => fail("the connection ended before its hello");
+    const onReadable = () => {
+      for (let chunk: unknown = socket.read(); Buffer.isBuffer(chunk); chunk = socket.read()) {
+        received = Buffer.concat([received, chunk]);
+        const at = received.indexOf("\n");
+        if (at >= 0) {
+          finish(() => {
+            if (at + 1 < received.length) socket.unshift(received.subarray(at + 1));
+            resolve(received.toString("utf8", 0, at));
+          });
+          return;
+        }
+        if (received.length > MAX_HELLO) return fail("the hello is too long");
+      }
+    };
+    const finish = (then: () => void) => {
+      clearTimeout(timer);
+      socket.off("readable", onReadable).off("end", onEnd).off("error", onEnd).off("close", onEnd);
+      then();
+    };
+    socket.on("readable", onReadable).on("end", onEnd).on("error", onEnd).on("close", onEnd);
+  });
+}

@@ -1,0 +1,197 @@
+/**
+ * What a proxy knows of the conversation that passes through it: what opened it, which calls are open, and which requests of the
+ * server. After the end of a daemon the next one is told how the conversation began; calls are never sent again, and an answer to
+ * a request of the old daemon never reaches the new one.
+ */
+
+type Id = string | number;
+
+interface Message {
+  readonly id?: unknown;
+  readonly method?: unknown;
+  readonly params?: unknown;
+}
+
+/** Requests of the client by which it opens a conversation, or changes what it is sent. */
+const INITIALIZE = "initialize";
+const LEVEL = "logging/setLevel";
+const SUBSCRIBE = "resources/subscribe";
+const UNSUBSCRIBE = "resources/unsubscribe";
+const LISTEN = "subscriptions/listen";
+const INITIALIZED = "notifications/initialized";
+const CANCELLED = "notifications/cancelled";
+const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+
+const INTERNAL_ERROR = -32_603;
+
+export class Conversation {
+  #initialize: string | undefined;
+  #initialized: string | undefined;
+  #level: string | undefined;
+  /** By URI. */
+  readonly #subscriptions = new Map<string, string>();
+  /** Requests that stay open, by id. */
+  readonly #listens = new Map<string, string>();
+  /** Open calls of the client, by id. */
+  readonly #calls = new Map<string, Id>();
+  /** Open requests of the server: the daemon's id by ours, which is unique for the life of the proxy. */
+  readonly #requests = new Map<string, Id>();
+  #requestCount = 0;
+  /** Answers that the client has had before. */
+  readonly #swallowed = new Set<string>();
+  #restored = 0;
+
+  /** Whether the daemon owes the client an answer. */
+  get isWaiting(): boolean {
+    return this.#calls.size > 0;
+  }
+
+  /** Whether a daemon has to be there although the client asks nothing: it is to be notified. */
+  get isFollowing(): boolean {
+    return this.#subscriptions.size > 0 || this.#listens.size > 0;
+  }
+
+  /** The line for the daemon; undefined for one that is for a daemon before. */
+  fromClient(line: string): string | undefined {
+    const message = parse(line);
+    if (!message) return line;
+    const { id, method } = message;
+    if (typeof method !== "string") return this.#answerFor(message, line);
+    if (method === INITIALIZED) this.#initialized = line;
+    if (method === CANCELLED) this.#forget(requestIdOf(message));
+    if (!isId(id)) return line;
+    this.#note(method, message, line);
+    if (method === LISTEN) this.#listens.set(keyOf(id), line);
+    else this.#calls.set(keyOf(id), id);
+    return line;
+  }
+
+  /** The line for the client; undefined for what it has had before. */
+  fromDaemon(line: string): string | undefined {
+    const message = parse(line);
+    if (!message) return line;
+    const { id, method } = message;
+    if (typeof method === "string") return isId(id) ? this.#request(message, id) : this.#notification(message, line);
+    if (!isId(id)) return line;
+    this.#forget(id);
+    return this.#swallowed.delete(keyOf(id)) ? undefined : line;
+  }
+
+  /** The daemon is gone: what the client is told for each call and request that was open. */
+  lost(why: string): string[] {
+    const errors = [...this.#calls.values()].map((id) => ({
+      jsonrpc: "2.0",
+      id,
+      error: { code: INTERNAL_ERROR, message: why },
+    }));
+    const withdrawn = [...this.#requests.keys()].map((requestId) => ({
+      jsonrpc: "2.0",
+      method: CANCELLED,
+      params: { requestId, reason: why },
+    }));
+    this.#calls.clear();
+    this.#requests.clear();
+    this.#swallowed.clear();
+    return [...errors, ...withdrawn].map((message) => JSON.stringify(message));
+  }
+
+  /** What the next daemon is told first, byte for byte as the client has sent it. */
+  opening(): string[] {
+    const before = [this.#initialize, this.#level, ...this.#subscriptions.values()];
+    for (const line of before) {
+      const id = line === undefined ? undefined : parse(line)?.id;
+      if (isId(id)) this.#swallowed.add(keyOf(id));
+    }
+    this.#restored = this.#listens.size;
+    const lines = [
+      this.#initialize,
+      this.#initialized,
+      this.#level,
+      ...this.#subscriptions.values(),
+      ...this.#listens.values(),
+    ];
+    return lines.filter((line) => line !== undefined);
+  }
+
+  /** The error for a request that no daemon takes; undefined for a notification or an answer. */
+  refusal(line: string, why: string): string | undefined {
+    const { id, method } = parse(line) ?? {};
+    if (!isId(id) || typeof method !== "string") return undefined;
+    this.#forget(id);
+    return JSON.stringify({ jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message: why } });
+  }
+
+  #note(method: string, message: Message, line: string): void {
+    const uri = textAt(message.params, "uri");
+    if (method === INITIALIZE) this.#initialize = line;
+    if (method === LEVEL) this.#level = line;
+    if (method === SUBSCRIBE && uri !== undefined) this.#subscriptions.set(uri, line);
+    if (method === UNSUBSCRIBE && uri !== undefined) this.#subscriptions.delete(uri);
+  }
+
+  #request(message: Message, id: Id): string {
+    this.#requestCount += 1;
+    const own = `daemon-${String(this.#requestCount)}`;
+    this.#requests.set(own, id);
+    return JSON.stringify({ ...message, id: own });
+  }
+
+  #notification(message: Message, line: string): string | undefined {
+    if (message.method === ACKNOWLEDGED && this.#restored > 0) {
+      this.#restored -= 1;
+      return undefined;
+    }
+    if (message.method !== CANCELLED) return line;
+    const theirs = requestIdOf(message);
+    const [own] = [...this.#requests].find(([, id]) => id === theirs) ?? [];
+    if (own === undefined) return line;
+    this.#requests.delete(own);
+    return JSON.stringify({ ...message, params: { ...record(message.params), requestId: own } });
+  }
+
+  #answerFor(message: Message, line: string): string | undefined {
+    const { id } = message;
+    if (!isId(id)) return line;
+    const theirs = this.#requests.get(String(id));
+    if (theirs === undefined) return undefined;
+    this.#requests.delete(String(id));
+    return JSON.stringify({ ...message, id: theirs });
+  }
+
+  #forget(id: unknown): void {
+    if (!isId(id)) return;
+    this.#calls.delete(keyOf(id));
+    this.#listens.delete(keyOf(id));
+  }
+}
+
+/** Undefined for what is no JSON object: the daemon says what is wrong with it. */
+function parse(line: string): Message | undefined {
+  try {
+    return record(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+}
+
+function textAt(value: unknown, key: string): string | undefined {
+  const found = record(value)?.[key];
+  return typeof found === "string" ? found : undefined;
+}
+
+function requestIdOf({ params }: Message): unknown {
+  return record(params)?.["requestId"];
+}
+
+function isId(value: unknown): value is Id {
+  return typeof value === "string" || typeof value === "number";
+}
+
+/** 1 and "1" are two ids. */
+function keyOf(id: Id): string {
+  return JSON.stringify(id);
+}

@@ -1,0 +1,245 @@
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Person } from "../support/connection.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Work that goes on when its client leaves, and what belongs to each client of a daemon. */
+
+const real = useWorld();
+const world = useWorld({ agent: "stand-in" });
+
+/** Each step appends to a file who runs it. */
+const steps = (file: string, count: number) =>
+  Array.from({ length: count }, (_, at) => ({
+    tools: [{ name: "Bash", input: { command: `echo "${String(at)} $PPID" >> ${file}` } }],
+    ...(at === 1 && { gateBefore: "the client has left" }),
+  }));
+
+describe("a turn goes on in the same process when its client ends by", () => {
+  it.each<NodeJS.Signals | "end of input">(["end of input", "SIGTERM", "SIGKILL"])("%s", async (how) => {
+    const daemon = await real.daemon({ name: "outlives", args: ["--allow-rules", "Bash"] });
+    const cwd = real.folder();
+    const file = join(cwd, "ran.txt");
+    const first = await daemon.client();
+    const prompt = scriptTag([...steps(file, 3), { text: "done" }]);
+    const { sessionId } = await first.call("claude_code", { prompt, cwd });
+    await expect.poll(() => readLines(file)).toHaveLength(1);
+    if (how === "end of input") await first.close();
+    else process.kill(first.pid, how);
+    await first.gone;
+    real.model.release("the client has left");
+    const second = await daemon.client();
+    const ended = await second.end(sessionId, 1);
+    expect(ended).toMatchObject({ status: "idle", result: { result: "done", isError: false } });
+    const again = scriptTag([...steps(file, 1), { text: "again" }]);
+    await second.call("claude_code_reply", { sessionId, prompt: again });
+    expect(await second.end(sessionId)).toMatchObject({ result: { result: "again" } });
+    const ran = readLines(file).map((line) => line.split(" "));
+    expect(ran.map(([at]) => at)).toEqual(["0", "1", "2", "0"]);
+    expect(new Set(ran.map(([, pid]) => pid)).size).toBe(1);
+    await daemon.close();
+  });
+});
+
+function readLines(file: string): string[] {
+  try {
+    return readFileSync(file, "utf8").trim().split("\n");
+  } catch {
+    return [];
+  }
+}
+
+it("a request that is made while nobody is connected is answered by the next client", async () => {
+  const daemon = await world.daemon({ args: ["--approvals", "caller"] });
+  const cwd = world.folder();
+  const first = await daemon.client();
+  const tools = [{ name: "Bash", input: { command: "touch asked.txt" } }];
+  const prompt = scriptTag([{ tools, gateBefore: "nobody is there" }, { text: "made" }]);
+  const { sessionId } = await first.call("claude_code", { prompt, cwd });
+  await first.close();
+  world.model.release("nobody is there");
+  const second = await daemon.client({ kind: "v1" });
+  const { actions } = await second.news(sessionId);
+  const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+  await second.call("claude_code_check", answer);
+  expect(await second.end(sessionId)).toMatchObject({ result: { result: "made" } });
+  expect(readdirSync(cwd)).toEqual(["asked.txt"]);
+  await daemon.close();
+});
+
+it("each of two clients has its own folder, switch, declined forms and lines in the audit log", async () => {
+  const auditLog = join(world.folder(), "audit.jsonl");
+  const args = [
+    "--toolsets",
+    "agent,configure",
+    "--audit-log",
+    auditLog,
+    "--approvals",
+    "user,caller",
+    "--drain-ms",
+    "0",
+  ];
+  const daemon = await world.daemon({ args, env: { IS_SANDBOX: "1" } });
+  const [one, other] = [world.folder(), world.folder()];
+  let [declined, shown] = [0, 0];
+  const declines: Person = () => {
+    declined += 1;
+    return { action: "decline" };
+  };
+  const allows: Person = () => {
+    shown += 1;
+    return { action: "accept", content: { decision: "allow" } };
+  };
+  const a = await daemon.client({ cwd: one, person: declines });
+  const b = await daemon.client({ cwd: other, person: allows });
+  const begin = { prompt: scriptTag([{ text: "here" }]), permissionMode: "bypassPermissions" };
+  await a.call("claude_code_configure", { action: "enable_bypass" }).catch(() => undefined);
+  const { sessionId } = await a.call("claude_code", begin);
+  expect(await b.refusal("claude_code", begin)).toMatchObject({ code: "PERMISSION_DENIED" });
+  expect(await b.refusal("claude_code_reply", { sessionId, prompt: "more" })).toMatchObject({
+    code: "PERMISSION_DENIED",
+  });
+
+  mkdirSync(join(other, "sub"));
+  const asking = {
+    prompt: scriptTag([{ tools: [{ name: "Bash", input: { command: "pwd > where.txt" } }] }, { text: "ok" }]),
+  };
+  await a.call("claude_code", { ...asking, waitMs: 20_000 });
+  const relative = await b.call("claude_code", { ...asking, cwd: "sub", waitMs: 20_000 });
+  expect(relative).toMatchObject({ status: "idle", result: { result: "ok" } });
+  expect(readFileSync(join(other, "sub", "where.txt"), "utf8").trim()).toBe(join(other, "sub"));
+  // What the first client has declined at once is no reason to show the other none.
+  expect([declined, shown]).toEqual([1, 1]);
+
+  const starts = readLines(auditLog).map((line) => JSON.parse(line) as Record<string, string>);
+  const clients = starts.filter(({ tool, outcome }) => tool === "claude_code" && outcome === "ok");
+  expect(clients.map(({ client }) => client)).toEqual(["test-modern", "test-modern", "test-modern"]);
+  const [first, second, third] = clients.map(({ connection }) => connection);
+  expect(second).toBe(first);
+  expect(third).not.toBe(first);
+  await daemon.close();
+});
+
+describe("a daemon that is killed", () => {
+  it.each(["modern", "legacy"] as const)(
+    "answers each open call with an error, an old form allows nothing, and the next daemon is used: %s",
+    async (kind) => {
+      const args = ["--approvals", "user,caller"];
+      const daemon = await world.daemon({ args, name: kind });
+      let [forms, withdrawn] = [0, 0];
+      let answer = () => undefined as void;
+      const isLate = new Promise<void>((resolve) => (answer = resolve));
+      const person: Person = async (_, signal) => {
+        forms += 1;
+        signal.addEventListener("abort", () => (withdrawn += 1));
+        await isLate;
+        return { action: "accept", content: { decision: "allow" } };
+      };
+      const client = await daemon.client({ kind, person });
+      const cwd = world.folder();
+      const asking = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch no.txt" } }] }, { text: "ok" }]);
+      const slow = scriptTag([{ text: "slow", gateBefore: "never" }]);
+      const { sessionId } = await client.call("claude_code", { prompt: slow, cwd });
+      const open = client.end(sessionId).then(String, String);
+      const withForm = client.call("claude_code", { prompt: asking, cwd, waitMs: 40_000 }).then(JSON.stringify, String);
+      await expect.poll(() => forms).toBe(1);
+      await client.call("claude_code_session", { action: "list" });
+      await daemon.end("SIGKILL");
+      const ended = "The daemon that served this call has ended";
+      expect(await open).toContain(ended);
+      const next = await world.daemon({ args, name: kind });
+      // In the later era a form stands between two calls: its answer comes to the next daemon, which knows the signature.
+      await expect.poll(() => withdrawn).toBe(kind === "legacy" ? 1 : 0);
+      answer();
+      expect(await withForm).toContain(kind === "legacy" ? ended : '"lost"');
+      const { sessions } = await client.call("claude_code_session", { action: "list" });
+      expect(sessions.map((session) => session.sessionId)).toContain(sessionId);
+      expect(await client.end(sessionId)).toMatchObject({ result: { isError: true } });
+      expect(readdirSync(cwd)).toEqual([]);
+      await client.close();
+      await next.close();
+    },
+  );
+});
+
+it("a daemon needs the files of its package no more once it is ready", async () => {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-package-")));
+  const repository = join(import.meta.dirname, "../..");
+  cpSync(join(repository, "dist"), join(root, "dist"), { recursive: true });
+  cpSync(join(repository, "package.json"), join(root, "package.json"));
+  symlinkSync(join(repository, "node_modules"), join(root, "node_modules"));
+  const daemon = await world.daemon({
+    name: "kept",
+    main: join(root, "dist/cli/main.js"),
+    args: ["--approvals", "caller"],
+  });
+  rmSync(root, { recursive: true });
+  const client = await daemon.client();
+  const cwd = world.folder();
+  const tools = [{ name: "Bash", input: { command: "touch made.txt" } }];
+  const { sessionId } = await client.call("claude_code", { prompt: scriptTag([{ tools }, { text: "ok" }]), cwd });
+  const { actions } = await client.news(sessionId);
+  const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+  await client.call("claude_code_check", answer);
+  expect(await client.end(sessionId)).toMatchObject({ result: { result: "ok" } });
+  const prompts = await client.client.listPrompts();
+  expect(prompts.prompts.length).toBeGreaterThan(0);
+  const { resources } = await client.client.listResources();
+  await client.client.readResource({ uri: resources[0]!.uri });
+  await daemon.close();
+  expect(daemon.stderr()).not.toContain("Cannot find");
+});
+
+it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end by themselves when idle", async () => {
+  const main = join(import.meta.dirname, "../../dist/cli/main.js");
+  const home = world.folder();
+  const env = { PATH: process.env["PATH"] ?? "", HOME: home };
+  const run = (...args: string[]) => spawnSync(process.execPath, [main, "daemon", ...args], { env, encoding: "utf8" });
+  expect(run("status")).toMatchObject({ status: 1, stdout: "No daemon runs.\n" });
+  expect(run("run")).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("--daemon-socket NAME is required") as string,
+  });
+  expect(run("stop", "unknown")).toMatchObject({ status: 2, stderr: expect.stringContaining('"unknown"') as string });
+  const daemon = await world.daemon({ name: "one", env: { HOME: home } });
+  const listed = JSON.parse(run("status", "--json").stdout) as { daemons: object[] };
+  expect(listed.daemons).toMatchObject([{ name: "one", pid: daemon.pid, state: "ready", proxies: 0, sessions: 0 }]);
+  expect(run("run", "--daemon-socket", "one").stderr).toContain("another daemon serves --daemon-socket one");
+  expect(run("stop").stdout).toBe("1 daemon stopped.\n");
+  expect(run("status").status).toBe(1);
+  const idle = await world.daemon({ name: "two", env: { HOME: home }, args: ["--daemon-idle-ms", "300"] });
+  await expect.poll(() => run("status").status, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => idle.stderr()).toContain('"reason":"idle"');
+});
+
+it("a client of a daemon that is not there is told so, and one inside a session is refused", () => {
+  const main = join(import.meta.dirname, "../../dist/cli/main.js");
+  const env = { PATH: process.env["PATH"] ?? "", HOME: world.folder() };
+  const run = (args: string[], more = {}) =>
+    spawnSync(process.execPath, [main, ...args], { env: { ...env, ...more }, encoding: "utf8", input: "" });
+  expect(run(["--daemon-socket", "none"])).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining(
+      "no daemon of this name runs. Start it: claude-agents-mcp daemon run --daemon-socket none",
+    ) as string,
+  });
+  expect(run(["--daemon-socket=none", "--store", "x"]).stderr).toContain("--store does not go with --daemon-socket");
+  expect(run(["--daemon-socket", "../x"]).stderr).toContain("must be");
+  expect(run(["--daemon-socket", "none"], { CLAUDE_CODE_MCP_DEPTH: "1" }).stderr).toContain("inside a session");
+  writeFileSync(join(env.HOME, "unused"), "");
+});

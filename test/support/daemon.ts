@@ -1,0 +1,64 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import type { ClientKind, Person } from "./connection.ts";
+import { connectTo, type Server } from "./stdio-server.ts";
+
+/** `daemon run` as its operator starts it, and clients that connect through their own proxy. */
+export interface Daemon {
+  readonly pid: number;
+  stderr(): string;
+  /** The client is given what it starts as a real one is: a command. */
+  client(options?: { kind?: ClientKind; person?: Person; cwd?: string }): Promise<Server>;
+  /** Resolves when the process is gone. */
+  end(signal: NodeJS.Signals): Promise<void>;
+  signal(signal: NodeJS.Signals): void;
+  /** Ends it in order, with the clients that are left. */
+  close(): Promise<void>;
+}
+
+interface Start {
+  readonly args: readonly string[];
+  readonly env: Record<string, string>;
+  /** By default the one that was built here. */
+  readonly main?: string | undefined;
+  readonly name: string;
+}
+
+const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
+
+export async function startDaemon({ args, env, main = MAIN, name }: Start): Promise<Daemon> {
+  const child = spawn(process.execPath, [main, "daemon", "run", "--daemon-socket", name, ...args], {
+    env: { PATH: process.env["PATH"] ?? "", ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let stderr = "";
+  const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  await new Promise<void>((resolve, reject) => {
+    child.stderr.on("data", (chunk: Buffer) => {
+      stderr += chunk.toString("utf8");
+      if (stderr.includes("the daemon is ready")) resolve();
+    });
+    void gone.then(() => reject(new Error(`the daemon did not start: ${stderr}`)));
+  });
+  const clients: Server[] = [];
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    child.kill(signal);
+    return gone;
+  };
+  return {
+    pid: child.pid!,
+    stderr: () => stderr,
+    client: async ({ cwd, kind = "modern", person } = {}) => {
+      const client = await connectTo(kind, [MAIN, "serve", "--daemon-socket", name], env, { person, cwd });
+      clients.push(client);
+      return client;
+    },
+    signal: (signal) => void child.kill(signal),
+    end,
+    close: async () => {
+      await Promise.all(clients.map(async (client) => client.close()));
+      child.kill("SIGCONT");
+      await end("SIGTERM");
+    },
+  };
+}

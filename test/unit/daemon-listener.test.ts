@@ -1,0 +1,147 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { once } from "node:events";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Listener, type DaemonClient } from "../../src/daemon/listener.ts";
+import { bind, checkName, connectTo, socketFolder, socketPath, sweep } from "../../src/daemon/socket.ts";
+import { ALIVE, firstLine, PROTOCOL, WATCH, type ClientHello } from "../../src/daemon/wire.ts";
+import { keyFor } from "../../src/security/key-file.ts";
+
+let root: string;
+beforeEach(() => void (root = mkdtempSync(join(tmpdir(), "ccm-daemon-"))));
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const hello: ClientHello = { protocol: PROTOCOL, purpose: "mcp", cwd: "/home/ann", commandLine: ["node", "x"] };
+
+describe("a daemon's socket", () => {
+  const clients: DaemonClient[] = [];
+  let listener: Listener;
+  beforeEach(async () => {
+    clients.length = 0;
+    listener = new Listener({
+      folder: root,
+      name: "n",
+      version: "1.2.3",
+      maxConnections: 1,
+      serve: (client) => {
+        clients.push(client);
+        return { close: async () => Promise.resolve() };
+      },
+      status: async () =>
+        Promise.resolve({ pid: 1, startedAt: "", version: "", nodeVersion: "", state: "ready", sessions: 0 }),
+      onStop: () => undefined,
+      onCount: () => undefined,
+      log: { debug: () => undefined, info: () => undefined, warn: () => undefined },
+    });
+    await listener.listen();
+  });
+  afterEach(async () => {
+    await listener.refuseNew();
+    listener.end();
+  });
+
+  async function greeted(first: object | string) {
+    const socket = await connectTo(socketPath(root, "n"));
+    socket.on("error", () => undefined);
+    socket.write(`${typeof first === "string" ? first : JSON.stringify(first)}\n`);
+    return { socket, answer: JSON.parse(await firstLine(socket, 5_000)) as Record<string, unknown> };
+  }
+
+  it.each<[string, object | string, string]>([
+    ["another protocol", { ...hello, protocol: 2 }, "protocol 2"],
+    ["a relative folder", { ...hello, cwd: "x" }, "absolute"],
+    ["an unknown purpose", { ...hello, purpose: "x" }, "purpose"],
+    ["no JSON", "GET / HTTP/1.1", "JSON"],
+  ])("refuses a hello with %s, and says why", async (_, first, why) => {
+    const { answer } = await greeted(first);
+    expect(answer["refused"]).toContain(why);
+    expect(clients).toEqual([]);
+  });
+
+  it("refuses a client too many, and takes the next one when one has left", async () => {
+    const first = await greeted(hello);
+    expect(first.answer).toMatchObject({ protocol: PROTOCOL, pid: process.pid, version: "1.2.3" });
+    expect(clients[0]?.hello).toEqual(hello);
+    expect((await greeted(hello)).answer["refused"]).toContain("1 clients");
+    first.socket.end();
+    await expect.poll(() => listener.clients).toBe(0);
+    expect((await greeted(hello)).answer["refused"]).toBeUndefined();
+  });
+
+  it("passes lines in any pieces, keeps those between the ends, and says that it lives while it is asked to", async () => {
+    const { socket } = await greeted(hello);
+    let received = "";
+    clients[0]?.streams.stdin.on("data", (chunk: Buffer) => (received += chunk.toString()));
+    socket.write('{"a":"#x"');
+    socket.write(`}\n${WATCH.slice(0, 3)}`);
+    socket.write(`${WATCH.slice(3)}\n{"b":1}\n`);
+    expect(await firstLine(socket, 5_000)).toBe(ALIVE);
+    expect(received).toBe('{"a":"#x"}\n{"b":1}\n');
+  });
+
+  it("gives a client that reads nothing no more notifications beyond 32 MB, then no connection", async () => {
+    const { socket } = await greeted(hello);
+    socket.pause();
+    const { stdout } = clients[0]!.streams;
+    const line = (message: object) =>
+      `${JSON.stringify({ jsonrpc: "2.0", ...message, text: "x".repeat(1_000_000) })}\n`;
+    for (let count = 0; count < 60; count += 1) stdout.write(line({ method: "notifications/progress" }));
+    expect(listener.clients).toBe(1);
+    stdout.write(line({ id: 1, result: {} }));
+    await expect.poll(() => listener.clients).toBe(0);
+    socket.destroy();
+  });
+});
+
+describe("the folder of the sockets", () => {
+  it("is the runtime folder or the state folder, and one that only the user can enter", async () => {
+    const state = join(root, "state");
+    const folder = await socketFolder(state, { XDG_RUNTIME_DIR: root });
+    expect(folder.startsWith(join(root, "claude-agents-mcp"))).toBe(true);
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    expect(await socketFolder(state, { XDG_RUNTIME_DIR: "relative" })).toBe(join(state, "run"));
+    expect(await socketFolder(state, { XDG_RUNTIME_DIR: `/${"x".repeat(100)}` })).toBe(join(state, "run"));
+    chmodSync(folder, 0o755);
+    await expect(socketFolder(state, { XDG_RUNTIME_DIR: root })).rejects.toThrow("only you can enter");
+  });
+
+  it("keeps a successor's socket, and loses those of the dead", async () => {
+    const [first, second] = [createServer(), createServer()];
+    const release = await bind(first, root, "n");
+    await bind(second, root, "n");
+    await release();
+    expect(existsSync(socketPath(root, "n"))).toBe(true);
+    first.close();
+    writeFileSync(socketPath(root, "dead"), "");
+    await sweep(root);
+    expect(readdirSync(root)).toEqual(["n.sock"]);
+    second.close();
+    await once(second, "close");
+  });
+
+  it.each(["", "../x", "a b", "x".repeat(40)])("has no name %j", (name) => {
+    expect(() => checkName(name)).toThrow("must be");
+  });
+});
+
+describe("the key of a state folder", () => {
+  it("is made once, by whoever needs it first, and differs by purpose", async () => {
+    const folder = join(root, "new");
+    const keys = await Promise.all([1, 2, 3].map(async () => keyFor("request-state", folder)));
+    expect(new Set(keys.map((key) => key.toString("hex"))).size).toBe(1);
+    expect((await keyFor("socket-name", folder)).equals(keys[0]!)).toBe(false);
+    expect(readdirSync(folder)).toEqual(["local.key"]);
+    expect(statSync(join(folder, "local.key")).mode & 0o777).toBe(0o600);
+  });
+
+  it("is refused where others can read it, or it is damaged", async () => {
+    mkdirSync(join(root, "open"));
+    writeFileSync(join(root, "open", "local.key"), "x".repeat(32), { mode: 0o644 });
+    await expect(keyFor("request-state", join(root, "open"))).rejects.toThrow("readable by other users");
+    mkdirSync(join(root, "short"));
+    writeFileSync(join(root, "short", "local.key"), "x", { mode: 0o600 });
+    await expect(keyFor("request-state", join(root, "short"))).rejects.toThrow("damaged");
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { Conversation } from "../../src/proxy/conversation.ts";
+
+const line = (message: object) => JSON.stringify({ jsonrpc: "2.0", ...message });
+const read = (text: string | undefined) =>
+  JSON.parse(text ?? "null") as { id: unknown; params?: { requestId?: unknown } };
+const initialize = line({ id: 0, method: "initialize", params: {} });
+const initialized = line({ method: "notifications/initialized" });
+
+describe("a conversation through a proxy", () => {
+  it("is opened again byte for byte, and the answers to that are swallowed", () => {
+    const conversation = new Conversation();
+    const level = line({ id: 1, method: "logging/setLevel", params: { level: "info" } });
+    const one = line({ id: 2, method: "resources/subscribe", params: { uri: "a" } });
+    const other = line({ id: 3, method: "resources/subscribe", params: { uri: "b" } });
+    const dropped = line({ id: 4, method: "resources/unsubscribe", params: { uri: "a" } });
+    const listen = line({ id: "l", method: "subscriptions/listen" });
+    for (const each of [initialize, initialized, level, one, other, dropped, listen]) {
+      expect(conversation.fromClient(each)).toBe(each);
+    }
+    for (const id of [0, 1, 2, 3, 4]) conversation.fromDaemon(line({ id, result: {} }));
+    expect(conversation.lost("gone")).toEqual([]);
+    expect(conversation.isFollowing).toBe(true);
+    expect(conversation.opening()).toEqual([initialize, initialized, level, other, listen]);
+    for (const id of [0, 1, 3]) expect(conversation.fromDaemon(line({ id, result: {} }))).toBeUndefined();
+    const acknowledged = line({ method: "notifications/subscriptions/acknowledged" });
+    expect(conversation.fromDaemon(acknowledged)).toBeUndefined();
+    expect(conversation.fromDaemon(acknowledged)).toBe(acknowledged);
+  });
+
+  it("answers open calls with an error when the daemon is gone, each once, by ids of their own kind", () => {
+    const conversation = new Conversation();
+    for (const id of [1, "1", 2]) conversation.fromClient(line({ id, method: "tools/call" }));
+    conversation.fromDaemon(line({ id: 2, result: {} }));
+    expect(conversation.isWaiting).toBe(true);
+    const errors = conversation.lost("The daemon has ended.").map(read);
+    expect(errors).toMatchObject([{ id: 1, error: { message: "The daemon has ended." } }, { id: "1" }]);
+    expect([conversation.isWaiting, conversation.lost("again")]).toEqual([false, []]);
+  });
+
+  it("gives requests of daemons ids that are never used again, and drops answers to a daemon that is gone", () => {
+    const conversation = new Conversation();
+    const ask = line({ id: 7, method: "elicitation/create" });
+    const first = read(conversation.fromDaemon(ask)).id;
+    expect(read(conversation.fromClient(line({ id: first, result: {} }))).id).toBe(7);
+    const second = read(conversation.fromDaemon(ask)).id;
+    const taken = line({ method: "notifications/cancelled", params: { requestId: 7 } });
+    expect(read(conversation.fromDaemon(taken)).params?.requestId).toBe(second);
+    const third = read(conversation.fromDaemon(ask)).id;
+    expect(new Set([first, second, third]).size).toBe(3);
+    expect(conversation.lost("gone").map(read)).toMatchObject([{ params: { requestId: third } }]);
+    conversation.fromDaemon(ask);
+    expect(conversation.fromClient(line({ id: third, result: {} }))).toBeUndefined();
+  });
+
+  it("refuses requests alone where there is no daemon, and passes what it cannot read", () => {
+    const conversation = new Conversation();
+    expect(read(conversation.refusal(line({ id: 5, method: "tools/list" }), "none"))).toMatchObject({ id: 5 });
+    expect(conversation.refusal(line({ method: "notifications/cancelled" }), "none")).toBeUndefined();
+    expect([conversation.fromClient("no JSON"), conversation.fromDaemon("[]")]).toEqual(["no JSON", "[]"]);
+    conversation.fromClient(line({ id: 6, method: "tools/call" }));
+    conversation.fromClient(line({ method: "notifications/cancelled", params: { requestId: 6 } }));
+    expect(conversation.isWaiting).toBe(false);
+  });
+});
