@@ -33,7 +33,7 @@ export async function daemon([verb = "status", ...rest]: string[]): Promise<numb
   }
 }
 
-/** As long as nobody is connected and nothing goes on, ms. */
+/** As long as no client is connected and nothing goes on, ms. */
 const IDLE_MS = 600_000;
 
 /** In the foreground, until a signal ends it, `daemon stop` does, or it was idle for too long. */

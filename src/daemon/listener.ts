@@ -92,7 +92,7 @@ export class Listener {
       return;
     }
     if (hello.purpose === "stop") {
-      // The connection ends with the process: whoever asked for the end sees it by that.
+      // The connection ends with the process: the client that asked for the end sees it by that.
       socket.write(
         `${JSON.stringify({ ...(await status()), proxies: this.clients, socket: socketPath(folder, name) })}\n`,
       );

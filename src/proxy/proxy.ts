@@ -17,7 +17,7 @@ import { depthAbove, depthIn } from "../security/ancestors.ts";
 /** How long a daemon may take to appear, and how long between two looks for one, ms. */
 const START_MS = 3_000;
 const LOOK_MS = 50;
-/** A daemon that owes an answer and says nothing for so long is taken for dead, s of awake time. */
+/** A daemon that owes an answer and says nothing for this time is taken for dead, s of awake time. */
 const SILENT_S = 5;
 
 /** Resolves to the exit code when the client is gone. Throws ConfigError when there is no daemon to begin with. */

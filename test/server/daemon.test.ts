@@ -64,15 +64,15 @@ function readLines(file: string): string[] {
   }
 }
 
-it("a request that is made while nobody is connected is answered by the next client", async () => {
+it("a request that is made while no client is connected is answered by the next client", async () => {
   const daemon = await world.daemon({ args: ["--approvals", "caller"] });
   const cwd = world.folder();
   const first = await daemon.client();
   const tools = [{ name: "Bash", input: { command: "touch asked.txt" } }];
-  const prompt = scriptTag([{ tools, gateBefore: "nobody is there" }, { text: "made" }]);
+  const prompt = scriptTag([{ tools, gateBefore: "no client is there" }, { text: "made" }]);
   const { sessionId } = await first.call("claude_code", { prompt, cwd });
   await first.close();
-  world.model.release("nobody is there");
+  world.model.release("no client is there");
   const second = await daemon.client({ kind: "v1" });
   const { actions } = await second.news(sessionId);
   const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };

@@ -127,7 +127,7 @@ describe("the folder of the sockets", () => {
 });
 
 describe("the key of a state folder", () => {
-  it("is made once, by whoever needs it first, and differs by purpose", async () => {
+  it("is made once, by the caller that needs it first, and differs by purpose", async () => {
     const folder = join(root, "new");
     const keys = await Promise.all([1, 2, 3].map(async () => keyFor("request-state", folder)));
     expect(new Set(keys.map((key) => key.toString("hex"))).size).toBe(1);
