@@ -97,7 +97,7 @@ export async function sweep(folder: string): Promise<void> {
 }
 
 /**
- * Listens under the name, in the place of whoever had it. Resolves to what gives the name up again: unless another daemon has
+ * Listens under the name, in the place of the socket that had it. Resolves to what gives the name up again: unless another daemon has
  * taken it meanwhile.
  */
 export async function bind(server: Server, folder: string, name: string): Promise<() => Promise<void>> {
