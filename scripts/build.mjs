@@ -22,8 +22,8 @@ const CHUNKS = [
   // The reaper needs this chunk as well, but nothing else that is loaded with the engine.
   { name: "claude/supervise/tagged", test: /src\/claude\/supervise\/(process-tag|tagged)\.ts$/ },
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
-  // Separate, because `--version` needs nothing else.
-  { name: "config/version", test: /src\/config\/version\.ts$/ },
+  // Separate, because `--version` and the proxy need nothing else of the server.
+  { name: "config/version", test: /src\/(config\/(error|state-folder|version)|security\/ancestors)\.ts$/ },
   // Separate, because each client starts one: it has no schemas and no MCP SDK.
   { name: "proxy/proxy", test: /src\/proxy\/proxy\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },

@@ -14,7 +14,7 @@ import { createMetrics } from "../http/metrics/metrics.ts";
 import { createRequests, type Requests } from "../http/permission-requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "../mcp/http.ts";
 import type { Readiness } from "./readiness.ts";
-import { descriptorLimit } from "../security/descriptors.ts";
+import { connectionLimit } from "../security/descriptors.ts";
 import type { Audit } from "../tools/audit.ts";
 
 /** The assembly of a server that is reached over HTTP; loaded only for one. */
@@ -74,7 +74,10 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin.replace(EVERY_ADDRESS, "//localhost");
   const auth = await authenticatorOf(parts, host, publicUrl);
   const metrics = createMetrics({ version, gaugeSources: () => sessions.now, log });
-  const connections = new Connections({ most: mostConnections(config), anonymousMs: ANONYMOUS_MS }, log);
+  const connections = new Connections(
+    { most: config.maxConnections ?? connectionLimit(), anonymousMs: ANONYMOUS_MS },
+    log,
+  );
   const app = createHttpApp({
     connections,
     names,
@@ -131,16 +134,6 @@ function cutting(metrics: ReturnType<typeof createMetrics>, log: Logger): Listen
 
 /** Who has a token sends it with the first request: so long a connection may be open without, ms. */
 const ANONYMOUS_MS = 10_000;
-
-/** What is kept free is for Claude Code, the store and its logs. */
-function mostConnections({ maxConnections }: Config): number {
-  const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY;
-  return maxConnections ?? Math.max(4, Math.min(MAX_CONNECTIONS, Math.floor((limit - OWN_DESCRIPTORS) / 2)));
-}
-
-const MAX_CONNECTIONS = 4_096;
-/** Of a server that does nothing. */
-const OWN_DESCRIPTORS = 32;
 
 async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<void> {
   const closed = listening.close(LAST_WORDS_MS);

@@ -4,6 +4,7 @@ import { startFolder } from "../config/folders.ts";
 import { configFileOf, loadConfig } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 import { nestingDepth, requireSandbox } from "./preflight.ts";
+import { ownFlags } from "./own-flags.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import { newToken } from "../http/auth/secret.ts";
 
@@ -51,16 +52,13 @@ function linkText(url: string, token: string): string {
   ].join("\n");
 }
 
-/** All other flags are those of serve. */
 function readPort(argv: string[]): { port: string; rest: string[] } {
-  const at = argv.findIndex((word) => /^--port(?:=|$)/.test(word));
-  if (at === -1) return { port: "0", rest: argv };
-  const [, inline] = argv[at]?.split("=") ?? [];
-  const port = inline ?? argv[at + 1] ?? "";
+  const { own, rest } = ownFlags(argv, ["--port"]);
+  const port = own.get("--port") ?? "0";
   if (!/^\d{1,5}$/.test(port) || Number(port) > MAX_PORT) {
     throw new ConfigError("console: --port must be a number from 0 to 65535, such as 7466. 0 takes a free one.");
   }
-  return { port, rest: argv.toSpliced(at, inline === undefined ? 2 : 1) };
+  return { port, rest };
 }
 
 const MAX_PORT = 65_535;

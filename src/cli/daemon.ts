@@ -1,4 +1,3 @@
-import { realpathSync } from "node:fs";
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { assemble, endWith, ownCommands } from "./serve.ts";
@@ -11,8 +10,9 @@ import { readPackage } from "../config/version.ts";
 import { Listener, type DaemonClient } from "../daemon/listener.ts";
 import { checkName, connectTo, socketFolder, socketNames, socketPath, sweep } from "../daemon/socket.ts";
 import { firstLine, objectIn, PROTOCOL, type ClientHello, type DaemonStatus } from "../daemon/wire.ts";
+import { ownFlags } from "./own-flags.ts";
 import { invalidArgument } from "../domain/error.ts";
-import { descriptorLimit } from "../security/descriptors.ts";
+import { connectionLimit } from "../security/descriptors.ts";
 
 /** `claude-agents-mcp daemon`: one server for many clients, which outlives them all. */
 
@@ -49,39 +49,31 @@ async function run(argv: string[]): Promise<void> {
   const app = await assemble({ config, argv: rest, start, outlivesClients: true });
   const folder = await socketFolder(stateFolder(process.env, process.platform), process.env);
   await sweep(folder);
-  if ((await socketNames(folder)).includes(name)) {
-    throw new ConfigError(
-      `daemon run: another daemon serves --daemon-socket ${name}. Stop it, or choose another name.`,
-    );
-  }
   await app.preload();
   process.chdir(folder);
-  const end = endWith(app);
-  let isDraining = false;
+  let closing: Promise<void> | undefined;
   const listener = new Listener({
     folder,
     name,
     version,
-    maxConnections: mostConnections(config),
+    maxConnections: config.maxConnections ?? connectionLimit(),
     serve: (client) => serveClient(app, product, client),
-    status: async () => Promise.resolve(statusOf(app, { isDraining, version })),
-    onStop: () => void leave("daemon stop"),
+    status: async () => Promise.resolve(statusOf(app, { isDraining: closing !== undefined, version })),
+    onStop: () => end("daemon stop", 0),
     onCount: () => idle.look(),
     log: app.log,
   });
-  const leave = async (reason: string): Promise<void> => {
-    if (isDraining) return;
-    isDraining = true;
+  const close = async (): Promise<void> => {
     await listener.refuseNew();
-    end(reason, 0);
+    await app.close();
+    await listener.end();
   };
+  const end = endWith({ log: app.log, close: async () => (closing ??= close()) });
   const idle = new IdleWatch(
     idleMs,
     () => listener.clients === 0 && app.atWork() === 0,
-    () => void leave("idle"),
+    () => end("idle", 0),
   );
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
-    process.prependListener(signal, () => void leave(signal));
   await listener.listen();
   idle.look();
   app.log.info("the daemon is ready", { socket: socketPath(folder, name), pid: process.pid });
@@ -99,15 +91,6 @@ function refuseUnfit({ http, store }: Config): void {
     throw new ConfigError("daemon run: sessions in memory (--store memory:) end with their process. Name a file.");
   }
 }
-
-/** Each client takes one descriptor here; what is kept free is for Claude Code, the store and its logs. */
-function mostConnections({ maxConnections }: Config): number {
-  const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY;
-  return maxConnections ?? Math.max(4, Math.min(MAX_CONNECTIONS, Math.floor((limit - OWN_DESCRIPTORS) / 2)));
-}
-
-const MAX_CONNECTIONS = 4_096;
-const OWN_DESCRIPTORS = 64;
 
 const startedAt = new Date(Date.now() - performance.now()).toISOString();
 
@@ -161,29 +144,14 @@ function readRunFlags(argv: readonly string[]): { idleMs: number; name: string; 
   }
 }
 
-function ownFlags(argv: readonly string[], names: readonly string[]): { own: Map<string, string>; rest: string[] } {
-  const rest: string[] = [];
-  const own = new Map<string, string>();
-  for (let at = 0; at < argv.length; at += 1) {
-    const word = argv[at] ?? "";
-    const [name = "", inline] = word.split(/=(.*)/s);
-    if (!names.includes(name)) {
-      rest.push(word);
-      continue;
-    }
-    if (inline === undefined) at += 1;
-    own.set(name, inline ?? argv[at] ?? "");
-  }
-  return { own, rest };
-}
-
 /** What a daemon may take to answer, ms. */
 const ANSWER_MS = 5_000;
 
+/** Undefined where nothing listens. Rejects when the daemon does not answer. */
 async function ask(folder: string, name: string, purpose: ClientHello["purpose"]): Promise<DaemonStatus | undefined> {
   const socket = await connectTo(socketPath(folder, name)).catch(() => undefined);
   if (!socket) return undefined;
-  const hello: ClientHello = { protocol: PROTOCOL, purpose, cwd: realpathSync("/"), commandLine: [] };
+  const hello: ClientHello = { protocol: PROTOCOL, purpose, cwd: "/", commandLine: [] };
   try {
     socket.write(`${JSON.stringify(hello)}\n`);
     const about = objectIn(await firstLine(socket, ANSWER_MS));
@@ -199,8 +167,12 @@ async function daemonsOf(): Promise<{ folder: string; found: Map<string, DaemonS
   const folder = await socketFolder(stateFolder(process.env, process.platform), process.env);
   const found = new Map<string, DaemonStatus>();
   for (const name of await socketNames(folder)) {
-    const about = await ask(folder, name, "status");
-    if (about) found.set(name, about);
+    try {
+      const about = await ask(folder, name, "status");
+      if (about) found.set(name, about);
+    } catch {
+      process.stderr.write(`claude-agents-mcp: the daemon "${name}" does not answer.\n`);
+    }
   }
   return { folder, found };
 }
@@ -240,6 +212,7 @@ async function stop(argv: string[]): Promise<number> {
   if (unknown !== undefined)
     throw new ConfigError(`daemon stop: no daemon is named "${unknown}". \`daemon status\` lists them.`);
   const named = [...found].filter(([name]) => names.length === 0 || names.includes(name));
+  if (named.length > 0) process.stderr.write(`Waiting for ${count(named.length, "daemon")} to end their turns.\n`);
   await Promise.all(named.map(async ([name]) => ask(folder, name, "stop")));
   const stopped = named.map(([name, { pid }]) => ({ name, pid }));
   process.stdout.write(json ? `${JSON.stringify({ stopped })}\n` : `${count(stopped.length, "daemon")} stopped.\n`);

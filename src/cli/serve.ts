@@ -43,7 +43,7 @@ export async function assemble({ argv, config, ...given }: Assembly): Promise<Ap
 }
 
 /** Ends the process in order on a signal or a fault; the function that is returned does so for other reasons. */
-export function endWith(app: App): (reason: string, code: number) => void {
+export function endWith(app: Pick<App, "close" | "log">): (reason: string, code: number) => void {
   const end = (reason: string, code: number) => {
     app.log.debug("ending", { reason });
     void app

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { Transform, Writable, type Readable, type TransformCallback } from "node:stream";
 import type { Logger } from "../engine/ports.ts";
@@ -40,6 +42,9 @@ export interface DaemonClient {
   readonly onClose: () => void;
 }
 
+/** How long clients have to read their last answers, ms. */
+const LAST_WORDS_MS = 2_000;
+
 /** Who connects says hello at once. ms */
 const HELLO_MS = 5_000;
 
@@ -78,25 +83,25 @@ export class Listener {
     this.#server.close();
   }
 
-  /** Ends the connections that are left. What was written to them is sent first. */
-  end(): void {
-    for (const socket of this.#clients) socket.destroySoon();
+  /** Ends the connections that are left. What was written to them is sent first, as far as they read it in time. */
+  async end(): Promise<void> {
+    const all = [...this.#clients].map(async (socket) => {
+      const closed = once(socket, "close");
+      socket.destroySoon();
+      await closed;
+    });
+    await Promise.race([Promise.all(all), sleep(LAST_WORDS_MS)]);
   }
 
   async #greet(socket: Socket): Promise<void> {
     const { folder, maxConnections, name, onStop, status } = this.#options;
     const hello = readClientHello(await firstLine(socket, HELLO_MS));
-    if (hello.purpose === "status") {
+    if (hello.purpose !== "mcp") {
       const about: DaemonStatus = { ...(await status()), proxies: this.clients, socket: socketPath(folder, name) };
-      socket.end(`${JSON.stringify(about)}\n`);
-      return;
-    }
-    if (hello.purpose === "stop") {
+      socket.write(`${JSON.stringify(about)}\n`);
       // The connection ends with the process: the client that asked for the end sees it by that.
-      socket.write(
-        `${JSON.stringify({ ...(await status()), proxies: this.clients, socket: socketPath(folder, name) })}\n`,
-      );
-      onStop();
+      if (hello.purpose === "stop") onStop();
+      else socket.end();
       return;
     }
     if (this.clients >= maxConnections) {

@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
-import { lstat, mkdir, readdir, realpath, rename, rm, stat } from "node:fs/promises";
+import { link, lstat, mkdir, readdir, realpath, rm, stat } from "node:fs/promises";
 import { connect, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ConfigError } from "../config/error.ts";
 import { PRODUCT } from "../domain/names.ts";
 
 /**
  * Where the sockets of daemons are: in a folder that only their user can enter, named for the state folder. A daemon binds its
- * socket under a name of its own and renames it, so that there is never a name without a listener, and removes only its own.
+ * socket under a name of its own and links it, so that there is never a name without a listener, and removes only its own.
  */
 
 /** The longest path of a socket that every system takes, in bytes, and the longest name below the folder. */
@@ -16,7 +17,7 @@ const MAX_NAME = 45;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The first folder whose paths are short enough. Throws when one is not the user's alone. */
+/** The first folder whose paths are short enough. Throws ConfigError when one is not the user's alone. */
 export async function socketFolder(stateFolder: string, environment: Environment): Promise<string> {
   await mkdir(stateFolder, { recursive: true, mode: 0o700 });
   const key = createHash("sha256")
@@ -31,7 +32,7 @@ export async function socketFolder(stateFolder: string, environment: Environment
     join(tmpdir(), `${PRODUCT}-${String(uid)}`, key),
   ];
   const folder = candidates.find((each) => Buffer.byteLength(each) + 1 + MAX_NAME <= MAX_PATH);
-  if (folder === undefined) throw new Error(`No folder for sockets has a short path. Set XDG_RUNTIME_DIR.`);
+  if (folder === undefined) throw new ConfigError("No folder for sockets has a short path. Set XDG_RUNTIME_DIR.");
   await makePrivate(folder);
   return folder;
 }
@@ -41,7 +42,7 @@ async function makePrivate(folder: string): Promise<void> {
   const found = await lstat(folder);
   const isOwn = process.geteuid === undefined || found.uid === process.geteuid();
   if (!found.isDirectory() || !isOwn || (found.mode & 0o077) !== 0) {
-    throw new Error(`${folder} is no folder that only you can enter. Delete it, or set XDG_RUNTIME_DIR.`);
+    throw new ConfigError(`${folder} is no folder that only you can enter. Delete it, or set XDG_RUNTIME_DIR.`);
   }
 }
 
@@ -79,12 +80,13 @@ export async function connectTo(path: string): Promise<Socket> {
   });
 }
 
-async function isListening(path: string): Promise<boolean> {
+/** Other errors say nothing of the daemon: one that is frozen takes no connections, and this process may be out of descriptors. */
+async function isDead(path: string): Promise<boolean> {
   try {
     (await connectTo(path)).destroy();
-    return true;
-  } catch {
     return false;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
   }
 }
 
@@ -92,13 +94,13 @@ async function isListening(path: string): Promise<boolean> {
 export async function sweep(folder: string): Promise<void> {
   for (const name of await socketNames(folder)) {
     const path = socketPath(folder, name);
-    if (!(await isListening(path))) await rm(path, { force: true });
+    if (await isDead(path)) await rm(path, { force: true });
   }
 }
 
 /**
- * Listens under the name, in the place of the socket that had it. Resolves to what gives the name up again: unless another daemon has
- * taken it meanwhile.
+ * Listens under the name. Throws ConfigError where another daemon has it: of two that start at the same time, one gets it.
+ * Resolves to what gives the name up again, unless another daemon has taken it meanwhile.
  */
 export async function bind(server: Server, folder: string, name: string): Promise<() => Promise<void>> {
   const path = socketPath(folder, name);
@@ -112,7 +114,14 @@ export async function bind(server: Server, folder: string, name: string): Promis
     });
   });
   const { dev, ino } = await stat(draft);
-  await rename(draft, path);
+  try {
+    await link(draft, path);
+  } catch (error) {
+    server.close();
+    throw new ConfigError(`Another daemon has the name "${name}". Stop it, or choose another name.`, error);
+  } finally {
+    await rm(draft, { force: true });
+  }
   return async () => {
     const now = await stat(path).catch(() => undefined);
     if (now?.dev === dev && now.ino === ino) await rm(path, { force: true });

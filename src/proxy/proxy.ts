@@ -81,6 +81,7 @@ class Proxy {
   readonly #options: ProxyOptions;
   readonly #conversation = new Conversation();
   #socket: Socket | undefined;
+  #connecting: Promise<void> | undefined;
   #watchdog: NodeJS.Timeout | undefined;
   #silentFor = 0;
   #isWatching = false;
@@ -89,8 +90,13 @@ class Proxy {
     this.#options = options;
   }
 
-  /** Waits for a daemon for a while. Rejects with why there is none. */
+  /** Waits for a daemon for a while; the same for all who wait. Rejects with why there is none. */
   async connect(): Promise<void> {
+    this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined));
+    return this.#connecting;
+  }
+
+  async #connect(): Promise<void> {
     const deadline = performance.now() + START_MS;
     for (;;) {
       try {
@@ -155,6 +161,8 @@ class Proxy {
   async #fromDaemon(socket: Socket): Promise<void> {
     try {
       for await (const line of linesOf(socket)) {
+        // What a daemon says that was given up is answered already.
+        if (this.#socket !== socket) break;
         this.#silentFor = 0;
         if (line === ALIVE) continue;
         await this.#toClient(this.#conversation.fromDaemon(line));

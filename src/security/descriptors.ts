@@ -27,3 +27,13 @@ export function outOfDescriptorsText(): string {
   const most = limit === undefined ? "" : `; it may have ${String(limit)}`;
   return `The server has no file descriptor left for another process (ulimit -n${most}). Raise that limit, or lower --max-live or --max-connections.`;
 }
+
+/** How many connections there may be at a time by default. What is kept free is for Claude Code, the store and its logs. */
+export function connectionLimit(): number {
+  const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY;
+  return Math.max(4, Math.min(MAX_CONNECTIONS, Math.floor((limit - OWN_DESCRIPTORS) / 2)));
+}
+
+const MAX_CONNECTIONS = 4_096;
+/** Of a server that does nothing. */
+const OWN_DESCRIPTORS = 32;

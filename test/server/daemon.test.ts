@@ -1,21 +1,12 @@
 import { spawnSync } from "node:child_process";
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Person } from "../support/connection.ts";
+import { stream } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Work that goes on when its client leaves, and what belongs to each client of a daemon. */
@@ -108,7 +99,7 @@ it("each of two clients has its own folder, switch, declined forms and lines in 
   const a = await daemon.client({ cwd: one, person: declines });
   const b = await daemon.client({ cwd: other, person: allows });
   const begin = { prompt: scriptTag([{ text: "here" }]), permissionMode: "bypassPermissions" };
-  await a.call("claude_code_configure", { action: "enable_bypass" }).catch(() => undefined);
+  await stream(a, "claude_code_configure", { action: "enable_bypass" });
   const { sessionId } = await a.call("claude_code", begin);
   expect(await b.refusal("claude_code", begin)).toMatchObject({ code: "PERMISSION_DENIED" });
   expect(await b.refusal("claude_code_reply", { sessionId, prompt: "more" })).toMatchObject({
@@ -219,7 +210,7 @@ it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end
   const daemon = await world.daemon({ name: "one", env: { HOME: home } });
   const listed = JSON.parse(run("status", "--json").stdout) as { daemons: object[] };
   expect(listed.daemons).toMatchObject([{ name: "one", pid: daemon.pid, state: "ready", proxies: 0, sessions: 0 }]);
-  expect(run("run", "--daemon-socket", "one").stderr).toContain("another daemon serves --daemon-socket one");
+  expect(run("run", "--daemon-socket", "one").stderr).toContain('Another daemon has the name "one"');
   expect(run("stop").stdout).toBe("1 daemon stopped.\n");
   expect(run("status").status).toBe(1);
   const idle = await world.daemon({ name: "two", env: { HOME: home }, args: ["--daemon-idle-ms", "300"] });
@@ -241,5 +232,4 @@ it("a client of a daemon that is not there is told so, and one inside a session 
   expect(run(["--daemon-socket=none", "--store", "x"]).stderr).toContain("--store does not go with --daemon-socket");
   expect(run(["--daemon-socket", "../x"]).stderr).toContain("must be");
   expect(run(["--daemon-socket", "none"], { CLAUDE_CODE_MCP_DEPTH: "1" }).stderr).toContain("inside a session");
-  writeFileSync(join(env.HOME, "unused"), "");
 });

@@ -74,8 +74,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
 it("the code that answers initialize imports neither the tools nor the engine, and no second JSON Schema checker", () => {
   const program = readFileSync("dist/cli/serve.js", "utf8");
   const parts = [...program.matchAll(/^import .*?"(\..+?)";$/gm)].map(([, file]) => file);
-  // The chunk of the proxy is small, and has what both need of names and folders.
-  expect(parts).toEqual(["../proxy/proxy.js", "../config/version.js"]);
+  expect(parts).toEqual(["../config/version.js"]);
   expect(program).not.toMatch(/ajv/i);
 });
 

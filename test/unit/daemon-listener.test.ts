@@ -39,7 +39,7 @@ describe("a daemon's socket", () => {
   });
   afterEach(async () => {
     await listener.refuseNew();
-    listener.end();
+    await listener.end();
   });
 
   async function greeted(first: object | string) {
@@ -107,9 +107,13 @@ describe("the folder of the sockets", () => {
     await expect(socketFolder(state, { XDG_RUNTIME_DIR: root })).rejects.toThrow("only you can enter");
   });
 
-  it("keeps a successor's socket, and loses those of the dead", async () => {
+  it("gives a name to one daemon, keeps a successor's socket, and loses those of the dead", async () => {
     const [first, second] = [createServer(), createServer()];
     const release = await bind(first, root, "n");
+    await expect(bind(createServer(), root, "n")).rejects.toThrow('Another daemon has the name "n"');
+    await sweep(root);
+    expect(readdirSync(root)).toEqual(["n.sock"]);
+    rmSync(socketPath(root, "n"));
     await bind(second, root, "n");
     await release();
     expect(existsSync(socketPath(root, "n"))).toBe(true);

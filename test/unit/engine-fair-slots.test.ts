@@ -1,0 +1,45 @@
+import { expect, it } from "vitest";
+import type { SessionRecord } from "../../src/engine/ports.ts";
+import { ProcessLimiter } from "../../src/engine/process-limiter.ts";
+
+/** How slots for processes are shared out between the connections of a node. */
+
+const CONNECTIONS: Readonly<Record<string, string>> = { a1: "a", a2: "a", a3: "a", b1: "b" };
+
+const record = (id: string, since: number, waiting: boolean) =>
+  ({
+    id,
+    state: { process: { phase: waiting ? "starting" : "live", since, waiting }, queue: [], turn: {}, background: [] },
+  }) as unknown as SessionRecord;
+
+async function admittedOf(records: readonly SessionRecord[], maxLive: number): Promise<string[]> {
+  const admitted: string[] = [];
+  const limiter = new ProcessLimiter({
+    backend: { leases: { atWork: async () => Promise.resolve(records) } } as never,
+    processLimits: { maxLive, maxStarting: 10, maxBackground: 1 },
+    spares: { available: 0, retire: async () => Promise.resolve() },
+    clock: { after: () => () => undefined } as never,
+    log: { debug: () => undefined },
+    suspend: async () => Promise.resolve(),
+    connectionOf: (id) => CONNECTIONS[id],
+  });
+  for (const { id, state } of records) {
+    if (state.process.phase !== "starting" || id.startsWith("x")) continue;
+    void limiter.acquireSlot(id, new AbortController().signal, () => undefined).then(() => admitted.push(id));
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  return admitted;
+}
+
+it("a connection with fewer processes goes first, though it came later", async () => {
+  const records = [record("a1", 1, false), record("a2", 2, true), record("b1", 3, true)];
+  expect(await admittedOf(records, 2)).toEqual(["b1"]);
+  expect(await admittedOf(records, 3)).toEqual(["b1", "a2"]);
+});
+
+it("sessions of one connection keep their order, and places of other servers stay theirs", async () => {
+  expect(await admittedOf([record("a1", 1, false), record("a2", 2, true), record("a3", 3, true)], 2)).toEqual(["a2"]);
+  const behind = [record("x1", 1, true), record("a2", 2, true), record("b1", 3, true)];
+  expect(await admittedOf(behind, 1)).toEqual([]);
+  expect(await admittedOf(behind, 2)).toEqual(["a2"]);
+});
