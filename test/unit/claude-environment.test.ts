@@ -3,12 +3,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 
 import { bundledClaude } from "../../src/claude/binary.ts";
-import {
-  checkAdded,
-  childEnvironment,
-  FAMILIES_OF_THE_OUTER_SESSION,
-  OF_THE_OUTER_SESSION,
-} from "../../src/claude/environment.ts";
+import { checkAdded, childEnvironment } from "../../src/claude/environment.ts";
+import { FAMILIES_OF_THE_OUTER_SESSION, OF_THE_OUTER_SESSION } from "../../src/domain/outer-session.ts";
 
 it("the names of an outer session's variables are those of Claude Code's binary", () => {
   const path = bundledClaude();

@@ -1,8 +1,9 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
-import { childEnvironment, configFolder, OF_THE_OUTER_SESSION, stateFile } from "../../src/claude/environment.ts";
+import { childEnvironment, configFolder, stateFile } from "../../src/claude/environment.ts";
 import { toSdkOptions } from "../../src/claude/sdk-options.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
+import { OF_THE_OUTER_SESSION } from "../../src/domain/outer-session.ts";
 import { PERMISSION_MODES } from "../../src/domain/permission.ts";
 import { EVERY_OPTION } from "../support/every-option.ts";
 
