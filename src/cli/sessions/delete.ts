@@ -1,7 +1,7 @@
-import { createInterface } from "node:readline/promises";
 import { ConfigError } from "../../config/error.ts";
 import { AppError } from "../../domain/error.ts";
 import { statusOf, type SessionStatus } from "../../domain/session.ts";
+import { hasTerminal, isConfirmed } from "../confirm.ts";
 import { nestingDepth } from "../preflight.ts";
 import { pointInTime, readArguments } from "./arguments.ts";
 import { rowOf, table } from "./rows.ts";
@@ -108,7 +108,7 @@ async function olderThan(store: Store, before: number): Promise<Choice> {
 async function confirmed(store: Store, { doomed, sample }: Choice): Promise<boolean> {
   const what = `${count(doomed.length, "session")} would be deleted`;
   const rest = doomed.length - sample.length;
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+  if (!hasTerminal()) {
     const named = sample.map((record) => `${record.id} (${statusWord(record)})`).join(", ");
     const others = rest > 0 ? ` and ${String(rest)} more` : "";
     throw new ConfigError(`${what}: ${named}${others}. Without a terminal to confirm on, --yes is required.`);
@@ -116,19 +116,7 @@ async function confirmed(store: Store, { doomed, sample }: Choice): Promise<bool
   const rows = await Promise.all(sample.map(async (record) => rowOf(store, record)));
   const others = rest > 0 ? `and ${String(rest)} more\n` : "";
   process.stderr.write(`${what}, with the whole log:\n\n${table(rows, Date.now())}${others}\n`);
-  return /^y(?:es)?$/i.test((await ask("Delete? [y/N] ")).trim());
-}
-
-/** Empty when the terminal is closed instead, or with Control-C. */
-async function ask(question: string): Promise<string> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const left = new Promise<undefined>((resolve) => {
-    terminal.once("close", () => resolve(undefined));
-  });
-  const answer = await Promise.race([terminal.question(question), left]);
-  if (answer === undefined) process.stderr.write("\n");
-  terminal.close();
-  return answer ?? "";
+  return isConfirmed("Delete?");
 }
 
 /** What has begun to run since it was looked at stays. */
