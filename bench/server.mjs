@@ -30,7 +30,7 @@ export function clientOf(command, args, env, stderr = "inherit") {
 
 /** The server in this world, on its own store unless another is named; not connected yet. */
 export function serverProgram(world, flags = []) {
-  const args = [...nodeArguments, "dist/cli/main.js", "serve", "--log-level", "error", ...flags];
+  const args = [...nodeArguments, "dist/cli/main.js", "serve", "--daemon", "off", "--log-level", "error", ...flags];
   return clientOf(process.execPath, args, world.environment);
 }
 

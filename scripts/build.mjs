@@ -1,8 +1,9 @@
 // Bundles src/ to dist/: one file for what a command needs at once, others for what it may need later. Builds the page of the
 // console from console/ to dist/console. `npm run check:types` checks types.
 // Usage: node scripts/build.mjs [--watch] [--source-maps]
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { build, watch } from "rolldown";
 import { build as buildPage } from "vite";
 import { noticesOf } from "./notices.mjs";
@@ -23,9 +24,12 @@ const CHUNKS = [
   { name: "claude/supervise/tagged", test: /src\/claude\/supervise\/(process-tag|tagged)\.ts$/ },
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
   // Separate, because `--version` and the proxy need nothing else of the server.
-  { name: "config/version", test: /src\/(config\/(error|state-folder|version)|security\/ancestors)\.ts$/ },
+  {
+    name: "config/version",
+    test: /src\/(config\/(error|paths|state-folder|version)|security\/(ancestors|key-file))\.ts$/,
+  },
   // Separate, because each client starts one: it has no schemas and no MCP SDK.
-  { name: "proxy/proxy", test: /src\/proxy\/proxy\.ts$/ },
+  { name: "proxy/proxy", test: /src\/proxy\/(automatic|declared|own-server)\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
@@ -75,8 +79,21 @@ const finish = {
     }
     chmodSync(join(dist, "cli/main.js"), 0o755);
     writeFileSync(join(dist, "THIRD-PARTY-NOTICES.txt"), noticesOf([...modulesOf(bundle), ...pageModules]));
+    writeFileSync(join(dist, "build-id.txt"), buildId());
   },
 };
+
+/** A digest of all files: clients of two builds get a daemon each. */
+function buildId() {
+  const digest = createHash("sha256");
+  const files = readdirSync(dist, { recursive: true, withFileTypes: true }).filter(
+    (entry) => entry.isFile() && entry.name !== "build-id.txt",
+  );
+  for (const file of files.map(({ name, parentPath }) => join(parentPath, name)).toSorted()) {
+    digest.update(relative(dist, file)).update(readFileSync(file));
+  }
+  return digest.digest("hex").slice(0, 32);
+}
 
 function modulesOf(bundle) {
   return Object.values(bundle).flatMap((chunk) => Object.keys(chunk.modules ?? {}));

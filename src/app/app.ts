@@ -53,10 +53,20 @@ export interface App {
   serveHttp(factory?: ServerFactory): Promise<Pick<HttpServing, "url" | "notify">>;
   /** The number of sessions in which something goes on here. */
   atWork(): number;
+  /** What this node runs. Starts the engine. */
+  report(): Promise<NodeReport>;
   /** Loads what the first calls would load: from then on the files of this program may vanish. */
   preload(): Promise<void>;
   /** Running turns have the drain time to end where clients come and go; then what runs is recorded as interrupted. Safe to call again. */
   close(): Promise<void>;
+}
+
+export interface NodeReport {
+  readonly nodeId: string;
+  /** Claude Code processes, spares included. */
+  readonly processes: number;
+  /** Sessions in which a turn runs. */
+  readonly turns: readonly { readonly sessionId: string; readonly title: string }[];
 }
 
 export interface ServedClient extends Pick<StdioOptions, "onClose" | "streams"> {
@@ -132,12 +142,25 @@ export function createApp(settings: AppSettings): App {
     serveClient,
     serveHttp: async (factory) => http.ready(factory),
     atWork: () => sessions.now?.engine.atWork() ?? 0,
-    preload: async () => {
-      const [{ store }] = await Promise.all([sessions.ready(), preload()]);
-      // Opens the store, and with it the driver.
-      await store.maintenance.count();
-    },
+    report: async () => reportOf(await sessions.ready()),
+    preload: async () => loadAll(await sessions.ready()),
     close,
+  };
+}
+
+async function loadAll({ store }: Pick<Running, "store">): Promise<void> {
+  // Counting opens the store, and with it the driver.
+  await Promise.all([preload(), store.maintenance.count()]);
+}
+
+async function reportOf({ spares, store }: Pick<Running, "spares" | "store">): Promise<NodeReport> {
+  const own = (await store.leases.atWork()).filter(({ owner }) => owner?.nodeId === store.nodeId);
+  const running = own.filter(({ state: { process } }) => process.phase !== "none" && process.waiting !== true);
+  const turns = own.filter(({ state }) => state.turn);
+  return {
+    nodeId: store.nodeId,
+    processes: running.length + spares.available,
+    turns: turns.map(({ id, title }) => ({ sessionId: id, title: title ?? "" })),
   };
 }
 

@@ -2,6 +2,7 @@
 import module from "node:module";
 import { join } from "node:path";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 
 /**
  * The command line: finds the command and hands it the arguments behind it. Only Node's own modules are imported above:
@@ -26,13 +27,7 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
   switch (command) {
     case "serve": {
       await keepCompiled();
-      if (rest.some((word) => /^--daemon-socket(?:=|$)/.test(word))) {
-        const { connectToDaemon } = await import("../proxy/proxy.ts");
-        return connectToDaemon(rest);
-      }
-      const { serve } = await import("./serve.ts");
-      await serve(rest);
-      return undefined;
+      return serveClient(rest);
     }
     case "demo": {
       const { demo } = await import("./demo.ts");
@@ -66,6 +61,27 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
       throw unknownCommand(command);
     }
   }
+}
+
+/** Through a daemon, or in this process. */
+async function serveClient(argv: string[]): Promise<number | undefined> {
+  if (argv.some((word) => /^--daemon-socket(?:=|$)/.test(word))) {
+    const { connectToDeclared } = await import("../proxy/declared.ts");
+    return connectToDeclared(argv);
+  }
+  const { reasonForOwnServer } = await import("../proxy/own-server.ts");
+  if (reasonForOwnServer({ argv, env: process.env, pid: process.pid, platform: process.platform }) !== undefined) {
+    const { serve } = await import("./serve.ts");
+    await serve(argv);
+    return undefined;
+  }
+  const { connectAutomatically } = await import("../proxy/automatic.ts");
+  return connectAutomatically({
+    argv,
+    main: fileURLToPath(import.meta.url),
+    check: async () => (await import("./serve.ts")).checkSettings(argv),
+    serveHere: async (why) => (await import("./serve.ts")).serveWithoutDaemon(argv, why),
+  });
 }
 
 interface CompileCache {

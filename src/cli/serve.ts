@@ -1,3 +1,4 @@
+import { duplexPair, type Duplex } from "node:stream";
 import { createApp, isolationOf, type App, type AppSettings, type OwnCommand } from "../app/app.ts";
 import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
@@ -18,6 +19,27 @@ export async function serve(argv: string[]): Promise<void> {
   if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
   await app.serveHttp();
   if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
+}
+
+/** Throws ConfigError for settings that `serve` does not take. */
+export function checkSettings(argv: readonly string[]): void {
+  loadConfig({ argv, env: process.env });
+}
+
+/** Serves a client that no daemon can be had for, and ends the process when the client is gone; resolves to the client's end. */
+export async function serveWithoutDaemon(argv: string[], why: string): Promise<Duplex> {
+  const config = loadConfig({ argv, env: process.env });
+  const start = { cwd: startFolder, ownCommands: ownCommands(readPackage().name, process.argv) };
+  const app = await assemble({ config, argv, start });
+  app.log.warn("sessions run in this process and end with it: no daemon can be had", { why });
+  const end = endWith(app);
+  const [theirs, ours] = duplexPair();
+  app.serveClient({
+    start,
+    streams: { stdin: ours, stdout: ours },
+    onClose: () => end("the client is gone", 0),
+  });
+  return theirs;
 }
 
 interface Assembly extends Pick<AppSettings, "config" | "outlivesClients" | "start"> {

@@ -1,15 +1,14 @@
 import { readFileSync } from "node:fs";
-import { homedir } from "node:os";
-import { delimiter, dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/names.ts";
 import { JsonObject } from "../domain/json.ts";
 import { checkApprovers, SECRET_VARIABLES } from "./approvals/approver-fields.ts";
 import { ConfigError } from "./error.ts";
 import { readFlags } from "./parse-flags.ts";
+import { absolutePath, directoriesIn, isStoreFile } from "./paths.ts";
 import { checkTokens, checkConfined } from "./principals.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
 import { ANYWHERE, type Setting } from "./setting.ts";
-import { isStoreFile } from "./store.ts";
 import { didYouMean } from "../domain/suggest.ts";
 
 /**
@@ -141,11 +140,6 @@ const COMMA = /,(?![^(]*\))/;
 /** The comma, and what separates directories on any system. */
 const ANY_SEPARATOR = /[,:;]/;
 
-/** As in PATH; a comma separates too where an absolute path follows it. A folder whose name ends in one takes the flag. */
-function directoriesIn(text: string): string[] {
-  return text.split(delimiter).flatMap((part) => part.split(/,(?=[~/\\]|[a-z]:[/\\])/i));
-}
-
 /** A flag that may stand alone is in a variable and in the file a switch as well. */
 function switched({ alone }: Setting, value: unknown): unknown {
   if (alone === undefined) return value;
@@ -196,10 +190,7 @@ function fromJson(text: string): unknown {
 function absolute(value: unknown, base: string): unknown {
   if (Array.isArray(value)) return value.map((each) => absolute(each, base));
   if (typeof value !== "string" || value === "") return value;
-  return resolve(
-    base,
-    value.replace(/^~(?=$|[\\/])/, () => homedir()),
-  );
+  return absolutePath(value, base);
 }
 
 function check(given: GivenByKey): Config {

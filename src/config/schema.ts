@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { approverFields } from "./approvals/approver-fields.ts";
 import { approvalFields, sandboxFields } from "./approvals/settings.ts";
+import { daemonFields } from "./daemon.ts";
 import { httpFields } from "./http.ts";
 import { queryFields } from "./query.ts";
 import {
@@ -174,6 +175,7 @@ const sessionFields = {
     meaning:
       "With pid-namespace, each Claude Code gets its own pid namespace (Linux, as root or with bubblewrap): no process survives it, and its commands cannot see or signal processes outside. The server does not start if that is unavailable.",
   }),
+  ...daemonFields,
   store: storeLocation("a file in your state folder", {
     flag: "store",
     variable: "CLAUDE_CODE_MCP_STORE",

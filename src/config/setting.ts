@@ -5,7 +5,16 @@ import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 /** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
 
 export type Group =
-  "Time" | "Permissions" | "Directories" | "Claude Code" | "Store" | "Query" | "HTTP" | "Notifications" | "Server";
+  | "Time"
+  | "Permissions"
+  | "Directories"
+  | "Claude Code"
+  | "Daemon"
+  | "Store"
+  | "Query"
+  | "HTTP"
+  | "Notifications"
+  | "Server";
 
 /** What the table says of a setting beside its schema. */
 interface About {

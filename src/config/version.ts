@@ -6,6 +6,15 @@ export function readPackage(): { name: string; version: string } {
   return { name: textOf(read, "name"), version: textOf(read, "version") };
 }
 
+/** What the build has written beside its files: the same for the same files. "" for the sources. */
+export function buildId(): string {
+  try {
+    return readFileSync(new URL("../build-id.txt", import.meta.url), "utf8");
+  } catch {
+    return "";
+  }
+}
+
 /** By hand: `--version` shall not load zod for it. */
 function textOf(read: unknown, key: string): string {
   const value: unknown = typeof read === "object" && read !== null ? Reflect.get(read, key) : undefined;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { Transform, Writable, type Readable, type TransformCallback } from "node:stream";
 import type { Logger } from "../engine/ports.ts";
-import { bind, socketPath } from "./socket.ts";
+import { bind, type Bound, type Naming } from "./socket.ts";
 import {
   ALIVE,
   ALIVE_MS,
@@ -20,9 +20,7 @@ import {
 
 /** The daemon's side of the socket: greets who connects, and serves each as one MCP client. */
 
-export interface ListenerOptions {
-  readonly folder: string;
-  readonly name: string;
+export interface ListenerOptions extends Naming {
   readonly version: string;
   /** The most connections at a time; who comes then is refused. */
   readonly maxConnections: number;
@@ -52,7 +50,8 @@ export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #clients = new Set<Socket>();
-  #unbind: (() => Promise<void>) | undefined;
+  #bound: Bound | undefined;
+  #isEnding = false;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
@@ -72,14 +71,16 @@ export class Listener {
     return this.#clients.size;
   }
 
-  async listen(): Promise<void> {
-    const { folder, name } = this.#options;
-    this.#unbind = await bind(this.#server, folder, name);
+  /** Resolves to the path of the socket. */
+  async listen(): Promise<string> {
+    this.#bound = await bind(this.#server, this.#options);
+    return this.#bound.path;
   }
 
   /** Takes no more connections; those that are there go on. */
   async refuseNew(): Promise<void> {
-    await this.#unbind?.();
+    this.#isEnding = true;
+    await this.#bound?.release();
     this.#server.close();
   }
 
@@ -94,16 +95,21 @@ export class Listener {
   }
 
   async #greet(socket: Socket): Promise<void> {
-    const { folder, maxConnections, name, onStop, status } = this.#options;
+    const { maxConnections, onStop, status } = this.#options;
     const hello = readClientHello(await firstLine(socket, HELLO_MS));
     if (hello.purpose !== "mcp") {
-      const about: DaemonStatus = { ...(await status()), proxies: this.clients, socket: socketPath(folder, name) };
+      const about: DaemonStatus = {
+        ...(await status()),
+        proxies: this.clients,
+        socket: this.#bound?.path ?? "",
+      };
       socket.write(`${JSON.stringify(about)}\n`);
       // The connection ends with the process: the client that asked for the end sees it by that.
       if (hello.purpose === "stop") onStop();
       else socket.end();
       return;
     }
+    if (this.#isEnding) return this.#refuse(socket, "the daemon is about to end", { isEnding: true });
     if (this.clients >= maxConnections) {
       this.#refuse(socket, `the daemon has ${String(this.clients)} clients, as many as its file descriptors allow`);
       return;
@@ -136,9 +142,9 @@ export class Listener {
     serve({ hello, streams: { stdin: inbound, stdout: outbound }, onClose });
   }
 
-  #refuse(socket: Socket, refused: string): void {
+  #refuse(socket: Socket, refused: string, more: Pick<DaemonHello, "isEnding"> = {}): void {
     const { version } = this.#options;
-    const hello: DaemonHello = { protocol: PROTOCOL, pid: process.pid, version, refused };
+    const hello: DaemonHello = { protocol: PROTOCOL, pid: process.pid, version, refused, ...more };
     socket.end(`${JSON.stringify(hello)}\n`);
   }
 }

@@ -1,50 +1,14 @@
-import { createHash } from "node:crypto";
-import { link, lstat, mkdir, readdir, realpath, rm, stat } from "node:fs/promises";
+import { link, readdir, rename, rm, stat } from "node:fs/promises";
 import { connect, type Server, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { existingFolders, makePrivate, MAX_NAME } from "./folders.ts";
+import { firstLine, PROTOCOL, type ClientHello } from "./wire.ts";
 import { ConfigError } from "../config/error.ts";
-import { PRODUCT } from "../domain/names.ts";
 
 /**
- * Where the sockets of daemons are: in a folder that only their user can enter, named for the state folder. A daemon binds its
- * socket under a name of its own and links it, so that there is never a name without a listener, and removes only its own.
+ * The sockets of daemons. A daemon binds its socket under a name of its own and links it, so that there is never a name without a
+ * listener, and removes only its own.
  */
-
-/** The longest path of a socket that every system takes, in bytes, and the longest name below the folder. */
-const MAX_PATH = 103;
-const MAX_NAME = 45;
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/** The first folder whose paths are short enough. Throws ConfigError when one is not the user's alone. */
-export async function socketFolder(stateFolder: string, environment: Environment): Promise<string> {
-  await mkdir(stateFolder, { recursive: true, mode: 0o700 });
-  const key = createHash("sha256")
-    .update(await realpath(stateFolder))
-    .digest("hex")
-    .slice(0, 16);
-  const { XDG_RUNTIME_DIR: runtime } = environment;
-  const uid = process.geteuid?.() ?? 0;
-  const candidates = [
-    ...(runtime?.startsWith("/") ? [join(runtime, PRODUCT, key)] : []),
-    join(stateFolder, "run"),
-    join(tmpdir(), `${PRODUCT}-${String(uid)}`, key),
-  ];
-  const folder = candidates.find((each) => Buffer.byteLength(each) + 1 + MAX_NAME <= MAX_PATH);
-  if (folder === undefined) throw new ConfigError("No folder for sockets has a short path. Set XDG_RUNTIME_DIR.");
-  await makePrivate(folder);
-  return folder;
-}
-
-async function makePrivate(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const found = await lstat(folder);
-  const isOwn = process.geteuid === undefined || found.uid === process.geteuid();
-  if (!found.isDirectory() || !isOwn || (found.mode & 0o077) !== 0) {
-    throw new ConfigError(`${folder} is no folder that only you can enter. Delete it, or set XDG_RUNTIME_DIR.`);
-  }
-}
 
 /** Throws for a name that is no file name, or too long for a path. */
 export function checkName(name: string): string {
@@ -58,14 +22,33 @@ const SUFFIX = ".sock";
 /** ".", a pid and the suffix. */
 const DRAFT_LENGTH = 9;
 
-export function socketPath(folder: string, name: string): string {
-  return join(folder, `${name}${SUFFIX}`);
+/** A daemon's socket. */
+export interface Place {
+  readonly name: string;
+  readonly path: string;
 }
 
-/** The sockets in the folder, by their names. */
-export async function socketNames(folder: string): Promise<string[]> {
-  const files = await readdir(folder);
-  return files.filter((file) => file.endsWith(SUFFIX)).map((file) => file.slice(0, -SUFFIX.length));
+/** The sockets in the folders, those of dead daemons too. Throws ConfigError for a folder that is not the user's alone. */
+export async function socketsIn(folders: readonly string[]): Promise<Place[]> {
+  const found = (await existingFolders(folders)).map(async (folder) => {
+    const files = await readdir(folder);
+    const sockets = files.filter((file) => file.endsWith(SUFFIX));
+    return sockets.map((file) => ({ name: file.slice(0, -SUFFIX.length), path: join(folder, file) }));
+  });
+  return (await Promise.all(found)).flat();
+}
+
+/** Resolves when connected to the daemon of this name. Rejects with the error of the system, ENOENT where there is none. */
+export async function connectByName(folders: readonly string[], name: string): Promise<Socket> {
+  let failure: unknown = Object.assign(new Error("no folder for sockets"), { code: "ENOENT" });
+  for (const folder of await existingFolders(folders)) {
+    try {
+      return await connectTo(join(folder, `${name}${SUFFIX}`));
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
 }
 
 /** Resolves when connected; rejects with the error of the system. */
@@ -80,6 +63,11 @@ export async function connectTo(path: string): Promise<Socket> {
   });
 }
 
+/** What the system says where no process listens. */
+export function isAbsent(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ECONNREFUSED");
+}
+
 /** Other errors say nothing of the daemon: one that is frozen takes no connections, and this process may be out of descriptors. */
 async function isDead(path: string): Promise<boolean> {
   try {
@@ -90,40 +78,101 @@ async function isDead(path: string): Promise<boolean> {
   }
 }
 
+/** A daemon that does not say who it is within this time is taken for frozen, ms. */
+const FROZEN_MS = 700;
+
+async function isFrozen(path: string): Promise<boolean> {
+  const hello: ClientHello = { protocol: PROTOCOL, purpose: "status", cwd: "/", commandLine: [] };
+  try {
+    const socket = await connectTo(path);
+    socket.on("error", () => undefined);
+    socket.write(`${JSON.stringify(hello)}\n`);
+    const answer = firstLine(socket, FROZEN_MS);
+    await answer.finally(() => socket.destroy());
+    return false;
+  } catch (error) {
+    return !isAbsent(error);
+  }
+}
+
 /** Removes what dead daemons have left. */
-export async function sweep(folder: string): Promise<void> {
-  for (const name of await socketNames(folder)) {
-    const path = socketPath(folder, name);
+export async function sweep(folders: readonly string[]): Promise<void> {
+  for (const { path } of await socketsIn(folders)) {
     if (await isDead(path)) await rm(path, { force: true });
   }
 }
 
+export interface Naming {
+  readonly folders: readonly string[];
+  readonly name: string;
+  /** Takes the name from a daemon that does not answer. That one goes on with the clients it has. */
+  readonly mayDisplace: boolean;
+}
+
+/** A socket that listens. */
+export interface Bound {
+  readonly path: string;
+  /** Gives the name up, unless another daemon has taken it meanwhile. */
+  readonly release: () => Promise<void>;
+}
+
 /**
- * Listens under the name. Throws ConfigError where another daemon has it: of two that start at the same time, one gets it.
- * Resolves to what gives the name up again, unless another daemon has taken it meanwhile.
+ * Listens under the name, in the first of the folders where that is possible. Throws ConfigError where another daemon has the
+ * name: of two that start at the same time, one gets it.
  */
-export async function bind(server: Server, folder: string, name: string): Promise<() => Promise<void>> {
-  const path = socketPath(folder, name);
-  const draft = socketPath(folder, `${name}.${String(process.pid)}`);
-  await rm(draft, { force: true });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(draft, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
+export async function bind(server: Server, { folders, mayDisplace, name }: Naming): Promise<Bound> {
+  const draft = await listenIn(server, folders, `${name}.${String(process.pid)}${SUFFIX}`);
+  const path = join(draft, "..", `${name}${SUFFIX}`);
   const { dev, ino } = await stat(draft);
   try {
-    await link(draft, path);
+    await take(draft, path, mayDisplace);
   } catch (error) {
     server.close();
     throw new ConfigError(`Another daemon has the name "${name}". Stop it, or choose another name.`, error);
   } finally {
     await rm(draft, { force: true });
   }
-  return async () => {
+  const release = async () => {
     const now = await stat(path).catch(() => undefined);
     if (now?.dev === dev && now.ino === ino) await rm(path, { force: true });
   };
+  return { path, release };
+}
+
+async function take(draft: string, path: string, mayDisplace: boolean): Promise<void> {
+  try {
+    await link(draft, path);
+  } catch (error) {
+    if (!mayDisplace || !(await isFrozen(path))) throw error;
+    await rename(draft, path);
+  }
+}
+
+/** Resolves to the path. Throws ConfigError with the error of the last folder. */
+export async function listenIn(server: Server, folders: readonly string[], file: string): Promise<string> {
+  let failure: unknown;
+  for (const folder of folders) {
+    const path = join(folder, file);
+    try {
+      await makePrivate(folder);
+      await listen(server, path);
+      return path;
+    } catch (error) {
+      if (error instanceof Error && "code" in error && error.code === "EADDRINUSE") throw error;
+      failure ??= error;
+    }
+  }
+  if (failure instanceof ConfigError) throw failure;
+  const why = failure instanceof Error ? failure.message : String(failure);
+  throw new ConfigError(`No folder takes a socket (${why}). Set XDG_RUNTIME_DIR to one that does.`, failure);
+}
+
+async function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
 }

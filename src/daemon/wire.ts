@@ -23,6 +23,8 @@ export interface ClientHello {
   readonly cwd: string;
   /** The command line by which the client has started its end. */
   readonly commandLine: readonly string[];
+  /** The process that has started it, as far as it is known. */
+  readonly clientPid?: number;
 }
 
 export interface DaemonHello {
@@ -31,6 +33,8 @@ export interface DaemonHello {
   readonly version: string;
   /** Why it does not serve this connection, and what to do. */
   readonly refused?: string;
+  /** It is about to end: the next one serves. */
+  readonly isEnding?: boolean;
 }
 
 export interface DaemonStatus {
@@ -39,33 +43,44 @@ export interface DaemonStatus {
   readonly startedAt: string;
   readonly version: string;
   readonly nodeVersion: string;
+  /** As the store and its sessions know it. */
+  readonly nodeId: string;
   readonly state: "ready" | "draining";
   /** Connected clients. */
   readonly proxies: number;
-  /** Sessions that are at work, and Claude Code processes. */
+  /** Sessions that are at work. */
   readonly sessions: number;
+  /** Claude Code processes, spares included. */
+  readonly processes: number;
+  /** Sessions in which a turn runs: what a stop would interrupt. */
+  readonly turns: readonly { readonly sessionId: string; readonly title: string }[];
+  /** Its log file; undefined where it logs to the stderr of who has started it. */
+  readonly log?: string | undefined;
   readonly socket: string;
+  /** Digests of what it was made with, by what each is called: compared, they tell by what two daemons differ, never how. */
+  readonly traits: Readonly<Record<string, string>>;
 }
 
 const PURPOSES: readonly unknown[] = ["mcp", "status", "stop"] satisfies Purpose[];
 
 /** Throws what is wrong, for the other end. */
 export function readClientHello(line: string): ClientHello {
-  const { commandLine, cwd, protocol, purpose } = objectIn(line);
+  const { clientPid, commandLine, cwd, protocol, purpose } = objectIn(line);
   if (protocol !== PROTOCOL)
     throw new Error(`protocol ${String(protocol)} is not spoken here, only ${String(PROTOCOL)}`);
   const words = Array.isArray(commandLine) ? commandLine.filter((word) => typeof word === "string") : [];
   if (!isPurpose(purpose)) throw new Error("the purpose of the connection is unknown");
   if (typeof cwd !== "string" || !cwd.startsWith("/")) throw new Error("cwd is not an absolute path");
-  return { protocol, purpose, cwd, commandLine: words };
+  return { protocol, purpose, cwd, commandLine: words, ...(typeof clientPid === "number" && { clientPid }) };
 }
 
 export function readDaemonHello(line: string): DaemonHello {
-  const { pid, protocol, refused, version } = objectIn(line);
+  const { isEnding, pid, protocol, refused, version } = objectIn(line);
   if (protocol !== PROTOCOL || typeof pid !== "number" || typeof version !== "string") {
     throw new Error("what answers on the socket is no daemon of claude-agents-mcp that this version knows");
   }
-  return { protocol, pid, version, ...(typeof refused === "string" && { refused }) };
+  const why = typeof refused === "string" ? { refused } : {};
+  return { protocol, pid, version, ...why, ...(isEnding === true && { isEnding }) };
 }
 
 function isPurpose(value: unknown): value is Purpose {

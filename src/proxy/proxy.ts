@@ -1,93 +1,69 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
-import type { Readable, Writable } from "node:stream";
+import type { Duplex, Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Conversation } from "./conversation.ts";
-import { ConfigError } from "../config/error.ts";
-import { stateFolder } from "../config/state-folder.ts";
-import { checkName, connectTo, socketFolder, socketPath } from "../daemon/socket.ts";
-import { ALIVE, firstLine, PROTOCOL, readDaemonHello, REST, WATCH, type ClientHello } from "../daemon/wire.ts";
-import { depthAbove, depthIn } from "../security/ancestors.ts";
+import { RefusedError, whyOf } from "./greet.ts";
+import { ALIVE, REST, WATCH } from "../daemon/wire.ts";
 
 /**
  * The client's end of a daemon: what a client starts in place of a server. It passes lines between stdio and the socket. Its end
  * ends nothing but the client's own waits; after the daemon's end it goes on with the next one.
  */
 
-/** How long a daemon may take to appear, and how long between two looks for one, ms. */
-const START_MS = 3_000;
+/** Between two looks for a daemon, ms. */
 const LOOK_MS = 50;
 /** A daemon that owes an answer and says nothing for this time is taken for dead, s of awake time. */
 const SILENT_S = 5;
 
-/** Resolves to the exit code when the client is gone. Throws ConfigError when there is no daemon to begin with. */
-export async function connectToDaemon(argv: readonly string[]): Promise<number> {
-  const name = readName(argv);
-  refuseNested();
-  const folder = await socketFolder(stateFolder(process.env, process.platform), process.env);
-  const proxy = new Proxy({ name, path: socketPath(folder, name), stdout: process.stdout });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(0));
+/** Where a proxy gets its daemon. */
+export interface DaemonSource {
+  /** How long a daemon may take to appear, ms. */
+  readonly startMs: number;
+  /** Resolves to a daemon that has said hello. Rejects with why there is none, RefusedError where there will be none. */
+  connect(ms: number): Promise<Socket>;
+  /** What a client is told whose call no daemon takes. */
+  absent(why: string): string;
+}
+
+/** Starts a server in this process, for a client that no daemon can be had for; resolves to the client's end. */
+export type ServeHere = (why: string) => Promise<Duplex>;
+
+/** Signals of the client end the process; the function that is returned takes that back. */
+export function endWithSignals(): () => void {
+  const end = () => process.exit(0);
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.once(signal, end);
   // A client that is gone reads nothing; the end of stdin follows.
-  process.stdout.on("error", () => process.exit(0));
-  try {
-    await proxy.connect();
-  } catch (error) {
-    throw new ConfigError(`--daemon-socket ${name}: ${whyOf(error)}. ${adviceFor(name)}`, error);
-  }
-  await proxy.pass(process.stdin);
-  process.exit(0);
+  process.stdout.on("error", end);
+  return () => {
+    for (const signal of signals) process.off(signal, end);
+    process.stdout.off("error", end);
+  };
 }
 
-function whyOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const isAbsent = "code" in error && (error.code === "ENOENT" || error.code === "ECONNREFUSED");
-  return isAbsent ? "no daemon of this name runs" : error.message;
-}
-
-function adviceFor(name: string): string {
-  return `Start it: claude-agents-mcp daemon run --daemon-socket ${name}. \`claude-agents-mcp daemon status\` lists daemons.`;
-}
-
-function readName(argv: readonly string[]): string {
-  const [word = "", value = "", ...rest] = argv.flatMap((each) =>
-    each.split(/(?<=^--daemon-socket)=(.*)/s).slice(0, 2),
-  );
-  if (word !== "--daemon-socket" || rest.length > 0) {
-    const others = word === "--daemon-socket" ? rest : argv;
-    throw new ConfigError(
-      `${others[0] ?? ""} does not go with --daemon-socket: settings are those of the daemon. Give it to \`daemon run\`.`,
-    );
-  }
-  try {
-    return checkName(value);
-  } catch (error) {
-    throw new ConfigError(`--daemon-socket ${error instanceof Error ? error.message : String(error)}.`, error);
-  }
-}
-
-/** A session's shell is the same user; the daemon would not know how deep it is. */
-function refuseNested(): void {
-  if (Math.max(depthIn(process.env), depthAbove(process.pid)) === 0) return;
-  throw new ConfigError("--daemon-socket: this runs inside a session of claude-agents-mcp, which may start no others.");
-}
-
-interface ProxyOptions {
-  readonly name: string;
-  readonly path: string;
-  readonly stdout: Writable;
-}
-
-class Proxy {
-  readonly #options: ProxyOptions;
+export class Proxy {
+  readonly #source: DaemonSource;
+  readonly #stdout: Writable;
+  readonly #serveHere: ServeHere | undefined;
   readonly #conversation = new Conversation();
-  #socket: Socket | undefined;
+  /** The daemon, or the server in this process. */
+  #socket: Duplex | undefined;
+  #isServedHere = false;
   #connecting: Promise<void> | undefined;
   #watchdog: NodeJS.Timeout | undefined;
   #silentFor = 0;
   #isWatching = false;
 
-  constructor(options: ProxyOptions) {
-    this.#options = options;
+  constructor(source: DaemonSource, stdout: Writable, serveHere?: ServeHere) {
+    this.#source = source;
+    this.#stdout = stdout;
+    this.#serveHere = serveHere;
+  }
+
+  /** Whether the client has said anything. */
+  get wasUsed(): boolean {
+    return this.#socket !== undefined;
   }
 
   /** Waits for a daemon for a while; the same for all who wait. Rejects with why there is none. */
@@ -97,14 +73,23 @@ class Proxy {
   }
 
   async #connect(): Promise<void> {
-    const deadline = performance.now() + START_MS;
+    const deadline = performance.now() + this.#source.startMs;
     for (;;) {
       try {
-        return this.#adopt(await this.#greet(deadline - performance.now()));
+        return this.#adopt(await this.#source.connect(deadline - performance.now()));
       } catch (error) {
-        if (error instanceof RefusedError || performance.now() + LOOK_MS >= deadline) throw error;
+        if (error instanceof RefusedError || performance.now() + LOOK_MS >= deadline) return this.#without(error);
         await sleep(LOOK_MS);
       }
+    }
+  }
+
+  async #without(failure: unknown): Promise<void> {
+    if (!this.#serveHere) throw failure;
+    try {
+      this.#adopt(await this.#serveHere(whyOf(failure)), true);
+    } catch (error) {
+      throw new CannotServeError(error);
     }
   }
 
@@ -114,26 +99,13 @@ class Proxy {
     const socket = this.#socket;
     if (!socket) return;
     socket.end();
-    await Promise.race([once(socket, "close"), sleep(LAST_WORDS_MS)]);
+    // A server in this process ends it.
+    await Promise.race([once(socket, "close"), ...(this.#isServedHere ? [] : [sleep(LAST_WORDS_MS)])]);
   }
 
-  async #greet(ms: number): Promise<Socket> {
-    const socket = await connectTo(this.#options.path);
-    // What ends it is told by "close".
-    socket.on("error", () => undefined);
-    socket.write(`${JSON.stringify(helloOf())}\n`);
-    try {
-      const { refused } = readDaemonHello(await firstLine(socket, Math.max(1, ms)));
-      if (refused === undefined) return socket;
-      throw new RefusedError(refused);
-    } catch (error) {
-      socket.destroy();
-      throw error;
-    }
-  }
-
-  #adopt(socket: Socket): void {
+  #adopt(socket: Duplex, isServedHere = false): void {
     this.#socket = socket;
+    this.#isServedHere = isServedHere;
     for (const line of this.#conversation.opening()) socket.write(`${line}\n`);
     this.#isWatching = false;
     this.#watch();
@@ -143,10 +115,14 @@ class Proxy {
   async #toDaemon(line: string): Promise<void> {
     if (line.startsWith("#") || line.trim() === "") return;
     if (!this.#socket) {
-      const why = await this.connect().then(() => undefined, whyOf);
-      if (why !== undefined) {
-        const text = `The daemon "${this.#options.name}" is not there: ${why}. ${adviceFor(this.#options.name)}`;
-        await this.#toClient(this.#conversation.refusal(line, text));
+      const failure = await this.connect().then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (failure instanceof CannotServeError) throw failure.cause;
+      if (failure !== undefined) {
+        const why = whyOf(failure);
+        await this.#toClient(this.#conversation.refusal(line, this.#source.absent(why)));
         return;
       }
     }
@@ -158,7 +134,7 @@ class Proxy {
     }
   }
 
-  async #fromDaemon(socket: Socket): Promise<void> {
+  async #fromDaemon(socket: Duplex): Promise<void> {
     try {
       for await (const line of linesOf(socket)) {
         // What a daemon says that was given up is answered already.
@@ -185,14 +161,13 @@ class Proxy {
   }
 
   async #toClient(line: string | undefined): Promise<void> {
-    const { stdout } = this.#options;
-    if (line !== undefined && !stdout.write(`${line}\n`)) await once(stdout, "drain");
+    if (line !== undefined && !this.#stdout.write(`${line}\n`)) await once(this.#stdout, "drain");
   }
 
   /** Signs of life are wanted while an answer is owed. */
   #watch(): void {
     const { isWaiting } = this.#conversation;
-    if (isWaiting === this.#isWatching || !this.#socket) return;
+    if (isWaiting === this.#isWatching || !this.#socket || this.#isServedHere) return;
     this.#isWatching = isWaiting;
     this.#socket.write(`${isWaiting ? WATCH : REST}\n`);
     if (!isWaiting) return this.#stopWatching();
@@ -221,10 +196,11 @@ const ADVICE =
 const DIED = `The daemon that served this call has ended. ${ADVICE}`;
 const SILENT = `The daemon that served this call does not answer. ${ADVICE}`;
 
-class RefusedError extends Error {}
-
-function helloOf(): ClientHello {
-  return { protocol: PROTOCOL, purpose: "mcp", cwd: process.cwd(), commandLine: process.argv };
+/** The server in this process did not start, which ends the proxy. `cause` says why. */
+class CannotServeError extends Error {
+  constructor(cause: unknown) {
+    super("no server can be started", { cause });
+  }
 }
 
 const NEWLINE = 0x0a;

@@ -202,14 +202,26 @@ it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end
   const env = { PATH: process.env["PATH"] ?? "", HOME: home };
   const run = (...args: string[]) => spawnSync(process.execPath, [main, "daemon", ...args], { env, encoding: "utf8" });
   expect(run("status")).toMatchObject({ status: 1, stdout: "No daemon runs.\n" });
-  expect(run("run")).toMatchObject({
-    status: 2,
-    stderr: expect.stringContaining("--daemon-socket NAME is required") as string,
-  });
   expect(run("stop", "unknown")).toMatchObject({ status: 2, stderr: expect.stringContaining('"unknown"') as string });
   const daemon = await world.daemon({ name: "one", env: { HOME: home } });
   const listed = JSON.parse(run("status", "--json").stdout) as { daemons: object[] };
-  expect(listed.daemons).toMatchObject([{ name: "one", pid: daemon.pid, state: "ready", proxies: 0, sessions: 0 }]);
+  expect(listed.daemons).toEqual([
+    {
+      name: "one",
+      pid: daemon.pid,
+      startedAt: expect.any(String) as string,
+      version: "0.1.0",
+      nodeVersion: process.versions.node,
+      nodeId: expect.any(String) as string,
+      state: "ready",
+      proxies: 0,
+      sessions: 0,
+      processes: 0,
+      turns: [],
+      socket: expect.stringContaining("one.sock") as string,
+      differs: [],
+    },
+  ]);
   expect(run("run", "--daemon-socket", "one").stderr).toContain('Another daemon has the name "one"');
   expect(run("stop").stdout).toBe("1 daemon stopped.\n");
   expect(run("status").status).toBe(1);

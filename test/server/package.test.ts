@@ -66,7 +66,12 @@ it("npm pack ships the built program, the documents and nothing else", () => {
   expect(files.filter((path) => path.startsWith("examples/")).toSorted()).toEqual(examples.toSorted());
   const built = files.filter((path) => path.startsWith("dist/"));
   const rest = built.filter((path) => !path.endsWith(".js") && !/^dist\/console\/assets\/[\w-]+\.css$/.test(path));
-  expect(rest.toSorted()).toEqual(["dist/THIRD-PARTY-NOTICES.txt", "dist/console/icon.svg", "dist/console/index.html"]);
+  expect(rest.toSorted()).toEqual([
+    "dist/THIRD-PARTY-NOTICES.txt",
+    "dist/build-id.txt",
+    "dist/console/icon.svg",
+    "dist/console/index.html",
+  ]);
   expect(files).toContain("dist/cli/main.js");
   expect(files).toContain("dist/claude/supervise/reaper-process.js");
 });

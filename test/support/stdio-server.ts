@@ -12,6 +12,9 @@ export interface Server extends Connection {
   stderr(): string;
 }
 
+/** A server of its own for each client, unless a test is about what clients share: it ends with the test. */
+export const WITHOUT_DAEMON = { CLAUDE_CODE_MCP_DAEMON: "off" };
+
 interface Start {
   args: string[];
   env: Record<string, string>;
@@ -36,7 +39,7 @@ export async function connectTo(
     ...(cwd !== undefined && { cwd }),
     command: process.execPath,
     args,
-    env: { PATH: process.env["PATH"] ?? "", ...env },
+    env: { PATH: process.env["PATH"] ?? "", ...WITHOUT_DAEMON, ...env },
     stderr: "pipe" as const,
   };
   const transport = kind === "v1" ? new V1Transport(parameters) : new StdioClientTransport(parameters);

@@ -9,7 +9,7 @@ import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/ser
 import type { ClientKind, Person } from "./connection.ts";
 import { startDaemon, type Daemon } from "./daemon.ts";
 import { startHttp, type HttpServer } from "./http-server.ts";
-import { connect, type Server } from "./stdio-server.ts";
+import { connect, connectTo, type Server } from "./stdio-server.ts";
 
 /** The environment of a group of tests: a scripted model, a Claude configuration of its own, and the servers it starts. */
 export interface World {
@@ -26,6 +26,17 @@ export interface World {
     env?: Record<string, string>;
     person?: Person;
   }): Promise<Server>;
+  /** The same as users have it: through a daemon, which starts by itself and which the end of the world ends. */
+  shared(options?: {
+    client?: ClientKind;
+    args?: string[];
+    cwd?: string;
+    env?: Record<string, string>;
+    main?: string;
+    person?: Person;
+  }): Promise<Server>;
+  /** The daemons that clients of `shared` have started, while they live. */
+  daemons(): number[];
   /** Starts the built server as an operator does, on a free port; `token` has every scope. */
   http(options?: {
     args?: string[];
@@ -91,6 +102,7 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
     ...SHORT_LIVED,
     ...environmentOf(agent),
   };
+  const living = () => processesWith(`CLAUDE_CONFIG_DIR=${configFolder}`);
   const world: World = {
     model,
     configFolder,
@@ -106,6 +118,16 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
       servers.push(server);
       return server;
     },
+    async shared({ args = [], client = "modern", cwd, env = {}, main = MAIN, person } = {}) {
+      const all = { ...environment, ...AUTOMATIC, ...env };
+      const server = await connectTo(client, [main, "serve", ...LOUD, ...args], all, { cwd, person });
+      servers.push(server);
+      return server;
+    },
+    daemons: () =>
+      living()
+        .filter(isDaemon)
+        .map(({ pid }) => pid),
     async http({ args = [], env = {}, token = TOKEN, through } = {}) {
       const tokenFile = join(mkdtempSync(join(root, "token-")), "token");
       writeFileSync(tokenFile, token, { mode: 0o600 });
@@ -124,7 +146,7 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
     },
     processes: () => {
       const own = servers.map(({ pid }) => pid);
-      return processesWith(`CLAUDE_CONFIG_DIR=${configFolder}`).filter(({ pid }) => !own.includes(pid));
+      return living().filter((each) => !own.includes(each.pid) && !isDaemon(each));
     },
     async quiet(ms) {
       const deadline = Date.now() + ms;
@@ -136,6 +158,7 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
     },
     async closeServers() {
       await Promise.all(servers.splice(0).map(async (server) => server.close()));
+      await endDaemons(() => world.daemons());
     },
     async close() {
       await world.closeServers();
@@ -145,6 +168,26 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
     },
   };
   return world;
+}
+
+const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
+
+/** On a busy machine a daemon may take longer to start than a client would wait for it. */
+const AUTOMATIC = { CLAUDE_CODE_MCP_DAEMON: "auto", CLAUDE_CODE_MCP_DAEMON_START_MS: "30000" };
+
+function isDaemon({ command }: { readonly command: string }): boolean {
+  return / daemon run --ready-fd /.test(command);
+}
+
+async function endDaemons(living: () => number[]): Promise<void> {
+  for (const pid of living()) {
+    for (const signal of ["SIGCONT", "SIGTERM"] as const) process.kill(pid, signal);
+  }
+  const deadline = Date.now() + 30_000;
+  while (living().length > 0) {
+    if (Date.now() > deadline) throw new Error(`daemons do not end: ${JSON.stringify(living())}`);
+    await sleep(50);
+  }
 }
 
 /** Finds processes by an inherited variable, so that shells which left their group and parent are included. */

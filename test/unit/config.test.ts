@@ -40,6 +40,8 @@ function refusal(sources: Sources): string {
 describe("the settings", () => {
   it("have defaults", () => {
     expect(load({})).toEqual({
+      daemonStartMs: 3_000,
+      daemonIdleMs: 600_000,
       turnMaxMs: 14_400_000,
       inactivityMs: 1_800_000,
       idleProcessMs: 1_800_000,

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Listener, type DaemonClient } from "../../src/daemon/listener.ts";
-import { bind, checkName, connectTo, socketFolder, socketPath, sweep } from "../../src/daemon/socket.ts";
+import { existingFolders, socketFolders } from "../../src/daemon/folders.ts";
+import { bind, checkName, connectByName, sweep } from "../../src/daemon/socket.ts";
 import { ALIVE, firstLine, PROTOCOL, WATCH, type ClientHello } from "../../src/daemon/wire.ts";
 import { keyFor } from "../../src/security/key-file.ts";
 
@@ -21,8 +22,9 @@ describe("a daemon's socket", () => {
   beforeEach(async () => {
     clients.length = 0;
     listener = new Listener({
-      folder: root,
+      folders: [root],
       name: "n",
+      mayDisplace: false,
       version: "1.2.3",
       maxConnections: 1,
       serve: (client) => {
@@ -30,7 +32,18 @@ describe("a daemon's socket", () => {
         return { close: async () => Promise.resolve() };
       },
       status: async () =>
-        Promise.resolve({ pid: 1, startedAt: "", version: "", nodeVersion: "", state: "ready", sessions: 0 }),
+        Promise.resolve({
+          pid: 1,
+          startedAt: "",
+          version: "",
+          nodeVersion: "",
+          nodeId: "",
+          state: "ready",
+          sessions: 0,
+          processes: 0,
+          turns: [],
+          traits: {},
+        }),
       onStop: () => undefined,
       onCount: () => undefined,
       log: { debug: () => undefined, info: () => undefined, warn: () => undefined },
@@ -43,7 +56,7 @@ describe("a daemon's socket", () => {
   });
 
   async function greeted(first: object | string) {
-    const socket = await connectTo(socketPath(root, "n"));
+    const socket = await connectByName([root], "n");
     socket.on("error", () => undefined);
     socket.write(`${typeof first === "string" ? first : JSON.stringify(first)}\n`);
     return { socket, answer: JSON.parse(await firstLine(socket, 5_000)) as Record<string, unknown> };
@@ -95,34 +108,61 @@ describe("a daemon's socket", () => {
   });
 });
 
-describe("the folder of the sockets", () => {
-  it("is the runtime folder or the state folder, and one that only the user can enter", async () => {
+describe("the folders of the sockets", () => {
+  it("are the runtime folder, the state folder and that of temporary files, as far as a path is short enough", async () => {
     const state = join(root, "state");
-    const folder = await socketFolder(state, { XDG_RUNTIME_DIR: root });
-    expect(folder.startsWith(join(root, "claude-agents-mcp"))).toBe(true);
-    expect(statSync(folder).mode & 0o777).toBe(0o700);
-    expect(await socketFolder(state, { XDG_RUNTIME_DIR: "relative" })).toBe(join(state, "run"));
-    expect(await socketFolder(state, { XDG_RUNTIME_DIR: `/${"x".repeat(100)}` })).toBe(join(state, "run"));
-    chmodSync(folder, 0o755);
-    await expect(socketFolder(state, { XDG_RUNTIME_DIR: root })).rejects.toThrow("only you can enter");
+    const [runtime, ...others] = await socketFolders(state, { XDG_RUNTIME_DIR: root });
+    expect(runtime?.startsWith(join(root, "claude-agents-mcp"))).toBe(true);
+    expect(others[0]).toBe(join(state, "run"));
+    expect(await socketFolders(state, { XDG_RUNTIME_DIR: "relative" })).toEqual(others);
+    expect(await socketFolders(state, { XDG_RUNTIME_DIR: `/${"x".repeat(100)}` })).toEqual(others);
   });
 
-  it("gives a name to one daemon, keeps a successor's socket, and loses those of the dead", async () => {
+  it("take a socket where the first of them cannot, and must be the user's alone", async () => {
+    writeFileSync(join(root, "file"), "");
+    const folders = [join(root, "file", "run"), join(root, "second")];
+    const server = createServer();
+    const { path } = await bind(server, { folders, name: "n", mayDisplace: false });
+    expect(path).toBe(join(root, "second", "n.sock"));
+    expect(statSync(join(root, "second")).mode & 0o777).toBe(0o700);
+    (await connectByName(folders, "n")).destroy();
+    server.close();
+    chmodSync(join(root, "second"), 0o755);
+    await expect(existingFolders(folders)).rejects.toThrow("only you can enter");
+  });
+
+  it("give a name to one daemon, keep a successor's socket, and lose those of the dead", async () => {
     const [first, second] = [createServer(), createServer()];
-    const release = await bind(first, root, "n");
-    await expect(bind(createServer(), root, "n")).rejects.toThrow('Another daemon has the name "n"');
-    await sweep(root);
+    const naming = { folders: [root], name: "n", mayDisplace: false };
+    const { path, release } = await bind(first, naming);
+    await expect(bind(createServer(), naming)).rejects.toThrow('Another daemon has the name "n"');
+    await sweep([root]);
     expect(readdirSync(root)).toEqual(["n.sock"]);
-    rmSync(socketPath(root, "n"));
-    await bind(second, root, "n");
+    rmSync(path);
+    await bind(second, naming);
     await release();
-    expect(existsSync(socketPath(root, "n"))).toBe(true);
+    expect(existsSync(path)).toBe(true);
     first.close();
-    writeFileSync(socketPath(root, "dead"), "");
-    await sweep(root);
+    writeFileSync(join(root, "dead.sock"), "");
+    await sweep([root]);
     expect(readdirSync(root)).toEqual(["n.sock"]);
     second.close();
     await once(second, "close");
+  });
+
+  it("give the name of a frozen daemon to the next one, which the frozen one does not take away", async () => {
+    const [frozen, next] = [createServer(), createServer()];
+    const naming = { folders: [root], name: "n", mayDisplace: true };
+    const { release } = await bind(frozen, naming);
+    const { path } = await bind(next, naming);
+    const reached = once(next, "connection");
+    const client = await connectByName([root], "n");
+    await reached;
+    await release();
+    expect(existsSync(path)).toBe(true);
+    client.destroy();
+    frozen.close();
+    next.close();
   });
 
   it.each(["", "../x", "a b", "x".repeat(40)])("has no name %j", (name) => {

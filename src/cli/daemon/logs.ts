@@ -1,0 +1,63 @@
+import { createReadStream } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ConfigError } from "../../config/error.ts";
+import { stateFolder } from "../../config/state-folder.ts";
+import { logFolder, logOf } from "../../daemon/start.ts";
+
+/** Between two looks for what was appended, ms. */
+const LOOK_MS = 250;
+
+interface Flags {
+  readonly positionals: readonly string[];
+  readonly values: { readonly follow?: boolean | undefined };
+}
+
+/** Prints the log of a daemon, of one that has ended too; by default the one that was written last. Exit code 1 when there is none. */
+export async function logs({ positionals, values }: Flags): Promise<number> {
+  const [name, ...others] = positionals;
+  if (others.length > 0) throw new ConfigError("daemon logs: prints one log at a time. Name one daemon.");
+  const folder = stateFolder(process.env, process.platform);
+  const log = name === undefined ? await newestIn(logFolder(folder)) : logOf(folder, name);
+  const length = log === undefined ? undefined : await lengthOf(log);
+  if (log === undefined || length === undefined) {
+    process.stderr.write(
+      name === undefined ? "No daemon has written a log.\n" : `No daemon "${name}" has written a log.\n`,
+    );
+    return 1;
+  }
+  process.stdout.on("error", () => process.exit(0));
+  let printed = await print(log, 0);
+  while (values.follow === true) {
+    await sleep(LOOK_MS);
+    const now = await lengthOf(log);
+    // It was emptied when it had become too long, or deleted.
+    if (now === undefined) return 0;
+    printed = await print(log, now < printed ? 0 : printed);
+  }
+  return 0;
+}
+
+async function newestIn(folder: string): Promise<string | undefined> {
+  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith(".log"));
+  const dated = await Promise.all(
+    files.map(async (file) => ({ path: join(folder, file), at: (await stat(join(folder, file))).mtimeMs })),
+  );
+  return dated.toSorted((one, other) => other.at - one.at)[0]?.path;
+}
+
+async function lengthOf(log: string): Promise<number | undefined> {
+  return (await stat(log).catch(() => undefined))?.size;
+}
+
+/** Resolves to the position behind what was printed. */
+async function print(log: string, from: number): Promise<number> {
+  let at = from;
+  const chunks: AsyncIterable<Buffer> = createReadStream(log, { start: from });
+  for await (const chunk of chunks) {
+    process.stdout.write(chunk);
+    at += chunk.length;
+  }
+  return at;
+}

@@ -1,0 +1,185 @@
+import { writeSync, closeSync } from "node:fs";
+import { assemble, endWith, ownCommands } from "../serve.ts";
+import { ownFlags } from "../own-flags.ts";
+import type { App, OwnCommand } from "../../app/app.ts";
+import { ConfigError } from "../../config/error.ts";
+import { loadConfig } from "../../config/load.ts";
+import type { Config } from "../../config/schema.ts";
+import { stateFolder } from "../../config/state-folder.ts";
+import { readPackage } from "../../config/version.ts";
+import { daemonEnvironment } from "../../daemon/environment.ts";
+import { socketFolders } from "../../daemon/folders.ts";
+import { identityOf, type Identity } from "../../daemon/identity.ts";
+import { Listener, type DaemonClient } from "../../daemon/listener.ts";
+import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
+import { checkName, sweep } from "../../daemon/socket.ts";
+import { READY } from "../../daemon/start.ts";
+import { invalidArgument } from "../../domain/error.ts";
+import { connectionLimit } from "../../security/descriptors.ts";
+
+/** `daemon run`: in the foreground, until a signal ends it, `daemon stop` does, or it was idle for too long. */
+
+export async function run(argv: string[]): Promise<void> {
+  const flags = readRunFlags(argv);
+  try {
+    await serveClients(flags);
+    tell(flags.readyFd, READY);
+  } catch (error) {
+    tell(flags.readyFd, error instanceof Error ? error.message : String(error));
+    throw error;
+  }
+}
+
+/** The proxy that has started it waits for a line. */
+function tell(fd: number | undefined, line: string): void {
+  if (fd === undefined) return;
+  try {
+    writeSync(fd, `${line.replaceAll("\n", " ")}\n`);
+    closeSync(fd);
+  } catch {
+    // The starter is gone.
+  }
+}
+
+interface RunFlags {
+  /** That of a declared daemon; the others have the name of what they are. */
+  readonly name: string | undefined;
+  readonly readyFd: number | undefined;
+  /** Those of serve. */
+  readonly rest: string[];
+}
+
+async function serveClients({ name: declared, rest }: RunFlags): Promise<void> {
+  if (declared === undefined) keepOnly(daemonEnvironment(process.env));
+  const folder = stateFolder(process.env, process.platform);
+  const folders = await socketFolders(folder, process.env);
+  const identity = await identityOf({ argv: rest, cwd: process.cwd(), env: process.env, stateFolder: folder });
+  const name = declared ?? identity.name;
+  const config = loadConfig({ argv: rest, env: process.env });
+  refuseUnfit(config);
+  const { name: product, version } = readPackage();
+  const start = { cwd: refuseCwd, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
+  const app = await assemble({ config, argv: rest, start, outlivesClients: true });
+  await sweep(folders);
+  await sweepLogs(folder);
+  await app.preload();
+  process.chdir(folder);
+  const log = ownLog(folder, name);
+  let closing: Promise<void> | undefined;
+  const listener = new Listener({
+    folders,
+    name,
+    mayDisplace: declared === undefined,
+    version,
+    maxConnections: config.maxConnections ?? connectionLimit(),
+    serve: (client) => serveClient(app, product, client),
+    status: async () => ({ ...(await statusOf(app, { isDraining: closing !== undefined, identity, version })), log }),
+    onStop: () => end("daemon stop", 0),
+    onCount: () => idle.look(),
+    log: app.log,
+  });
+  const close = async (): Promise<void> => {
+    await listener.refuseNew();
+    await app.close();
+    await listener.end();
+  };
+  const end = endWith({ log: app.log, close: async () => (closing ??= close()) });
+  const isIdle = () => listener.clients === 0 && app.atWork() === 0;
+  const idle = new IdleWatch(config.daemonIdleMs, isIdle, () => end("idle", 0));
+  const socket = await listener.listen();
+  idle.look();
+  app.log.info("the daemon is ready", { socket, pid: process.pid });
+}
+
+/** Some variables are the terminal's or the editor's from which it was started, and not its clients'. */
+function keepOnly(environment: Readonly<Record<string, string>>): void {
+  for (const name of Object.keys(process.env)) {
+    if (!(name in environment)) Reflect.deleteProperty(process.env, name);
+  }
+  Object.assign(process.env, environment);
+}
+
+function refuseCwd(): never {
+  throw invalidArgument("cwd", "is required here: a daemon has no folder of its own.");
+}
+
+function serveClient(app: App, product: string, { hello, onClose, streams }: DaemonClient): { close(): Promise<void> } {
+  const { clientPid, commandLine, cwd } = hello;
+  const commands: OwnCommand[] = commandLine.length > 0 ? ownCommands(product, commandLine) : [];
+  app.log.debug("a client has connected", { cwd, ...(clientPid !== undefined && { clientPid }) });
+  return app.serveClient({ start: { cwd: () => cwd, ownCommands: commands }, streams, onClose });
+}
+
+function refuseUnfit({ http, store }: Config): void {
+  if (http !== undefined) throw new ConfigError("daemon run: --http is served by `serve`. Leave it out here.");
+  if (store?.kind === "memory") {
+    throw new ConfigError("daemon run: sessions in memory (--store memory:) end with their process. Name a file.");
+  }
+}
+
+const startedAt = new Date(Date.now() - performance.now()).toISOString();
+
+interface About {
+  readonly isDraining: boolean;
+  readonly identity: Identity;
+  readonly version: string;
+}
+
+async function statusOf(app: App, { identity, isDraining, version }: About) {
+  const state = isDraining ? ("draining" as const) : ("ready" as const);
+  const { node: nodeVersion } = process.versions;
+  const { traits } = identity;
+  return {
+    pid: process.pid,
+    startedAt,
+    version,
+    nodeVersion,
+    state,
+    sessions: app.atWork(),
+    traits,
+    ...(await app.report()),
+  };
+}
+
+/** Looks from time to time whether nothing has gone on for long enough. */
+class IdleWatch {
+  readonly #ms: number;
+  readonly #isIdle: () => boolean;
+  readonly #onIdle: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #idleSince: number | undefined;
+
+  constructor(ms: number, isIdle: () => boolean, onIdle: () => void) {
+    this.#ms = ms;
+    this.#isIdle = isIdle;
+    this.#onIdle = onIdle;
+  }
+
+  look(): void {
+    const now = performance.now();
+    this.#idleSince = this.#isIdle() ? (this.#idleSince ?? now) : undefined;
+    const left = this.#ms - (now - (this.#idleSince ?? now));
+    if (left <= 0) return this.#onIdle();
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.look(), Math.min(left, MAX_LOOK_MS));
+  }
+}
+
+/** The end of the last turn is noticed within this time, ms. */
+const MAX_LOOK_MS = 10_000;
+
+/** All other flags are those of serve. */
+function readRunFlags(argv: readonly string[]): RunFlags {
+  const { own, rest } = ownFlags(argv, ["--daemon-socket", "--ready-fd"]);
+  const name = own.get("--daemon-socket");
+  const readyFd = own.get("--ready-fd");
+  if (readyFd !== undefined && !/^\d{1,4}$/.test(readyFd)) {
+    throw new ConfigError(`daemon run: --ready-fd is "${readyFd}": must be the number of an open file descriptor.`);
+  }
+  try {
+    const checked = name === undefined ? undefined : checkName(name);
+    return { name: checked, readyFd: readyFd === undefined ? undefined : Number(readyFd), rest };
+  } catch (error) {
+    throw new ConfigError(`daemon run: --daemon-socket ${error instanceof Error ? error.message : String(error)}.`);
+  }
+}

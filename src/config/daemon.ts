@@ -1,0 +1,32 @@
+import { milliseconds, optionalChoice } from "./setting.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
+
+/** Settings of the daemon behind servers on stdio. The proxy reads the first without this table: src/proxy/own-server.ts. */
+export const daemonFields = {
+  daemon: optionalChoice(["auto", "off"], "auto; off on Windows", {
+    flag: "daemon",
+    variable: "CLAUDE_CODE_MCP_DAEMON",
+    group: "Daemon",
+    meaning:
+      "With auto, sessions of clients on stdio run in a daemon, which starts by itself and goes on when its clients end. With off, each client has a server of its own, which interrupts its turns when the client ends.",
+  }),
+  daemonStartMs: milliseconds(
+    { least: 0, most: 600_000, fallback: 3_000 },
+    {
+      flag: "daemon-start-ms",
+      variable: "CLAUDE_CODE_MCP_DAEMON_START_MS",
+      group: "Daemon",
+      meaning:
+        "Wait this long for the daemon when a client begins. If it is not ready by then, this client gets a server of its own.",
+    },
+  ),
+  daemonIdleMs: milliseconds(
+    { least: 0, most: MAX_TIMER_MS, fallback: 600_000 },
+    {
+      flag: "daemon-idle-ms",
+      variable: "CLAUDE_CODE_MCP_DAEMON_IDLE_MS",
+      group: "Daemon",
+      meaning: "End the daemon after this time without clients, running turns, queued prompts and background work.",
+    },
+  ),
+};

@@ -1,0 +1,51 @@
+import { homedir } from "node:os";
+import { delimiter, resolve } from "node:path";
+
+/** Paths in settings, without a schema: the proxy reads them too, which loads none. */
+
+/** The settings that are paths, by flag and variable, and whether they are lists. A test compares them with the table of settings. */
+export const PATH_SETTINGS: readonly PathSetting[] = [
+  { flag: "store", variable: "CLAUDE_CODE_MCP_STORE" },
+  { flag: "config", variable: "CLAUDE_CODE_MCP_CONFIG" },
+  { flag: "allow-dir", variable: "CLAUDE_CODE_MCP_ALLOW_DIRS", isList: true },
+  { flag: "trust-dir", variable: "CLAUDE_CODE_MCP_TRUST_DIRS", isList: true },
+  { flag: "claude-path", variable: "CLAUDE_CODE_MCP_CLAUDE_PATH" },
+  { flag: "query-cwd", variable: "CLAUDE_CODE_DEFAULT_CWD" },
+  { flag: "audit-log", variable: "CLAUDE_CODE_MCP_AUDIT_LOG" },
+  { flag: "token-file", variable: "CLAUDE_CODE_MCP_TOKEN_FILE" },
+  { flag: "decide-token-file", variable: "CLAUDE_CODE_MCP_DECIDE_TOKEN_FILE" },
+  { flag: "notify-secret-file", variable: "CLAUDE_CODE_MCP_NOTIFY_SECRET_FILE" },
+];
+
+export interface PathSetting {
+  readonly flag: string;
+  readonly variable: string;
+  /** Several directories in one variable. */
+  readonly isList?: boolean;
+}
+
+/** Absolute, a leading ~ being the home folder. */
+export function absolutePath(path: string, base: string): string {
+  return resolve(
+    base,
+    path.replace(/^~(?=$|[\\/])/, () => homedir()),
+  );
+}
+
+/** As in PATH; a comma separates too where an absolute path follows it. A folder whose name ends in one takes the flag. */
+export function directoriesIn(text: string): string[] {
+  return text.split(delimiter).flatMap((part) => part.split(/,(?=[~/\\]|[a-z]:[/\\])/i));
+}
+
+/** A store that ends with its server. */
+export const IN_MEMORY = "memory:";
+
+/** Spellings of SQLite: taken for a path, each would create a file of this name. */
+export function isStoreSpelling(text: string): boolean {
+  return /^(?::memory:$|file:)/i.test(text.trim());
+}
+
+/** Whether the text names a file: then it is made absolute before it gets to the schema. */
+export function isStoreFile(text: string): boolean {
+  return text !== IN_MEMORY && !isStoreSpelling(text);
+}

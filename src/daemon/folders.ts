@@ -1,0 +1,54 @@
+import { createHash } from "node:crypto";
+import { lstat, mkdir, realpath } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Environment } from "./environment.ts";
+import { ConfigError } from "../config/error.ts";
+import { PRODUCT } from "../domain/names.ts";
+
+/**
+ * Where the sockets of daemons are: in a folder that only their user can enter, named for the state folder. There are several
+ * candidates, because a path can be too long for a socket and a file system may have none: daemons take the first in which
+ * they can listen, clients look in all.
+ */
+
+/** The longest path of a socket that every system takes, and the longest name below the folder, in bytes. */
+const MAX_PATH = 103;
+export const MAX_NAME = 45;
+
+/** Throws ConfigError where every path is too long. */
+export async function socketFolders(stateFolder: string, { XDG_RUNTIME_DIR: runtime }: Environment): Promise<string[]> {
+  await mkdir(stateFolder, { recursive: true, mode: 0o700 });
+  const key = createHash("sha256")
+    .update(await realpath(stateFolder))
+    .digest("hex")
+    .slice(0, 16);
+  const candidates = [
+    ...(runtime?.startsWith("/") === true ? [join(runtime, PRODUCT, key)] : []),
+    join(stateFolder, "run"),
+    join(tmpdir(), `${PRODUCT}-${String(process.geteuid?.() ?? 0)}`, key),
+  ];
+  const folders = candidates.filter((each) => Buffer.byteLength(each) + 1 + MAX_NAME <= MAX_PATH);
+  if (folders.length === 0) throw new ConfigError("No folder for sockets has a short path. Set XDG_RUNTIME_DIR.");
+  return folders;
+}
+
+/** Those of the folders that are there. Throws ConfigError when one is not the user's alone. */
+export async function existingFolders(folders: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(folders.map(async (folder) => ((await isPrivate(folder)) ? [folder] : [])));
+  return found.flat();
+}
+
+/** Throws ConfigError when it is not the user's alone. */
+export async function makePrivate(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await isPrivate(folder);
+}
+
+async function isPrivate(folder: string): Promise<boolean> {
+  const found = await lstat(folder).catch(() => undefined);
+  if (!found) return false;
+  const isOwn = process.geteuid === undefined || found.uid === process.geteuid();
+  if (found.isDirectory() && isOwn && (found.mode & 0o077) === 0) return true;
+  throw new ConfigError(`${folder} is no folder that only you can enter. Delete it, or set XDG_RUNTIME_DIR.`);
+}

@@ -1,0 +1,52 @@
+import { readFileSync, readlinkSync, statSync } from "node:fs";
+
+/**
+ * What a process inherits and cannot shed: a daemon has it as long as it runs, so it serves no client that has it otherwise. By
+ * what it is called in `daemon status`.
+ */
+export function inheritedTraits(): Record<string, string> {
+  const { geteuid, getgid, getgroups, getuid } = process;
+  const ids = [getuid?.(), geteuid?.(), getgid?.(), getgroups?.().toSorted((one, other) => one - other)];
+  return { "user and groups": JSON.stringify(ids), ...(process.platform === "linux" ? ofLinux() : ofOthers()) };
+}
+
+const NAMESPACES = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
+const OF_STATUS = /^(?:NoNewPrivs|Seccomp|Seccomp_filters|Cap\w+):.*$/gm;
+const LIMITS = /^Max (?:open files|processes) .*$/gm;
+
+function ofLinux(): Record<string, string> {
+  const status = textOf("/proc/self/status");
+  const namespaces: [string, string][] = NAMESPACES.map((name) => [`${name} namespace`, namespaceOf(name)]);
+  const { dev, ino } = statSync("/");
+  return {
+    ...Object.fromEntries(namespaces),
+    "root folder": `${String(dev)}:${String(ino)}`,
+    "capabilities and seccomp": (status.match(OF_STATUS) ?? []).join("\n"),
+    "security label": textOf("/proc/self/attr/current"),
+    umask: /^Umask:.*$/m.exec(status)?.[0] ?? "",
+    "limits of files and processes": (textOf("/proc/self/limits").match(LIMITS) ?? []).join("\n"),
+  };
+}
+
+/** Elsewhere only what Node reports; confinement that it cannot see is told by variables (src/proxy/own-server.ts). */
+function ofOthers(): Record<string, string> {
+  // oxlint-disable-next-line typescript/no-deprecated -- no other way to read it, and one thread runs
+  return { umask: String(process.umask()) };
+}
+
+function namespaceOf(name: string): string {
+  try {
+    return readlinkSync(`/proc/self/ns/${name}`);
+  } catch {
+    return "";
+  }
+}
+
+/** "" where the kernel has no such file, or does not let it be read. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,107 @@
+import type { Socket } from "node:net";
+import { greet, RefusedError, whyOf } from "./greet.ts";
+import { startMsOf } from "./own-server.ts";
+import { endWithSignals, Proxy, type ServeHere } from "./proxy.ts";
+import { stateFolder } from "../config/state-folder.ts";
+import { socketFolders } from "../daemon/folders.ts";
+import { identityOf, type Identity } from "../daemon/identity.ts";
+import { isAbsent } from "../daemon/socket.ts";
+import { startDaemon } from "../daemon/start.ts";
+import { takeTurn } from "../daemon/starting.ts";
+
+/** `serve` where nothing speaks against a daemon: connects the client to the one of its settings, and starts it if there is none. */
+
+export interface Automatic {
+  /** Arguments of `serve`. */
+  readonly argv: readonly string[];
+  /** The script of the command line. */
+  readonly main: string;
+  /** Serves the client in this process. */
+  readonly serveHere: ServeHere;
+  /** Throws ConfigError for arguments that `serve` does not take. */
+  readonly check: () => Promise<void>;
+}
+
+/** Resolves to the exit code when the client is gone. */
+export async function connectAutomatically({ argv, check, main, serveHere }: Automatic): Promise<number> {
+  // A person who types this sees what is wrong at once; a client with its first message, by the server that fails to start.
+  if (process.stdin.isTTY) await check();
+  const stopEnding = endWithSignals();
+  const source = new AutomaticDaemon(argv, main);
+  const proxy = new Proxy(source, process.stdout, async (why) => {
+    // The server has its own way to end.
+    stopEnding();
+    return serveHere(why);
+  });
+  await proxy.pass(process.stdin);
+  if (!proxy.wasUsed) await check();
+  process.exit(0);
+}
+
+/** A daemon that says nothing for this time is taken for frozen, ms. */
+const FROZEN_MS = 1_000;
+
+class AutomaticDaemon {
+  readonly startMs: number;
+  readonly #argv: readonly string[];
+  readonly #main: string;
+  #place: Promise<Place> | undefined;
+
+  constructor(argv: readonly string[], main: string) {
+    this.startMs = startMsOf({ argv, env: process.env });
+    this.#argv = argv;
+    this.#main = main;
+  }
+
+  absent(why: string): string {
+    return `No daemon can be had: ${why}. Nothing that was recorded is lost; \`claude-agents-mcp daemon status\` and \`daemon logs\` tell more.`;
+  }
+
+  async connect(ms: number): Promise<Socket> {
+    const deadline = performance.now() + ms;
+    const left = () => Math.max(1, deadline - performance.now());
+    const { folders, identity, state } = await (this.#place ??= placeOf(this.#argv));
+    const meet = async () => greet(folders, identity.name, Math.min(left(), FROZEN_MS));
+    try {
+      return await meet();
+    } catch (error) {
+      if (error instanceof RefusedError) throw error;
+      const endTurn = await takeTurn(folders, identity.name, left());
+      if (!endTurn) return meet();
+      try {
+        const start = async () => startDaemon({ identity, main: this.#main, ms: left(), stateFolder: state });
+        // Another client's turn may have ended just before this one began; a frozen daemon is still there.
+        const there = isAbsent(error) ? await meet().catch(() => undefined) : undefined;
+        return there ?? (await startAndMeet(start, meet));
+      } finally {
+        endTurn();
+      }
+    }
+  }
+}
+
+/** The start may fail because another daemon was there first. */
+async function startAndMeet(start: () => Promise<void>, meet: () => Promise<Socket>): Promise<Socket> {
+  const failure: unknown = await start().catch((error: unknown) => error);
+  return meet().catch((error: unknown) => {
+    throw failure === undefined ? error : new RefusedError(`the daemon did not start: ${whyOf(failure)}`);
+  });
+}
+
+interface Place {
+  readonly folders: readonly string[];
+  readonly identity: Identity;
+  readonly state: string;
+}
+
+/** Rejects with RefusedError: where the state folder cannot be used there will be no daemon. */
+async function placeOf(argv: readonly string[]): Promise<Place> {
+  const state = stateFolder(process.env, process.platform);
+  try {
+    const folders = await socketFolders(state, process.env);
+    const identity = await identityOf({ argv, cwd: process.cwd(), env: process.env, stateFolder: state });
+    return { folders, identity, state };
+  } catch (error) {
+    throw new RefusedError(whyOf(error));
+  }
+}

@@ -1,0 +1,43 @@
+import type { Socket } from "node:net";
+import { connectByName, isAbsent } from "../daemon/socket.ts";
+import { firstLine, PROTOCOL, readDaemonHello, type ClientHello } from "../daemon/wire.ts";
+
+/** The daemon will not serve this connection, and says why. */
+export class RefusedError extends Error {}
+
+/** Resolves to a connection to the daemon of this name, which has said hello. Rejects with RefusedError, or where there is none. */
+export async function greet(folders: readonly string[], name: string, ms: number): Promise<Socket> {
+  const socket = await connectByName(folders, name);
+  // What ends it is told by "close".
+  socket.on("error", () => undefined);
+  const hello: ClientHello = {
+    protocol: PROTOCOL,
+    purpose: "mcp",
+    cwd: startedIn(),
+    commandLine: process.argv,
+    clientPid: process.ppid,
+  };
+  socket.write(`${JSON.stringify(hello)}\n`);
+  try {
+    const { isEnding, refused } = readDaemonHello(await firstLine(socket, Math.max(1, ms)));
+    if (refused === undefined) return socket;
+    throw isEnding ? new Error(refused) : new RefusedError(refused);
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+/** A folder that was deleted meanwhile is named too: the call that is to work in it says so. */
+function startedIn(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return process.env["PWD"] ?? "/";
+  }
+}
+
+export function whyOf(error: unknown): string {
+  if (isAbsent(error)) return "no daemon of this name runs";
+  return error instanceof Error ? error.message : String(error);
+}

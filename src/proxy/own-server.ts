@@ -1,0 +1,96 @@
+import { readFileSync } from "node:fs";
+import type { Environment } from "../daemon/environment.ts";
+import { IN_MEMORY } from "../config/paths.ts";
+import { depthAbove, depthIn } from "../security/ancestors.ts";
+
+/** Which clients get a server of their own, in the process that they start, and why. */
+
+interface Start {
+  /** Arguments of `serve`. */
+  readonly argv: readonly string[];
+  readonly env: Environment;
+  readonly pid: number;
+  readonly platform: NodeJS.Platform;
+}
+
+/**
+ * Undefined where a daemon is to serve the client. Settings are only looked at, not checked: what is wrong with them the server
+ * says.
+ */
+export function reasonForOwnServer({ argv, env, pid, platform }: Start): string | undefined {
+  const setting = (name: Name) => settingOf({ argv, env }, name);
+  const daemon = setting(DAEMON) ?? (platform === "win32" ? "off" : "auto");
+  if (daemon !== "auto") return "--daemon off";
+  if (isSet(setting(HTTP))) return "it serves HTTP";
+  if (setting(STORE) === IN_MEMORY) return "sessions in memory end with their server";
+  if (Math.max(depthIn(env), depthAbove(pid)) > 0) return "it was started inside a session";
+  if (pid === 1) return "it is the first process of a container";
+  const confined = OF_CONFINEMENT.find((name) => isSet(env[name]));
+  return confined && `${confined} says that it is confined`;
+}
+
+/** How long a client waits for its daemon, ms. */
+export function startMsOf(start: Pick<Start, "argv" | "env">): number {
+  const text = settingOf(start, START_MS) ?? "";
+  return /^\d{1,6}$/.test(text) ? Number(text) : DEFAULT_START_MS;
+}
+
+const DEFAULT_START_MS = 3_000;
+
+/** Of programs that confine what they start by means that no process can see of itself: Seatbelt, Landlock. */
+const OF_CONFINEMENT = [
+  "APP_SANDBOX_CONTAINER_ID",
+  "CODEX_SANDBOX",
+  "CODEX_SANDBOX_NETWORK_DISABLED",
+  "SANDBOX",
+  "SANDBOX_RUNTIME",
+];
+
+interface Name {
+  readonly flag: string;
+  readonly variable: string;
+  readonly key: string;
+}
+
+const DAEMON = { flag: "--daemon", variable: "CLAUDE_CODE_MCP_DAEMON", key: "daemon" };
+const START_MS = {
+  flag: "--daemon-start-ms",
+  variable: "CLAUDE_CODE_MCP_DAEMON_START_MS",
+  key: "daemonStartMs",
+};
+const HTTP = { flag: "--http", variable: "CLAUDE_CODE_MCP_HTTP", key: "http" };
+const STORE = { flag: "--store", variable: "CLAUDE_CODE_MCP_STORE", key: "store" };
+const CONFIG = { flag: "--config", variable: "CLAUDE_CODE_MCP_CONFIG", key: "config" };
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && !["", "0", "false"].includes(value);
+}
+
+/** A flag over a variable over the file. "true" for a flag without a value. */
+function settingOf(start: Pick<Start, "argv" | "env">, name: Name): string | undefined {
+  return given(start, name) ?? inFile(given(start, CONFIG), name.key);
+}
+
+function given({ argv, env }: Pick<Start, "argv" | "env">, { flag, variable }: Name): string | undefined {
+  const found = argv.flatMap((word, at) => {
+    if (word.startsWith(`${flag}=`)) return [word.slice(flag.length + 1)];
+    if (word !== flag) return [];
+    const next = argv[at + 1];
+    return [next === undefined || next.startsWith("-") ? "true" : next];
+  });
+  return found.at(-1) ?? env[variable];
+}
+
+function inFile(file: string | undefined, key: string): string | undefined {
+  if (file === undefined) return undefined;
+  try {
+    const content: unknown = JSON.parse(readFileSync(file, "utf8").replace(/^\uFEFF/, ""));
+    const value: unknown = typeof content === "object" && content !== null ? Reflect.get(content, key) : undefined;
+    return typeof value === "string" || typeof value === "boolean" || typeof value === "number"
+      ? String(value)
+      : undefined;
+  } catch {
+    // The server says what is wrong with it.
+    return undefined;
+  }
+}

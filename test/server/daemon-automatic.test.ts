@@ -1,0 +1,150 @@
+import { spawn, spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { useWorld } from "../support/world.ts";
+
+/** The daemon that a client's server starts by itself: who shares one, and what clients get when there is none. */
+
+const world = useWorld({ agent: "stand-in" });
+const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
+
+function command(home: string, ...args: string[]) {
+  const env = { PATH: process.env["PATH"] ?? "", HOME: home };
+  return spawnSync(process.execPath, [MAIN, "daemon", ...args], { env, encoding: "utf8", timeout: 60_000 });
+}
+
+interface Listed {
+  readonly name: string;
+  readonly pid: number;
+  readonly proxies: number;
+  readonly differs: readonly string[];
+}
+
+function listed(home: string): Listed[] {
+  return (JSON.parse(command(home, "status", "--json").stdout) as { daemons: Listed[] }).daemons;
+}
+
+it("clients that start at once share one daemon, those in another environment have their own, and status says why", async () => {
+  const env = { HOME: world.folder() };
+  const terminals = Array.from({ length: 8 }, (_, at) => ({ TERM: `xterm-${String(at)}`, SHLVL: String(at) }));
+  const begin = async (start: Parameters<typeof world.shared>[0]) => {
+    const client = await world.shared(start);
+    // A client of the later era says nothing before its first call.
+    await client.call("claude_code_session", { action: "list" });
+    return client;
+  };
+  const clients = await Promise.all(terminals.map(async (each) => begin({ env: { ...env, ...each } })));
+  expect(listed(env.HOME)).toMatchObject([{ proxies: 8, differs: [] }]);
+  const other = await begin({ env: { ...env, GIT_AUTHOR_NAME: "Ann", ANTHROPIC_CUSTOM_HEADERS: "X: secret" } });
+  const tighter = await begin({ env, args: ["--max-live", "7"] });
+  const daemons = listed(env.HOME);
+  expect(daemons).toHaveLength(3);
+  const differs = ["--max-live", "ANTHROPIC_CUSTOM_HEADERS", "GIT_AUTHOR_NAME"];
+  for (const daemon of daemons) expect(daemon.differs).toEqual(differs);
+  const { stdout } = command(env.HOME, "status");
+  expect(stdout).toContain(`unlike the others in: ${differs.join(", ")}`);
+  expect(stdout).not.toContain("secret");
+
+  // Each of them wrote a log of its own, and nothing to its clients.
+  expect(command(env.HOME, "logs", daemons[0]!.name).stdout).toContain("the daemon is ready");
+  expect(clients.map((each) => each.stderr()).join("")).toBe("");
+  expect(command(env.HOME, "stop")).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("3 daemons run") as string,
+  });
+  await Promise.all([...clients, other, tighter].map(async (client) => client.close()));
+  expect(command(env.HOME, "stop", "--all").stdout).toBe("3 daemons stopped.\n");
+  expect(command(env.HOME, "status")).toMatchObject({ status: 1, stdout: "No daemon runs.\n" });
+});
+
+it("processes that are limited otherwise have a daemon of their own", async () => {
+  const env = { ...world.model.environment(world.configFolder), HOME: world.folder(), PATH: process.env["PATH"] ?? "" };
+  const start = ["", "umask 077;", "ulimit -n 256;"].map(async (limit) => {
+    const args = ["-c", `${limit} exec "$0" "$@"`, process.execPath, MAIN, "serve", "--daemon-start-ms", "30000"];
+    const client = spawn("/bin/sh", args, { env, stdio: "pipe" });
+    client.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })}\n`);
+    await new Promise((resolve) => client.stdout.once("data", resolve));
+    return client;
+  });
+  const clients = await Promise.all(start);
+  const daemons = listed(env.HOME);
+  expect(daemons).toHaveLength(3);
+  expect(daemons[0]?.differs).toEqual(["limits of files and processes", "umask"]);
+  for (const client of clients) client.stdin.end();
+  expect(command(env.HOME, "stop", "--all", "--yes").status).toBe(0);
+});
+
+describe("a client gets a server of its own, which says why, when the daemon", () => {
+  const HANGS = "if (process.argv.includes('daemon')) for (;;);";
+  const DIES = "if (process.argv.includes('daemon')) { console.error('no luck'); process.exit(3); }";
+  it.each([
+    ["dies at its start", DIES, "30000", "no luck"],
+    ["hangs at its start", HANGS, "1500", "was not ready within"],
+  ])("%s", async (_, code, startMs, why) => {
+    const file = join(world.folder(), "broken.cjs");
+    writeFileSync(file, code);
+    const broken = { HOME: world.folder(), NODE_OPTIONS: `--require ${file}` };
+    const client = await world.shared({ env: { ...broken, CLAUDE_CODE_MCP_DAEMON_START_MS: startMs } });
+    const prompt = scriptTag([{ text: "done" }]);
+    const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
+    expect(client.stderr()).toContain(why);
+    await client.close();
+    for (const pid of world.daemons()) process.kill(pid, "SIGKILL");
+  });
+});
+
+it("a wrong flag is an error of the command, with and without a client's message", () => {
+  const env = { PATH: process.env["PATH"] ?? "", HOME: world.folder() };
+  for (const input of ["", `${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })}\n`]) {
+    const run = spawnSync(process.execPath, [MAIN, "--max-live", "x"], {
+      env,
+      encoding: "utf8",
+      input,
+      timeout: 60_000,
+    });
+    expect(run).toMatchObject({ status: 2, stdout: "" });
+    expect(run.stderr).toContain('--max-live is "x"');
+  }
+});
+
+it("calls of a frozen daemon are answered, a new client gets another one, and the frozen one goes on", async () => {
+  const env = { HOME: world.folder() };
+  const first = await world.shared({ env });
+  const prompt = scriptTag([{ text: "late", gateBefore: "thawed" }]);
+  const { sessionId } = await first.call("claude_code", { prompt, cwd: world.folder() });
+  const [{ pid } = { pid: 0 }] = listed(env.HOME);
+  process.kill(pid, "SIGSTOP");
+  const waiting = first.end(sessionId).then(String, String);
+  const second = await world.shared({ env });
+  await second.call("claude_code_session", { action: "list" });
+  expect(world.daemons()).toHaveLength(2);
+  expect(await waiting).toContain("The daemon that served this call does not answer");
+  process.kill(pid, "SIGCONT");
+  world.model.release("thawed");
+  // The next call of the first client goes to the daemon that has the name now.
+  expect(await first.end(sessionId)).toMatchObject({ result: { result: "late", isError: false } });
+  expect(await second.end(sessionId)).toMatchObject({ result: { result: "late" } });
+  await Promise.all([first.close(), second.close()]);
+});
+
+it("its folder is that of the client, and its state is in folders that only the user can enter", async () => {
+  const env = { HOME: world.folder() };
+  const cwd = world.folder();
+  const client = await world.shared({ env, cwd, args: ["--allow-rules", "Bash"] });
+  const tools = [{ name: "Bash", input: { command: "pwd > here.txt" } }];
+  const prompt = scriptTag([{ tools }, { text: "done" }]);
+  await client.call("claude_code", { prompt, waitMs: 40_000 });
+  expect(readFileSync(join(cwd, "here.txt"), "utf8").trim()).toBe(cwd);
+  const modes = spawnSync("find", [join(env.HOME, ".local/state"), "-printf", "%m %y %f\n"], {
+    encoding: "utf8",
+  }).stdout;
+  const open = modes
+    .split("\n")
+    .filter((line) => /^\d*[1-7]\d [fsd]|^\d*\d[1-7] [fsd]/.test(line) && !line.includes(" d state"));
+  expect(open).toEqual([]);
+  await client.close();
+});
