@@ -21,7 +21,7 @@ const ENTRIES = ["cli/main", "claude/supervise/reaper-process", "demo/model/scri
 const CHUNKS = [
   { name: "claude/supervise/tree", test: /src\/claude\/supervise\/tree\.ts$/ },
   // The reaper needs this chunk as well, but nothing else that is loaded with the engine.
-  { name: "claude/supervise/tagged", test: /src\/claude\/supervise\/(process-tag|tagged)\.ts$/ },
+  { name: "claude/supervise/tagged-processes", test: /src\/claude\/supervise\/(process-tag|tagged-processes)\.ts$/ },
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
   // Separate, because `--version` and the proxy need nothing else of the server.
   {

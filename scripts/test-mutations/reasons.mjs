@@ -23,7 +23,7 @@ const REASONS = [
     reason: "behind ?? it is reached on Windows alone, where the folder is renamed after the store was closed",
   },
   {
-    file: "src/claude/supervise/tagged.ts",
+    file: "src/claude/supervise/leftover-processes.ts",
     around: "performance.now() < deadline",
     reason:
       "the function would only take longer, up to GONE_WITHIN_MS, or a reading of the clock would have to equal the deadline",

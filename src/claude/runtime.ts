@@ -22,14 +22,14 @@ import { closedTo } from "./restrictions.ts";
 import { confinementOf, placesOf, type ClaudeSettings } from "./settings.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import { SparePool } from "./spares/pool.ts";
-import { endLeftover, endAbandoned } from "./supervise/tagged.ts";
+import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts";
 import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
 import { findSession, openIn } from "./folder/find.ts";
 import { readOnlyGit, type GitPlace } from "../security/git/read-only-git.ts";
 
-/** Time limit of `endAbandoned`, ms. */
-const ABANDONED_MS = 5000;
+/** Time limit of `endAllLeftovers`, ms. */
+const LEFTOVERS_MS = 5000;
 
 /** Runs Claude Code through the Agent SDK, which is loaded with the first session and not before. */
 export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
@@ -72,7 +72,7 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
       return agent;
     },
     endLeftover: async (leftover) => endLeftover(leftover, server.store),
-    endAbandoned: async () => endAbandoned(server.store, ABANDONED_MS),
+    endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),
     drain: async () => {
       await Promise.all([spares.close(), ...[...running].map(async (agent) => agent.ended)]);
     },

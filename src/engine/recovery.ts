@@ -31,7 +31,7 @@ interface Dependencies {
   readonly clock: Pick<Clock, "after">;
   readonly log: Pick<Logger, "warn">;
   readonly ownership: Pick<Ownership, "claim" | "owns">;
-  readonly runtime: Pick<AgentRuntime, "endAbandoned">;
+  readonly runtime: Pick<AgentRuntime, "endAllLeftovers">;
 }
 
 export class Recovery {
@@ -84,7 +84,7 @@ export class Recovery {
 
   /** Also those that no session is recorded to have. */
   async #endProcesses(): Promise<void> {
-    const processes = await this.#dependencies.runtime.endAbandoned();
+    const processes = await this.#dependencies.runtime.endAllLeftovers();
     if (processes > 0) this.#dependencies.log.warn("ended what a server that died had left running", { processes });
   }
 }

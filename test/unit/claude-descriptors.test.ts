@@ -8,7 +8,7 @@ import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { descriptorLimit } from "../../src/security/descriptors.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
 import { Spawner, type Spawned } from "../../src/claude/supervise/spawn.ts";
-import { endTagged, findTagged } from "../../src/claude/supervise/tagged.ts";
+import { endTagged, findTagged } from "../../src/claude/supervise/tagged-processes.ts";
 import { killTree, listProcesses, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
 /** Sets the descriptor limit of this process from outside: once it is reached, this process can start no other. */

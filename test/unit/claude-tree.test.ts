@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
-import { endTagged } from "../../src/claude/supervise/tagged.ts";
+import { endTagged } from "../../src/claude/supervise/tagged-processes.ts";
 import { ancestors, descendants, isAlive, killTree, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
 /** A shell in its own process group that prints its pid and that of a sleeper, and waits for the sleeper. */

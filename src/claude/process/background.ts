@@ -3,7 +3,7 @@ import type { ControlRequest } from "../../domain/control.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import type { BackgroundTask } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import type { OrphanProcesses } from "../supervise/orphans.ts";
+import type { DetachedProcesses } from "../supervise/detached-processes.ts";
 
 /** Polling interval while a process runs that Claude Code does not know, ms. */
 const LOOK_EVERY_MS = 2000;
@@ -13,22 +13,22 @@ const LOOK_EVERY_MS = 2000;
  * https://github.com/anthropics/claude-code/issues/43944
  */
 export class Background {
-  readonly #orphans: () => OrphanProcesses | undefined;
+  readonly #detached: () => DetachedProcesses | undefined;
   readonly #report: (tasks: BackgroundTask[]) => void;
   #reported: readonly BackgroundTask[] = [];
-  #shownOrphans: readonly BackgroundTask[] = [];
+  #shownDetached: readonly BackgroundTask[] = [];
   #mayHaveLeft = false;
   #isFollowed = false;
 
-  constructor(orphans: () => OrphanProcesses | undefined, report: (tasks: BackgroundTask[]) => void) {
-    this.#orphans = orphans;
+  constructor(detached: () => DetachedProcesses | undefined, report: (tasks: BackgroundTask[]) => void) {
+    this.#detached = detached;
     this.#report = report;
   }
 
   /** Tasks that Claude Code reports. */
   reported(tasks: readonly BackgroundTask[]): void {
     this.#reported = tasks;
-    this.#report([...tasks, ...this.#shownOrphans]);
+    this.#report([...tasks, ...this.#shownDetached]);
   }
 
   /** A tool has been called: what it has started may outlive it. */
@@ -40,25 +40,25 @@ export class Background {
   async turnEnded(): Promise<void> {
     if (!this.#mayHaveLeft) return;
     this.#mayHaveLeft = false;
-    await this.#refreshOrphans();
+    await this.#refreshDetached();
   }
 
   /** Of a process that has left Claude Code, which does not know it any more: it ends with all that it has started. */
   async control({ do: what, taskId }: Extract<ControlRequest, { taskId: string }>): Promise<JsonObject> {
     if (what === "task-output")
       throw invalidArgument("taskId", "the output of a detached process is not kept. End the process with stop_task.");
-    await this.#orphans()?.end(taskId);
-    await this.#refreshOrphans();
+    await this.#detached()?.end(taskId);
+    await this.#refreshDetached();
     return { taskId };
   }
 
-  async #refreshOrphans(): Promise<void> {
-    const found = await this.#orphans()
+  async #refreshDetached(): Promise<void> {
+    const found = await this.#detached()
       ?.list()
       .catch(() => undefined);
     if (found === undefined) return;
-    const before = this.#shownOrphans;
-    this.#shownOrphans = found;
+    const before = this.#shownDetached;
+    this.#shownDetached = found;
     const isSame = found.length === before.length && found.every(({ id }, at) => id === before[at]?.id);
     if (!isSame) this.#report([...this.#reported, ...found]);
     if (found.length > 0 && !this.#isFollowed) void this.#follow();
@@ -66,9 +66,9 @@ export class Background {
 
   async #follow(): Promise<void> {
     this.#isFollowed = true;
-    while (this.#shownOrphans.length > 0) {
+    while (this.#shownDetached.length > 0) {
       await sleep(LOOK_EVERY_MS, undefined, { ref: false });
-      await this.#refreshOrphans();
+      await this.#refreshDetached();
     }
     this.#isFollowed = false;
   }

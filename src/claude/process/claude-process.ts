@@ -24,7 +24,7 @@ import { PartialText } from "./partial.ts";
 import { judgeRequest } from "../risk/judge.ts";
 import { startTime } from "../supervise/tree.ts";
 import type { Spawned } from "../supervise/spawn.ts";
-import { isOrphanId } from "../supervise/orphans.ts";
+import { isDetachedId } from "../supervise/detached-processes.ts";
 
 /**
  * Time limits of each step of `stop`, ms: measured stops take 30 to 250, a running Bash 1,500. Together they stay below the 4 s
@@ -81,7 +81,7 @@ export class ClaudeProcess implements AgentProcess {
   constructor(context: Context) {
     this.#context = context;
     this.#background = new Background(
-      () => this.#spawned?.orphans,
+      () => this.#spawned?.detached,
       (tasks) => context.onSignal(this.#masked({ type: "background", tasks })),
     );
     this.#ready = new Promise((resolve, reject) => {
@@ -103,7 +103,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async control(request: ControlRequest): Promise<JsonObject> {
-    if ("taskId" in request && isOrphanId(request.taskId)) return this.#background.control(request);
+    if ("taskId" in request && isDetachedId(request.taskId)) return this.#background.control(request);
     const answered = askClaude(await this.#ready, request, this.#context.mask);
     if (await settlesWithin(CONTROL_MS, answered)) return answered;
     throw new AppError("TIMEOUT", "Claude Code did not answer. Try again, or interrupt the session.");

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createInterface } from "node:readline";
 import type { ProcessTag } from "./process-tag.ts";
-import { hasTag, endTagged } from "./tagged.ts";
+import { hasTag, endTagged } from "./tagged-processes.ts";
 import { killTree, signal, startTime } from "./tree.ts";
 
 /**

@@ -7,10 +7,10 @@ import { findProgram } from "../../security/programs.ts";
 import { hasPipe, isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
 import { LastLines, LineLimit } from "./output.ts";
 import { processTagOf, TAG_COUNT, type ProcessTag, type TaggedServer } from "./process-tag.ts";
-import { hasTag, endTagged } from "./tagged.ts";
+import { hasTag, endTagged } from "./tagged-processes.ts";
 import { type TrackingMethod, wrapCommand } from "./isolation.ts";
 import { Reaper } from "./reaper.ts";
-import { OrphanProcesses } from "./orphans.ts";
+import { DetachedProcesses } from "./detached-processes.ts";
 import { killTree } from "./tree.ts";
 const MAX_STDERR_CHARS = 4096;
 /** A process that was killed is gone within milliseconds, unless it waits for a disk or the network, ms. */
@@ -34,7 +34,7 @@ export interface Spawned {
   /** SIGKILL to it and to all that it has started. */
   kill(): void;
   /** What it has started and no longer knows of. */
-  readonly orphans: OrphanProcesses;
+  readonly detached: DetachedProcesses;
 }
 
 interface SpawnerOptions {
@@ -128,15 +128,15 @@ export class Spawner {
       child.once("error", (error) => resolve({ code: null, signal: null, error: explained(error) }));
     });
     const endAll = async () => endTagged((found) => hasTag(found, tag), GONE_WITHIN_MS).catch(() => undefined);
-    const orphans = new OrphanProcesses({ tag, pid, isIsolated: this.#isolation.length > 0 });
-    if (pid === undefined) return { pid, exit, gone: exit, kill: () => undefined, orphans, stderrTail };
+    const detached = new DetachedProcesses({ tag, pid, isIsolated: this.#isolation.length > 0 });
+    if (pid === undefined) return { pid, exit, gone: exit, kill: () => undefined, detached, stderrTail };
     this.#reaper?.watch(pid, tag);
     const gone = exit.then(endAll).then(() => this.#reaper?.forget(pid));
     const kill = () =>
       void killTree(pid)
         .catch(() => undefined)
         .then(endAll);
-    return { pid, exit, gone, kill, orphans, stderrTail };
+    return { pid, exit, gone, kill, detached, stderrTail };
   }
 
   /** What is first in a namespace cannot die of the signal that has ended the command: it tells it as a shell does. */

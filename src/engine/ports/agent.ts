@@ -200,7 +200,7 @@ export interface AgentRuntime {
   /** Ends a process that a dead owner left, with all it started; resolves when it is gone. */
   endLeftover(leftover: Leftover): Promise<void>;
   /** Ends what dead servers of this store have left, whatever is recorded of it; resolves with how many processes that were. */
-  endAbandoned(): Promise<number>;
+  endAllLeftovers(): Promise<number>;
   /** Resolves when no process of this runtime is left. The caller has stopped them; stopping takes a bounded time. */
   drain(): Promise<void>;
 }

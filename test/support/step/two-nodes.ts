@@ -122,7 +122,7 @@ export class ScriptedRuntime implements AgentRuntime {
     this.moments.ring();
     await this.mayEnd;
   };
-  endAbandoned = async (): Promise<number> => Promise.resolve(0);
+  endAllLeftovers = async (): Promise<number> => Promise.resolve(0);
   spares = { available: 0, retire: async (): Promise<void> => Promise.resolve() };
   start = (request: AgentStart): ScriptedProcess => {
     const process = new ScriptedProcess(request);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { BackgroundTask } from "../../domain/event.ts";
 import type { ProcessTag } from "./process-tag.ts";
-import { hasTag, findTagged } from "./tagged.ts";
+import { hasTag, findTagged } from "./tagged-processes.ts";
 import { descendants, type Entry, killTree, listProcesses, startTime } from "./tree.ts";
 
 /** Prefix of their ids, which tells them from the background tasks of Claude Code. */
@@ -16,10 +16,10 @@ interface TaggedTree {
 }
 
 /**
- * Processes that a Claude Code has started, and that have left its tree: what `cmd &`, nohup and setsid leave behind when
- * their shell ends. Claude Code shows none of them.
+ * Processes that a running Claude Code has started, and that have left its tree: what `cmd &`, nohup and setsid leave running
+ * when their shell ends. Claude Code shows none of them.
  */
-export class OrphanProcesses {
+export class DetachedProcesses {
   readonly #tree: TaggedTree;
 
   constructor(tree: TaggedTree) {
@@ -50,12 +50,12 @@ export class OrphanProcesses {
     const tagged = (await findTagged()).filter((found) => hasTag(found, tag)).map((found) => found.pid);
     const all = await listProcesses();
     const known = new Set(this.#known(pid, all));
-    const orphans = new Set(tagged.filter((each) => !known.has(each)));
+    const detached = new Set(tagged.filter((each) => !known.has(each)));
     const parents = new Map(all.map((entry) => [entry.pid, entry.parent]));
-    return [...orphans].filter((each) => parents.has(each) && !orphans.has(parents.get(each) ?? 0));
+    return [...detached].filter((each) => parents.has(each) && !detached.has(parents.get(each) ?? 0));
   }
 
-  /** The tree of Claude Code. In a namespace orphans have its first process for a parent, whose first child is Claude Code. */
+  /** The tree of Claude Code. In a namespace detached ones have its first process for a parent, whose first child is Claude Code. */
   #known(pid: number, all: readonly Entry[]): number[] {
     if (!this.#tree.isIsolated) return [pid, ...descendants(pid, all)];
     const init = firstChild(pid, all) ?? pid;
@@ -64,7 +64,7 @@ export class OrphanProcesses {
   }
 }
 
-export function isOrphanId(taskId: string): boolean {
+export function isDetachedId(taskId: string): boolean {
   return taskId.startsWith(PREFIX);
 }
 

@@ -1,0 +1,86 @@
+import { readlinkSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Leftover } from "../../engine/ports.ts";
+import { serverOfNumber, serverOfValue } from "./process-tag.ts";
+import { endTagged, findTagged, type TaggedProcess } from "./tagged-processes.ts";
+import { ancestors, killTree, listProcesses, startTime } from "./tree.ts";
+
+/** Processes that a dead server has left running: one session's, or all of a store. */
+
+const LOOK_EVERY_MS = 50;
+const GONE_WITHIN_MS = 5000;
+
+/**
+ * Ends what the owner of a session left running, dead or too late, and resolves when it is gone. A pid is trusted only
+ * together with the start time that was recorded with it; the tag is ours alone. Whatever has the number of one of these
+ * belongs to them.
+ */
+export async function endLeftover({ processTag: name, pid, startedAt }: Leftover, store: string): Promise<void> {
+  const isOurs = async () => pid !== undefined && startedAt !== undefined && (await startTime(pid)) === startedAt;
+  const isNamed = ({ value }: TaggedProcess) => {
+    const named = value === undefined ? undefined : serverOfValue(value, store);
+    return named?.isOfStore === true && named.name === name;
+  };
+  const known = pid !== undefined && (await isOurs()) ? pid : undefined;
+  const numbers = new Set(
+    (await findTagged())
+      .filter((found) => isNamed(found) || found.pid === known)
+      .flatMap(({ number }) => number ?? [])
+      .filter((number) => serverOfNumber(number, store)?.isOfStore === true),
+  );
+  if (known !== undefined) await killTree(known);
+  const isMeant = (found: TaggedProcess) => isNamed(found) || (found.number !== undefined && numbers.has(found.number));
+  await endTagged(isMeant, GONE_WITHIN_MS);
+  const deadline = performance.now() + GONE_WITHIN_MS;
+  while (performance.now() < deadline && (await isOurs())) await sleep(LOOK_EVERY_MS);
+}
+
+/**
+ * Ends what dead servers of this store have left, sessions at rest or not. What names another store or a server that lives
+ * is not ours to end, nor is anything of another pid namespace: a pid there is not a pid here.
+ */
+export async function endAllLeftovers(store: string, ms: number): Promise<number> {
+  const tagged = await withoutOurs(await findTagged());
+  const named = tagged.map(({ number, value }) => serverOf({ number, value }, store));
+  const pids = new Set(named.flatMap((server) => server?.pid ?? []));
+  const began = new Map(await Promise.all([...pids].map(async (pid) => [pid, await startTime(pid)] as const)));
+  const isLeftover = (found: TaggedProcess): boolean => {
+    const server = serverOf(found, store);
+    if (!server?.isOfStore || !began.has(server.pid) || !isInOurNamespace(found.pid)) return false;
+    const startedAt = began.get(server.pid);
+    return startedAt === undefined || !server.began(startedAt);
+  };
+  const leftovers = tagged.filter(isLeftover);
+  const isTheirs = ({ number, value }: TaggedProcess) =>
+    leftovers.some((each) => each.value === value && each.number === number);
+  return leftovers.length > 0 ? endTagged(isTheirs, ms) : 0;
+}
+
+/**
+ * A server that runs in a session carries its tag, as those above it carry the tags of theirs. In a pid namespace it does not
+ * see who started these, and would take them for dead.
+ */
+async function withoutOurs(tagged: readonly TaggedProcess[]): Promise<readonly TaggedProcess[]> {
+  const line = new Set(ancestors(process.pid, await listProcesses()));
+  const above = tagged.filter(({ pid }) => pid === process.pid || line.has(pid));
+  const isAbove = ({ number, value }: TaggedProcess) =>
+    above.some(
+      (each) => (value !== undefined && each.value === value) || (number !== undefined && each.number === number),
+    );
+  return tagged.filter((each) => !isAbove(each));
+}
+
+/** The number first: it is not changed by accident. */
+function serverOf({ number, value }: Pick<TaggedProcess, "number" | "value">, store: string) {
+  const byNumber = number === undefined ? undefined : serverOfNumber(number, store);
+  return byNumber ?? (value === undefined ? undefined : serverOfValue(value, store));
+}
+
+function isInOurNamespace(pid: number): boolean {
+  if (process.platform !== "linux") return true;
+  try {
+    return readlinkSync(`/proc/${String(pid)}/ns/pid`) === readlinkSync("/proc/self/ns/pid");
+  } catch {
+    return false;
+  }
+}
