@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
+import type { Gauge } from "prom-client";
+import type { OpenRequest } from "../../domain/permission.ts";
 import { SessionStatus } from "../../domain/session.ts";
 import type { SessionBackend, SessionRecord, Spares } from "../../engine/ports.ts";
-import type { Instruments } from "./instruments.ts";
+import type { StoreGauges } from "./instruments.ts";
 
 /** Gauges, read from the store at each scrape. */
 
@@ -11,42 +13,87 @@ export interface GaugeSources {
   readonly spares: Pick<Spares, "available">;
 }
 
+const REQUEST_KINDS = ["permission", "question"] as const;
 const PHASES = ["starting", "live", "ending"] as const;
 
-/** Rejects when the store cannot be read. */
-export async function readGauges({ spares, store }: GaugeSources, to: Instruments): Promise<void> {
-  const [counts, atWork] = await Promise.all([store.maintenance.count(), store.leases.atWork()]);
-  for (const status of SessionStatus.options) to.sessions.set({ status }, counts[status] ?? 0);
-  const requests = atWork.flatMap(({ state }) => state.requests);
-  for (const kind of ["permission", "question"] as const) {
-    to.openRequests.set({ kind }, requests.filter((request) => request.kind === kind).length);
-  }
-  const processes = atWork.flatMap(processOf);
-  to.queue.set(processes.filter(({ waiting }) => waiting).length);
-  const own = processes.filter(({ nodeId, waiting }) => !waiting && nodeId === store.nodeId);
-  for (const phase of PHASES) to.processes.set({ phase }, own.filter((each) => each.phase === phase).length);
-  to.spares.set(spares.available);
-  const use = await useOf(own.flatMap(({ pid, startedAt }) => (pid === undefined ? [] : [{ pid, startedAt }])));
-  setOrRemove(to.memory, use?.memoryBytes);
-  setOrRemove(to.cpu, use?.cpuSeconds);
+/** What the gauges are read from. */
+interface Found {
+  readonly counts: Awaited<ReturnType<GaugeSources["store"]["maintenance"]["count"]>>;
+  readonly requests: readonly OpenRequest[];
+  /** Processes that wait for a slot. */
+  readonly waiting: number;
+  /** Processes of this server. */
+  readonly own: readonly FoundProcess[];
+  readonly use: Use | undefined;
+  readonly spares: number;
 }
 
-/** An unset gauge would report 0. */
-function setOrRemove(gauge: Instruments["memory"], value: number | undefined): void {
-  if (value === undefined) gauge.remove();
-  else gauge.set(value);
+interface Value {
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Undefined where it is unknown: an unset gauge would report 0. */
+  readonly value: number | undefined;
 }
+
+/** Every gauge of the store, by its name in instruments.ts. It is filled from here, and without a store it has no value. */
+const VALUES: Readonly<Record<keyof StoreGauges, (found: Found) => readonly Value[]>> = {
+  sessions: ({ counts }) => SessionStatus.options.map((status) => ({ labels: { status }, value: counts[status] ?? 0 })),
+  openRequests: ({ requests }) =>
+    REQUEST_KINDS.map((kind) => ({ labels: { kind }, value: requests.filter((each) => each.kind === kind).length })),
+  queue: ({ waiting }) => [{ value: waiting }],
+  processes: ({ own }) =>
+    PHASES.map((phase) => ({ labels: { phase }, value: own.filter((each) => each.phase === phase).length })),
+  memory: ({ use }) => [{ value: use?.memoryBytes }],
+  cpu: ({ use }) => [{ value: use?.cpuSeconds }],
+  spares: ({ spares }) => [{ value: spares }],
+};
+
+const GAUGES = Object.keys(VALUES).filter(isStoreGauge);
+
+/** Rejects when the store cannot be read. */
+export async function readGauges(sources: GaugeSources, gauges: StoreGauges): Promise<void> {
+  const found = await readSources(sources);
+  clearGauges(gauges);
+  for (const name of GAUGES) {
+    const gauge: Gauge = gauges[name];
+    for (const { labels = {}, value } of VALUES[name](found)) if (value !== undefined) gauge.set(labels, value);
+  }
+}
+
+/** An old value would be taken for the present. */
+export function clearGauges(gauges: StoreGauges): void {
+  for (const name of GAUGES) {
+    const gauge: Gauge = gauges[name];
+    // A gauge without labels is 0 after its reset.
+    gauge.reset();
+    gauge.remove({});
+  }
+}
+
+function isStoreGauge(name: string): name is keyof StoreGauges {
+  return Object.hasOwn(VALUES, name);
+}
+
+async function readSources({ spares, store }: GaugeSources): Promise<Found> {
+  const [counts, atWork] = await Promise.all([store.maintenance.count(), store.leases.atWork()]);
+  const processes = atWork.flatMap(processOf);
+  const own = processes.filter(({ nodeId, waiting }) => !waiting && nodeId === store.nodeId);
+  const known = own.flatMap(({ pid, startedAt }) => (pid === undefined ? [] : [{ pid, startedAt }]));
+  return {
+    counts,
+    requests: atWork.flatMap(({ state }) => state.requests),
+    waiting: processes.filter(({ waiting }) => waiting).length,
+    own,
+    use: await useOf(known),
+    spares: spares.available,
+  };
+}
+
+type FoundProcess = ReturnType<typeof processOf>[number];
 
 function processOf({ owner, state: { process } }: SessionRecord) {
   if (process.phase === "none") return [];
   const { phase, pid, startedAt, waiting = false } = process;
   return [{ phase, pid, startedAt, waiting, nodeId: owner?.nodeId }];
-}
-
-/** The gauges of the store, without a value: an old one would be taken for the present. */
-export function clearGauges({ cpu, memory, openRequests, processes, queue, sessions, spares }: Instruments): void {
-  for (const gauge of [cpu, memory, queue, spares]) gauge.remove();
-  for (const gauge of [openRequests, processes, sessions]) gauge.reset();
 }
 
 /** What processes take of the machine, from Linux's /proc. */

@@ -17,14 +17,15 @@ const REQUEST_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 10, 30, 60, 300]
 export const NO_CATEGORY = "none";
 
 export type Instruments = ReturnType<typeof instruments>;
+export type StoreGauges = ReturnType<typeof ofTheStore>;
 
 export function instruments(registry: Registry) {
-  const all = { ...ofTheLog(registry), ...ofTheMoment(registry), ...ofHttp(registry) };
+  const all = { ...ofTheLog(registry), ...ofTheServer(registry), ...ofTheStore(registry), ...ofHttp(registry) };
   beginAtZero(all);
   return all;
 }
 
-/** Counted from the events that this server writes; sum them over the servers of a store. */
+/** Counted by event-counters.ts from the events that this server writes; sum them over the servers of a store. */
 function ofTheLog(registry: Registry) {
   const make = makers(registry);
   return {
@@ -52,8 +53,7 @@ function ofTheLog(registry: Registry) {
   };
 }
 
-/** Gauges, read at each scrape. */
-function ofTheMoment(registry: Registry) {
+function ofTheServer(registry: Registry) {
   const make = makers(registry);
   return {
     build: make.gauge("build_info", "Always 1; the label `version` is the version of the server.", ["version"]),
@@ -61,6 +61,13 @@ function ofTheMoment(registry: Registry) {
       "store_up",
       "1 if this scrape could read the store, else 0; the gauges of the store are then missing.",
     ),
+  };
+}
+
+/** Read at each scrape: each has its values in gauges.ts. */
+function ofTheStore(registry: Registry) {
+  const make = makers(registry);
+  return {
     sessions: make.gauge("sessions", "Sessions in the store, by status, over all its servers.", ["status"]),
     openRequests: make.gauge(
       "permission_requests_open",
@@ -81,6 +88,7 @@ function ofTheMoment(registry: Registry) {
   };
 }
 
+/** Counted by metrics.ts. */
 function ofHttp(registry: Registry) {
   const make = makers(registry);
   return {
