@@ -4,6 +4,7 @@ import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf } from "../config/approvals/settings.ts";
 import { querySettings } from "../config/query.ts";
 import type { Config } from "../config/schema.ts";
+import { storeTraits } from "../config/store.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
@@ -78,7 +79,7 @@ async function stateKey(
   { store }: Config,
   { log, stateFolder }: Pick<ClientParts, "log" | "stateFolder">,
 ): Promise<Uint8Array> {
-  if (store?.kind !== "memory") {
+  if (!store || storeTraits(store).isShared) {
     const { keyFor } = await import("../security/key-file.ts");
     try {
       return await keyFor("request-state", await stateFolder());

@@ -27,6 +27,7 @@ import { ownedPlaces, ownFiles, type Installation } from "../security/owned.ts";
 import { protectedPaths, type Owned } from "../security/protected-paths.ts";
 import { withObserver, type OnAppended } from "../store/layers.ts";
 import { stateFolder } from "../config/state-folder.ts";
+import { storeTraits } from "../config/store.ts";
 import { defaultStorePath } from "../store/open.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { Connections } from "./connections.ts";
@@ -148,7 +149,7 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
     environment,
     configFile,
     stateFolders: PRODUCTS.map((product) => stateFolder(environment, process.platform, product)),
-    store: store.kind === "sqlite" ? store.file : undefined,
+    store: storeTraits(store).file,
     cacheFolders: PRODUCTS.map((product) => cacheFolder(environment, product)),
     claude: { folder: configFolder(environment), record: stateFile(environment) },
   };

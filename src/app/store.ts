@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
-import type { StoreLocation } from "../config/store.ts";
+import { storeTraits, type StoreLocation } from "../config/store.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
 import { isInside, realPathOf } from "../security/paths.ts";
@@ -24,14 +24,17 @@ export async function settledState({ config: { store }, environment }: StoreSett
   const { settledFolder } = await import("../store/former-folder.ts");
   const present = stateFolder(environment, process.platform);
   const former = stateFolder(environment, process.platform, FORMER_PRODUCT);
-  if (store?.kind === "sqlite" && isInside(store.file, former)) return former;
+  const file = store && storeTraits(store).file;
+  if (file !== undefined && isInside(file, former)) return former;
   return settledFolder({ present, former }, { isRunning, log });
 }
 
 /** Of two servers with the same store it is the same, whatever links lead there; sessions in memory are one server's alone. */
 export async function storeNameOf(location: StoreLocation, { nodeId }: SessionBackend): Promise<string> {
-  if (location.kind === "memory") return nodeId;
-  return (await realPathOf(location.file)) ?? location.file;
+  const { file, isShared, text } = storeTraits(location);
+  if (!isShared) return nodeId;
+  const real = file === undefined ? undefined : await realPathOf(file);
+  return real ?? text;
 }
 
 export async function thisProcess(): Promise<{ pid: number; startedAt: string }> {

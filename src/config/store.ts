@@ -2,8 +2,8 @@ import { z } from "zod";
 import { IN_MEMORY, isStoreSpelling } from "./paths.ts";
 
 /**
- * Where sessions are kept. What can be said of it with --store is known here alone: everything behind the configuration has
- * the kind, and the compiler names what serves each of them.
+ * Where sessions are kept. Only this file and `openStore` (store/open.ts) tell the kinds apart, and neither compiles without one
+ * of them; all other code reads `storeTraits`.
  */
 export type StoreLocation =
   /** Sessions end with their server. */
@@ -11,9 +11,22 @@ export type StoreLocation =
   /** A file, by its absolute path. */
   | { readonly kind: "sqlite"; readonly file: string };
 
-/** As it is said with --store. */
-export function storeText(location: StoreLocation): string {
-  return location.kind === "memory" ? IN_MEMORY : location.file;
+export interface StoreTraits {
+  /** As it is said with --store. */
+  readonly text: string;
+  /** What no session may touch: the file that holds the sessions, by its absolute path. */
+  readonly file?: string;
+  /** Sessions outlive their server, and other servers see them. */
+  readonly isShared: boolean;
+}
+
+export function storeTraits(location: StoreLocation): StoreTraits {
+  switch (location.kind) {
+    case "memory":
+      return { text: IN_MEMORY, isShared: false };
+    case "sqlite":
+      return { text: location.file, file: location.file, isShared: true };
+  }
 }
 
 export const STORE_ALLOWED = `a path, or ${IN_MEMORY}`;

@@ -6,6 +6,7 @@ import { ConfigError } from "../../config/error.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Config } from "../../config/schema.ts";
 import { stateFolder } from "../../config/state-folder.ts";
+import { storeTraits } from "../../config/store.ts";
 import { readPackage } from "../../config/version.ts";
 import { daemonEnvironment } from "../../daemon/environment.ts";
 import { socketFolders } from "../../daemon/folders.ts";
@@ -112,7 +113,7 @@ function serveClient(app: App, product: string, { hello, onClose, streams }: Dae
 
 function refuseUnfit({ http, store }: Config): void {
   if (http !== undefined) throw new ConfigError("daemon run: --http is served by `serve`. Leave it out here.");
-  if (store?.kind === "memory") {
+  if (store && !storeTraits(store).isShared) {
     throw new ConfigError("daemon run: sessions in memory (--store memory:) end with their process. Name a file.");
   }
 }

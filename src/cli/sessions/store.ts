@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import type { connectStore, StoreSettings } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { loadConfig } from "../../config/load.ts";
-import { storeText } from "../../config/store.ts";
+import { storeTraits } from "../../config/store.ts";
 import { AppError } from "../../domain/error.ts";
 import { LOCAL_PRINCIPAL } from "../../domain/principal.ts";
 import { createLogger } from "../../log/logger.ts";
@@ -37,11 +37,12 @@ export async function withStoreIfAny<T>(
   const { connectStore, storeLocation } = await import("../../app/store.ts");
   const masker = createMasker(settings.environment);
   const location = await storeLocation(settings, createLogger({ level: "warn", masker }));
-  if (location.kind === "memory") {
-    const problem = `The store is "${storeText(location)}": its sessions exist only in the server that runs them.`;
+  const { file, isShared, text } = storeTraits(location);
+  if (!isShared) {
+    const problem = `The store is "${text}": its sessions exist only in the server that runs them.`;
     throw new ConfigError(`${problem} Name the file of a store with --store.`);
   }
-  if (!(await exists(location.file))) return none(location.file);
+  if (file !== undefined && !(await exists(file))) return none(file);
   const store = await connectStore(location, createLogger({ level: "error", masker }));
   try {
     return await work(store);
