@@ -8,7 +8,7 @@ import { PermissionMode } from "./permission.ts";
 
 /**
  * The schema of what a session can be started with. What each option may do stands in options/traits.ts, how it reaches
- * Claude Code in claude/sdk-options.ts: neither compiles without a new one.
+ * Claude Code in claude/sdk-options.ts, and how it bounds a session in engine/policy/policy.ts: none compiles without a new one.
  */
 
 /** Claude Code merges settings of these kinds, later ones over earlier ones. */

@@ -1,14 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { tighter } from "../domain/approvals/risk.ts";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { SuspendRequest } from "../domain/control.ts";
-import type { SupervisionOptions } from "../domain/options/traits.ts";
 import { SessionActor, type ActorContext } from "./actor.ts";
-import { objectionTo, gateUnder, limitsUnder, policyFor, type Limits } from "./policy/operator.ts";
+import { objectionTo, gateUnder, limitsUnder, policyFor } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
 import type { Gate } from "./policy/gate.ts";
-import type { Policy } from "./policy/policy.ts";
+import { policyOf, type Limits } from "./policy/policy.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
 /** Length of a lease, ms. A node that does not renew it in time loses its sessions. */
@@ -194,7 +192,7 @@ export class Ownership {
   #own(lease: Lease, record: SessionRecord): SessionActor {
     const { principal, spec, state } = record;
     const operator = policyFor(this.#options, record);
-    const policy = this.#policyOf(spec, limitsUnder(operator));
+    const policy = policyOf(spec, limitsUnder(operator), this.#options.initMs);
     const gate = gateUnder(this.#options, record);
     const objection = (command: Command) => objectionTo(command, { gate, policy });
     const session = { lease, principal, spec, state, operator, policy, objection };
@@ -207,16 +205,6 @@ export class Ownership {
   #onGone(sessionId: string, lost: Refusal | undefined): void {
     this.#actors.delete(sessionId);
     if (lost) this.#lost.set(sessionId, lost);
-  }
-
-  #policyOf(spec: SupervisionOptions, limits: Limits): Policy {
-    const { initMs } = this.#options;
-    const { onLost = "report", permissionRequestTimeoutMs: requestTimeoutMs, sessionInitTimeoutMs = initMs } = spec;
-    const { cwd, maxBudgetUsd: budgetUsd, persistSession: isKept = true, timeout: turnMs } = spec;
-    const { callerApproves: sessionApproves = "all" } = spec;
-    const callerApproves = tighter(limits.callerApproves, sessionApproves);
-    const own = { requestTimeoutMs, budgetUsd, callerApproves, cwd, onLost, sessionApproves, turnMs };
-    return { ...limits, ...own, ephemeral: !isKept, initMs: sessionInitTimeoutMs };
   }
 
   async #heartbeat(): Promise<void> {

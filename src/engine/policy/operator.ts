@@ -4,19 +4,13 @@ import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import { tighterPolicy } from "../../security/tighter-policy.ts";
 import { type Gate, checkDecision, checkMode } from "./gate.ts";
-import type { Policy } from "./policy.ts";
+import type { Limits, Policy } from "./policy.ts";
 import type { SessionRecord } from "../ports.ts";
 import { CALLER } from "../../domain/approvals/approver-name.ts";
 import type { Command } from "../../domain/command.ts";
 import { checkModeWithin, decisionWithin } from "./bound.ts";
 
 /** What the operator of this server allows, as it is stored with a session, and what of it holds for a session of another's. */
-
-/** The operator's bounds, without what a session's own options say. */
-export type Limits = Omit<
-  Policy,
-  "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
->;
 
 export interface Operator {
   readonly gate: Gate;

@@ -1,5 +1,6 @@
-import type { Bound } from "../../domain/approvals/risk.ts";
+import { type Bound, tighter } from "../../domain/approvals/risk.ts";
 import type { ApproverName } from "../../domain/approvals/approver-name.ts";
+import type { SupervisionOptions } from "../../domain/options/traits.ts";
 import type { Rules } from "./rules.ts";
 
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
@@ -42,4 +43,40 @@ export interface Policy {
   readonly idleProcessMs: number;
   /** From an interrupt until the process that did not obey is killed. */
   readonly stopGraceMs: number;
+}
+
+/** What a session's own options say. */
+type Own = Pick<
+  Policy,
+  "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
+>;
+
+/** The operator's bounds, without what a session's own options say. */
+export type Limits = Omit<Policy, keyof Own>;
+
+/** `usualInitMs` is the default of sessionInitTimeoutMs. An option of supervision that is not read here does not compile. */
+export function policyOf(options: SupervisionOptions, limits: Limits, usualInitMs: number): Policy {
+  const {
+    callerApproves: sessionApproves = "all",
+    cwd,
+    maxBudgetUsd: budgetUsd,
+    onLost = "report",
+    permissionRequestTimeoutMs: requestTimeoutMs,
+    persistSession: isKept = true,
+    sessionInitTimeoutMs: initMs = usualInitMs,
+    timeout: turnMs,
+    ...unread
+  } = options;
+  // oxlint-disable-next-line typescript/no-generated-empty-object-type -- it is empty only while every option is read
+  const own: Own & Readonly<Record<keyof typeof unread, never>> = {
+    requestTimeoutMs,
+    budgetUsd,
+    cwd,
+    ephemeral: !isKept,
+    initMs,
+    onLost,
+    sessionApproves,
+    turnMs,
+  };
+  return { ...limits, ...own, callerApproves: tighter(limits.callerApproves, sessionApproves) };
 }
