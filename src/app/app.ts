@@ -3,7 +3,7 @@ import type { HttpParts, HttpServing, LocalHttp } from "./http.ts";
 import { connectStore, settledState, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./store.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
-import type { ApproverName } from "../domain/approvals/approver-name.ts";
+import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuditLog } from "../log/audit.ts";

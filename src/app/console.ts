@@ -6,7 +6,7 @@ import { confinements } from "../config/confinement.ts";
 import type { Config } from "../config/schema.ts";
 import { startFolder } from "../config/folders.ts";
 import { createConsoleApi } from "../console/api.ts";
-import { CONSOLE } from "../domain/approvals/approver-name.ts";
+import { CONSOLE } from "../domain/approvals/answer-source.ts";
 import type { Logger } from "../engine/ports.ts";
 import { mountConsole } from "../console/routes.ts";
 import { createPage } from "../console/page.ts";

@@ -15,7 +15,7 @@ import type { Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
 import { createEngine } from "../engine/engine.ts";
 import type { EngineOptions } from "../engine/node.ts";
-import type { ApproverName } from "../domain/approvals/approver-name.ts";
+import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { FORMER_PRODUCT, PRODUCT } from "../domain/names.ts";
 import type { Confinement } from "../domain/principal.ts";

@@ -3,7 +3,7 @@ import { APPROVERS } from "../approvers/approvers.ts";
 import { Offers } from "../approvers/offers.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import type { Config } from "../config/schema.ts";
-import type { ApproverName } from "../domain/approvals/approver-name.ts";
+import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Append, Logger, SessionBackend } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
 import type { Audit } from "../tools/audit.ts";

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { ApproverWords, ApproverName } from "../domain/approvals/approver-name.ts";
+import type { ApproverWords, ApproverName } from "../domain/approvals/answer-source.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { PermissionRequest, OpenRequest } from "../domain/permission.ts";

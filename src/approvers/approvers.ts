@@ -1,4 +1,4 @@
-import { CALLER, CONSOLE, USER } from "../domain/approvals/approver-name.ts";
+import { CALLER, CONSOLE, USER } from "../domain/approvals/answer-source.ts";
 import type { Approver } from "./approver.ts";
 import { webhook } from "./webhook/webhook.ts";
 

@@ -1,4 +1,4 @@
-import type { ApproverName } from "../domain/approvals/approver-name.ts";
+import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import { requestOf } from "../domain/event.ts";
 import { approverOf, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { Scope } from "../domain/principal.ts";

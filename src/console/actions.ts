@@ -1,15 +1,15 @@
 import { z } from "zod";
-import { CONSOLE } from "../domain/approvals/approver-name.ts";
+import { CONSOLE } from "../domain/approvals/answer-source.ts";
 import { invalidArgument } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { SessionOptions } from "../domain/options.ts";
 import type { Principal, Scope } from "../domain/principal.ts";
 import type { Actor, ArgumentsOf, Fields, SessionAction } from "../engine/actions/action.ts";
-import { moreTime, revoke } from "../engine/actions/approving.ts";
+import { moreTime } from "../engine/actions/answering.ts";
 import { reply, start } from "../engine/actions/begin.ts";
-import { cancel, dropQueue, interrupt, releaseQueue, remove, rename } from "../engine/actions/lifecycle.ts";
+import { cancel, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "../engine/actions/lifecycle.ts";
 import { refuseUnsafeText } from "../engine/actions/unsafe-text.ts";
-import { rewind } from "../engine/actions/running.ts";
+import { rewind } from "../engine/actions/process-control.ts";
 
 /** What is done from the page: actions, the bodies they come in, and what the page is answered. */
 

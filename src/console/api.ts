@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import { PERMISSION_MODES } from "../domain/permission.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
-import { CONSOLE, type ApproverName } from "../domain/approvals/approver-name.ts";
+import { CONSOLE, type ApproverName } from "../domain/approvals/answer-source.ts";
 import { SessionStatus } from "../domain/session.ts";
 import type { Actor } from "../engine/actions/action.ts";
 import { start } from "../engine/actions/begin.ts";

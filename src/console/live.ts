@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { CONSOLE } from "../domain/approvals/approver-name.ts";
+import { CONSOLE } from "../domain/approvals/answer-source.ts";
 import { AppError } from "../domain/error.ts";
 import type { Caller } from "../domain/principal.ts";
 import type { SessionQuery, SessionRecord } from "../engine/ports.ts";

@@ -4,7 +4,7 @@ import type { ConsoleApi, Route } from "./api.ts";
 import type { Send } from "./live.ts";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import type { Caller } from "../domain/principal.ts";
-import { answer as answerAction } from "../engine/actions/approving.ts";
+import { answer as answerAction } from "../engine/actions/answering.ts";
 import { aboutOf } from "../engine/actions/audit.ts";
 import { events } from "../engine/actions/reading.ts";
 import type { Logger } from "../engine/ports.ts";

@@ -1,4 +1,4 @@
-import type { ApproverWords, ApproverName } from "../domain/approvals/approver-name.ts";
+import type { ApproverWords, ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Risk } from "../domain/approvals/risk.ts";
 import type { BackgroundTask, StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";

@@ -4,7 +4,7 @@ import { Remember } from "./approvals/remembered.ts";
 import { ControlRequest } from "./control.ts";
 import { Refusal } from "./error.ts";
 import { JsonObject } from "./json.ts";
-import { Passed, ApproverName } from "./approvals/approver-name.ts";
+import { Passed, ApproverName } from "./approvals/answer-source.ts";
 import { AnsweredBy, Decision } from "./permission.ts";
 import { Principal } from "./principal.ts";
 import { Attachment, TurnLimits } from "./prompt.ts";

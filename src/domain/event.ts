@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { JsonObject } from "./json.ts";
-import { Passed, ApproverName } from "./approvals/approver-name.ts";
+import { Passed, ApproverName } from "./approvals/answer-source.ts";
 import { AnsweredBy, PermissionRequest } from "./permission.ts";
 import { Attachment } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Risk, RISK_LEVELS } from "./approvals/risk.ts";
-import { CALLER, ApproverName, UNASKED } from "./approvals/approver-name.ts";
+import { CALLER, ApproverName, UNASKED } from "./approvals/answer-source.ts";
 import { JsonObject } from "./json.ts";
 
 /** Permission modes of Claude Code today. Seed 001's `delegate` no longer exists there. */

@@ -1,4 +1,4 @@
-import type { Passed, ApproverName } from "../domain/approvals/approver-name.ts";
+import type { Passed, ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Delivered, WhenBusy } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import type { StoredEvent } from "../domain/event.ts";

@@ -1,7 +1,7 @@
 import { Hono, type Context } from "hono";
 import { cors } from "hono/cors";
 import type { Caller, Scope } from "../domain/principal.ts";
-import { answer } from "../engine/actions/approving.ts";
+import { answer } from "../engine/actions/answering.ts";
 import { get } from "../engine/actions/reading.ts";
 import type { Logger } from "../engine/ports.ts";
 import { isAuthenticated, type Authenticated } from "./auth/authenticated.ts";

@@ -6,7 +6,7 @@ import { approverOf, type AnsweredBy, type PermissionRequest, type OpenRequest }
 import type { Caller } from "../domain/principal.ts";
 import { withAnswers } from "../domain/approvals/questions.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
-import { answer as answering } from "../engine/actions/approving.ts";
+import { answer as answering } from "../engine/actions/answering.ts";
 import { refuseUnsafeText } from "../engine/actions/unsafe-text.ts";
 import { problemOf, refused, type Reply } from "./problem.ts";
 

@@ -1,5 +1,5 @@
 import { tighter } from "../domain/approvals/risk.ts";
-import { CALLER, type ApproverName } from "../domain/approvals/approver-name.ts";
+import { CALLER, type ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 
 /**

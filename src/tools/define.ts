@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
-import type { ApproverName } from "../domain/approvals/approver-name.ts";
+import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import { requireScope } from "../engine/actions/scope.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";

@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import type { JsonObject } from "../domain/json.ts";
 import type { TurnLimits } from "../domain/prompt.ts";
-import { answer } from "../engine/actions/approving.ts";
+import { answer } from "../engine/actions/answering.ts";
 import { start } from "../engine/actions/begin.ts";
 import type { ToolCall, ToolDeps } from "./define.ts";
 

@@ -1,4 +1,4 @@
-import { CALLER } from "../domain/approvals/approver-name.ts";
+import { CALLER } from "../domain/approvals/answer-source.ts";
 import { SCOPES, type Caller, type Scope } from "../domain/principal.ts";
 import type { Actor } from "../engine/actions/action.ts";
 import type { Engine } from "../engine/api.ts";

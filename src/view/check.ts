@@ -1,5 +1,5 @@
 import type { JsonObject } from "../domain/json.ts";
-import { fitActions, wholeActions, type FullRequest } from "./action.ts";
+import { fitRequests, wholeRequestSizes, type PendingRequest } from "./pending-request.ts";
 import type { ShownEvent } from "./event.ts";
 import { EXPENDABLE_OF_RESULT, SEE_RESULT } from "./result.ts";
 import { fit, fitList, jsonBytes } from "./size.ts";
@@ -23,7 +23,7 @@ export interface CheckMaterial {
   /** The first id that has not been read, and whether there is an event with it. */
   readonly end: number;
   readonly more: boolean;
-  readonly asked: readonly FullRequest[];
+  readonly asked: readonly PendingRequest[];
   readonly result: JsonObject | undefined;
   /** The event that has the result whole. */
   readonly resultEventId: number | null;
@@ -57,21 +57,21 @@ export function assembleCheck(material: CheckMaterial, maxBytes: number): CheckA
   const first = room - Math.min(wanted, Math.floor(room / 4));
   const forResult = material.result ? Math.min(jsonBytes(material.result), RESULT_LEAST) : 0;
   const ample = room - Math.min(wanted, EVENTS_LEAST) - forResult;
-  const isAmple = wholeActions(asked, rendering).reduce((sum, bytes) => sum + bytes, 0) <= ample;
+  const isAmple = wholeRequestSizes(asked, rendering).reduce((sum, bytes) => sum + bytes, 0) <= ample;
 
-  const actions = fitActions(asked, rendering, isAmple ? ample : first - forResult);
-  const actionBytes = actions.reduce((sum, { action }) => sum + jsonBytes(action) + 1, 0);
-  const forText = Math.max(first - actionBytes, forResult);
+  const requests = fitRequests(asked, rendering, isAmple ? ample : first - forResult);
+  const requestBytes = requests.reduce((sum, { entry }) => sum + jsonBytes(entry) + 1, 0);
+  const forText = Math.max(first - requestBytes, forResult);
   const result = material.result && fit(material.result, forText, EXPENDABLE_OF_RESULT);
   const resultBytes = result === undefined ? 0 : jsonBytes(result.value);
-  const listed = new Map(actions.map(({ requestId, toolUseId }) => [requestId, toolUseId]));
-  const events = takeEvents(material, listed, room - actionBytes - resultBytes);
+  const listed = new Map(requests.map(({ requestId, toolUseId }) => [requestId, toolUseId]));
+  const events = takeEvents(material, listed, room - requestBytes - resultBytes);
 
   const missing = [
     events.next !== undefined || material.more,
     events.cut,
-    actions.length < asked.length,
-    actions.some(({ whole: shown }) => !shown),
+    requests.length < asked.length,
+    requests.some(({ whole: shown }) => !shown),
     result?.cut === true,
     lists.cut.includes("background"),
     lists.cut.includes("availableTools"),
@@ -82,13 +82,13 @@ export function assembleCheck(material: CheckMaterial, maxBytes: number): CheckA
     ...(truncatedFields.length > 0 && { truncated: true, truncatedFields }),
     events: events.taken,
     nextCursor: events.next ?? material.end,
-    ...(actions.length > 0 && { actions: actions.map(({ action }) => action) }),
+    ...(requests.length > 0 && { actions: requests.map(({ entry }) => entry) }),
     ...lists.taken,
     ...(result && { result: result.value }),
     ...(result?.cut && whole(material.resultEventId)),
     ...tail,
   };
-  return { answer, shown: actions.map(({ requestId, whole: shown }) => ({ requestId, whole: shown })) };
+  return { answer, shown: requests.map(({ requestId, whole: shown }) => ({ requestId, whole: shown })) };
 }
 
 interface TakenLists {

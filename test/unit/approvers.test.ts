@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { APPROVERS } from "../../src/approvers/approvers.ts";
 import { approverFields } from "../../src/config/approvals/approver-fields.ts";
-import { CALLER, CONSOLE, isService, ApproverName, UNASKED, USER } from "../../src/domain/approvals/approver-name.ts";
+import { CALLER, CONSOLE, isService, ApproverName, UNASKED, USER } from "../../src/domain/approvals/answer-source.ts";
 
 const NAMES = APPROVERS.map(({ name }) => name);
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { allowedWith, denied, doneWords, editableOf, editedInput } from "../../console/src/requests/words/answer.ts";
 import { decidedWords, thenWords, whyOnlyLook } from "../../console/src/requests/words/deciders.ts";
-import { approvers } from "../../console/src/state/approver-names.ts";
+import { approvers } from "../../console/src/state/answer-source.ts";
 import { APPROVERS } from "../../src/approvers/approvers.ts";
 import { MisclickGuard } from "../../console/src/requests/words/misclick-guard.ts";
 import {

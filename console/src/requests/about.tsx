@@ -4,7 +4,7 @@ import type { Risk } from "../../../src/domain/approvals/risk.ts";
 import { post } from "../net/api.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { leftWords, moment } from "../parts/format.ts";
-import { whoWords } from "../state/approver-names.ts";
+import { whoWords } from "../state/answer-source.ts";
 import { now } from "../state/clock.ts";
 import { me } from "../state/me.ts";
 import { EscapedText } from "./escaped-text.tsx";

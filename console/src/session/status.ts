@@ -1,6 +1,6 @@
 import type { SessionDetail } from "../../../src/console/wire.ts";
 import { count } from "../parts/format.ts";
-import { whoWords } from "../state/approver-names.ts";
+import { whoWords } from "../state/answer-source.ts";
 
 /** The state of a session, in words. */
 

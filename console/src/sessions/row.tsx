@@ -5,7 +5,7 @@ import { displayLine, displayText } from "../parts/text.ts";
 import { SessionName } from "../parts/session-name.tsx";
 import { Status } from "../parts/status.tsx";
 import { Ago, Since } from "../parts/time.tsx";
-import { whoWords } from "../state/approver-names.ts";
+import { whoWords } from "../state/answer-source.ts";
 import { hrefOf } from "../state/route.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./sessions.module.css";

@@ -3,7 +3,7 @@ import type { Me } from "../../../src/console/wire.ts";
 import type { Scope } from "../../../src/domain/principal.ts";
 import { get, onSignedOut, post } from "../net/api.ts";
 import { keepKey } from "../net/key.ts";
-import { approvers } from "./approver-names.ts";
+import { approvers } from "./answer-source.ts";
 
 /** The signed-in user. */
 

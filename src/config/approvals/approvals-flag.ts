@@ -1,6 +1,6 @@
 import type { Approver } from "../../approvers/approver.ts";
 import { APPROVERS } from "../../approvers/approvers.ts";
-import type { ApproverName } from "../../domain/approvals/approver-name.ts";
+import type { ApproverName } from "../../domain/approvals/answer-source.ts";
 import { ConfigError } from "../error.ts";
 import { MAX_TIMER_MS } from "../../domain/timer.ts";
 

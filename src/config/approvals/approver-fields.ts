@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { ClosedPath, Settings } from "../../approvers/approver.ts";
 import { APPROVERS } from "../../approvers/approvers.ts";
-import type { ApproverName } from "../../domain/approvals/approver-name.ts";
+import type { ApproverName } from "../../domain/approvals/answer-source.ts";
 import { parseApprovals } from "./approvals-flag.ts";
 
 /** What approvers bring to the configuration: settings, secrets and protected files of their own. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Bound } from "./risk.ts";
-import { ApproverName } from "./approver-name.ts";
+import { ApproverName } from "./answer-source.ts";
 
 /**
  * What the operator of one server allows the sessions of one principal. It is stored with a session when that begins, so that

@@ -1,18 +1,16 @@
 import type { AnySessionAction } from "./action.ts";
-import * as approving from "./approving.ts";
+import * as answering from "./answering.ts";
 import * as begin from "./begin.ts";
-import * as diff from "./diff.ts";
 import * as lifecycle from "./lifecycle.ts";
-import * as process from "./running.ts";
+import * as processControl from "./process-control.ts";
 import * as reading from "./reading.ts";
 
 const KINDS: readonly Readonly<Record<string, AnySessionAction>>[] = [
   begin,
   reading,
-  diff,
   lifecycle,
-  process,
-  approving,
+  processControl,
+  answering,
 ];
 
 /** All that a caller can do to sessions. Whatever a surface offers of it has its name, its scope and its limits from here. */

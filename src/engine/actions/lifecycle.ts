@@ -1,8 +1,8 @@
 import { statusOf } from "../../domain/session.ts";
 import { defineAction } from "./action.ts";
-import { PromptId, Reason, SessionId, Title } from "./input.ts";
+import { PromptId, Reason, RuleText, SessionId, Title } from "./input.ts";
 
-/** What is done to a session, or to the prompts that wait in it. */
+/** Ends a turn or a session, renames it, and changes what it keeps: waiting prompts and remembered answers. */
 
 const fields = { sessionId: SessionId };
 
@@ -86,4 +86,13 @@ export const dropQueue = defineAction({
   fields,
   run: async ({ by, caller: { principal }, engine }, { sessionId }) =>
     engine.queue(principal, sessionId, { do: "drop", by }),
+});
+
+/** Takes back answers that were to hold until the session ends: one by its rule, or all. Resolves with their rules. */
+export const revoke = defineAction({
+  name: "revoke",
+  scope: "approve",
+  fields: { ...fields, rule: RuleText.exactOptional() },
+  run: async ({ by, caller: { principal }, engine }, { rule, sessionId }) =>
+    engine.revoke(principal, sessionId, { by, ...(rule !== undefined && { rule }) }),
 });

@@ -6,7 +6,7 @@ import { tighterPolicy } from "../../security/tighter-policy.ts";
 import { type Gate, checkDecision, checkMode } from "./gate.ts";
 import type { Limits, Policy } from "./policy.ts";
 import type { SessionRecord } from "../ports.ts";
-import { CALLER } from "../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { Command } from "../../domain/command.ts";
 import { checkModeWithin, decisionWithin } from "./bound.ts";
 

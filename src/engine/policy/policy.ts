@@ -1,5 +1,5 @@
 import { type Bound, tighter } from "../../domain/approvals/risk.ts";
-import type { ApproverName } from "../../domain/approvals/approver-name.ts";
+import type { ApproverName } from "../../domain/approvals/answer-source.ts";
 import type { SupervisionOptions } from "../../domain/options/traits.ts";
 import type { Rules } from "./rules.ts";
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { CALLER } from "../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { rulesToRemember, type Remember } from "../../domain/approvals/remembered.ts";
 import type { Command, CommandOf } from "../../domain/command.ts";
 import type { ControlRequest } from "../../domain/control.ts";

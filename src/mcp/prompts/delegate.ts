@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JsonObject } from "../../domain/json.ts";
 import { Folder, ModelName } from "../../domain/options.ts";
-import { answer } from "../../engine/actions/approving.ts";
+import { answer } from "../../engine/actions/answering.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { definePrompt } from "./prompt.ts";

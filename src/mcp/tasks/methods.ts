@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Scope } from "../../domain/principal.ts";
-import { answer } from "../../engine/actions/approving.ts";
+import { answer } from "../../engine/actions/answering.ts";
 import { interruptPrompt } from "../../engine/actions/lifecycle.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { requireScope } from "../../engine/actions/scope.ts";

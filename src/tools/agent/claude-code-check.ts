@@ -3,7 +3,7 @@ import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { answerCheck, type Target } from "../check/answer.ts";
 import { answerPage } from "../check/one-event.ts";
-import { answer } from "../../engine/actions/approving.ts";
+import { answer } from "../../engine/actions/answering.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../check/request.ts";
 import { respond, Responded } from "../check/respond.ts";

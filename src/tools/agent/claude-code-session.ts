@@ -2,9 +2,9 @@ import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { defineTool } from "../define.ts";
 import { argumentsOf, type OfferedAction } from "./session/action.ts";
-import { diff, get, ADVERTISED_FILTERS, list } from "./session/read.ts";
+import { diff, get, ADVERTISED_FILTERS, list } from "./session/reading.ts";
 import { cancel, close, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "./session/lifecycle.ts";
-import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/process.ts";
+import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/process-control.ts";
 
 /** Each is defined in engine/actions and offered in session/; their arguments together are the arguments of the tool. */
 const ACTIONS: readonly OfferedAction[] = [

@@ -1,4 +1,4 @@
-import { CALLER } from "../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { AppError } from "../../domain/error.ts";
 import { approverOf, type OpenRequest } from "../../domain/permission.ts";

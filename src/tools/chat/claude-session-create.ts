@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CALLER } from "../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import { create } from "../../engine/actions/begin.ts";
 import { SessionId } from "../../engine/actions/input.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { interrupt, close } from "../../engine/actions/lifecycle.ts";
-import { setPermissionMode, setModel } from "../../engine/actions/running.ts";
+import { setPermissionMode, setModel } from "../../engine/actions/process-control.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { actorOf } from "../scope.ts";
 import { Mode, Model, liveModel } from "./fields.ts";

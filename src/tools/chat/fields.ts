@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SessionOptions } from "../../domain/options.ts";
-import { CALLER } from "../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { folderOf, said } from "../prompt.ts";
 import type { ToolDeps, ToolCall } from "../define.ts";
 

@@ -1,15 +1,15 @@
-import { CALLER } from "../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { approverOf } from "../../domain/permission.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
-import { answer as answering } from "../../engine/actions/approving.ts";
+import { answer as answering } from "../../engine/actions/answering.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../../view/check.ts";
 import type { ResponseMode } from "../../view/event.ts";
 import { wantedOf } from "../../view/result.ts";
 import { assembleSeveral } from "../../view/several.ts";
 import { cutText } from "../../view/size.ts";
 import { describeTool, KNOWN_TOOLS } from "../../domain/options/known-tools.ts";
-import { readFullRequest } from "../elicitation/user.ts";
+import { readPendingRequest } from "../elicitation/user.ts";
 import { waitEliciting, type Awaited, type PlainWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { readResult, type SessionView } from "../session-view.ts";
@@ -140,7 +140,7 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
   const ended = isDue ? await readResult(view, state) : undefined;
   const result = ended && wantedOf(ended, form);
   const asked = include.actions
-    ? await Promise.all(state.requests.map(async (open) => (await readFullRequest(view, open)) ?? []))
+    ? await Promise.all(state.requests.map(async (open) => (await readPendingRequest(view, open)) ?? []))
     : [];
   const range = { from: cursor, upTo: state.lastEventId, maxEvents };
   const read = await readShown(view, range, form, { eventId: state.lastTurnEventId, result });

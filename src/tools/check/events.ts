@@ -1,4 +1,4 @@
-import { CALLER } from "../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { presentEvent, timeOf, type ShownEvent } from "../../view/event.ts";

@@ -1,9 +1,9 @@
-import { CALLER } from "../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionUpdate } from "../../domain/permission.ts";
-import { answer } from "../../engine/actions/approving.ts";
+import { answer } from "../../engine/actions/answering.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
 import { rightName } from "../catalogue.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";

@@ -1,9 +1,9 @@
 import { isWithin } from "../../domain/approvals/risk.ts";
-import { CALLER, USER } from "../../domain/approvals/approver-name.ts";
+import { CALLER, USER } from "../../domain/approvals/answer-source.ts";
 import { AppError } from "../../domain/error.ts";
 import { approverOf, type OpenRequest } from "../../domain/permission.ts";
 import { requestOf } from "../../domain/event.ts";
-import type { FullRequest } from "../../view/action.ts";
+import type { PendingRequest } from "../../view/pending-request.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
 import { decidedBy, formOf, type Verdict } from "./form.ts";
@@ -41,7 +41,7 @@ export async function showForm(
   again: boolean,
   { call, deps }: FormContext,
 ): Promise<Form | undefined> {
-  const asked = await readFullRequest(view, open);
+  const asked = await readPendingRequest(view, open);
   if (!asked) return undefined;
   const { spec, title = spec.title } = await view.record();
   const { requestId } = open;
@@ -89,7 +89,7 @@ export async function takeForm(
   const { requestId, second } = shown;
   const { state } = await view.record();
   const open = state.requests.find((each) => each.requestId === requestId);
-  const asked = open && (await readFullRequest(view, open));
+  const asked = open && (await readPendingRequest(view, open));
   if (!asked) return "settled";
   if (answer.action === "none") return "late";
   const filled = second ? open.filled : undefined;
@@ -143,10 +143,10 @@ export async function untilSettled(
 }
 
 /** An open request with all that the log has of it. */
-export async function readFullRequest(
+export async function readPendingRequest(
   view: Pick<SessionView, "read">,
   open: OpenRequest,
-): Promise<FullRequest | undefined> {
+): Promise<PendingRequest | undefined> {
   const request = requestOf((await view.read(open.eventId, 1)).at(0));
   return request && { open, request };
 }

@@ -1,4 +1,4 @@
-import { CALLER } from "../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";

@@ -1,6 +1,6 @@
 import type { Decided, Me } from "../../../../src/console/wire.ts";
-import type { ApproverName } from "../../../../src/domain/approvals/approver-name.ts";
-import { byWords, whoWords } from "../../state/approver-names.ts";
+import type { ApproverName } from "../../../../src/domain/approvals/answer-source.ts";
+import { byWords, whoWords } from "../../state/answer-source.ts";
 
 /** Who decides, and who has decided. */
 

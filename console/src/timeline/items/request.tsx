@@ -1,7 +1,7 @@
 import { useContext } from "preact/hooks";
 import { duration, timeOfDay } from "../../parts/format.ts";
 import { truncateLine, displayText } from "../../parts/text.ts";
-import { byWords, whoWords } from "../../state/approver-names.ts";
+import { byWords, whoWords } from "../../state/answer-source.ts";
 import { Fields } from "../call/fields.tsx";
 import { callTitle } from "../call/title.ts";
 import { EventWindowContext } from "../event-window.ts";

@@ -1,5 +1,5 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
-import type { ApproverName } from "../../../../src/domain/approvals/approver-name.ts";
+import type { ApproverName } from "../../../../src/domain/approvals/answer-source.ts";
 import type { TurnEnded } from "../../../../src/domain/event.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import type { PermissionRequest } from "../../../../src/domain/permission.ts";

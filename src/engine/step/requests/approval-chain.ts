@@ -6,7 +6,7 @@ import {
   USER,
   type Passed,
   type ApproverName,
-} from "../../../domain/approvals/approver-name.ts";
+} from "../../../domain/approvals/answer-source.ts";
 import type { CommandOf } from "../../../domain/command.ts";
 import type { Refusal } from "../../../domain/error.ts";
 import { approverOf, type OpenRequest } from "../../../domain/permission.ts";

@@ -1,4 +1,4 @@
-import { CALLER } from "../../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../../domain/approvals/answer-source.ts";
 import { isWithin, tighter } from "../../../domain/approvals/risk.ts";
 import { readDenying } from "../../../domain/approvals/rule.ts";
 import type { CommandOf } from "../../../domain/command.ts";

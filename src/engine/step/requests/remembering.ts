@@ -1,4 +1,4 @@
-import { CALLER } from "../../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../../domain/approvals/answer-source.ts";
 import { withNewest } from "../../../domain/approvals/remembered.ts";
 import type { CommandOf } from "../../../domain/command.ts";
 import { accept, emit, refuse, type Draft } from "../draft.ts";

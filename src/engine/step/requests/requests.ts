@@ -1,5 +1,5 @@
 import type { CommandOf, Delivered } from "../../../domain/command.ts";
-import { CALLER, USER, type Passed } from "../../../domain/approvals/approver-name.ts";
+import { CALLER, USER, type Passed } from "../../../domain/approvals/answer-source.ts";
 import { approverOf, type AnsweredBy, type PermissionRequest, type OpenRequest } from "../../../domain/permission.ts";
 import { emit, type Draft } from "../draft.ts";
 import { clockOf } from "../time.ts";

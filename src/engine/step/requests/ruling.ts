@@ -1,4 +1,4 @@
-import { CALLER } from "../../../domain/approvals/approver-name.ts";
+import { CALLER } from "../../../domain/approvals/answer-source.ts";
 import { isWithin } from "../../../domain/approvals/risk.ts";
 import { parseRule, type Rule } from "../../../domain/approvals/rule.ts";
 import type { PermissionRequest, Decision } from "../../../domain/permission.ts";

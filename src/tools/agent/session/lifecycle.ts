@@ -1,11 +1,10 @@
-import { revoke as revokeAnswers } from "../../../engine/actions/approving.ts";
 import * as actions from "../../../engine/actions/lifecycle.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { actorOf } from "../../scope.ts";
 import { offer, offerAs } from "./action.ts";
 import { publicView, rememberedOf } from "./view.ts";
 
-/** Actions on a session and on its queued prompts, and their answers. */
+/** Actions on a session, on its queued prompts and on its remembered answers. */
 
 interface OfSession {
   readonly sessionId: string;
@@ -59,7 +58,7 @@ export const dropQueue = offer(actions.dropQueue, {
 });
 
 /** Takes back an answer that was to hold until the session ends. */
-export const revoke = offer(revokeAnswers, {
+export const revoke = offer(actions.revoke, {
   words: { rule: "for revoke. Default: all" },
   present: async (revoked, args, { principal }, { engine }) => {
     const record = await engine.get(principal, args.sessionId);

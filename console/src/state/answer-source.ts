@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import type { AnsweredBy } from "../../../src/domain/permission.ts";
-import type { ApproverWords, ApproverName, Unasked } from "../../../src/domain/approvals/approver-name.ts";
+import type { ApproverWords, ApproverName, Unasked } from "../../../src/domain/approvals/answer-source.ts";
 import type { Me } from "../../../src/console/wire.ts";
 
 /** Who answers requests, in the words that the server has for them. */

@@ -1,8 +1,8 @@
 import { z } from "zod";
 
 /**
- * Whom a request can be put to, beside the rules, by name. The operator puts some of them in an order: the approval chain. Who there
- * is stands in src/approvers/approvers.ts; any name is understood here, since another server of the store may know others.
+ * The name of an approver. Any name is valid here, since another server of the store may have other approvers; those of this one
+ * are the table in src/approvers/approvers.ts.
  */
 export const ApproverName = z.string().regex(/^[a-z][a-z\d-]{0,31}$/);
 export type ApproverName = z.infer<typeof ApproverName>;

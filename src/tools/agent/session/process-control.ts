@@ -1,4 +1,4 @@
-import * as actions from "../../../engine/actions/running.ts";
+import * as actions from "../../../engine/actions/process-control.ts";
 import { inUsd } from "../../../view/result.ts";
 import { fit, jsonBytes } from "../../../view/size.ts";
 import { offer } from "./action.ts";

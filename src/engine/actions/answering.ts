@@ -4,7 +4,7 @@ import { JsonObject } from "../../domain/json.ts";
 import { PermissionUpdate } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../api.ts";
 import { defineAction, defineRequest } from "./action.ts";
-import { DenyMessage, RequestId, RuleText, SessionId } from "./input.ts";
+import { DenyMessage, RequestId, SessionId } from "./input.ts";
 
 /** What is decided of what Claude Code asks. */
 
@@ -24,15 +24,6 @@ export const answer = defineRequest({
   },
   run: async ({ caller, engine }, { request, sessionId }: { sessionId: string; request: AnswerRequest }) =>
     engine.answer(caller, sessionId, request),
-});
-
-/** Takes back answers that were to hold until the session ends: one by its rule, or all. Resolves with their rules. */
-export const revoke = defineAction({
-  name: "revoke",
-  scope: "approve",
-  fields: { sessionId: SessionId, rule: RuleText.exactOptional() },
-  run: async ({ by, caller: { principal }, engine }, { rule, sessionId }) =>
-    engine.revoke(principal, sessionId, { by, ...(rule !== undefined && { rule }) }),
 });
 
 /** Keeps a request open for more time, with whom it is. */

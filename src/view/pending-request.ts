@@ -1,26 +1,27 @@
-import { CALLER } from "../domain/approvals/approver-name.ts";
+import { CALLER } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { approverOf, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { ResponseMode } from "./event.ts";
 import { fit, jsonBytes, waterLevel } from "./size.ts";
 import { summaryOf } from "./summary.ts";
 
-/** Requests that wait for a decision, as `actions[]` lists them. */
+/** Pending requests, as `actions[]` of an answer lists them. */
 
-export interface ShownAction {
+export interface ShownRequest {
   readonly requestId: string;
   readonly toolUseId: string;
-  readonly action: JsonObject;
+  /** As `actions[]` shows it. */
+  readonly entry: JsonObject;
   /** True when the tool's input is shown uncut: only then may it be replaced. */
   readonly whole: boolean;
 }
 
-export interface FullRequest {
+export interface PendingRequest {
   readonly open: OpenRequest;
   readonly request: PermissionRequest;
 }
 
-/** With less room than this an action is left for the next poll. */
+/** With less room than this a request is left for the next poll. */
 const LEAST_BYTES = 600;
 /** However large the rest is, so much of the input is shown. */
 const INPUT_LEAST = 256;
@@ -33,7 +34,7 @@ export interface Presentation {
   readonly now: number;
 }
 
-function presentAction({ open, request }: FullRequest, { mode, now }: Presentation): JsonObject {
+function presentRequest({ open, request }: PendingRequest, { mode, now }: Presentation): JsonObject {
   const isMinimal = mode === "minimal";
   return {
     type: request.kind,
@@ -70,31 +71,35 @@ function waitsFor(open: OpenRequest, { mode, now }: Presentation): JsonObject {
 }
 
 /** What the requests take when each is shown whole, a comma each included. */
-export function wholeActions(asked: readonly FullRequest[], presentation: Presentation): number[] {
-  return asked.map((each) => jsonBytes(presentAction(each, presentation)) + 1);
+export function wholeRequestSizes(asked: readonly PendingRequest[], presentation: Presentation): number[] {
+  return asked.map((each) => jsonBytes(presentRequest(each, presentation)) + 1);
 }
 
 /** As many of the requests as `most` bytes hold, a comma each included: small ones whole, the others cut alike. */
-export function fitActions(asked: readonly FullRequest[], presentation: Presentation, most: number): ShownAction[] {
-  const sizes = wholeActions(asked, presentation);
-  const shown: ShownAction[] = [];
+export function fitRequests(
+  asked: readonly PendingRequest[],
+  presentation: Presentation,
+  most: number,
+): ShownRequest[] {
+  const sizes = wholeRequestSizes(asked, presentation);
+  const shown: ShownRequest[] = [];
   let left = most;
   for (const [index, each] of asked.entries()) {
     const least = Math.min(sizes[index] ?? 0, LEAST_BYTES);
     const share = Math.max(Math.min(waterLevel(sizes.slice(index), left), left), least);
     if (share > left) break;
-    const next = fitAction(each, presentation, share - 1);
-    left -= jsonBytes(next.action) + 1;
+    const next = fitRequest(each, presentation, share - 1);
+    left -= jsonBytes(next.entry) + 1;
     shown.push(next);
   }
   return shown;
 }
 
-function fitAction(asked: FullRequest, presentation: Presentation, most: number): ShownAction {
-  const action = presentAction(asked, presentation);
+function fitRequest(asked: PendingRequest, presentation: Presentation, most: number): ShownRequest {
+  const entry = presentRequest(asked, presentation);
   const { requestId, toolUseId } = asked.request;
-  if (jsonBytes(action) <= most) return { action, requestId, toolUseId, whole: true };
-  const { input: _, suggestions, ...bare } = action;
+  if (jsonBytes(entry) <= most) return { entry, requestId, toolUseId, whole: true };
+  const { input: _, suggestions, ...bare } = entry;
   const room = most - AROUND_INPUT;
   const forRequest = room - Math.min(INPUT_LEAST, jsonBytes(asked.request.input));
   // A suggestion is there to be sent back: it is shown whole or not at all.
@@ -103,5 +108,5 @@ function fitAction(asked: FullRequest, presentation: Presentation, most: number)
   const input = fit(asked.request.input, room - jsonBytes(request));
   const mark = { inputTruncated: true, inputEventId: asked.open.eventId };
   const shown = { ...request, input: input.value, ...(input.cut && mark) };
-  return { action: shown, requestId, toolUseId, whole: !input.cut };
+  return { entry: shown, requestId, toolUseId, whole: !input.cut };
 }
