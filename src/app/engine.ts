@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from "node:fs";
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { configFolder, stateFile } from "../claude/environment.ts";
 import type { SandboxPolicy } from "../claude/sandbox/sandbox.ts";
@@ -10,6 +11,7 @@ import { callerApprovesOf, rulesOf, hostsOf } from "../config/approvals/settings
 import { cacheFolder } from "../config/folders.ts";
 import { confinements } from "../config/confinement.ts";
 import type { Config } from "../config/schema.ts";
+import { socketCandidates } from "../daemon/folders.ts";
 import type { ProcessLimits } from "../engine/process-limiter.ts";
 import type { Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
@@ -143,12 +145,14 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
 /** Where this server keeps what is its own. */
 function installationOf({ config, configFile, environment }: EngineSettings): Installation {
   const { store = { kind: "sqlite", file: defaultStorePath(environment, process.platform) } } = config;
+  const state = stateFolder(environment, process.platform);
   return {
     settings: config,
     approvers: closedByApprovers(config),
     environment,
     configFile,
     stateFolders: PRODUCTS.map((product) => stateFolder(environment, process.platform, product)),
+    socketFolders: socketCandidates(existsSync(state) ? realpathSync(state) : state, environment),
     store: storeTraits(store).file,
     cacheFolders: PRODUCTS.map((product) => cacheFolder(environment, product)),
     claude: { folder: configFolder(environment), record: stateFile(environment) },

@@ -16,18 +16,21 @@ import { PRODUCT } from "../domain/names.ts";
 const MAX_PATH = 103;
 export const MAX_NAME = 45;
 
-/** Throws ConfigError where every path is too long. */
-export async function socketFolders(stateFolder: string, { XDG_RUNTIME_DIR: runtime }: Environment): Promise<string[]> {
-  await mkdir(stateFolder, { recursive: true, mode: 0o700 });
-  const key = createHash("sha256")
-    .update(await realpath(stateFolder))
-    .digest("hex")
-    .slice(0, 16);
-  const candidates = [
+/** Of a state folder by its real path. */
+export function socketCandidates(stateFolder: string, { XDG_RUNTIME_DIR: runtime }: Environment): string[] {
+  const key = createHash("sha256").update(stateFolder).digest("hex").slice(0, 16);
+  return [
     ...(runtime?.startsWith("/") === true ? [join(runtime, PRODUCT, key)] : []),
     join(stateFolder, "run"),
-    join(tmpdir(), `${PRODUCT}-${String(process.geteuid?.() ?? 0)}`, key),
+    // One level: of a folder for everyone, no other user can replace what is directly in it.
+    join(tmpdir(), `${PRODUCT}-${String(process.geteuid?.() ?? 0)}-${key}`),
   ];
+}
+
+/** Makes the state folder. Throws ConfigError where every path is too long. */
+export async function socketFolders(stateFolder: string, environment: Environment): Promise<string[]> {
+  await mkdir(stateFolder, { recursive: true, mode: 0o700 });
+  const candidates = socketCandidates(await realpath(stateFolder), environment);
   const folders = candidates.filter((each) => Buffer.byteLength(each) + 1 + MAX_NAME <= MAX_PATH);
   if (folders.length === 0) throw new ConfigError("No folder for sockets has a short path. Set XDG_RUNTIME_DIR.");
   return folders;

@@ -30,6 +30,8 @@ export interface Installation {
   readonly configFile: string | undefined;
   /** By the name of today, and the one before. */
   readonly stateFolders: readonly string[];
+  /** Where daemons listen. */
+  readonly socketFolders: readonly string[];
   /** The file of the store; undefined where it is in memory. */
   readonly store: string | undefined;
   readonly cacheFolders: readonly string[];
@@ -42,10 +44,19 @@ export function ownedPlaces(installation: Installation): Owned[] {
 }
 
 /** Of these a shell has no business with any, wherever that can be enforced (--sandbox required). */
-export function ownFiles({ approvers, configFile, settings, stateFolders, store }: Installation): Owned[] {
+export function ownFiles({
+  approvers,
+  configFile,
+  settings,
+  socketFolders,
+  stateFolders,
+  store,
+}: Installation): Owned[] {
   return [
     // Store, token and whatever else is kept beside them.
     stateFolders.flatMap((folder) => tree(folder, "the state folder of this server")),
+    // A process that connects there is a client.
+    socketFolders.flatMap((folder) => tree(folder, "the sockets of this server's daemons")),
     // With its -wal, -shm and -journal: sessions of all principals, and who answered what.
     prefix(store, "the store of this server"),
     // Principals, scopes and rules.

@@ -105,11 +105,12 @@ describe("the paths that no session may reach", () => {
       environment: {},
       configFile: undefined,
       stateFolders: [at("state")],
+      socketFolders: [at("run")],
       store: undefined,
       cacheFolders: [at("cache")],
       claude,
     }).map(({ path }) => path);
-    expect(paths).toEqual(expect.arrayContaining(["/opt/python3", at("hold.py"), at("hold.json")]));
+    expect(paths).toEqual(expect.arrayContaining(["/opt/python3", at("hold.py"), at("hold.json"), at("run")]));
     for (const path of [at("work"), "/dev/null"]) expect(paths).not.toContain(path);
   });
 
