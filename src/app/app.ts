@@ -4,6 +4,7 @@ import { connectStore, settledState, storeLocation, storeNameOf, thisProcess, ty
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
+import { perform, withOperations, type Operations } from "../daemon/operations.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuditLog } from "../log/audit.ts";
@@ -39,6 +40,8 @@ export interface AppSettings extends StoreSettings {
   approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
   /** Clients come and go while it runs: running turns may end before it does. */
   outlivesClients?: boolean | undefined;
+  /** Where clients of this server leave work to a daemon, which runs what they start. */
+  operations?: Operations | undefined;
   /** What `isolationOf` has found. */
   isolation?: readonly string[] | undefined;
 }
@@ -49,6 +52,8 @@ export interface App {
   serveStdio(onClose: () => void): void;
   /** Serves one more MCP client, on these streams. */
   serveClient(client: ServedClient): { close(): Promise<void> };
+  /** Performs operations that another process of this user leaves to this one, until that process leaves. */
+  serveOperations(client: ServedClient & Required<Pick<ServedClient, "streams">>): void;
   /** Serves MCP over HTTP as configured, with our tools unless there is a `factory`. Throws ConfigError. */
   serveHttp(factory?: ServerFactory): Promise<Pick<HttpServing, "url" | "notify">>;
   /** The number of sessions in which something goes on here. */
@@ -102,7 +107,9 @@ export function createApp(settings: AppSettings): App {
     const [{ startEngine }, location] = await Promise.all([import("./engine.ts"), storeLocation(settings, log)]);
     const backend = await connectStore(location, log, http?.ownUrls);
     const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
-    return startEngine(settings, { backend, ...self, http, audit, log, masker, connections, listed: toolNames });
+    const parts = { backend, ...self, http, audit, log, masker, connections, listed: toolNames };
+    const running = await startEngine({ ...settings, runsNothing: settings.operations !== undefined }, parts);
+    return withDaemon(running, settings);
   });
   const optionsFor = clientOptions(settings, {
     toolNames,
@@ -140,12 +147,41 @@ export function createApp(settings: AppSettings): App {
     log,
     serveStdio: (onClose) => void serveClient({ start: settings.start, onClose }),
     serveClient,
+    serveOperations: (client) => void serveOperations(client, { connections, sessions, log }),
     serveHttp: async (factory) => http.ready(factory),
     atWork: () => sessions.now?.engine.atWork() ?? 0,
     report: async () => reportOf(await sessions.ready()),
     preload: async () => loadAll(await sessions.ready()),
     close,
   };
+}
+
+function withDaemon(running: Running, { operations }: Pick<AppSettings, "operations">): Running {
+  return operations ? { ...running, engine: withOperations(running.engine, operations) } : running;
+}
+
+interface OperationsParts {
+  readonly connections: Connections;
+  readonly sessions: Pick<Readiness<Running, OverHttp>, "ready">;
+  readonly log: Logger;
+}
+
+async function serveOperations(client: Parameters<App["serveOperations"]>[0], parts: OperationsParts): Promise<void> {
+  const { connections, log, sessions } = parts;
+  const { onClose, start, streams } = client;
+  const { bypass, ...connection } = connections.open(start);
+  const onFault = (error: unknown) =>
+    log.error("an operation for another process failed", { error: String(error), connection: connection.id });
+  try {
+    const { engine } = await sessions.ready();
+    const own = engine.forConnection({ id: connection.id, allowsBypass: () => bypass.isAllowed() });
+    await perform(streams, own, onFault);
+  } catch (error) {
+    onFault(error);
+  } finally {
+    connections.close(connection);
+    onClose();
+  }
 }
 
 async function loadAll({ store }: Pick<Running, "store">): Promise<void> {

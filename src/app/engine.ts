@@ -51,6 +51,8 @@ export interface EngineSettings {
   readonly info: { readonly version: string };
   /** The file that settings were read from. */
   readonly configFile?: string | undefined;
+  /** Another process runs what clients start: this one looks for nothing that it could take over. */
+  readonly runsNothing?: boolean | undefined;
   /** Words before every command that give it a pid namespace of its own. */
   readonly isolation?: readonly string[] | undefined;
 }
@@ -115,7 +117,8 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     backend: store,
     runtime,
     clock: systemClock,
-    announces: http !== undefined,
+    announces: http !== undefined && settings.runsNothing !== true,
+    watches: settings.runsNothing !== true,
     log,
     mask: (event) => masker.event(event),
     initMs: INIT_MS,

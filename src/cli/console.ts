@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { createApp, isolationOf } from "../app/app.ts";
 import { ConfigError } from "../config/error.ts";
 import { startFolder } from "../config/folders.ts";
@@ -6,7 +7,10 @@ import { readPackage } from "../config/version.ts";
 import { nestingDepth, requireSandbox } from "./preflight.ts";
 import { ownFlags } from "./own-flags.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
+import { operationsOf } from "../daemon/operations.ts";
 import { newToken } from "../http/auth/secret.ts";
+import { AutomaticDaemon } from "../proxy/automatic.ts";
+import { reasonForOwnServer } from "../proxy/own-server.ts";
 
 /** `claude-agents-mcp console`: the web console for the sessions of this user, for as long as the command runs. */
 
@@ -20,7 +24,9 @@ export async function serveConsole(argv: string[]): Promise<void> {
   await requireSandbox(config, process.env);
   const { name, version } = readPackage();
   const token = newToken();
+  const daemon = daemonFor(rest);
   const app = createApp({
+    operations: daemon && operationsOf(async () => daemon.connect(daemon.startMs)),
     config: { ...config, auth: true, console: true },
     configFile: configFileOf({ argv: rest, env: process.env }),
     environment: process.env,
@@ -38,17 +44,26 @@ export async function serveConsole(argv: string[]): Promise<void> {
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, end);
   const { url } = await app.serveHttp();
-  process.stdout.write(`${linkText(new URL("/console/", url).href, token)}\n`);
+  process.stdout.write(`${linkText(new URL("/console/", url).href, token, daemon !== undefined)}\n`);
+}
+
+/** That of the same settings, as `serve` would use it; undefined where this process is to run what is started. */
+function daemonFor(argv: readonly string[]): AutomaticDaemon | undefined {
+  const { env, pid, platform } = process;
+  if (reasonForOwnServer({ argv, env, pid, platform }) !== undefined) return undefined;
+  return new AutomaticDaemon(argv, fileURLToPath(new URL("main.js", import.meta.url)), "operations");
 }
 
 /** The part behind # never leaves the browser: the page signs in with it, and takes it out of the address. */
-function linkText(url: string, token: string): string {
+function linkText(url: string, token: string, hasDaemon: boolean): string {
   return [
     "Open the console at this address. It signs you in and is valid until this command ends (Ctrl-C):",
     "",
     `  ${url}#token=${token}`,
     "",
-    "Sessions started there run in this process: they are interrupted when it ends and continue with the next reply.",
+    hasDaemon
+      ? "Sessions run in a daemon and go on when this command ends. `claude-agents-mcp daemon stop` stops it."
+      : "Sessions started there run in this process: they are interrupted when it ends and continue with the next reply.",
   ].join("\n");
 }
 

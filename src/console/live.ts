@@ -145,7 +145,7 @@ class LiveStream {
     if (!(await this.#find(sessionId))) return;
     let last = "";
     await repeat(PARTIAL_MS, signal, async () => {
-      const text = this.#sources.engine.partial(sessionId);
+      const text = await this.#sources.engine.partial(sessionId);
       if (text === last) return;
       last = text;
       await this.#send("partial", { text });

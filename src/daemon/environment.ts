@@ -64,6 +64,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     "INSIDE_EMACS",
     "TERMINAL_EMULATOR",
   ],
+  "what the proxy alone reads": ["CLAUDE_CODE_MCP_DAEMON", "CLAUDE_CODE_MCP_DAEMON_START_MS"],
   "npm and npx, which differ by the folder they run in": ["npm_*", "INIT_CWD", "NODE", "COLOR", "PROJECT_CWD"],
 };
 

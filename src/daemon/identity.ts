@@ -31,7 +31,7 @@ interface Start {
 
 /** Throws where the state folder has no key that is the user's alone. */
 export async function identityOf({ cwd, stateFolder, ...start }: Start): Promise<Identity> {
-  const argv = withAbsolutePaths(start.argv, cwd);
+  const argv = withAbsolutePaths(withoutOwn(start.argv), cwd);
   const environment = daemonEnvironment(withAbsoluteVariables(start.env, cwd));
   const key = await keyFor("socket-name", stateFolder);
   const values = {
@@ -77,6 +77,17 @@ function configFile(argv: readonly string[], environment: Environment): Record<s
     // The server says what is wrong with it.
     return {};
   }
+}
+
+/** Flags that the proxy alone reads. */
+const OF_THE_PROXY = ["--daemon", "--daemon-start-ms"];
+
+function withoutOwn(argv: readonly string[]): string[] {
+  const isOwn = (word: string | undefined) => OF_THE_PROXY.includes(word ?? "");
+  return argv.filter((word, at) => {
+    const [name, inline] = word.split(/=(.*)/s);
+    return !isOwn(name) && (inline !== undefined || !isOwn(argv[at - 1]));
+  });
 }
 
 function withAbsolutePaths(argv: readonly string[], cwd: string): string[] {

@@ -24,8 +24,8 @@ export interface ListenerOptions extends Naming {
   readonly version: string;
   /** The most connections at a time; who comes then is refused. */
   readonly maxConnections: number;
-  /** Serves one MCP client; `onClose` is called when it is gone. */
-  readonly serve: (client: DaemonClient) => { close(): Promise<void> };
+  /** Serves one client, by the purpose in its hello; calls `onClose` when it is done with it. */
+  readonly serve: (client: DaemonClient) => void;
   readonly status: () => Promise<Omit<DaemonStatus, "proxies" | "socket">>;
   /** Asked to stop by who may connect. */
   readonly onStop: () => void;
@@ -97,7 +97,7 @@ export class Listener {
   async #greet(socket: Socket): Promise<void> {
     const { maxConnections, onStop, status } = this.#options;
     const hello = readClientHello(await firstLine(socket, HELLO_MS));
-    if (hello.purpose !== "mcp") {
+    if (hello.purpose === "status" || hello.purpose === "stop") {
       const about: DaemonStatus = {
         ...(await status()),
         proxies: this.clients,

@@ -14,7 +14,7 @@ export const ALIVE = "#alive";
 export const ALIVE_MS = 1_000;
 
 /** What a connection is for. */
-export type Purpose = "mcp" | "status" | "stop";
+export type Purpose = "mcp" | "operations" | "status" | "stop";
 
 export interface ClientHello {
   readonly protocol: number;
@@ -61,7 +61,7 @@ export interface DaemonStatus {
   readonly traits: Readonly<Record<string, string>>;
 }
 
-const PURPOSES: readonly unknown[] = ["mcp", "status", "stop"] satisfies Purpose[];
+const PURPOSES: readonly unknown[] = ["mcp", "operations", "status", "stop"] satisfies Purpose[];
 
 /** Throws what is wrong, for the other end. */
 export function readClientHello(line: string): ClientHello {

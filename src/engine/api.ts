@@ -69,7 +69,7 @@ export interface Engine {
   /** The number of sessions of this server in which a turn runs, prompts wait or background work goes on. */
   atWork(): number;
   /** What is being written just now, if this server runs the session and was asked to tell (includePartialMessages). */
-  partial(sessionId: string): string;
+  partial(sessionId: string): Promise<string>;
   /** How the session's folder stands in git; undefined where it is in no repository. */
   workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined>;
   rename(principal: Principal, sessionId: string, title: string): Promise<void>;

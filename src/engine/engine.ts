@@ -162,8 +162,8 @@ class SessionEngine implements Engine {
     return this.#node.ownership.atWork;
   }
 
-  partial(sessionId: string): string {
-    return this.#node.ownership.partial(sessionId);
+  async partial(sessionId: string): Promise<string> {
+    return Promise.resolve(this.#node.ownership.partial(sessionId));
   }
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {

@@ -14,6 +14,8 @@ export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
   readonly retention: Retention;
   /** Announces this node to the other users of the store at its start, not with its first session. */
   readonly announces?: boolean;
+  /** Whether it takes over what dead servers have left, and deletes what is old. By default it does. */
+  readonly watches?: boolean;
 }
 
 /** What the engines of all connections share: one server process, as the store knows it. */
@@ -43,10 +45,9 @@ export class EngineNode {
     this.looking = lookingOf(options, this.ownership);
     this.recovered = lookingOf(options, this.ownership, async (record) => recovery.recovered(record));
     if (options.announces) this.ownership.announce();
-    const { retention } = options;
-    this.#stopRounds = isNested(options.gate)
-      ? []
-      : [recovery.watch(retention.everyMs), startRetention(options, retention)];
+    const { retention, watches = true } = options;
+    this.#stopRounds =
+      !watches || isNested(options.gate) ? [] : [recovery.watch(retention.everyMs), startRetention(options, retention)];
   }
 
   get isStopping(): boolean {

@@ -8,6 +8,7 @@ import { identityOf, type Identity } from "../daemon/identity.ts";
 import { isAbsent } from "../daemon/socket.ts";
 import { startDaemon } from "../daemon/start.ts";
 import { takeTurn } from "../daemon/starting.ts";
+import type { ClientHello } from "../daemon/wire.ts";
 
 /** `serve` where nothing speaks against a daemon: connects the client to the one of its settings, and starts it if there is none. */
 
@@ -41,16 +42,19 @@ export async function connectAutomatically({ argv, check, main, serveHere }: Aut
 /** A daemon that says nothing for this time is taken for frozen, ms. */
 const FROZEN_MS = 1_000;
 
-class AutomaticDaemon {
+/** The daemon of these arguments and this environment: found, or started. */
+export class AutomaticDaemon {
   readonly startMs: number;
   readonly #argv: readonly string[];
   readonly #main: string;
+  readonly #purpose: ClientHello["purpose"];
   #place: Promise<Place> | undefined;
 
-  constructor(argv: readonly string[], main: string) {
+  constructor(argv: readonly string[], main: string, purpose: ClientHello["purpose"] = "mcp") {
     this.startMs = startMsOf({ argv, env: process.env });
     this.#argv = argv;
     this.#main = main;
+    this.#purpose = purpose;
   }
 
   absent(why: string): string {
@@ -61,7 +65,8 @@ class AutomaticDaemon {
     const deadline = performance.now() + ms;
     const left = () => Math.max(1, deadline - performance.now());
     const { folders, identity, state } = await (this.#place ??= placeOf(this.#argv));
-    const meet = async () => greet(folders, identity.name, Math.min(left(), FROZEN_MS));
+    const meeting = { folders, name: identity.name, purpose: this.#purpose };
+    const meet = async () => greet(meeting, Math.min(left(), FROZEN_MS));
     try {
       return await meet();
     } catch (error) {

@@ -17,7 +17,7 @@ export async function connectToDeclared(argv: readonly string[]): Promise<number
   refuseNested();
   const folders = await socketFolders(stateFolder(process.env, process.platform), process.env);
   const absent = (why: string) => `The daemon "${name}" is not there: ${why}. ${adviceFor(name)}`;
-  const source = { startMs: START_MS, connect: async (ms: number) => greet(folders, name, ms), absent };
+  const source = { startMs: START_MS, connect: async (ms: number) => greet({ folders, name }, ms), absent };
   const proxy = new Proxy(source, process.stdout);
   endWithSignals();
   try {

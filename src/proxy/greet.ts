@@ -2,17 +2,24 @@ import type { Socket } from "node:net";
 import { connectByName, isAbsent } from "../daemon/socket.ts";
 import { firstLine, PROTOCOL, readDaemonHello, type ClientHello } from "../daemon/wire.ts";
 
+/** Where to look for which daemon, and what for. */
+export interface Meeting {
+  readonly folders: readonly string[];
+  readonly name: string;
+  readonly purpose?: ClientHello["purpose"];
+}
+
 /** The daemon will not serve this connection, and says why. */
 export class RefusedError extends Error {}
 
 /** Resolves to a connection to the daemon of this name, which has said hello. Rejects with RefusedError, or where there is none. */
-export async function greet(folders: readonly string[], name: string, ms: number): Promise<Socket> {
+export async function greet({ folders, name, purpose = "mcp" }: Meeting, ms: number): Promise<Socket> {
   const socket = await connectByName(folders, name);
   // What ends it is told by "close".
   socket.on("error", () => undefined);
   const hello: ClientHello = {
     protocol: PROTOCOL,
-    purpose: "mcp",
+    purpose,
     cwd: startedIn(),
     commandLine: process.argv,
     clientPid: process.ppid,

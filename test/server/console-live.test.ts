@@ -144,6 +144,9 @@ async function startCommand(args: string[], env: Record<string, string>) {
   throw new Error(`the command has ended: ${stderr}`);
 }
 
+/** For a daemon that starts on a busy machine. */
+const PATIENT = { CLAUDE_CODE_MCP_DAEMON_START_MS: "30000" };
+
 describe("`claude-agents-mcp console`", () => {
   it("is for the user who starts it: it shows the session of a server on stdio and answers its request, at any approver's turn", async () => {
     const [cwd, home] = [world.folder(), world.folder()];
@@ -157,6 +160,7 @@ describe("`claude-agents-mcp console`", () => {
     const started = await startCommand(["--port", "0", ...args, ...others], {
       ...world.model.environment(world.configFolder),
       ...STAND_IN,
+      ...PATIENT,
       ...env,
     });
     expect(started.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\/$/);
@@ -188,11 +192,40 @@ describe("`claude-agents-mcp console`", () => {
     expect(started.stderr()).toBe("");
   });
 
-  it("ends at once with the turns in it, and audits what was done there without prompts or answers", async () => {
+  it("leaves what it starts to a daemon: live text and requests come from there, and its end ends nothing", async () => {
+    const cwd = world.folder();
+    const home = world.folder();
+    const env = { ...world.model.environment(world.configFolder), ...STAND_IN, ...PATIENT, HOME: home };
+    const others = world.daemons();
+    const first = await startCommand([], env);
+    const at = await signIn(first, first.token);
+    const tools = [{ name: "Bash", input: { command: "touch made" } }];
+    const id = await at.start(scriptTag([{ tools }, { text: "Afterwards.", gate: "the console has ended" }]), cwd);
+    await expect.poll(async () => (await at.get<RequestList>("requests")).open).toHaveLength(1);
+    const [request] = (await at.get<RequestList>("requests")).open;
+    await at.post(`sessions/${id}/requests/${request?.requestId ?? ""}`, { decision: "allow" });
+    await expect.poll(() => existsSync(join(cwd, "made"))).toBe(true);
+    expect(world.daemons()).toHaveLength(others.length + 1);
+    expect(await first.end()).toBe(0);
+    world.model.release("the console has ended");
+    const second = await startCommand([], env);
+    const again = await signIn(second, second.token);
+    const status = async () => (await again.get<SessionDetail>(`sessions/${id}`)).status;
+    await expect.poll(status, { timeout: 30_000 }).toBe("idle");
+    const { events } = await again.get<EventPage>(`sessions/${id}/events`);
+    expect(JSON.stringify(events)).toContain("Afterwards.");
+    expect((await again.post(`sessions/${id}/reply`, { prompt: scriptTag([{ text: "Again." }]) })).status).toBe(200);
+    expect((await again.post("sessions/none/reply", { prompt: "x" })).status).toBe(404);
+    await expect.poll(status, { timeout: 30_000 }).toBe("idle");
+    expect(await second.end()).toBe(0);
+    expect(second.stderr()).toBe("");
+  });
+
+  it("ends at once with the turns in it where it runs them itself, and audits what was done there without prompts or answers", async () => {
     const home = world.folder();
     const audit = join(home, "audit.log");
     const env = { ...world.model.environment(world.configFolder), ...STAND_IN, HOME: home };
-    const started = await startCommand(["--audit-log", audit], env);
+    const started = await startCommand(["--daemon", "off", "--audit-log", audit], env);
     const at = await signIn(started, started.token);
     const before = world.processes().length;
     const id = await at.start(scriptTag([{ text: "Whispered.", gate: "never" }]), world.folder());

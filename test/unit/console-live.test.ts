@@ -68,7 +68,7 @@ function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["log"]["tail"] 
     list: async () => Promise.resolve([]),
     read: async (_: string, __: string, from: number) => Promise.resolve([queued("Do it."), asked].slice(from - 1)),
     delivered: async () => Promise.resolve(),
-    partial: () => "",
+    partial: async () => Promise.resolve(""),
     ...verbs,
   } as unknown as Engine;
   const log = { tail } as unknown as Sources["store"]["log"];
@@ -182,9 +182,9 @@ describe("an open page", () => {
     };
     let isGone = false;
     let heard = 0;
-    const partial = () => {
+    const partial = async () => {
       if (isGone) heard++;
-      return "";
+      return Promise.resolve("");
     };
     let tailEnded = false;
     async function* tail(...args: Parameters<typeof nothing>) {

@@ -104,11 +104,13 @@ function refuseCwd(): never {
   throw invalidArgument("cwd", "is required here: a daemon has no folder of its own.");
 }
 
-function serveClient(app: App, product: string, { hello, onClose, streams }: DaemonClient): { close(): Promise<void> } {
-  const { clientPid, commandLine, cwd } = hello;
+function serveClient(app: App, product: string, { hello, onClose, streams }: DaemonClient): void {
+  const { clientPid, commandLine, cwd, purpose } = hello;
   const commands: OwnCommand[] = commandLine.length > 0 ? ownCommands(product, commandLine) : [];
-  app.log.debug("a client has connected", { cwd, ...(clientPid !== undefined && { clientPid }) });
-  return app.serveClient({ start: { cwd: () => cwd, ownCommands: commands }, streams, onClose });
+  app.log.debug("a client has connected", { cwd, purpose, ...(clientPid !== undefined && { clientPid }) });
+  const client = { start: { cwd: () => cwd, ownCommands: commands }, streams, onClose };
+  if (purpose === "operations") app.serveOperations(client);
+  else app.serveClient(client);
 }
 
 function refuseUnfit({ http, store }: Config): void {

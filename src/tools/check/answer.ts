@@ -156,7 +156,7 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
       ...(await placeOf(view.id, state, deps)),
       ...(cursorResetTo !== undefined && { cursorResetTo }),
     },
-    tail: { ...tailOf(state, form.mode), ...partialOf(view.id, state, deps) },
+    tail: { ...tailOf(state, form.mode), ...(await partialOf(view.id, state, deps)) },
     lists: {
       background: state.background,
       ...(include.tools && { availableTools: await availableTools(view, state.lastEventId) }),
@@ -192,8 +192,8 @@ function isNews({ requestId, whole }: CheckAnswer["shown"][number], { requests }
 const PARTIAL_SHOWN = 1_000;
 
 /** What is told live only: it has no id, and is gone once the message is whole. */
-function partialOf(sessionId: string, { turn }: SessionState, { engine, mask }: ToolDeps): JsonObject {
-  const text = turn ? engine.partial(sessionId) : "";
+async function partialOf(sessionId: string, { turn }: SessionState, { engine, mask }: ToolDeps): Promise<JsonObject> {
+  const text = turn ? await engine.partial(sessionId) : "";
   // Masked whole and without its last word: half a secret would not be known for one.
   const { partial } = mask({ partial: text.replace(/\S*$/, "") });
   return typeof partial === "string" && partial !== "" ? { partial: partial.slice(-PARTIAL_SHOWN) } : {};

@@ -140,7 +140,7 @@ export class FakeEngine implements Engine {
     return Promise.resolve({ cursor: 1 });
   }
 
-  partial = () => "";
+  partial = async () => Promise.resolve("");
   workTree = async () => Promise.resolve(undefined);
   queue = async () => Promise.resolve();
   control = async () => Promise.resolve({});
