@@ -52,6 +52,7 @@ const MODULES = [
   "config/schema",
   "mcp/resources/options-reference",
   "mcp/resources/errors-page",
+  "tools/prompt",
   "tools/toolsets",
 ];
 const source = await fromSource(
@@ -62,6 +63,7 @@ const {
   AdvancedOptions,
   Config,
   ERRORS,
+  PromptOptions,
   Registry,
   SETTINGS,
   TRAITS,
@@ -101,7 +103,7 @@ function parameterTable(name) {
 }
 
 function advancedTable() {
-  return schemaTable("claude_code", z.toJSONSchema(AdvancedOptions, { io: "input" }));
+  return schemaTable("claude_code", z.toJSONSchema(AdvancedOptions.extend(PromptOptions.shape), { io: "input" }));
 }
 
 /** The words for how an option is displayed, in the order of the rows. */

@@ -226,7 +226,8 @@ async function startHttp(
   { connection: { bypass }, factory, options, ...parts }: HttpStart,
 ): Promise<HttpServing> {
   const { serveOverHttp } = await import("./http.ts");
-  const own: ServerFactory = (context) => createMcpServer(options, context);
+  // When one of these clients is gone is known by its protocol session.
+  const own: ServerFactory = (context) => createMcpServer({ ...options, leaving: undefined }, context);
   return serveOverHttp({
     ...parts,
     ...judgesOf(options),

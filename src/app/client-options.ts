@@ -23,6 +23,7 @@ interface ClientSettings {
   readonly config: Config;
   readonly environment: NodeJS.ProcessEnv;
   readonly info: { readonly name: string; readonly version: string };
+  readonly outlivesClients?: boolean | undefined;
 }
 
 interface ClientParts {
@@ -36,7 +37,7 @@ interface ClientParts {
   readonly stateFolder: () => Promise<string>;
 }
 
-type SharedOptions = Omit<ServerOptions, "deps" | "log" | "offer" | "unattended">;
+type SharedOptions = Omit<ServerOptions, "deps" | "leaving" | "log" | "offer" | "unattended">;
 type SharedDeps = Omit<ToolDeps, "bypass" | "defaults" | "log">;
 
 /** Makes the options of each connection. */
@@ -97,7 +98,7 @@ function serverOptionsOf(
   config: Config,
   { common, connection, shared }: { common: SharedOptions; connection: Connection; shared: () => Promise<SharedDeps> },
 ): ServerOptions {
-  const { bypass, cwd, id, log } = connection;
+  const { bypass, cwd, id, leaving, log } = connection;
   const deps = lazy(async (): Promise<ToolDeps> => {
     const { audit, engine, ...rest } = await shared();
     const own = engine.forConnection({ id, allowsBypass: () => bypass.isAllowed() });
@@ -105,12 +106,12 @@ function serverOptionsOf(
     return { ...rest, engine: own, audit: audited, bypass, defaults: { cwd }, log };
   });
   const offer = lazy(async () => offerOf(config, bypass));
-  return { ...common, log, deps, offer, unattended: new Unattended(log) };
+  return { ...common, deps, leaving, log, offer, unattended: new Unattended(log) };
 }
 
 /** What tools learn of the configuration. */
 function toolSettings(
-  { config, environment }: ClientSettings,
+  { config, environment, outlivesClients = false }: ClientSettings,
   listed: readonly ToolName[],
 ): Pick<
   ToolDeps,
@@ -123,6 +124,7 @@ function toolSettings(
   | "limits"
   | "listed"
   | "now"
+  | "outlivesClients"
   | "startTask"
 > {
   return {
@@ -131,6 +133,7 @@ function toolSettings(
     startTask: config.tasks === "auto" ? beginTask : undefined,
     approvalChain: parseApprovals(config.approvals).approvers,
     now: () => Date.now(),
+    outlivesClients,
     limits: waitLimits(config.maxWaitMs),
     callerApproves: callerApprovesOf(config),
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },

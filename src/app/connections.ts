@@ -1,6 +1,7 @@
 import type { JsonObject } from "../domain/json.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { BypassSwitch } from "../tools/define.ts";
+import { Leaving } from "../tools/leaving.ts";
 
 /** How a client has started this server: what belongs to it, and not to the process that serves it. */
 export interface ClientStart {
@@ -19,6 +20,8 @@ export interface Connection extends Pick<ClientStart, "cwd"> {
   readonly id: string;
   /** Of this client alone; it ends with the connection. */
   readonly bypass: BypassSwitch;
+  /** What ends with this client. */
+  readonly leaving: Leaving;
   /** The log with the connection's id in each line. */
   readonly log: Logger;
 }
@@ -43,13 +46,15 @@ export class Connections {
     const id = `c${String(this.#count)}`;
     const log = withFields(this.#log, { connection: id });
     for (const command of ownCommands) this.#ownCommands.set(JSON.stringify(command), command);
-    const connection = { id, cwd, log, bypass: bypassSwitch(this.#allowsBypass, log) };
+    const leaving = new Leaving(log);
+    const connection = { id, cwd, leaving, log, bypass: bypassSwitch(this.#allowsBypass, log) };
     this.#open.set(id, connection);
     return connection;
   }
 
-  close({ id }: Pick<Connection, "id">): void {
+  close({ id, leaving }: Pick<Connection, "id" | "leaving">): void {
     this.#open.delete(id);
+    leaving.end();
   }
 
   /** For sessions, which may have prompts of several clients: what any of these allows; without clients, the operator. */

@@ -80,7 +80,15 @@ export const Command = z.discriminatedUnion("kind", [
     z.object({ requestId: z.string(), from: ApproverName, filled: JsonObject, denial: z.string().exactOptional() }),
   ),
   /** With a prompt: only what comes of that one; it is dropped where it still waits, and nothing is done once it is over. */
-  command("interrupt", z.object({ by: z.string(), promptId: z.string().exactOptional() })),
+  command(
+    "interrupt",
+    z.object({
+      by: z.string(),
+      promptId: z.string().exactOptional(),
+      /** The client that sent the prompt is gone. The session was not stopped: other prompts run on. */
+      isClientGone: z.boolean().exactOptional(),
+    }),
+  ),
   /** What becomes of the prompts that are held: they run, or they are dropped. */
   command("queue", z.object({ do: z.enum(["release", "drop"]), by: z.string() })),
   command("control", z.object({ by: z.string(), decides: z.boolean().exactOptional(), request: ControlRequest })),

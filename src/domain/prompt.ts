@@ -24,6 +24,8 @@ export const TurnLimits = z.object({
   decides: z.boolean().exactOptional(),
   /** It was given at the console by a person. Holds as long. */
   atConsole: z.boolean().exactOptional(),
+  /** The turn ends with the client that sent the prompt, and with the server that ran it. */
+  endWithClient: z.boolean().exactOptional(),
 });
 export type TurnLimits = z.infer<typeof TurnLimits>;
 

@@ -56,6 +56,11 @@ export interface Engine {
    * of that prompt; where it waits it is dropped, and held prompts stay held.
    */
   interrupt(principal: Principal, sessionId: string, by: string, promptId?: string): Promise<{ cursor: number }>;
+  /**
+   * The client that sent the prompt is gone: its turn is interrupted, or the prompt is dropped where it waits. Other prompts of
+   * the session run as if nothing had happened.
+   */
+  clientGone(principal: Principal, sessionId: string, promptId: string): Promise<void>;
   /** Ends the session permanently. A closed session stays as it is. */
   cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void>;
   /** Closes a session permanently; a running turn is interrupted first. */

@@ -220,6 +220,11 @@ class SessionEngine implements Engine {
     return this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "interrupt", data });
   }
 
+  async clientGone(principal: Principal, sessionId: string, promptId: string): Promise<void> {
+    const data = { by: "the end of its client", promptId, isClientGone: true };
+    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "interrupt", data });
+  }
+
   async cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void> {
     await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "cancel", data: request });
   }

@@ -12,7 +12,7 @@ import type { FormAnswer } from "../tools/elicitation/needs-input.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { LogLevel, ToolCall, ToolLimits } from "../tools/define.ts";
 import type { ServerOptions } from "./server-options.ts";
-import type { FormClient, Unattended } from "./states.ts";
+import type { FormClient } from "./states.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
@@ -83,19 +83,23 @@ export function limitsOf(
   return { ...waitLimits(maxWaitMs, name), allowsDiskResume };
 }
 
-/** `reported` counts over all rounds of a call. */
+interface CallParts extends Pick<ServerOptions, "leaving" | "unattended"> {
+  readonly round: Round;
+  /** Counts over all rounds of a call. */
+  readonly reported: { progress: number };
+}
+
 export function openCall(
   context: ServerContext,
   { capabilities, clientInfo, logLevel }: Said,
-  { round, reported, unattended }: { round: Round; reported: { progress: number }; unattended: Unattended },
+  { leaving, round, reported, unattended }: CallParts,
 ): OpenedCall {
   const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   const client = envelope[CLIENT_CAPABILITIES_META_KEY] ?? capabilities;
   const asked = logLevel ?? envelope[LOG_LEVEL];
   const takesLogs = isLegacy(context) || typeof envelope[LOG_LEVEL] === "string";
-  const { _meta: meta } = mcpReq;
-  const progressToken = meta?.progressToken;
+  const progressToken = mcpReq._meta?.progressToken;
   let sent: Promise<void> | undefined;
   // Strictly increasing, whatever part of the call has something to say.
   const progress = (message: string): void => {
@@ -121,6 +125,7 @@ export function openCall(
         takesForms(at(client, "elicitation")) && !unattended.has(shows) && (isLegacy(context) ? "during" : "between"),
       name: shows.name?.slice(0, MAX_NAME),
       noteUnattended: () => unattended.add(shows),
+      leaving,
       tasks: !isLegacy(context) && at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
       // Only for clients that set a log level: others do not read log messages.
@@ -132,9 +137,7 @@ export function openCall(
     answeredAt: Date.now(),
   };
   const settled = async (): Promise<void> => {
-    if (!sent) return;
-    await sent;
-    await sleep(PROGRESS_LEAD_MS);
+    if (sent) await sent.then(async () => sleep(PROGRESS_LEAD_MS));
   };
   return { call, settled };
 }

@@ -1,6 +1,7 @@
 import type { Logger } from "../engine/ports.ts";
 import type { Tool, ToolDeps } from "../tools/define.ts";
 import type { ToolName } from "../tools/listed.ts";
+import type { Leaving } from "../tools/leaving.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import type { Prompt } from "./prompts/prompt.ts";
 import type { Library } from "./resources/resource.ts";
@@ -35,6 +36,8 @@ export interface ServerOptions {
   readonly states: States;
   /** The clients whose forms no person sees. */
   readonly unattended: Unattended;
+  /** What ends with the client. Without it, a client that has a server of its own is taken to leave with that server. */
+  readonly leaving?: Leaving | undefined;
   /** Some tool tells what goes on in log notifications. */
   readonly logs: boolean;
   /** Given where what is begun is a task for clients that know such. */

@@ -1,5 +1,6 @@
 import { McpServer, type McpRequestContext, type ServerContext } from "@modelcontextprotocol/server";
 import { instructionsFor, hasPrompts, type ToolName } from "../tools/listed.ts";
+import { Leaving } from "../tools/leaving.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import { lazy } from "./lazy.ts";
 import type { ServerOptions } from "./server-options.ts";
@@ -14,7 +15,13 @@ import type { Subscriptions } from "./watch/subscriptions.ts";
 const TITLE = "Claude Code as a background agent";
 
 /** A server for one connection, or for one request. Side-effect free: a client may probe with one and use another. */
-export function createMcpServer(options: ServerOptions, { era }: Pick<McpRequestContext, "era">): McpServer {
+export function createMcpServer(
+  { leaving: connected, ...given }: ServerOptions,
+  { era }: Pick<McpRequestContext, "era">,
+): McpServer {
+  // Over HTTP each client of the 2025 era has a server of its own; in the later era one cannot tell when a client is gone.
+  const own = connected || era === "modern" ? undefined : new Leaving(given.log);
+  const options = { ...given, leaving: connected ?? own };
   const { info, logs, reported, toolNames } = options;
   const hasTasks = options.tasks !== undefined && era === "modern";
   const { name, version } = info;
@@ -37,6 +44,7 @@ export function createMcpServer(options: ServerOptions, { era }: Pick<McpRequest
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is no event target
   server.server.onclose = () => {
     for (const end of onClose) end();
+    own?.end();
   };
   answerLater(server, options);
   promptLater(server, options);

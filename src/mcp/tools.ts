@@ -44,6 +44,7 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
           round,
           reported,
           unattended: options.unattended,
+          leaving: options.leaving,
         });
         const reply = await withDeps(options, async (deps) => runTool(tool, args, call, { ...deps, limits }));
         await settled();

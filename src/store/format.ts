@@ -45,6 +45,8 @@ export const VERSIONS: readonly Version[] = [
   { policy: inStandardNames, state: inStandardNames, breaks: true },
   // A server of version 2 would drop `suspendReason`, and continue a session whose mode the operator has forbidden.
   { state: inSuspendNames, breaks: true },
+  // A prompt that ends with its client.
+  {},
 ];
 
 /** Thrown for what a server has written that this one cannot work with. */

@@ -10,6 +10,7 @@ import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
 import type { FormAnswer, NeedsInput } from "./elicitation/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
+import type { Leaving } from "./leaving.ts";
 import type { ToolName } from "./listed.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
@@ -83,6 +84,8 @@ export interface ToolDeps {
   /** Observes what is read; undefined without observers. */
   readonly reported: ReportedTools | undefined;
   readonly log: Pick<Logger, "error" | "info">;
+  /** The server runs on when a client is gone (a daemon). */
+  readonly outlivesClients: boolean;
   /** ms since the epoch. */
   now(): number;
 }
@@ -95,6 +98,8 @@ export interface ToolCall extends Caller {
     /** How it shows forms, if it does: while the call runs, whose time at the client goes on, or between two requests. */
     readonly elicitation: false | "during" | "between";
     readonly tasks: boolean;
+    /** What ends with the client; missing where it is not known when the client is gone. */
+    readonly leaving?: Leaving | undefined;
     /** The name by which it introduces itself, shortened. */
     readonly name?: string | undefined;
     /** No person reads its forms: no more are sent. */

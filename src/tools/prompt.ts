@@ -1,4 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
+import { z } from "zod";
+import { invalidArgument } from "../domain/error.ts";
+import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { TurnLimits } from "../domain/prompt.ts";
 import { answer } from "../engine/actions/answering.ts";
@@ -13,6 +16,42 @@ export const said = {
 };
 
 export const IdempotencyKey = start.fields.idempotencyKey.describe("a retry with it is a no-op. Default: none");
+
+/** What belongs to a prompt, and is given in `advanced`. */
+export const PromptOptions = z.strictObject({
+  endWithClient: z
+    .boolean()
+    .exactOptional()
+    .describe("interrupt the turn when the client that sent the prompt is gone. Default: false"),
+});
+
+/**
+ * Has the prompt end with its client. Throws INVALID_ARGUMENT where it cannot be known when the client is gone; so it is asked
+ * before the prompt is sent, and given the prompt afterwards.
+ */
+export function endingWithClient(
+  endWithClient: boolean,
+  { client: { leaving }, principal }: Pick<ToolCall, "client" | "principal">,
+  { engine }: Pick<ToolDeps, "engine">,
+): (sent: { readonly sessionId: string; readonly cursor: number }) => Promise<void> {
+  if (!endWithClient) return async () => Promise.resolve();
+  if (!leaving) throw invalidArgument("endWithClient", NOT_KNOWN);
+  return async ({ cursor, sessionId }) => {
+    const promptId = promptIdIn(await engine.read(principal, sessionId, cursor, BEGINNING));
+    leaving.add(promptId, async () => engine.clientGone(principal, sessionId, promptId));
+  };
+}
+
+const NOT_KNOWN =
+  "is not possible over HTTP from protocol 2026-07-28 on, where a client has no connection that ends. Leave it out, and interrupt the session when you no longer need it.";
+
+/** Events among which the prompt is, from its cursor on. */
+const BEGINNING = 64;
+
+/** The id of the first prompt among the events. */
+export function promptIdIn(events: readonly StoredEvent[]): string {
+  return events.find((event) => event.type === "prompt.queued")?.data.promptId ?? "";
+}
 
 /** The two forms would be listed twice, at length; some clients refuse an array without `items`. */
 export const ADVERTISED_ATTACHMENTS: JsonObject = {

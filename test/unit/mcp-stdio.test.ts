@@ -34,7 +34,7 @@ async function opened(): Promise<Wire> {
 }
 
 interface Called {
-  client: { log?: unknown; name?: unknown; news?: unknown; noteUnattended?: unknown };
+  client: { leaving?: unknown; log?: unknown; name?: unknown; news?: unknown; noteUnattended?: unknown };
 }
 
 describe("the end of a connection", () => {
@@ -187,7 +187,7 @@ describe("the capabilities of a client", () => {
       name: "probe",
       invoke: (
         _raw: unknown,
-        { client: { log, name: _name, news, noteUnattended: _unattended, ...abilities } }: Called,
+        { client: { leaving: _leaving, log, name: _name, news, noteUnattended: _unattended, ...abilities } }: Called,
       ) => {
         seen.push({ ...abilities, log: log !== undefined, news: news !== undefined });
         return Promise.resolve({ answer: {} });

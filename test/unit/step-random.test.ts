@@ -82,7 +82,8 @@ const HAPPENINGS = {
   queued: ({ at }, pick, unique) => {
     const whenBusy = pick % 2 === 0 ? "queue" : "steer";
     const earlier = pick % 5 === 0 ? { resumeAt: "m1" } : {};
-    return commandInput(at, "prompt", { promptId: unique, text: "and", whenBusy, ...earlier }, unique);
+    const bound = pick % 3 === 0 ? { limits: { endWithClient: true } } : {};
+    return commandInput(at, "prompt", { promptId: unique, text: "and", whenBusy, ...earlier, ...bound }, unique);
   },
   release: ({ at }, pick, unique) =>
     commandInput(at, "queue", { do: pick % 2 === 0 ? "release" : "drop", ...BY }, unique),
@@ -101,6 +102,11 @@ const HAPPENINGS = {
     atStart: pick % 7 === 0,
   }),
   interrupt: ({ at }, _, unique) => commandInput(at, "interrupt", BY, unique),
+  gone: ({ at, state: { queue, turn } }, pick, unique) => {
+    const known = [turn?.id, ...queue.map(({ promptId }) => promptId)];
+    const promptId = known[pick % known.length] ?? "?";
+    return commandInput(at, "interrupt", { ...BY, promptId, isClientGone: true }, unique);
+  },
   cancel: ({ at }, _, unique) => commandInput(at, "cancel", BY, unique),
   close: ({ at }, _, unique) => commandInput(at, "close", BY, unique),
   // A process starts once.

@@ -8,7 +8,7 @@ import { whyNotChanged } from "./requests/changed.ts";
 import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
-import { closeSession, interruptedBy, interruptTurn } from "./stop.ts";
+import { CLIENT_GONE, closeSession, dropPrompt, interruptedBy, interruptTurn } from "./stop.ts";
 import { extend, whyNotBy } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
 import { cancelSuspend } from "./suspend.ts";
@@ -179,22 +179,16 @@ function answerAgain(draft: Draft, command: CommandOf<"answer" | "extend">): voi
   return refuse(draft, command, "PERMISSION_REQUEST_NOT_FOUND", problem);
 }
 
-/** Drops a queued prompt that was cancelled. */
-function drop(draft: Draft, promptId: string): void {
-  const { state } = draft;
-  if (!state.queue.some((prompt) => prompt.promptId === promptId)) return;
-  state.queue = state.queue.filter((prompt) => prompt.promptId !== promptId);
-  emit(draft, { type: "prompt.dropped", data: { promptId, reason: "cancelled" } });
-}
-
 function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
   const { state } = draft;
   const { turn } = state;
-  const { by, promptId } = command.data;
+  const { by, isClientGone = false, promptId } = command.data;
   const cursor = state.lastEventId + 1;
-  const isMeant = promptId === undefined || promptsOf(state).some((prompt) => prompt.promptId === promptId);
-  if (promptId !== undefined && !isMeant) drop(draft, promptId);
-  if (turn && isMeant) interruptTurn(draft, turn, by);
+  // A prompt of another client that was joined by this one is not ended with it.
+  const meant = isClientGone ? [turn?.prompt] : promptsOf(state);
+  const isMeant = promptId === undefined || meant.some((prompt) => prompt?.promptId === promptId);
+  if (promptId !== undefined && !isMeant) dropPrompt(draft, promptId, isClientGone ? CLIENT_GONE : "cancelled");
+  if (turn && isMeant) interruptTurn(draft, turn, { by, holdsQueue: !isClientGone });
   accept(draft, command, cursor);
 }
 

@@ -1,6 +1,6 @@
 import { promptsOf, type SessionState, type Turn } from "../../domain/session.ts";
 import type { AgentSignal } from "../ports.ts";
-import { expireSession } from "./stop.ts";
+import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft } from "./draft.ts";
 import { beIdle, clockOf } from "./time.ts";
 import { endingOf, endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
@@ -129,17 +129,27 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
   return { outcome: "lost", errorSubtype: "lost", message };
 }
 
-/** This node took the session over: whatever the dead owner ran is ended, and gone before anything else is done. */
+/**
+ * This node took the session over: whatever the dead owner ran is ended, and gone before anything else is done. Prompts that were
+ * to end with their client end with the server that ran them: it is not known whether that client is still there.
+ */
 export function onRecovered(draft: Draft): void {
-  const { process } = draft.state;
+  const { process, queue } = draft.state;
+  for (const { limits, promptId } of queue) if (limits?.endWithClient) dropPrompt(draft, promptId, CLIENT_GONE);
   if (process.phase === "none") return;
   const { id, pid, startedAt } = process;
   const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
   draft.effects.push({ type: "end-leftover", processId: id, ...known });
   // As if it had been up: a turn whose owner died is lost, whatever state its process was in.
-  if (draft.state.turn) draft.state.process = { ...process, phase: "live" };
-  const { savedCostUsd } = draft.state;
-  onExited(draft, { type: "exited", code: null, signal: null, error: "The server that ran it has died." });
+  const { savedCostUsd, turn } = draft.state;
+  if (turn) draft.state.process = { ...process, phase: "live" };
+  const isBound = turn?.prompt?.limits?.endWithClient === true;
+  if (isBound) turn.pending = false;
+  const policy = isBound ? { ...draft.policy, onLost: "report" as const } : draft.policy;
+  onExited(
+    { ...draft, policy },
+    { type: "exited", code: null, signal: null, error: "The server that ran it has died." },
+  );
   // It is unknown whether the process saved its last costs.
   draft.state.savedCostUsd = savedCostUsd;
 }

@@ -26,11 +26,26 @@ export function expireSession(draft: Draft, ofTurn?: Ending): void {
   closeSession(draft, ofTurn ?? ending, { reason: "expired", by: "server", message });
 }
 
-/** Stops the turn unless something does already; what waits behind it is held. */
-export function interruptTurn(draft: Draft, turn: Turn, by: string): void {
+/** Why a prompt with `endWithClient` was dropped before its turn. */
+export const CLIENT_GONE = "client_gone";
+
+/** Drops a prompt that waits for its turn. */
+export function dropPrompt(draft: Draft, promptId: string, reason: string): void {
+  const { state } = draft;
+  if (!state.queue.some((prompt) => prompt.promptId === promptId)) return;
+  state.queue = state.queue.filter((prompt) => prompt.promptId !== promptId);
+  emit(draft, { type: "prompt.dropped", data: { promptId, reason } });
+}
+
+/** Stops the turn unless something does already; what waits behind it is held unless `holdsQueue` is false. */
+export function interruptTurn(
+  draft: Draft,
+  turn: Turn,
+  { by, holdsQueue = true }: { readonly by: string; readonly holdsQueue?: boolean },
+): void {
   if (turn.stopping) return;
   const { at, effects, state } = draft;
-  holdQueue(draft);
+  if (holdsQueue) holdQueue(draft);
   settleAllRequests(draft, "cancel");
   // A session that waits for a slot has no process to interrupt yet.
   const waits = state.process.phase === "starting" && state.process.waiting === true;

@@ -24,7 +24,7 @@ function holdForbidden(draft: Draft): void {
   const { process, queue, turn } = draft.state;
   if (process.phase === "none" && queue.every(({ held }) => held)) return;
   const hasBegun = process.phase !== "ending" && !(process.phase === "starting" && process.waiting === true);
-  if (turn && !hasBegun) interruptTurn(draft, turn, "operator");
+  if (turn && !hasBegun) interruptTurn(draft, turn, { by: "operator" });
   holdQueue(draft);
   const what = "Its process ends after the current turn; waiting prompts are held.";
   const advice = "Change its mode (set_permission_mode) and release them, or send a new prompt.";

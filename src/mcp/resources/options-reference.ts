@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
+import { PromptOptions } from "../../tools/prompt.ts";
 
 /**
  * The reference of all options of a session, as Markdown: what the listing of `claude_code` leaves out so that it does
  * not stand in the context of every model. Made from the schema that arguments are parsed with.
  */
 export function optionsReference(): string {
-  const schema: Schema = z.toJSONSchema(SessionOptions, { io: "input" });
-  const advanced = Object.keys(AdvancedOptions.shape);
+  const schema: Schema = z.toJSONSchema(SessionOptions.extend(PromptOptions.shape), { io: "input" });
+  const advanced = Object.keys({ ...AdvancedOptions.shape, ...PromptOptions.shape });
   const isAdvanced = ({ name }: { name: string }) => advanced.includes(name);
   const rows = rowsOf(schema);
   const intro = "An unknown name is an error, at any depth.";
@@ -16,7 +17,7 @@ export function optionsReference(): string {
     `Given to claude_code, beside \`prompt\`. ${intro}`,
     optionTable(rows.filter((row) => !isAdvanced(row))),
     "## In `advanced`",
-    "They may also be given beside the others.",
+    "They may also be given beside the others. `endWithClient` is of one prompt, and claude_code_reply takes it too.",
     optionTable(rows.filter(isAdvanced)),
     ...Object.entries(schema.properties ?? {}).flatMap(([name, each]) =>
       isSchema(each) ? sectionsOf(each, name) : [],

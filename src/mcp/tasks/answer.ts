@@ -28,6 +28,7 @@ export async function answerTask(
     round: roundOf(context),
     reported: { progress: 0 },
     unattended: options.unattended,
+    leaving: options.leaving,
   });
   if (!call.client.tasks) throw notDeclared();
   const report: ReportFault = (fault, cause) => options.log.error("a task failed", { fault, method, error: cause });

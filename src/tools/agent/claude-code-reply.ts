@@ -7,7 +7,7 @@ import { givenOnce } from "../arguments/parse.ts";
 import { nameTools, thinkingWarnings } from "../catalogue.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
-import { ADVERTISED_ATTACHMENTS, formsOf, IdempotencyKey, said } from "../prompt.ts";
+import { ADVERTISED_ATTACHMENTS, endingWithClient, formsOf, IdempotencyKey, PromptOptions, said } from "../prompt.ts";
 import { checkDiskResume, isWrongToken } from "../resume-token.ts";
 import { actorOf } from "../scope.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
@@ -31,6 +31,8 @@ const Input = z.strictObject({
   idempotencyKey: IdempotencyKey.describe("Default: none"),
   resumeToken: z.string().max(200).exactOptional().describe("for a session from disk. Default: none"),
   diskResumeConfig: DiskOptions.exactOptional(),
+  advanced: PromptOptions.exactOptional(),
+  ...PromptOptions.shape,
   ...flat,
 });
 type Input = z.infer<typeof Input>;
@@ -44,7 +46,8 @@ export const claudeCodeReply = defineTool({
   description:
     "Send the next prompt to a session, also after an error or a restart. Arguments and answer as in claude_code.",
   input: Input,
-  unlisted: Object.keys(flat),
+  // Listed with the options of claude_code (claude-code://options).
+  unlisted: [...Object.keys(flat), ...Object.keys(PromptOptions.shape), "advanced"],
   forDiskResume: ["resumeToken", "diskResumeConfig"],
   advertised: {
     // `claude_code` describes these.
@@ -63,8 +66,20 @@ export const claudeCodeReply = defineTool({
 });
 
 async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun> {
+  const { advanced = {}, endWithClient: beside } = args;
+  const { endWithClient = false } = givenOnce(
+    beside === undefined ? {} : { endWithClient: beside },
+    advanced,
+    "advanced",
+  );
+  const bind = endingWithClient(endWithClient, call, deps);
+  const begun = await begin(args, promptOf(args, endWithClient, call), call, deps);
+  await bind(begun);
+  return begun;
+}
+
+async function begin(args: Input, request: PromptRequest, call: ToolCall, deps: ToolDeps): Promise<Begun> {
   const { forkSession: isFork = false, sessionId } = args;
-  const request = promptOf(args, call);
   const actor = actorOf(call, deps);
   if (isFork && args.whenBusy !== undefined) {
     throw invalidArgument("whenBusy", "cannot be combined with forkSession: no turn runs in a new fork.");
@@ -92,10 +107,11 @@ function isUnknown(error: unknown, sessionId: string): boolean {
   return error instanceof AppError && error.code === "SESSION_NOT_FOUND" && error.sessionId === sessionId;
 }
 
-function promptOf(args: Input, call: ToolCall): PromptRequest {
+function promptOf(args: Input, endWithClient: boolean, call: ToolCall): PromptRequest {
   const { attachments, idempotencyKey, permissionRequestTimeoutMs: requestTimeoutMs, timeout: turnMs, whenBusy } = args;
   const limits = {
     ...formsOf(call),
+    ...(endWithClient && { endWithClient }),
     ...(turnMs !== undefined && { turnMs }),
     ...(requestTimeoutMs !== undefined && { requestTimeoutMs }),
   };

@@ -6,7 +6,15 @@ import { givenOnce } from "../arguments/parse.ts";
 import { nameTools, thinkingWarnings } from "../catalogue.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
-import { ADVERTISED_ATTACHMENTS, folderOf, formsOf, IdempotencyKey, said } from "../prompt.ts";
+import {
+  ADVERTISED_ATTACHMENTS,
+  endingWithClient,
+  folderOf,
+  formsOf,
+  IdempotencyKey,
+  PromptOptions,
+  said,
+} from "../prompt.ts";
 import { actorOf } from "../scope.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
@@ -19,13 +27,14 @@ const Input = z.strictObject({
   ...options,
   waitMs: WaitMs.exactOptional().describe("ms to wait. Default: 0"),
   idempotencyKey: IdempotencyKey,
-  advanced: AdvancedOptions.exactOptional(),
+  ...PromptOptions.shape,
+  advanced: AdvancedOptions.extend(PromptOptions.shape).exactOptional(),
 });
 
 type Input = z.infer<typeof Input>;
 
 const NAME = "claude_code";
-const ADVANCED = Object.keys(AdvancedOptions.shape);
+const ADVANCED = Object.keys({ ...AdvancedOptions.shape, ...PromptOptions.shape });
 
 /** Listing their schemas would more than double `tools/list`; an error names what is wrong in one. */
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
@@ -63,21 +72,24 @@ export const claudeCode = defineTool({
 });
 
 async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun> {
-  const { options: chosen, warnings } = nameTools(sessionOptions(args, folderOf(args.cwd, deps)));
+  const { endWithClient = false, ...given } = optionsIn(args, folderOf(args.cwd, deps));
+  const { options: chosen, warnings } = nameTools(given);
+  const bind = endingWithClient(endWithClient, call, deps);
   const { attachments, idempotencyKey, prompt: text } = args;
   const prompt = {
     text,
     via: NAME,
-    limits: formsOf(call),
+    limits: { ...formsOf(call), ...(endWithClient && { endWithClient }) },
     ...(attachments && { attachments }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
   const { sessionId, cursor, withheld } = await start.run(actorOf(call, deps), { options: chosen, prompt });
+  await bind({ sessionId, cursor });
   return { sessionId, cursor, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 
 /** One option may come flat, in `advanced`, or in both alike. */
-function sessionOptions(args: Input, folder: string): SessionOptions {
+function optionsIn(args: Input, folder: string): SessionOptions & z.infer<typeof PromptOptions> {
   const { prompt: _, attachments: _a, waitMs: _w, idempotencyKey: _k, advanced: nested = {}, ...flat } = args;
   return { ...givenOnce(flat, nested, "advanced"), cwd: folder };
 }

@@ -5,6 +5,7 @@ import { approverOf, type OpenRequest } from "../../domain/permission.ts";
 import type { NeedsInput } from "../elicitation/needs-input.ts";
 import { ElicitingWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
+import { promptIdIn } from "../prompt.ts";
 import type { EndOfTurn, SessionView } from "../session-view.ts";
 
 /** Calls that block until their turn has ended: they follow the log as it grows. */
@@ -38,13 +39,25 @@ export interface Paused {
 const PAGE = 64;
 const BEAT_MS = 5_000;
 
-/** Follows the turn that the prompt at `cursor` begins. A call that is cancelled interrupts it; the session stays. */
+/**
+ * Follows the turn that the prompt at `cursor` begins. A call that is cancelled interrupts it; so does the end of the client while
+ * no call of it waits for the turn: behind a form, or until a request is answered. The session stays.
+ */
 export async function followTurn(
   view: SessionView,
   following: Following,
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<Left | Paused> {
+  const left = await follow(view, following, call, deps);
+  const { leaving } = call.client;
+  if (!deps.outlivesClients || !leaving || left.why === "ended" || left.why === "cancelled") return left;
+  const promptId = await promptAt(view, following.cursor);
+  leaving.add(promptId, async () => deps.engine.clientGone(call.principal, view.id, promptId));
+  return left;
+}
+
+async function follow(view: SessionView, following: Following, call: ToolCall, deps: ToolDeps): Promise<Left | Paused> {
   const { cursor, onSilence, onEvent, waiting } = following;
   const eliciting = ElicitingWait.of(waiting, { call, deps });
   const promptId = await promptAt(view, cursor);
@@ -130,8 +143,7 @@ class Turn {
 const NEVER_RUN = "The previous turn was stopped, so the prompt was not run. Send it again.";
 
 async function promptAt(view: SessionView, cursor: number): Promise<string> {
-  const begun = await view.read(cursor, PAGE);
-  return begun.find((event) => event.type === "prompt.queued")?.data.promptId ?? "";
+  return promptIdIn(await view.read(cursor, PAGE));
 }
 
 interface Reacting {

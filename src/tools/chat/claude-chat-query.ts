@@ -36,7 +36,7 @@ export const claudeChatQuery = defineTool({
 });
 
 async function send({ prompt: text, sessionId }: z.infer<typeof Input>, call: ToolCall, deps: ToolDeps): Promise<Sent> {
-  const request = { text, via: NAME, limits: formsOf(call) };
+  const request = { text, via: NAME, limits: { ...formsOf(call), endWithClient: true } };
   const { cursor } = await reply.run(actorOf(call, deps), { sessionId, request });
   recordBegin(NAME, { sessionId }, call, deps);
   return { sessionId, cursor, warnings: [] };

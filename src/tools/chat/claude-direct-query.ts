@@ -31,7 +31,7 @@ export const claudeDirectQuery = defineTool({
 
 async function send({ prompt: text, ...chosen }: z.infer<typeof Input>, call: ToolCall, deps: ToolDeps): Promise<Sent> {
   const options = conversationOptions(chosen, deps);
-  const prompt = { text, via: NAME, limits: formsOf(call) };
+  const prompt = { text, via: NAME, limits: { ...formsOf(call), endWithClient: true } };
   const { cursor, sessionId, withheld } = await start.run(actorOf(call, deps), { options, prompt });
   recordBegin(NAME, { sessionId }, call, deps);
   return { sessionId, cursor, warnings: [...withheld] };

@@ -36,6 +36,7 @@ export const claudeSessionCreate = defineTool({
       await discard(sessionId, call, deps);
       throw new AppError("CANCELLED", "The call was cancelled, and its session closed.");
     }
+    if (args.sessionId === undefined) endWithClient(sessionId, call, deps);
     const { spec } = await deps.engine.get(call.principal, sessionId);
     return { answer: { sessionId, model, cwd: spec.cwd, active: true, ...(warnings.length > 0 && { warnings }) } };
   },
@@ -48,6 +49,16 @@ function known(args: Input, sessionId: string): string {
     stray,
     "is only for a new session; a known session keeps its options. Leave out this or sessionId.",
   );
+}
+
+/** The conversation was opened for this client. Where the server ends with its client, that ends it. */
+function endWithClient(
+  sessionId: string,
+  { client, principal }: ToolCall,
+  { engine, outlivesClients }: ToolDeps,
+): void {
+  if (outlivesClients)
+    client.leaving?.add(sessionId, async () => engine.close(principal, sessionId, "the end of its client"));
 }
 
 /** A session whose Claude Code never ran is not reported. */

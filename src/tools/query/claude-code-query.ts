@@ -112,7 +112,8 @@ async function begin(
   const begun = performance.now();
   const { mode, note } = modeOf(args, settings, call, deps);
   const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
-  const prompt = { text: args.prompt, limits: { ...formsOf(call), turnMs: settings.maxExecutionMs }, via: NAME };
+  const limits = { ...formsOf(call), endWithClient: true, turnMs: settings.maxExecutionMs };
+  const prompt = { text: args.prompt, limits, via: NAME };
   const { cursor, sessionId, withheld } = await start.run(actorOf(call, deps), { ...byWhom(args, options), prompt });
   const inMode = mayUseMode(mode, boundOf(deps.callerApproves, call)) ? mode : "default";
   recordBegin(NAME, { sessionId, permissionMode: inMode }, call, deps);

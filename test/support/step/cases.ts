@@ -1,4 +1,3 @@
-import type { CommandKind, CommandOf } from "../../../src/domain/command.ts";
 import type { AgentSignal } from "../../../src/engine/ports.ts";
 import type { Happening, Input } from "../../../src/engine/step.ts";
 import {
@@ -13,6 +12,7 @@ import {
   resultSignal,
   since,
 } from "./walk.ts";
+import { COMMANDS, forbidden, isCommand, type CommandName } from "./commands.ts";
 import { SECOND, SHELL_TASK, Walk } from "./walk.ts";
 
 const ASKED: AgentSignal = { type: "asked", request: requestOf("a1") };
@@ -42,7 +42,11 @@ const shell = () =>
 const selfTurn = () => done().later(1).hear(busy);
 const ending = () => done().due();
 
-const forbidden = { by: "server", request: { do: "suspend", reason: "forbidden" } } as const;
+const [QUEUED, BOUND] = [{ whenBusy: "queue" }, { limits: { endWithClient: true } }] as const;
+const QUEUED_BOUND = { ...QUEUED, ...BOUND };
+const bound = () =>
+  new Walk({ onLost: "resume" }).promptWith("p1", BOUND).hear(admitted, started, { type: "ready" }, busy);
+
 const toSuspend = { by: "caller", request: { do: "suspend" } } as const;
 
 const WALKS = {
@@ -94,6 +98,8 @@ const WALKS = {
   "lost, prompt held": () => selfTurn().prompt("p2").hear(killed),
   "interrupted, prompt held": () => selfTurn().prompt("p2").command("interrupt", { by: "caller" }).hear(idle),
   "prompt queued behind a turn": () => running().promptWith("p2", { whenBusy: "queue" }),
+  "ends with its client, to run on, prompts wait": () =>
+    bound().promptWith("p2", QUEUED_BOUND).promptWith("p3", QUEUED),
   steered: () => running().promptWith("p2", { whenBusy: "steer" }),
   "prompt from an earlier point": () => done().promptWith("p2", { resumeAt: "m1" }),
   "lost, run on, up": () => new Walk({ onLost: "resume" }, running()).hear(killed, started, { type: "ready" }),
@@ -120,70 +126,6 @@ export function walkTo(name: StateName): Walk {
 }
 
 export const STATE_NAMES = Object.keys(WALKS).filter((name): name is StateName => name in WALKS);
-
-function said<K extends CommandKind>(kind: K, data: CommandOf<K>["data"]): { kind: K; data: CommandOf<K>["data"] } {
-  return { kind, data };
-}
-
-const A1 = { requestId: "a1", by: "caller", forSession: false } as const;
-const ALLOW = { behavior: "allow" } as const;
-const DENY = { behavior: "deny", message: "no" } as const;
-const GO_ON = { promptId: "p9", text: "go on" };
-
-const COMMANDS = {
-  prompt: said("prompt", GO_ON),
-  "prompt, new key": said("prompt", { ...GO_ON, idempotencyKey: "k9" }),
-  "prompt, known key": said("prompt", { ...GO_ON, idempotencyKey: "k1" }),
-  allow: said("answer", { ...A1, decision: ALLOW }),
-  "allow for session": said("answer", { ...A1, decision: ALLOW, by: "user", forSession: true }),
-  "allow changed": said("answer", { ...A1, decision: { ...ALLOW, updatedInput: { a: 1 } } }),
-  "allow, by the user": said("answer", { ...A1, decision: ALLOW, by: "user" }),
-  "allow, by the console": said("answer", { ...A1, decision: ALLOW, by: "console" }),
-  "user unreachable": said("pass", { requestId: "a1", from: "user", why: "unreachable" }),
-  "user dismisses": said("pass", { requestId: "a1", from: "user", why: "dismissed" }),
-  "user unattended": said("pass", { requestId: "a1", from: "user", why: "unattended" }),
-  "user denies, to say why": said("fill", {
-    requestId: "a1",
-    from: "user",
-    filled: { decision: "deny" },
-    denial: "no",
-  }),
-  "caller unreachable": said("pass", { requestId: "a1", from: "caller", why: "unreachable" }),
-  "delivered to the user": said("delivered", { requests: [{ requestId: "a1", whole: true, approver: "user" }] }),
-  "allow unknown": said("answer", { ...A1, decision: ALLOW, requestId: "?" }),
-  deny: said("answer", { ...A1, decision: DENY }),
-  "deny and interrupt": said("answer", { ...A1, decision: { ...DENY, interrupt: true } }),
-  "allow, remembered": said("answer", {
-    ...A1,
-    decision: ALLOW,
-    forSession: true,
-    remember: { rules: ["Bash(make:*)"], level: "all", eventId: 3 },
-  }),
-  revoke: said("revoke", { by: "caller" }),
-  delivered: said("delivered", { requests: [{ requestId: "a1", whole: true }] }),
-  "delivered cut": said("delivered", { requests: [{ requestId: "a1", whole: false }] }),
-  "delivered unknown": said("delivered", { requests: [{ requestId: "?", whole: true }] }),
-  "prompt, queue": said("prompt", { ...GO_ON, whenBusy: "queue", limits: { turnMs: 5000, requestTimeoutMs: 1000 } }),
-  "prompt, steer": said("prompt", { ...GO_ON, whenBusy: "steer" }),
-  "prompt, from an earlier point": said("prompt", { ...GO_ON, whenBusy: "queue", resumeAt: "m1" }),
-  "release queue": said("queue", { do: "release", by: "caller" }),
-  "drop queue": said("queue", { do: "drop", by: "caller" }),
-  "choose a model": said("control", { by: "caller", request: { do: "configure", model: "opus" } }),
-  "choose bypass": said("control", { by: "caller", request: { do: "configure", permissionMode: "bypassPermissions" } }),
-  "stop a task": said("control", { by: "caller", request: { do: "stop-task", taskId: "b1" } }),
-  "read a task": said("control", { by: "caller", request: { do: "task-output", taskId: "b1" } }),
-  suspend: said("control", { by: "caller", request: { do: "suspend" } }),
-  "suspend, for a slot": said("control", { by: "server", request: { do: "suspend", reason: "slot" } }),
-  "suspend, forbidden": said("control", forbidden),
-  usage: said("control", { by: "caller", request: { do: "usage" } }),
-  rewind: said("control", { by: "caller", request: { do: "rewind", promptId: "p1", dryRun: false } }),
-  interrupt: said("interrupt", { by: "caller" }),
-  "interrupt of p1": said("interrupt", { by: "caller", promptId: "p1" }),
-  "interrupt of p2": said("interrupt", { by: "caller", promptId: "p2" }),
-  cancel: said("cancel", { by: "caller" }),
-  "cancel, with reason": said("cancel", { by: "caller", reason: "no need" }),
-  close: said("close", { by: "caller" }),
-};
 
 const SIGNALS = {
   admitted,
@@ -245,7 +187,6 @@ const ANSWERS = {
 } satisfies Record<string, Omit<Extract<Happening, { type: "controlled" }>, "type">>;
 
 type AnswerName = keyof typeof ANSWERS;
-type CommandName = keyof typeof COMMANDS;
 export type InputName = AnswerName | CommandName | SignalName | "tick when due" | "tick" | "recovered" | "shutdown";
 
 /** One second after the walk; `tick when due` comes at the next deadline. */
@@ -264,10 +205,6 @@ function momentFor(walk: Walk, name: InputName): Moment {
 
 function isAnswer(name: string): name is AnswerName {
   return name in ANSWERS;
-}
-
-function isCommand(name: string): name is CommandName {
-  return name in COMMANDS;
 }
 
 /** Every kind of input, also from a process that is not the present one, and the time around every deadline. */

@@ -37,6 +37,13 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["ended", "process.exited turn.ended(failed start_failed)", "error"],
     ["shutdown", SHUTS_DOWN, "idle"],
   ],
+  "ends with its client, to run on, prompts wait": [
+    ["client of p1 gone", "interrupt ok", "running"],
+    ["client of p2 gone", "prompt.dropped(client_gone) ok", "running"],
+    ["killed", `${LOSES} turn.started(prompt) start`, "running"],
+    ["recovered", `prompt.dropped(client_gone) ${LOSES} end-leftover`, "error"],
+  ],
+  steered: [["client of p2 gone", "ok", "running"]],
   starting: [
     ["admitted", "", "running"],
     ["suspend", "ok", "running"],

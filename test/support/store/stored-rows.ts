@@ -47,6 +47,7 @@ const WALKS: [situation: string, walk: () => Walk][] = [
   ["chose a model", chosen],
   ["prompted at the console", () => new Walk().promptWith("p1", { limits: { atConsole: true, decides: true } })],
   ["prompted by a program", () => new Walk().promptWith("p1", { limits: { noCaller: true, unattended: true } })],
+  ["prompted to end with its client", () => new Walk().promptWith("p1", { limits: { endWithClient: true } })],
   ["asked cut, then by page", paged],
 ];
 

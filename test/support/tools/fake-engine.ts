@@ -136,6 +136,10 @@ export class FakeEngine implements Engine {
     return this.open(caller, { options: { cwd: "/default", ...options }, prompt });
   }
 
+  clientGone() {
+    return Promise.resolve();
+  }
+
   interrupt() {
     return Promise.resolve({ cursor: 1 });
   }
@@ -252,6 +256,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     mask: (fields) => fields,
     reported: undefined,
     now: () => NOW,
+    outlivesClients: false,
     log: { error: (_, fields) => void faults.push(fields ?? {}), info: () => undefined },
     faults,
   };
