@@ -38,7 +38,7 @@ interface ClientParts {
 }
 
 type SharedOptions = Omit<ServerOptions, "deps" | "leaving" | "log" | "offer" | "unattended">;
-type SharedDeps = Omit<ToolDeps, "bypass" | "defaults" | "log">;
+type SharedDeps = Omit<ToolDeps, "bypass" | "defaults" | "log" | "onCall">;
 
 /** Makes the options of each connection. */
 export function clientOptions(settings: ClientSettings, parts: ClientParts): (connection: Connection) => ServerOptions {
@@ -103,7 +103,8 @@ function serverOptionsOf(
     const { audit, engine, ...rest } = await shared();
     const own = engine.forConnection({ id, allowsBypass: () => bypass.isAllowed() });
     const audited: Audit | undefined = audit && ((entry) => audit({ connection: id, ...entry }));
-    return { ...rest, engine: own, audit: audited, bypass, defaults: { cwd }, log };
+    const onCall: ToolDeps["onCall"] = ({ elicitation }) => connection.heard(elicitation !== false);
+    return { ...rest, engine: own, audit: audited, bypass, defaults: { cwd }, log, onCall };
   });
   const offer = lazy(async () => offerOf(config, bypass));
   return { ...common, deps, leaving, log, offer, unattended: new Unattended(log) };

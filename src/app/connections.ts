@@ -1,4 +1,5 @@
 import type { JsonObject } from "../domain/json.ts";
+import type { Reach } from "../domain/session.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { BypassSwitch } from "../tools/define.ts";
 import { Leaving } from "../tools/leaving.ts";
@@ -22,6 +23,8 @@ export interface Connection extends Pick<ClientStart, "cwd"> {
   readonly bypass: BypassSwitch;
   /** What ends with this client. */
   readonly leaving: Leaving;
+  /** It makes a call: what it can show is known from then on. */
+  readonly heard: (showsForms: boolean) => void;
   /** The log with the connection's id in each line. */
   readonly log: Logger;
 }
@@ -35,6 +38,10 @@ export class Connections {
   readonly #ownCommands = new Map<string, OwnCommand>();
   #count = 0;
 
+  /** Clients that have made a call, and whether they show forms. */
+  readonly #showsForms = new Map<string, boolean>();
+  readonly #onReach: ((reach: Reach) => void)[] = [];
+
   /** `allowsBypass` is the operator's setting, with which each connection begins. */
   constructor(allowsBypass: boolean, log: Logger) {
     this.#allowsBypass = allowsBypass;
@@ -47,7 +54,8 @@ export class Connections {
     const log = withFields(this.#log, { connection: id });
     for (const command of ownCommands) this.#ownCommands.set(JSON.stringify(command), command);
     const leaving = new Leaving(log);
-    const connection = { id, cwd, leaving, log, bypass: bypassSwitch(this.#allowsBypass, log) };
+    const heard = (showsForms: boolean) => this.#heard(id, showsForms);
+    const connection = { id, cwd, heard, leaving, log, bypass: bypassSwitch(this.#allowsBypass, log) };
     this.#open.set(id, connection);
     return connection;
   }
@@ -55,6 +63,25 @@ export class Connections {
   close({ id, leaving }: Pick<Connection, "id" | "leaving">): void {
     this.#open.delete(id);
     leaving.end();
+    if (this.#showsForms.delete(id)) this.#tellReach();
+  }
+
+  #heard(id: string, showsForms: boolean): void {
+    if (!this.#open.has(id) || this.#showsForms.get(id) === showsForms) return;
+    this.#showsForms.set(id, showsForms);
+    this.#tellReach();
+  }
+
+  reach(): Reach {
+    return { caller: this.#showsForms.size > 0, user: [...this.#showsForms.values()].includes(true) };
+  }
+
+  onReach(listener: (reach: Reach) => void): void {
+    this.#onReach.push(listener);
+  }
+
+  #tellReach(): void {
+    for (const listener of this.#onReach) listener(this.reach());
   }
 
   /** For sessions, which may have prompts of several clients: what any of these allows; without clients, the operator. */

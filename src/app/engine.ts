@@ -49,6 +49,7 @@ export interface EngineSettings {
   /** By the name of an approver. */
   readonly approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
   readonly info: { readonly version: string };
+  readonly outlivesClients?: boolean | undefined;
   /** The file that settings were read from. */
   readonly configFile?: string | undefined;
   /** Another process runs what clients start: this one looks for nothing that it could take over. */
@@ -82,7 +83,7 @@ interface EngineParts {
   readonly audit: Audit | undefined;
   readonly log: Logger;
   readonly masker: Masker;
-  readonly connections: Pick<Connections, "allowsBypass" | "ownCommands">;
+  readonly connections: Pick<Connections, "allowsBypass" | "onReach" | "ownCommands" | "reach">;
   readonly listed: readonly ToolName[];
 }
 
@@ -123,6 +124,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     mask: (event) => masker.event(event),
     initMs: INIT_MS,
     limits: limitsOf(config),
+    unattended: settings.outlivesClients === true ? unattendedOf(config, connections) : undefined,
     retention: {
       maxAgeMs: config.retentionDays * DAY_MS,
       maxBytes: config.retentionMegabytes * 1_000_000,
@@ -239,6 +241,20 @@ function limitsOf(config: Config): EngineOptions["limits"] {
     inactivityMs: config.inactivityMs,
     idleProcessMs: config.idleProcessMs,
     stopGraceMs: STOP_GRACE_MS,
+  };
+}
+
+function unattendedOf(
+  { unattended: requests, unattendedAfterMs: afterMs, unattendedMaxMs: maxMs, unattendedMaxUsd: maxUsd }: Config,
+  connections: Pick<Connections, "onReach" | "reach">,
+): EngineOptions["unattended"] {
+  return {
+    requests,
+    afterMs,
+    maxMs,
+    maxUsd,
+    reach: () => connections.reach(),
+    onReach: (listener) => connections.onReach(listener),
   };
 }
 

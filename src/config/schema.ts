@@ -4,6 +4,7 @@ import { approvalFields, sandboxFields } from "./approvals/settings.ts";
 import { daemonFields } from "./daemon.ts";
 import { httpFields } from "./http.ts";
 import { queryFields } from "./query.ts";
+import { unattendedFields } from "./unattended.ts";
 import {
   choice,
   choices,
@@ -78,7 +79,8 @@ const sessionFields = {
       flag: "permission-max-ms",
       variable: "CLAUDE_CODE_MCP_PERMISSION_MAX_MS",
       group: "Permissions",
-      meaning: "Deny a request that no approver has seen after this long.",
+      meaning:
+        "Deny a request that no approver has seen after this long. With a daemon this time begins when it is first shown.",
     },
   ),
   allowBypass: toggle({
@@ -209,6 +211,7 @@ const sessionFields = {
       meaning: "Interval between searches for expired sessions and for processes left by dead servers.",
     },
   ),
+  ...unattendedFields,
   ...queryFields,
   ...httpFields,
 };

@@ -68,6 +68,8 @@ export const Command = z.discriminatedUnion("kind", [
   ),
   /** Forgets what is remembered by this rule; without one all. */
   command("revoke", z.object({ rule: z.string().exactOptional(), by: z.string() })),
+  /** A client waits on, reads or follows the session through another server, or was told how it went on unattended. */
+  command("attend", z.object({})),
   /** These requests have been shown to someone who can answer; `whole` when the input was shown uncut. */
   command("delivered", z.object({ requests: z.array(Delivered) })),
   /** Whom the request is with does not answer it: it goes on to the next. Nothing happens where it is with another. */

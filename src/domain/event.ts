@@ -30,6 +30,7 @@ export const NoticeKind = z.enum([
   "waiting",
   "warning",
   "revoked",
+  "unattended",
 ]);
 export type NoticeKind = z.infer<typeof NoticeKind>;
 

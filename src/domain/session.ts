@@ -8,7 +8,15 @@ import { TurnLimits } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
 
 /** Why a running turn is being stopped. The first reason wins and decides the outcome. */
-export const StopReason = z.enum(["interrupt", "timeout", "time_limit", "budget", "inactivity", "init_timeout"]);
+export const StopReason = z.enum([
+  "interrupt",
+  "timeout",
+  "time_limit",
+  "budget",
+  "inactivity",
+  "init_timeout",
+  "unattended",
+]);
 export type StopReason = z.infer<typeof StopReason>;
 
 /** `forMs` is how long ago that began; the owner counts it. */
@@ -103,6 +111,21 @@ export type Identity = z.infer<typeof Identity>;
 const Origin = z.object({ transcriptId: z.string(), at: z.string().exactOptional() });
 export type Origin = z.infer<typeof Origin>;
 
+/** What is left of the bounds of unattended work; `over` once one of them is passed. */
+export const UnattendedWork = z.object({
+  leftMs: z.number(),
+  leftUsd: z.number(),
+  over: z.enum(["time", "cost"]).exactOptional(),
+});
+export type UnattendedWork = z.infer<typeof UnattendedWork>;
+
+/** `leftMs` is the time until a session that no client attends to is unattended; `work` is given once it works on as such. */
+const Attendance = z.object({ leftMs: z.number(), work: UnattendedWork.exactOptional() });
+
+/** Who can be reached through this server at present: clients whose calls it has seen, and those of them that show forms. */
+export const Reach = z.object({ caller: z.boolean(), user: z.boolean() });
+export type Reach = z.infer<typeof Reach>;
+
 /**
  * All that is true of a session now, at most 16 KiB: whatever can be large (prompts, inputs, texts) is named by the id
  * of the event that holds it. Written only by engine/step.ts, stored in the transaction of the events that led to it.
@@ -166,6 +189,11 @@ export const SessionState = z.object({
   decides: z.boolean().exactOptional(),
   /** The last prompt was given at the console. */
   atConsole: z.boolean().exactOptional(),
+  /** Of a session whose server goes on without clients. */
+  attendance: Attendance.exactOptional(),
+  reach: Reach.exactOptional(),
+  /** What Claude Code has told last that it has spent, also between results. Without: `reportedCostUsd`. */
+  toldCostUsd: z.number().exactOptional(),
   /** Since when nothing runs, ms since the epoch: who has rested longest makes room first. */
   idleSince: z.number(),
   /** For how long, ms of time awake: what the idle close counts. */

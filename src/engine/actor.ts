@@ -106,9 +106,9 @@ export class SessionActor {
     if (this.#trouble) throw new StoreTroubleError(this.#trouble, sessionId, this.#isLost);
   }
 
-  /** What the state says of times of day is put right after the clock was set. */
-  showTimes(): void {
-    if (this.#state.requests.length > 0) this.#post({ type: "tick" });
+  /** Of the clients of this server, or of its clock: what the state says of times of day is put right after that was set. */
+  hear(news: Extract<Happening, { type: "attended" | "reach" | "tick" }>): void {
+    this.#post(news);
   }
 
   get state(): SessionState {

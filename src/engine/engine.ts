@@ -43,8 +43,11 @@ export function createEngine(options: EngineOptions): Engine {
 /** The engine of one connection, or of the node itself. `gate` is the connection's. */
 function engineOf(node: EngineNode, options: EngineOptions, connection?: string): Engine {
   const engine = new SessionEngine(node, options, connection);
-  return isNested(options.gate) ? nestedOf(engine, node.looking, options.gate) : engine;
+  return isNested(options.gate) ? nestedOf(engine, node.inside, options.gate) : engine;
 }
+
+/** What approvers that are services do as well. */
+const BY_SERVICES: ReadonlySet<Command["kind"]> = new Set(["delivered", "pass"]);
 
 /** The reply to a command that was carried out. */
 type Done = Extract<CommandReply, { ok: true }>;
@@ -269,7 +272,9 @@ class SessionEngine implements Engine {
   }
 
   async #onSession(principal: Principal, sessionId: string, command: Command): Promise<Done> {
-    return this.#command(command, await this.get(principal, sessionId));
+    const { recovered, unwatched } = this.#node;
+    const looking = BY_SERVICES.has(command.kind) ? unwatched : recovered;
+    return this.#command(command, await looking.get(principal, sessionId));
   }
 
   /** `isPlanned`: the start was checked just now, when the session was created. */

@@ -1,5 +1,6 @@
 import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limiter.ts";
 import { isNested, type Gate } from "./policy/gate.ts";
+import { Attention } from "./session/attention.ts";
 import { lookingOf, type Looking } from "./session/restricted.ts";
 import { mayPrompt } from "./session/check-prompt.ts";
 import { startRetention, type Retention } from "./retention.ts";
@@ -23,10 +24,14 @@ export class EngineNode {
   readonly options: EngineOptions;
   readonly limiter: ProcessLimiter;
   readonly ownership: Ownership;
-  /** Sessions as they are recorded. */
+  /** Sessions as they are recorded: for a server inside a session. It is no client that attends to one. */
+  readonly inside: Looking;
+  /** The same for clients. */
   readonly looking: Looking;
-  /** Sessions after recovery. */
+  /** Sessions after recovery, for clients. */
   readonly recovered: Looking;
+  /** The same for services: they deliver requests, and attend to no session. */
+  readonly unwatched: Looking;
   /** Stops the periodic work of this node. */
   readonly #stopRounds: readonly (() => Promise<void>)[];
   #isStopping = false;
@@ -42,8 +47,13 @@ export class EngineNode {
     const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
     this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
     const recovery = new Recovery({ ...options, ownership: this.ownership });
-    this.looking = lookingOf(options, this.ownership);
-    this.recovered = lookingOf(options, this.ownership, async (record) => recovery.recovered(record));
+    const attention = new Attention(options, this.ownership);
+    const onLook = (record: SessionRecord) => attention.note(record);
+    const shown = async (record: SessionRecord) => recovery.recovered(record);
+    this.inside = lookingOf(options, this.ownership);
+    this.looking = lookingOf(options, this.ownership, { onLook });
+    this.recovered = lookingOf(options, this.ownership, { onLook, shown });
+    this.unwatched = lookingOf(options, this.ownership, { shown });
     if (options.announces) this.ownership.announce();
     const { retention, watches = true } = options;
     this.#stopRounds =

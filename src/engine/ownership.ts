@@ -2,11 +2,12 @@ import { randomUUID } from "node:crypto";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { SuspendRequest } from "../domain/control.ts";
+import type { Reach, SessionState } from "../domain/session.ts";
 import { SessionActor, type ActorContext } from "./actor.ts";
 import { objectionTo, gateUnder, limitsUnder, policyFor } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
 import type { Gate } from "./policy/gate.ts";
-import { policyOf, type Limits } from "./policy/policy.ts";
+import { policyOf, type Limits, type UnattendedPolicy } from "./policy/policy.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
 /** Length of a lease, ms. A node that does not renew it in time loses its sessions. */
@@ -26,6 +27,14 @@ export interface OwnershipOptions extends ActorContext {
   readonly gate: Gate;
   /** Default of sessionInitTimeoutMs, ms. */
   readonly initMs: number;
+  /** Given where this server goes on without clients. */
+  readonly unattended?: (UnattendedPolicy & Reachable) | undefined;
+}
+
+interface Reachable {
+  readonly reach: () => Reach;
+  /** Tells each change. */
+  readonly onReach: (listener: (reach: Reach) => void) => void;
 }
 
 /** Which sessions this node owns, and the way to those that others do. */
@@ -44,6 +53,9 @@ export class Ownership {
   constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<SessionRecord>) {
     this.#options = options;
     this.#asTakenOver = asTakenOver;
+    options.unattended?.onReach((reach) => {
+      for (const actor of this.#actors.values()) actor.hear({ type: "reach", reach });
+    });
   }
 
   owns(sessionId: string): boolean {
@@ -65,6 +77,16 @@ export class Ownership {
   /** Resolves when what this node has to do for the session so far is done. */
   async settled(sessionId: string): Promise<void> {
     await this.#actors.get(sessionId)?.settled();
+  }
+
+  /** Undefined where another server owns the session, or none does. */
+  stateOf(sessionId: string): SessionState | undefined {
+    return this.#actors.get(sessionId)?.state;
+  }
+
+  /** A client attends to the session, if this node owns it. */
+  attend(sessionId: string): void {
+    this.#actors.get(sessionId)?.hear({ type: "attended" });
   }
 
   /** What is being written in a session that this node owns. */
@@ -190,9 +212,11 @@ export class Ownership {
   }
 
   #own(lease: Lease, record: SessionRecord): SessionActor {
-    const { principal, spec, state } = record;
+    const { initMs, unattended } = this.#options;
+    const { principal, spec } = record;
+    const state = { ...record.state, ...(unattended && { reach: unattended.reach() }) };
     const operator = policyFor(this.#options, record);
-    const policy = policyOf(spec, limitsUnder(operator), this.#options.initMs);
+    const policy = { ...policyOf(spec, limitsUnder(operator), initMs), unattended };
     const gate = gateUnder(this.#options, record);
     const objection = (command: Command) => objectionTo(command, { gate, policy });
     const session = { lease, principal, spec, state, operator, policy, objection };
@@ -214,7 +238,7 @@ export class Ownership {
       throw error;
     });
     this.#renewIn(RENEW_MS);
-    for (const actor of this.#actors.values()) actor.showTimes();
+    for (const actor of this.#actors.values()) if (actor.state.requests.length > 0) actor.hear({ type: "tick" });
   }
 
   #renewIn(ms: number): void {

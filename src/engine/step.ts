@@ -6,10 +6,12 @@ import { onControlled } from "./step/control.ts";
 import { onTick } from "./step/deadlines.ts";
 import type { Draft, Effect, Input } from "./step/draft.ts";
 import { onRecovered } from "./step/process.ts";
+import { onReach } from "./step/requests/requests.ts";
 import { suspendWhenIdle } from "./step/suspend.ts";
 import { onSignal } from "./step/signals.ts";
 import { elapse } from "./step/time.ts";
 import { endProcess, endTurn, holdQueue } from "./step/turn.ts";
+import { attend, elapseAttendance } from "./step/unattended.ts";
 
 export { nextDeadline } from "./step/deadlines.ts";
 export type { ControlOutcome, Effect, Happening, Input } from "./step/draft.ts";
@@ -46,6 +48,7 @@ export interface Step {
 export function step(before: SessionState, input: Input, policy: Policy): Step {
   const draft: Draft = { state: structuredClone(before), events: [], effects: [], at: input.at, policy };
   elapse(draft.state, input.elapsedMs, input.at);
+  elapseAttendance(draft.state, input.elapsedMs, policy);
   switch (input.type) {
     case "command":
       onCommand(draft, input.command, input.judgement);
@@ -58,6 +61,12 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
       break;
     case "tick":
       onTick(draft);
+      break;
+    case "attended":
+      attend(draft);
+      break;
+    case "reach":
+      onReach(draft, input.reach);
       break;
     case "recovered":
       onRecovered(draft);

@@ -99,7 +99,8 @@ export function openCall(
   const client = envelope[CLIENT_CAPABILITIES_META_KEY] ?? capabilities;
   const asked = logLevel ?? envelope[LOG_LEVEL];
   const takesLogs = isLegacy(context) || typeof envelope[LOG_LEVEL] === "string";
-  const progressToken = mcpReq._meta?.progressToken;
+  const { _meta: meta } = mcpReq;
+  const progressToken = meta?.progressToken;
   let sent: Promise<void> | undefined;
   // Strictly increasing, whatever part of the call has something to say.
   const progress = (message: string): void => {

@@ -45,7 +45,7 @@ export const VERSIONS: readonly Version[] = [
   { policy: inStandardNames, state: inStandardNames, breaks: true },
   // A server of version 2 would drop `suspendReason`, and continue a session whose mode the operator has forbidden.
   { state: inSuspendNames, breaks: true },
-  // A prompt that ends with its client.
+  // Prompts that end with their client, and what is counted of sessions that no client attends to.
   {},
 ];
 

@@ -84,6 +84,8 @@ export interface ToolDeps {
   /** Observes what is read; undefined without observers. */
   readonly reported: ReportedTools | undefined;
   readonly log: Pick<Logger, "error" | "info">;
+  /** Told of the client of each call before the call begins. */
+  onCall?(client: ToolCall["client"]): void;
   /** The server runs on when a client is gone (a daemon). */
   readonly outlivesClients: boolean;
   /** ms since the epoch. */
@@ -221,6 +223,7 @@ async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps)
   try {
     // Before anything else: what a caller may not do is not even looked at.
     requireScope(call, scopeOf(tool, raw), whatOf(tool, raw));
+    deps.onCall?.(call.client);
     const outcome = await tool.invoke(raw, call, { ...deps, engine: deps.engine.forCaller(call) });
     return "needsInput" in outcome ? outcome : replyWith(outcome);
   } catch (error) {

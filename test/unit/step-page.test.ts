@@ -58,6 +58,12 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
     running({ budgetUsd: 1 })
       .hear({ type: "spent", costUsdTotal: 2, atStart: false })
       .hear(result({ ...ABORTED, promptIds: ["p1"] }), IDLE),
+  "it passed a bound for unattended work": () =>
+    running({ unattended: { requests: "wait", afterMs: SECOND, maxMs: SECOND, maxUsd: 1 } })
+      .due()
+      .due()
+      .hear({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" })
+      .hear(result({ ...ABORTED, promptIds: ["p1"] }), IDLE),
   "Claude Code gave no sign of life": () => running().due().due().hear(KILLED),
   "Claude Code did not come up within sessionInitTimeoutMs": () =>
     new Walk().prompt("p1").hear({ type: "admitted" }).due().hear(KILLED),

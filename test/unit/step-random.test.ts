@@ -135,11 +135,18 @@ const HAPPENINGS = {
   exited: (_, pick) => EXITS[pick % EXITS.length]!,
   due: (walk) => ({ type: "tick", at: Math.max(walk.at, walk.deadline ?? walk.at) }),
   tick: ({ at }) => ({ type: "tick", at }),
+  attended: ({ at }) => ({ type: "attended", at }),
+  attend: ({ at }, _, unique) => commandInput(at, "attend", {}, unique),
+  reach: ({ at }, pick) => ({ type: "reach", at, reach: { caller: pick % 3 > 0, user: pick % 3 > 1 } }),
   recovered: ({ at }) => ({ type: "recovered", at }),
   shutdown: ({ at }) => ({ type: "shutdown", at }),
 } satisfies Record<string, Meaning>;
 
 const DAY = 86_400_000;
+
+/** Of a server that ends with its clients, and of two that do not. */
+const BOUNDS = { afterMs: 600_000, maxMs: 1_200_000, maxUsd: 1 };
+const UNATTENDED = [undefined, { ...BOUNDS, requests: "wait" as const }, { ...BOUNDS, requests: "deny" as const }];
 
 const WHAT = Object.keys(HAPPENINGS) as (keyof typeof HAPPENINGS)[];
 /** Common inputs are more frequent, those that end a session less so. */
@@ -215,9 +222,10 @@ describe("step", () => {
     fc.assert(
       fc.property(
         fc.constantFrom("report", "resume"),
+        fc.constantFrom(...UNATTENDED),
         fc.array(happening, { maxLength: 60, size: "max" }),
-        (onLost, life) => {
-          const walk = new Walk({ onLost });
+        (onLost, unattended, life) => {
+          const walk = new Walk({ onLost, unattended });
           const effects = life.flatMap((each, n) =>
             happen(walk, each, `u${String(n)}`).map((effect) => ({ ...effect, process: walk.state.processCount })),
           );
@@ -232,7 +240,7 @@ describe("step", () => {
     const setBy = fc.integer({ min: -400 * DAY, max: 400 * DAY });
     fc.assert(
       fc.property(fc.array(fc.tuple(happening, setBy), { maxLength: 40, size: "max" }), (life) => {
-        const [right, wrong] = [new Walk(), new Walk()];
+        const [right, wrong] = [new Walk({ unattended: UNATTENDED[1] }), new Walk({ unattended: UNATTENDED[1] })];
         for (const [n, [each, ms]] of life.entries()) {
           wrong.setBy = ms;
           happen(right, each, `u${String(n)}`);

@@ -29,7 +29,7 @@ describe("step", () => {
     const walk = walkTo(name);
     const old = inputsFor(walk).filter(([input]) => input.endsWith("of an old process"));
     expect(old.length).toBeGreaterThan(10);
-    const nothing = (each: Input) => ({ state: aged(walk.state, each), events: [], effects: [] });
+    const nothing = (each: Input) => ({ state: aged(walk.state, each, walk.policy), events: [], effects: [] });
     const heard = old.filter(([, each]) => !isDeepStrictEqual(step(walk.state, each, walk.policy), nothing(each)));
     expect(heard.map(([input]) => input)).toEqual([]);
   });

@@ -3,6 +3,18 @@ import type { ApproverName } from "../../domain/approvals/answer-source.ts";
 import type { SupervisionOptions } from "../../domain/options/traits.ts";
 import type { Rules } from "./rules.ts";
 
+/** What holds of sessions that no client attends to. */
+export interface UnattendedPolicy {
+  /** A request that can be shown to no one waits, or is denied at once. */
+  readonly requests: "wait" | "deny";
+  /** A session that no client has waited on, read or followed for this time is unattended, ms. */
+  readonly afterMs: number;
+  /** How long turns may run then, time spent waiting for a decision not counted, ms. */
+  readonly maxMs: number;
+  /** What they may cost, USD. */
+  readonly maxUsd: number;
+}
+
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
 export interface Policy {
   /** The operator's; a session's own are Claude Code's to heed. */
@@ -41,6 +53,8 @@ export interface Policy {
   readonly inactivityMs: number;
   /** From the end of a turn until its process is closed. */
   readonly idleProcessMs: number;
+  /** Of a server that goes on without clients; undefined for others, whose requests and turns know no such bounds. */
+  readonly unattended: UnattendedPolicy | undefined;
   /** From an interrupt until the process that did not obey is killed. */
   readonly stopGraceMs: number;
 }
@@ -51,11 +65,11 @@ type Own = Pick<
   "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
 >;
 
-/** The operator's bounds, without what a session's own options say. */
-export type Limits = Omit<Policy, keyof Own>;
+/** The operator's bounds, without what a session's own options say, and without those of this server alone. */
+export type Limits = Omit<Policy, keyof Own | "unattended">;
 
 /** `usualInitMs` is the default of sessionInitTimeoutMs. An option of supervision that is not read here does not compile. */
-export function policyOf(options: SupervisionOptions, limits: Limits, usualInitMs: number): Policy {
+export function policyOf(options: SupervisionOptions, limits: Limits, usualInitMs: number): Omit<Policy, "unattended"> {
   const {
     callerApproves: sessionApproves = "all",
     cwd,

@@ -20,13 +20,17 @@ interface Dependencies {
 }
 
 /**
- * `ownership` throws the reason why a session cannot be read: its log cannot be written, or the store is lost. `shown` maps a
- * record to what is shown: the record itself, or the session after recovery.
+ * `ownership` throws the reason why a session cannot be read: its log cannot be written, or the store is lost. `onLook` is told
+ * of each session that is read or waited for, and `shown` maps a record to what is shown: the record itself, or the session after
+ * recovery.
  */
 export function lookingOf(
   dependencies: Dependencies,
   ownership: Pick<Ownership, "refuseLost" | "refuseTrouble">,
-  shown: (record: SessionRecord) => Promise<SessionRecord> = async (record) => Promise.resolve(record),
+  {
+    onLook = () => undefined,
+    shown = async (record) => Promise.resolve(record),
+  }: { onLook?: (record: SessionRecord) => void; shown?: (record: SessionRecord) => Promise<SessionRecord> } = {},
 ): Looking {
   const { backend } = dependencies;
   const get: Looking["get"] = async (principal, sessionId) => {
@@ -35,6 +39,7 @@ export function lookingOf(
     if (!record) ownership.refuseLost(sessionId);
     if (record?.principal !== principal) throw sessionNotFound(sessionId);
     ownership.refuseTrouble(sessionId);
+    onLook(record);
     return shown(record);
   };
   return {

@@ -13,6 +13,7 @@ import { extend, whyNotBy } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
 import { cancelSuspend } from "./suspend.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
+import { attend } from "./unattended.ts";
 
 const KEYS_KEPT = 20;
 /** Keeps the state small. */
@@ -26,6 +27,9 @@ export function onCommand(draft: Draft, command: Command, judgement?: Judgement)
       return onPrompt(draft, command);
     case "answer":
       return onAnswer(draft, command, judgement);
+    case "attend":
+      attend(draft);
+      return accept(draft, command, draft.state.lastEventId + 1);
     case "delivered":
       for (const delivered of command.data.requests) markDelivered(draft, delivered);
       return accept(draft, command, draft.state.lastEventId + 1);
@@ -73,6 +77,7 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   if (state.suspendReason !== "forbidden") cancelSuspend(state);
   const { limits, resumeAt } = command.data;
   noteReach(state, limits);
+  attend(draft);
   const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };
   if (whenBusy === "steer" && canSteer(state)) {
     // Claude Code reads it at the next tool boundary, or right after its answer; the turn ends when it is done with both.

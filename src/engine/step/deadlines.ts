@@ -7,6 +7,7 @@ import type { Draft } from "./draft.ts";
 import { escalate } from "./requests/approval-chain.ts";
 import { requestClockOf, clockOf } from "./time.ts";
 import { endProcess, endTurn, goOn, stoppedEnding } from "./turn.ts";
+import { beginUnattended, endUnattended, unattendedDue } from "./unattended.ts";
 
 /** Claude Code begins to run a turn again within a second of its start, ms. */
 const RERUN_MS = 5_000;
@@ -16,7 +17,7 @@ type Due =
   | { kind: "turn"; turn: Turn; reason: StopReason }
   | { kind: "kill"; turn: Turn }
   | { kind: "go-on"; turn: Turn }
-  | { kind: "idle" };
+  | { kind: "idle" | "unattended" | "unattended-over" };
 /** `leftMs` is the time awake until then; it is due at 0. */
 type Deadline = Due & { leftMs: number };
 
@@ -24,6 +25,8 @@ type Deadline = Due & { leftMs: number };
 function deadlines(state: SessionState, policy: Policy): Deadline[] {
   const found: Deadline[] = state.requests.map((request) => ({ leftMs: leftOf(request), kind: "request", request }));
   const { idleMs = 0, process, turn } = state;
+  const unattended = unattendedDue(state, policy);
+  if (unattended) found.push(unattended);
   if (turn) found.push(...turnDeadlines(state, turn, policy));
   else if (process.phase === "live" && state.background.length === 0) {
     found.push({ leftMs: policy.idleProcessMs - idleMs, kind: "idle" });
@@ -98,6 +101,12 @@ export function onTick(draft: Draft): void {
       case "idle":
         closeIdleProcess(draft);
         break;
+      case "unattended":
+        beginUnattended(draft);
+        break;
+      case "unattended-over":
+        endUnattended(draft, "time");
+        break;
     }
   }
 }
@@ -111,7 +120,7 @@ function expire(draft: Draft, request: OpenRequest): void {
   denyRequest(draft, request, "timeout", message);
 }
 
-function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {
+export function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {
   // Of several limits that are passed at once the first has ended it.
   if (turn.stopping || draft.state.turn !== turn) return;
   // Claude Code has not seen the prompt yet: there is nothing to stop.

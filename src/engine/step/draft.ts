@@ -4,7 +4,7 @@ import type { ErrorCode, Refusal } from "../../domain/error.ts";
 import type { SessionEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Decision } from "../../domain/permission.ts";
-import type { SessionState } from "../../domain/session.ts";
+import type { Reach, SessionState } from "../../domain/session.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { AgentSignal, Judgement } from "../ports.ts";
 
@@ -16,6 +16,10 @@ export type Happening =
   /** What came of a control command that the process was given. */
   | { type: "controlled"; commandId: string; by: string; request: ControlRequest; outcome: ControlOutcome }
   | { type: "tick" }
+  /** A client waits on, reads or follows the session. */
+  | { type: "attended" }
+  /** Clients came or went. */
+  | { type: "reach"; reach: Reach }
   /** This node has taken the session over from one that died. */
   | { type: "recovered" }
   | { type: "shutdown" };
@@ -56,6 +60,11 @@ export function emit(draft: Draft, event: SessionEvent): number {
   draft.events.push(event);
   draft.state.lastEventId += 1;
   return draft.state.lastEventId;
+}
+
+/** A notice about a session that no client attends to. */
+export function noteUnattended(draft: Draft, message: string): void {
+  emit(draft, { type: "notice", data: { kind: "unattended", message } });
 }
 
 export function accept(draft: Draft, command: Pick<Command, "id">, cursor: number, data?: JsonObject): void {

@@ -3,6 +3,8 @@ import type { AgentSignal } from "../ports.ts";
 import { openRequest, settleRequest } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { beIdle, clockOf } from "./time.ts";
+import { stopTurn } from "./deadlines.ts";
+import { countCost, isOver } from "./unattended.ts";
 import { isOfProcess, onProcess } from "./process.ts";
 import { addResult, beginTurn, finishTurn } from "./turn.ts";
 import type { Turn } from "../../domain/session.ts";
@@ -73,10 +75,13 @@ function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): v
   if (toolUseId === undefined) return;
   const { state } = draft;
   state.lastToolUseId = toolUseId;
-  if (state.turn && !state.turn.pending) state.turn.lastToolUseId = toolUseId;
+  if (!state.turn || state.turn.pending) return;
+  state.turn.lastToolUseId = toolUseId;
+  if (isOver(draft)) stopTurn(draft, state.turn, "unattended");
 }
 
 function onResult(draft: Draft, { message, result }: SignalOf<"result">): void {
+  if (!result.isError || result.costUsdTotal > 0) countCost(draft, result.costUsdTotal);
   addResult(draft, result, emit(draft, { type: "message", data: { message } }));
   // With subagents still at work, or another prompt to come, the turn goes on spending.
   const { background, turn } = draft.state;
@@ -138,8 +143,9 @@ function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, {
   if (atStart) {
     const isInherited = state.origin !== undefined && state.totals.turns === 0 && state.totals.costUsd === 0;
     if (isInherited) state.reportedCostUsd = state.savedCostUsd = costUsdTotal;
-  } else if (state.turn) {
-    checkBudget(draft, state.turn, costUsdTotal);
+  } else {
+    countCost(draft, costUsdTotal);
+    if (state.turn) checkBudget(draft, state.turn, costUsdTotal);
   }
 }
 

@@ -174,6 +174,12 @@ export function stoppedEnding(reason: StopReason, by: string): Ending {
       };
     case "interrupt":
       return { outcome: "interrupted", errorSubtype: "interrupted", message: `The turn was interrupted by ${by}.` };
+    case "unattended":
+      return {
+        outcome: "interrupted",
+        errorSubtype: "unattended_limit",
+        message: "No client followed the session, and it passed a bound for unattended work. Reply to it to go on.",
+      };
     case "time_limit":
       return timedOut("time_limit", "limit", "The turn reached the server's time limit and was ended.");
     case "inactivity":

@@ -47,6 +47,14 @@ const QUEUED_BOUND = { ...QUEUED, ...BOUND };
 const bound = () =>
   new Walk({ onLost: "resume" }).promptWith("p1", BOUND).hear(admitted, started, { type: "ready" }, busy);
 
+const UNATTENDED = { requests: "wait", afterMs: 60 * SECOND, maxMs: 120 * SECOND, maxUsd: 10 } as const;
+const unattended = () =>
+  new Walk({ unattended: UNATTENDED }, running()).take({
+    type: "reach",
+    at: running().at,
+    reach: { caller: false, user: false },
+  });
+
 const toSuspend = { by: "caller", request: { do: "suspend" } } as const;
 
 const WALKS = {
@@ -100,6 +108,10 @@ const WALKS = {
   "prompt queued behind a turn": () => running().promptWith("p2", { whenBusy: "queue" }),
   "ends with its client, to run on, prompts wait": () =>
     bound().promptWith("p2", QUEUED_BOUND).promptWith("p3", QUEUED),
+  "no client there, unattended": () => unattended().due(),
+  "no client there, asking": () => unattended().hear(ASKED),
+  "unattended for too long, prompt waits": () => unattended().promptWith("p2", QUEUED).due().due(),
+  "unattended, cost told": () => unattended().due().hear({ type: "spent", costUsdTotal: 0.1, atStart: false }),
   steered: () => running().promptWith("p2", { whenBusy: "steer" }),
   "prompt from an earlier point": () => done().promptWith("p2", { resumeAt: "m1" }),
   "lost, run on, up": () => new Walk({ onLost: "resume" }, running()).hear(killed, started, { type: "ready" }),

@@ -42,6 +42,7 @@ export const COMMANDS = {
     forSession: true,
     remember: { rules: ["Bash(make:*)"], level: "all", eventId: 3 },
   }),
+  attend: said("attend", {}),
   revoke: said("revoke", { by: "caller" }),
   delivered: said("delivered", { requests: [{ requestId: "a1", whole: true }] }),
   "delivered cut": said("delivered", { requests: [{ requestId: "a1", whole: false }] }),

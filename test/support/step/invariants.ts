@@ -4,15 +4,17 @@ import { SessionState, SessionStatus, statusOf } from "../../../src/domain/sessi
 import type { Policy } from "../../../src/engine/policy/policy.ts";
 import { type Effect, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
 import { elapse } from "../../../src/engine/step/time.ts";
+import { elapseAttendance } from "../../../src/engine/step/unattended.ts";
 
 /** Invariants of every step from every state, by their titles. A broken one is named. */
 
 const STATE_BYTES = 16_384;
 
 /** The state as it is when time has passed and nothing else. */
-export function aged(state: SessionState, { at, elapsedMs }: Input): SessionState {
+export function aged(state: SessionState, { at, elapsedMs }: Input, policy: Policy): SessionState {
   const older = structuredClone(state);
   elapse(older, elapsedMs, at);
+  elapseAttendance(older, elapsedMs, policy);
   return older;
 }
 
@@ -49,11 +51,11 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     if (!reply?.reply.ok || isRepeated(the)) return true;
     return reply.reply.cursor === the.before.lastEventId + 1;
   },
-  "a refused command changes nothing but that time passes": ({ before, after, events, effects, input }) => {
+  "a refused command changes nothing but that time passes": ({ before, after, events, effects, input, policy }) => {
     const [reply] = ofType(effects, "reply");
     return (
       reply?.reply.ok !== false ||
-      (events.length === 0 && effects.length === 1 && isDeepStrictEqual(aged(before, input), after))
+      (events.length === 0 && effects.length === 1 && isDeepStrictEqual(aged(before, input, policy), after))
     );
   },
   "asks are open only inside a turn": ({ after }) => after.turn !== null || after.requests.length === 0,

@@ -1,6 +1,7 @@
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { InputName, StateName } from "./cases.ts";
 import { APPROVAL_CHAIN_ROWS } from "./approval-chain-rows.ts";
+import { UNATTENDED_ROWS } from "./unattended-rows.ts";
 
 const CANCELS = "turn.ended(cancelled CANCELLED) session.closed(cancelled) stop ok";
 const CLOSES = "turn.ended(interrupted) session.closed(closed) stop ok";
@@ -12,6 +13,7 @@ const UNKNOWN_REQUEST = "PERMISSION_REQUEST_NOT_FOUND";
 /** For each state: the outcome of an input (events, then effects, a reply as "ok" or its code), and the status after it. */
 export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   ...APPROVAL_CHAIN_ROWS,
+  ...UNATTENDED_ROWS,
   fresh: [
     ["suspend", "ok", "idle"],
     ["prompt", `${BEGINS} start push ok`, "running"],

@@ -30,6 +30,7 @@ export const POLICY: Policy = {
   inactivityMs: 600 * SECOND,
   idleProcessMs: 900 * SECOND,
   stopGraceMs: 5 * SECOND,
+  unattended: undefined,
   rules: { allow: [], ask: [], deny: [], home: "/home/ann" },
   callerApproves: "all",
   sessionApproves: "all",

@@ -47,6 +47,7 @@ const TONES: Readonly<Record<NoticeKind, LineItem["tone"]>> = {
   waiting: "quiet",
   warning: "warn",
   revoked: "quiet",
+  unattended: "warn",
 };
 
 function quiet(text: string, more: unknown): Summary {

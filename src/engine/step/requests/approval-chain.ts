@@ -20,12 +20,71 @@ import { requestClockOf, shownTime } from "../time.ts";
 
 type KindAndRisk = Pick<OpenRequest, "kind" | "risk">;
 
-/** The first approver that can take the request, of those behind `after`. */
+/**
+ * The first approver that can take the request, of those behind `after`. Those that cannot be reached are passed over for one that
+ * can; where none can, the request waits with the first.
+ */
 export function nextApprover(draft: Draft, request: KindAndRisk, after?: ApproverName): ApproverName | undefined {
-  const { approvalChain } = draft.policy;
-  const behind = after === undefined ? approvalChain : approvalChain.slice(approvalChain.indexOf(after) + 1);
-  return behind.find((approver) => canTake(draft, request, approver));
+  const able = ableBehind(draft, request, after);
+  const isAnyThere = able.some((approver) => isThere(draft, approver));
+  return isAnyThere ? able.find((approver) => approver === CONSOLE || isThere(draft, approver)) : able[0];
 }
+
+function ableBehind({ policy, ...draft }: Draft, request: KindAndRisk, after?: ApproverName): ApproverName[] {
+  const { approvalChain } = policy;
+  const behind = after === undefined ? approvalChain : approvalChain.slice(approvalChain.indexOf(after) + 1);
+  return behind.filter((approver) => canTake({ policy, ...draft }, request, approver));
+}
+
+/**
+ * Whether the approver can be reached as far as is known. Services report themselves when they cannot; a console may be open at
+ * another server: it is never passed over, and no reason to expect an answer.
+ */
+function isThere({ policy, state: { reach } }: Draft, approver: ApproverName): boolean {
+  if (!policy.unattended || !reach) return true;
+  if (approver === CALLER || approver === USER) return reach[approver];
+  return approver !== CONSOLE;
+}
+
+/** Whether the request, which has been shown to no one, can be shown to someone now. */
+export function canBeShown(draft: Draft, request: OpenRequest): boolean {
+  const own = approverOf(request);
+  return isThere(draft, own) || ableBehind(draft, request, own).some((approver) => isThere(draft, approver));
+}
+
+/** Whether no approver has seen it. */
+export function isUnseen({ deliveredAt, seenBefore }: OpenRequest): boolean {
+  return deliveredAt === undefined && !seenBefore;
+}
+
+/** Clients came or went: the request goes on to an approver that can be reached, and its time runs or stands still. */
+export function followReach(draft: Draft, request: OpenRequest): void {
+  const own = approverOf(request);
+  if (own !== CONSOLE && !isThere(draft, own) && canBeShown(draft, request)) {
+    escalate(draft, request, "unreachable");
+  } else if (waitsToBeShown(draft, request) && isWithoutLimit(request) === hasTimeToPass(draft, request)) {
+    setTimes(draft, request);
+  }
+}
+
+/** Its time runs from its first showing, as far as its caller has not chosen another. */
+export function waitsToBeShown(draft: Draft, request: OpenRequest): boolean {
+  return draft.policy.unattended?.requests === "wait" && isUnseen(request) && chosenMs(draft) === undefined;
+}
+
+/** Without an answer it goes on to an approver that can be reached. */
+function hasTimeToPass(draft: Draft, request: OpenRequest): boolean {
+  const own = approverOf(request);
+  return ableBehind(draft, request, own).some((approver) => isThere(draft, approver));
+}
+
+function isWithoutLimit(request: OpenRequest): boolean {
+  const { approverLeftMs, leftMs } = requestClockOf(request);
+  return approverLeftMs >= leftMs;
+}
+
+/** Of a request that waits to be shown, ms: as long as sessions are kept by default. */
+const WAIT_MS = 30 * 86_400_000;
 
 function canTake(draft: Draft, request: KindAndRisk, approver: ApproverName): boolean {
   if (approver === USER)
@@ -82,11 +141,15 @@ export function setTimes(draft: Draft, request: OpenRequest): void {
   const approver = approverOf(request);
   const clock = requestClockOf(request);
   const before = request.extended ? { ...clock } : undefined;
-  const isUnseen = request.deliveredAt === undefined && !request.seenBefore;
+  const isNew = isUnseen(request);
   clock.approverLeftMs = approver === CALLER ? callersTime(draft, request) : timeOf(draft, approver);
   const all = clock.approverLeftMs + timeBehind(draft, request, approver);
   const unseen = policy.requestUnseenMs - clock.ageMs;
-  clock.leftMs = isUnseen && chosenMs(draft) === undefined ? Math.min(all, unseen) : all;
+  clock.leftMs = isNew && chosenMs(draft) === undefined ? Math.min(all, unseen) : all;
+  if (waitsToBeShown(draft, request)) {
+    clock.leftMs = WAIT_MS;
+    if (!hasTimeToPass(draft, request)) clock.approverLeftMs = WAIT_MS;
+  }
   if (before) clock.approverLeftMs = Math.max(clock.approverLeftMs, before.approverLeftMs);
   if (before) clock.leftMs = Math.max(clock.leftMs, before.leftMs);
   showTimes(draft, request);

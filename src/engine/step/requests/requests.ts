@@ -1,9 +1,21 @@
 import type { CommandOf, Delivered } from "../../../domain/command.ts";
 import { CALLER, USER, type Passed } from "../../../domain/approvals/answer-source.ts";
 import { approverOf, type AnsweredBy, type PermissionRequest, type OpenRequest } from "../../../domain/permission.ts";
-import { emit, type Draft } from "../draft.ts";
-import { clockOf } from "../time.ts";
-import { endWithin, assignTo, nextApprover, nobodyFor, escalate, setTimes } from "./approval-chain.ts";
+import { emit, noteUnattended, type Draft } from "../draft.ts";
+import type { Reach } from "../../../domain/session.ts";
+import { clockOf, requestClockOf } from "../time.ts";
+import {
+  assignTo,
+  canBeShown,
+  endWithin,
+  escalate,
+  followReach,
+  isUnseen,
+  nextApprover,
+  nobodyFor,
+  setTimes,
+  waitsToBeShown,
+} from "./approval-chain.ts";
 import { ruleFor, type Ruling } from "./ruling.ts";
 
 const ANSWERED_KEPT = 20;
@@ -40,8 +52,35 @@ export function openRequest(draft: Draft, request: PermissionRequest): void {
   const ruling = ruleFor(draft, request);
   if (ruling) return settleByRule(draft, open, ruling);
   const approver = nextApprover(draft, open);
-  if (approver === undefined) denyRequest(draft, open, "rule", nobodyFor(draft, open));
-  else assignTo(draft, open, approver);
+  if (approver === undefined) return denyRequest(draft, open, "rule", nobodyFor(draft, open));
+  assignTo(draft, open, approver);
+  if (canBeShown(draft, open)) return;
+  if (denyUnshown(draft, open)) return;
+  noteUnattended(draft, `No client is connected that can be shown this request (${open.toolName}). ${WAITS}`);
+}
+
+const WAITS = "It waits for the next one, and its time runs from then on (--unattended wait).";
+
+/** Where the operator has it so, a request that can be shown to no one is denied. */
+function denyUnshown(draft: Draft, request: OpenRequest): boolean {
+  if (draft.policy.unattended?.requests !== "deny") return false;
+  noteUnattended(
+    draft,
+    `No client was connected that could be shown a request (${request.toolName}): denied (--unattended deny).`,
+  );
+  denyRequest(draft, request, "rule", UNSHOWN);
+  return true;
+}
+
+const UNSHOWN =
+  "No one is there who could allow this, and this server's operator has such requests denied. Continue without it, or say at the end what you could not do.";
+
+/** Clients came or went. */
+export function onReach(draft: Draft, reach: Reach): void {
+  draft.state.reach = reach;
+  for (const request of draft.state.requests.filter(isUnseen)) {
+    if (canBeShown(draft, request) || !denyUnshown(draft, request)) followReach(draft, request);
+  }
 }
 
 function settleByRule(draft: Draft, request: OpenRequest, { decision, rule }: Ruling): void {
@@ -109,6 +148,8 @@ export function markDelivered(draft: Draft, { requestId, whole, page, approver =
   if (page && page.from <= (request.seenTo ?? 0)) request.seenTo = Math.max(request.seenTo ?? 0, page.to);
   request.seenWhole ||= whole || (page !== undefined && (request.seenTo ?? 0) >= page.of);
   if (request.deliveredAt !== undefined || approverOf(request) !== approver) return;
+  // The operator's cap counts from here.
+  if (waitsToBeShown(draft, request)) requestClockOf(request).approverMs = 0;
   request.deliveredAt = at;
   setTimes(draft, request);
 }

@@ -1,0 +1,91 @@
+import type { SessionState, UnattendedWork } from "../../domain/session.ts";
+import type { Policy } from "../policy/policy.ts";
+import { noteUnattended, type Draft } from "./draft.ts";
+import { holdQueue } from "./turn.ts";
+
+/**
+ * Sessions that no client waits on, reads or follows, on a server that goes on without clients. After a while such a session is
+ * unattended: from there on its work has bounds of its own. Everything begins anew when a client attends to it.
+ */
+
+export function attend({ policy: { unattended }, state }: Draft): void {
+  if (unattended) state.attendance = { leftMs: unattended.afterMs };
+  else delete state.attendance;
+}
+
+/** Lets time pass. */
+export function elapseAttendance(state: SessionState, ms: number, { unattended }: Policy): void {
+  if (!unattended) return;
+  const attendance = (state.attendance ??= { leftMs: unattended.afterMs });
+  attendance.leftMs = Math.max(0, attendance.leftMs - ms);
+  if (attendance.work && runs(state)) attendance.work.leftMs -= ms;
+}
+
+/** A turn runs, and waits neither for a decision nor for a slot. */
+function runs({ process, requests, turn }: SessionState): boolean {
+  return turn !== null && requests.length === 0 && !(process.phase === "starting" && process.waiting === true);
+}
+
+/** The next thing that is due, and in how many ms: the session works on unattended, or has done so for as long as it may. */
+export function unattendedDue(
+  state: SessionState,
+  { unattended }: Policy,
+): { leftMs: number; kind: "unattended" | "unattended-over" } | undefined {
+  const { attendance, turn } = state;
+  if (!unattended || !attendance || !turn || turn.stopping) return undefined;
+  const { leftMs, work } = attendance;
+  if (!work) return { leftMs, kind: "unattended" };
+  return work.over !== undefined || !runs(state) ? undefined : { leftMs: work.leftMs, kind: "unattended-over" };
+}
+
+export function beginUnattended(draft: Draft): void {
+  const { policy, state } = draft;
+  const { attendance } = state;
+  if (!policy.unattended || !attendance || attendance.work) return;
+  const { afterMs, maxMs, maxUsd } = policy.unattended;
+  attendance.work = { leftMs: maxMs, leftUsd: maxUsd };
+  const bounds = `for at most ${wordsOf(maxMs)} of running turns (--unattended-max-ms) and $${String(maxUsd)} (--unattended-max-usd)`;
+  noteUnattended(
+    draft,
+    `No client has followed this session for ${wordsOf(afterMs)}: it goes on unattended, ${bounds}.`,
+  );
+}
+
+/** The turn is interrupted when its next tool call is reported: at a boundary, where nothing is lost. */
+export function endUnattended(draft: Draft, over: NonNullable<UnattendedWork["over"]>): void {
+  const work = draft.state.attendance?.work;
+  if (!work || work.over !== undefined) return;
+  work.over = over;
+  holdQueue(draft);
+  const flag = over === "time" ? "--unattended-max-ms" : "--unattended-max-usd";
+  const effect = "Waiting prompts are held, and the turn is interrupted at its next tool call.";
+  noteUnattended(draft, `The session has passed a bound for unattended work (${flag}). ${effect}`);
+}
+
+export function isOver({ state }: Draft): boolean {
+  return state.attendance?.work?.over !== undefined;
+}
+
+/** Claude Code has told its costs so far. It may have begun to count anew, as in `newCost`. */
+export function countCost(draft: Draft, costUsdTotal: number): void {
+  const { policy, state } = draft;
+  if (!policy.unattended) return;
+  const { attendance, reportedCostUsd, savedCostUsd, toldCostUsd = reportedCostUsd } = state;
+  const base = [toldCostUsd, reportedCostUsd, savedCostUsd, 0].find((total) => total <= costUsdTotal) ?? 0;
+  state.toldCostUsd = costUsdTotal;
+  if (!attendance?.work) return;
+  attendance.work.leftUsd -= costUsdTotal - base;
+  if (attendance.work.leftUsd <= 0) endUnattended(draft, "cost");
+}
+
+const UNITS = [
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+] as const;
+
+/** In the largest unit that divides it. */
+function wordsOf(ms: number): string {
+  const [unit, size] = UNITS.find(([, each]) => ms >= each && ms % each === 0) ?? ["ms", 1];
+  return `${String(ms / size)} ${unit}`;
+}

@@ -1,0 +1,83 @@
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Connection } from "../support/connection.ts";
+import { run } from "../support/sessions-command.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Sessions of a daemon while no client is connected, or none attends to them. */
+
+const world = useWorld({ agent: "stand-in" });
+
+const asks = (file: string, gate: string) =>
+  scriptTag([{ tools: [{ name: "Bash", input: { command: `touch ${file}` } }], gateBefore: gate }, { text: "asked" }]);
+
+/** As a program reads the log that is no client: it attends to no session. */
+async function logged(sessionId: string): Promise<string> {
+  return (await run(["export", sessionId], { HOME: dirname(world.configFolder) })).stdout;
+}
+
+async function notices(client: Connection, sessionId: string): Promise<string> {
+  const { events } = await client.call("claude_code_check", {
+    action: "poll",
+    sessionId,
+    responseMode: "full",
+    waitMs: 0,
+  });
+  return JSON.stringify(events.filter(({ data }) => data["notice"] === "unattended"));
+}
+
+describe("a request that is made while no client is connected", () => {
+  it("is shown as a form by the next client that shows forms, and waits until then", async () => {
+    const daemon = await world.daemon({ name: "waits" });
+    const cwd = world.folder();
+    const first = await daemon.client({ person: () => ({ action: "cancel" }) });
+    const { sessionId } = await first.call("claude_code", { prompt: asks("yes.txt", "left"), cwd });
+    await first.close();
+    world.model.release("left");
+    await expect.poll(async () => logged(sessionId)).toContain("It waits for the next one");
+    let asked = 0;
+    const next = await daemon.client({
+      person: () => {
+        asked += 1;
+        return { action: "accept", content: { decision: "allow" } };
+      },
+    });
+    expect(await next.end(sessionId)).toMatchObject({ result: { result: "asked" } });
+    expect([asked, readdirSync(cwd)]).toEqual([1, ["yes.txt"]]);
+    await daemon.close();
+  });
+
+  it("is denied at once with `--unattended deny`, and Claude Code is told why", async () => {
+    const daemon = await world.daemon({ name: "denies", args: ["--unattended", "deny"] });
+    const cwd = world.folder();
+    const first = await daemon.client();
+    const { sessionId } = await first.call("claude_code", { prompt: asks("no.txt", "gone"), cwd });
+    await first.close();
+    world.model.release("gone");
+    await expect.poll(() => world.transcript(sessionId)).toContain("has such requests denied");
+    const next = await daemon.client();
+    expect(await next.end(sessionId)).toMatchObject({ result: { result: "asked" } });
+    expect(existsSync(join(cwd, "no.txt"))).toBe(false);
+    expect(await notices(next, sessionId)).toContain("denied (--unattended deny)");
+    await daemon.close();
+  });
+});
+
+it("an unattended session is interrupted at its next tool call after `--unattended-max-ms`", async () => {
+  const args = ["--unattended-after-ms", "200", "--unattended-max-ms", "300", "--allow-rules", "Bash"];
+  const daemon = await world.daemon({ name: "bounded", args });
+  const cwd = world.folder();
+  const first = await daemon.client();
+  const { sessionId } = await first.call("claude_code", { prompt: asks("late.txt", "passed"), cwd });
+  await first.close();
+  await expect.poll(async () => logged(sessionId)).toContain("passed a bound for unattended work");
+  world.model.release("passed");
+  const next = await daemon.client();
+  expect(await next.end(sessionId)).toMatchObject({ result: { errorSubtype: "unattended_limit" } });
+  const told = await notices(next, sessionId);
+  expect(told).toContain("goes on unattended, for at most 300 ms of running turns");
+  expect(told).toContain("passed a bound for unattended work (--unattended-max-ms)");
+  await daemon.close();
+});

@@ -1,0 +1,149 @@
+import { describe, expect, it } from "vitest";
+import type { Policy } from "../../src/engine/policy/policy.ts";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import { ABORTED, requestOf, resultSignal, SECOND, T0, Walk } from "../support/step/walk.ts";
+
+/** Sessions that no client attends to, on a server that goes on without clients. */
+
+const HOUR = 3_600 * SECOND;
+const UNATTENDED = { requests: "wait", afterMs: 600 * SECOND, maxMs: 4 * HOUR, maxUsd: 10 } as const;
+const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
+const CALLED: AgentSignal = { type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" };
+const [NO_ONE, CALLS, SHOWS] = [
+  { caller: false, user: false },
+  { caller: true, user: false },
+  { caller: true, user: true },
+];
+
+const running = (policy: Partial<Policy> = {}) =>
+  new Walk({ unattended: UNATTENDED, turnMaxMs: 100 * HOUR, inactivityMs: 100 * HOUR, ...policy })
+    .promptWith("p1", {})
+    .hear(...UP);
+/** The session itself counts as attended to throughout. */
+const followed = (policy: Partial<Policy> = {}) =>
+  running({ unattended: { ...UNATTENDED, afterMs: 1_000 * HOUR }, ...policy });
+const reach = (walk: Walk, now: typeof NO_ONE) => walk.take({ type: "reach", at: walk.at, reach: now });
+const asks = (walk: Walk) => walk.hear({ type: "asked", request: requestOf("a1") });
+const denying = { unattended: { ...UNATTENDED, requests: "deny" as const } };
+const open = (walk: Walk) => walk.state.requests[0];
+const seconds = (time?: number) => time && (time - T0) / SECOND;
+const notices = (walk: Walk) => walk.log.flatMap((event) => (event.type === "notice" ? [event.data.message] : []));
+const show = (walk: Walk, approver: "user" | "caller") =>
+  walk.command("delivered", { requests: [{ requestId: "a1", whole: true, approver }] });
+
+describe("a request that can be shown to no one", () => {
+  it("waits, and its time begins when it is first shown: an hour later a client without forms has 60 s", () => {
+    const walk = asks(reach(followed(), NO_ONE));
+    expect(walk.told).toBe("permission.asked notice");
+    expect(notices(walk)[0]).toContain("--unattended wait");
+    walk.later(3_600).tick();
+    expect([walk.told, open(walk)?.approver]).toEqual(["", "user"]);
+    expect(reach(walk, CALLS).told).toBe("request.passed(user caller unreachable)");
+    walk.later(3_600).tick();
+    expect(show(walk, "caller").told).toBe("ok");
+    expect(seconds(open(walk)?.expiresAt)).toBe(7_260);
+    const decision = { behavior: "allow" } as const;
+    const answer = { requestId: "a1", by: "caller", decision, forSession: false } as const;
+    expect(walk.later(50).command("answer", answer).told).toBe("permission.answered(allow caller) answer:allow ok");
+  });
+
+  it("stays with the user for a client that shows forms, and goes on to the caller when its form is not shown in time", () => {
+    const walk = asks(reach(followed(), NO_ONE)).later(3_600);
+    expect([reach(walk, SHOWS).told, open(walk)?.approver]).toEqual(["", "user"]);
+    walk.due();
+    expect([walk.told, seconds(walk.at)]).toEqual(["request.passed(user caller time)", 3_900]);
+    walk.later(86_400).tick();
+    expect(walk.told).toBe("");
+    show(walk, "caller");
+    expect([walk.due().told, open(walk)]).toEqual(["permission.answered(deny timeout) answer:deny", undefined]);
+  });
+
+  it("stands still again when the last client leaves before it was shown", () => {
+    const walk = reach(asks(reach(followed(), SHOWS)).later(200), NO_ONE)
+      .later(3_600)
+      .tick();
+    expect([walk.log.some(({ type }) => type === "request.passed"), open(walk)?.approver]).toEqual([false, "user"]);
+    reach(walk, SHOWS).due();
+    expect([walk.told, seconds(walk.at)]).toEqual(["request.passed(user caller time)", 4_100]);
+  });
+
+  it("has the time that its caller has chosen, from its creation", () => {
+    const walk = asks(reach(followed({ requestTimeoutMs: 5 * SECOND, approvalChain: ["caller"] }), NO_ONE));
+    expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 5]);
+  });
+
+  it("is with a console for its time, which is never passed over, once a caller is there to follow", () => {
+    const walk = asks(reach(followed({ approvalChain: ["user", "console", "caller"] }), NO_ONE)).later(3_600);
+    expect(reach(walk, CALLS).told).toBe("request.passed(user console unreachable)");
+    expect([walk.due().told, seconds(walk.at)]).toEqual(["request.passed(console caller time)", 4_200]);
+  });
+
+  it("is denied at once where the operator has it so, also when the last client leaves before it was shown", () => {
+    const told = "notice permission.answered(deny rule) answer:deny";
+    expect(asks(reach(followed(denying), NO_ONE)).told).toBe(`permission.asked ${told}`);
+    const left = asks(reach(followed(denying), SHOWS)).later(1);
+    expect(reach(left, NO_ONE).told).toBe(told);
+    const seen = show(asks(reach(followed(denying), SHOWS)), "user");
+    expect(reach(seen, NO_ONE).told).toBe("");
+  });
+
+  it("goes to a service as always, where the approval chain has one", () => {
+    const walk = asks(reach(followed({ ...denying, approvalChain: ["user", "webhook", "caller"] }), NO_ONE));
+    expect([walk.told, open(walk)?.approver]).toEqual(["permission.asked", "webhook"]);
+  });
+});
+
+describe("a session that no client attends to", () => {
+  it("is unattended after a while, and told so once, in time awake", () => {
+    const walk = running().due();
+    expect([walk.told, seconds(walk.at)]).toEqual(["notice", 600]);
+    expect(notices(walk)[0]).toContain("4 h of running turns (--unattended-max-ms) and $10 (--unattended-max-usd)");
+    walk.later(60).tick();
+    expect(walk.told).toBe("");
+  });
+
+  it("begins anew when a client attends to it", () => {
+    const walk = running().later(500);
+    walk.take({ type: "attended", at: walk.at }).due();
+    expect(seconds(walk.at)).toBe(1_100);
+    walk.later(1).command("attend", {});
+    expect(walk.state.attendance).toEqual({ leftMs: 600 * SECOND });
+    walk.due();
+    expect([walk.told, seconds(walk.at)]).toEqual(["notice", 1_701]);
+  });
+
+  it("is stopped at its next tool call after the time for unattended work, and what waits in it is held", () => {
+    const walk = running().promptWith("p2", { whenBusy: "queue" }).due();
+    // The time in which a decision is waited for does not count.
+    asks(walk.later(3_600)).later(7_200);
+    walk.command("answer", { requestId: "a1", by: "user", decision: { behavior: "allow" }, forSession: false });
+    walk.due();
+    expect([walk.told, seconds(walk.at)]).toEqual(["notice", 600 + 7_200 + 4 * 3_600]);
+    expect(walk.state.queue.map(({ held }) => held)).toEqual([true]);
+    expect(walk.hear({ type: "message", message: { type: "assistant" } }).told).toBe("message");
+    expect(walk.hear(CALLED).told).toBe("message interrupt");
+    walk.hear(resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdTotal: 0.1 }), { type: "idle" });
+    expect(walk.ended).toMatchObject([{ outcome: "interrupted", errorSubtype: "unattended_limit" }]);
+    expect([walk.status, walk.state.queue.length]).toEqual(["idle", 1]);
+  });
+
+  it("is stopped at its next tool call when its unattended work has cost too much; what it cost before does not count", () => {
+    const spent = (costUsdTotal: number): AgentSignal => ({ type: "spent", costUsdTotal, atStart: false });
+    const walk = running().hear(spent(8)).due();
+    expect(walk.hear(spent(17.9), CALLED).told).toBe("message");
+    expect(walk.hear(spent(18)).told).toBe("notice");
+    expect(notices(walk).at(-1)).toContain("--unattended-max-usd");
+    expect(walk.hear(CALLED).told).toBe("message interrupt");
+  });
+
+  it("goes on where a client attends to it before that tool call", () => {
+    const walk = running().due().due();
+    walk.take({ type: "attended", at: walk.at });
+    expect(walk.hear(CALLED).told).toBe("message");
+  });
+
+  it("knows no such bounds on a server that ends with its clients", () => {
+    const walk = running({ unattended: undefined }).later(36_000).tick();
+    expect([walk.told, walk.state.attendance]).toEqual(["", undefined]);
+  });
+});
