@@ -14,6 +14,7 @@ import { createStates, Unattended } from "../mcp/states.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { BypassSwitch, StartTask, ToolDeps } from "../tools/define.ts";
+import { FirstAnswer } from "../tools/first-answer.ts";
 import { canAnswer, namesOf, sendsLogs, type ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 
@@ -38,7 +39,7 @@ interface ClientParts {
 }
 
 type SharedOptions = Omit<ServerOptions, "deps" | "leaving" | "log" | "offer" | "unattended">;
-type SharedDeps = Omit<ToolDeps, "bypass" | "defaults" | "log" | "onCall">;
+type SharedDeps = Omit<ToolDeps, "bypass" | "defaults" | "first" | "log" | "onCall">;
 
 /** Makes the options of each connection. */
 export function clientOptions(settings: ClientSettings, parts: ClientParts): (connection: Connection) => ServerOptions {
@@ -104,7 +105,8 @@ function serverOptionsOf(
     const own = engine.forConnection({ id, allowsBypass: () => bypass.isAllowed() });
     const audited: Audit | undefined = audit && ((entry) => audit({ connection: id, ...entry }));
     const onCall: ToolDeps["onCall"] = ({ elicitation }) => connection.heard(elicitation !== false);
-    return { ...rest, engine: own, audit: audited, bypass, defaults: { cwd }, log, onCall };
+    const first = rest.outlivesClients ? new FirstAnswer() : undefined;
+    return { ...rest, engine: own, audit: audited, bypass, defaults: { cwd }, first, log, onCall };
   });
   const offer = lazy(async () => offerOf(config, bypass));
   return { ...common, deps, leaving, log, offer, unattended: new Unattended(log) };

@@ -82,6 +82,8 @@ export interface Engine {
   delete(principal: Principal, sessionId: string, by: string): Promise<void>;
   get(principal: Principal, sessionId: string): Promise<SessionRecord>;
   list(query: SessionQuery): Promise<SessionRecord[]>;
+  /** Sessions that worked on unattended and were not attended to since, the newest first; the caller attends to them by this. */
+  takeUnattended(principal: Principal): Promise<SessionRecord[]>;
   /** Events with `id >= from`, in order. */
   read(principal: Principal, sessionId: string, from: number, limit: number): Promise<StoredEvent[]>;
   /** Resolves when one of the sessions has what was waited for, at `timeoutMs`, or when `signal` aborts. */

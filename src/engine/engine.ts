@@ -244,6 +244,8 @@ class SessionEngine implements Engine {
     return this.#node.recovered.list(query);
   }
 
+  takeUnattended: Engine["takeUnattended"] = async (principal) => this.#node.takeUnattended(principal);
+
   async read(principal: Principal, sessionId: string, from: number, limit: number) {
     const { backend } = this.#options;
     // Whose it is decides; what state it is in, the caller has asked for or does not want to know.

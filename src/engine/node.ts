@@ -1,3 +1,4 @@
+import type { Principal } from "../domain/principal.ts";
 import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limiter.ts";
 import { isNested, type Gate } from "./policy/gate.ts";
 import { Attention } from "./session/attention.ts";
@@ -32,6 +33,7 @@ export class EngineNode {
   readonly recovered: Looking;
   /** The same for services: they deliver requests, and attend to no session. */
   readonly unwatched: Looking;
+  readonly #attention: Attention;
   /** Stops the periodic work of this node. */
   readonly #stopRounds: readonly (() => Promise<void>)[];
   #isStopping = false;
@@ -47,8 +49,8 @@ export class EngineNode {
     const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
     this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
     const recovery = new Recovery({ ...options, ownership: this.ownership });
-    const attention = new Attention(options, this.ownership);
-    const onLook = (record: SessionRecord) => attention.note(record);
+    this.#attention = new Attention(options, this.ownership);
+    const onLook = (record: SessionRecord) => this.#attention.note(record);
     const shown = async (record: SessionRecord) => recovery.recovered(record);
     this.inside = lookingOf(options, this.ownership);
     this.looking = lookingOf(options, this.ownership, { onLook });
@@ -73,6 +75,10 @@ export class EngineNode {
     if (oldest !== undefined && this.#connections.size > MAX_COUNTED) this.#connections.delete(oldest);
   }
 
+  async takeUnattended(principal: Principal): Promise<SessionRecord[]> {
+    return this.#attention.take(await this.recovered.list({ principal, limit: RECENT }));
+  }
+
   /** Begins nothing more. Turns that run have `graceMs` to end, then they are recorded as interrupted by shutdown. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
@@ -81,6 +87,9 @@ export class EngineNode {
     await this.ownership.drain();
   }
 }
+
+/** Sessions that are looked at for unattended work, the last that changed. */
+const RECENT = 50;
 
 /** Sessions whose connection is remembered; the one without a prompt for longest is forgotten first. */
 const MAX_COUNTED = 10_000;

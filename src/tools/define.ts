@@ -11,7 +11,8 @@ import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
 import type { FormAnswer, NeedsInput } from "./elicitation/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
 import type { Leaving } from "./leaving.ts";
-import type { ToolName } from "./listed.ts";
+import type { FirstAnswer } from "./first-answer.ts";
+import { isAgentTool, type ToolName } from "./listed.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
 import type { ReportedTools } from "./reported-tools.ts";
@@ -84,6 +85,8 @@ export interface ToolDeps {
   /** Observes what is read; undefined without observers. */
   readonly reported: ReportedTools | undefined;
   readonly log: Pick<Logger, "error" | "info">;
+  /** Given where clients find sessions that went on without them. */
+  readonly first?: FirstAnswer | undefined;
   /** Told of the client of each call before the call begins. */
   onCall?(client: ToolCall["client"]): void;
   /** The server runs on when a client is gone (a daemon). */
@@ -224,8 +227,11 @@ async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps)
     // Before anything else: what a caller may not do is not even looked at.
     requireScope(call, scopeOf(tool, raw), whatOf(tool, raw));
     deps.onCall?.(call.client);
-    const outcome = await tool.invoke(raw, call, { ...deps, engine: deps.engine.forCaller(call) });
-    return "needsInput" in outcome ? outcome : replyWith(outcome);
+    const own = { ...deps, engine: deps.engine.forCaller(call) };
+    const outcome = await tool.invoke(raw, call, own);
+    if ("needsInput" in outcome) return outcome;
+    if (!deps.first || !isAgentTool(tool.name)) return replyWith(outcome);
+    return replyWith({ ...outcome, answer: await deps.first.addTo(outcome.answer, raw, call, own.engine) });
   } catch (error) {
     // The answer to a cancelled call is not read, and a cancellation is no error.
     const report = call.signal.aborted

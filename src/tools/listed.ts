@@ -27,6 +27,9 @@ export type ToolName = (typeof TOOLSETS)[Toolset][number];
 
 const ALL: readonly Toolset[] = ["agent", "query", "chat", "configure"];
 
+/** Of the toolset for background sessions. */
+export const isAgentTool = (name: string): boolean => TOOLSETS.agent.some((each) => each === name);
+
 /** In the order of the table, whatever the order of the toolsets. */
 export function namesOf(toolsets: readonly (Toolset | "all")[], query: { readonly enabled: boolean }): ToolName[] {
   const listed = ALL.filter((toolset) => toolsets.includes(toolset) || toolsets.includes("all"));

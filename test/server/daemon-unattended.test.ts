@@ -74,7 +74,15 @@ it("an unattended session is interrupted at its next tool call after `--unattend
   await first.close();
   await expect.poll(async () => logged(sessionId)).toContain("passed a bound for unattended work");
   world.model.release("passed");
+  await expect.poll(async () => logged(sessionId)).toContain("unattended_limit");
   const next = await daemon.client();
+  const list = { action: "list" };
+  expect(await next.call("claude_code_session", list)).toMatchObject({
+    unattended: `1 session continued unattended: ${sessionId} (stopped by --unattended-max-ms)`,
+  });
+  expect(await next.call("claude_code_session", list)).not.toHaveProperty("unattended");
+  const another = await daemon.client();
+  expect(await another.call("claude_code_session", list)).not.toHaveProperty("unattended");
   expect(await next.end(sessionId)).toMatchObject({ result: { errorSubtype: "unattended_limit" } });
   const told = await notices(next, sessionId);
   expect(told).toContain("goes on unattended, for at most 300 ms of running turns");

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { SessionRecord } from "../ports.ts";
 import type { Ownership } from "../ownership.ts";
-import type { Clock, Logger, SessionBackend } from "../ports.ts";
+import type { Clock, Logger, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** Who counts for how long no client attends to a session is told at most this often that one does, ms. */
 const TELL_MS = 30_000;
@@ -20,17 +19,17 @@ interface Dependencies {
 /** Tells the owners of sessions that a client waits on them, reads or follows them, which it may do every second. */
 export class Attention {
   readonly #dependencies: Dependencies;
-  readonly #ownership: Pick<Ownership, "attend" | "command" | "owns">;
+  readonly #ownership: Pick<Ownership, "attend" | "command" | "owns" | "stateOf">;
   readonly #told = new Map<string, number>();
 
-  constructor(dependencies: Dependencies, ownership: Pick<Ownership, "attend" | "command" | "owns">) {
+  constructor(dependencies: Dependencies, ownership: Pick<Ownership, "attend" | "command" | "owns" | "stateOf">) {
     this.#dependencies = dependencies;
     this.#ownership = ownership;
   }
 
   note(record: SessionRecord): void {
-    const { backend, log, unattended } = this.#dependencies;
-    const { id, owner, principal, state } = record;
+    const { backend, unattended } = this.#dependencies;
+    const { id, owner, state } = record;
     if (this.#ownership.owns(id)) {
       if (unattended && this.#isDue(id, unattended.afterMs / SHARE)) this.#ownership.attend(id);
       return;
@@ -38,11 +37,26 @@ export class Attention {
     // Another server that goes on without clients; one without an owner counts nothing.
     const isForeign = owner?.alive === true && owner.nodeId !== backend.nodeId;
     if (!isForeign || !state.attendance || !this.#isDue(id, TELL_MS)) return;
+    this.#tell(record);
+  }
+
+  /** Of these sessions those that worked on unattended; from here on a client attends to them. */
+  take(records: readonly SessionRecord[]): SessionRecord[] {
+    const found = records
+      .map((record) => ({ ...record, state: this.#ownership.stateOf(record.id) ?? record.state }))
+      .filter(({ state }) => state.attendance?.work !== undefined);
+    for (const record of found) this.#tell(record);
+    return found;
+  }
+
+  /** Not waited for: the owner may be another server. */
+  #tell(record: SessionRecord): void {
+    const { id: sessionId, principal } = record;
     this.#ownership
       .command({ id: randomUUID(), principal, kind: "attend", data: {} }, record)
-      .catch((error: unknown) =>
-        log.debug("an owner was not told of a client", { sessionId: id, error: String(error) }),
-      );
+      .catch((error: unknown) => {
+        this.#dependencies.log.debug("an owner was not told of a client", { sessionId, error: String(error) });
+      });
   }
 
   #isDue(id: string, everyMs: number): boolean {

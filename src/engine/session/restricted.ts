@@ -80,6 +80,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
     atWork: () => engine.atWork(),
     partial: async (id) => engine.partial(id),
     workTree: async (principal, id) => engine.workTree(principal, id),
+    takeUnattended: async () => Promise.resolve([]),
     read: async (principal, id, from, limit) => engine.read(principal, id, from, limit),
     ...answeringOf(engine, { isLeft, refuseLeft }),
     control: async (caller, id, request, by) => {
@@ -160,6 +161,7 @@ export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "dep
     forCaller: () => nested,
     forConnection: () => nested,
     delivered: async () => Promise.resolve(),
+    takeUnattended: async () => Promise.resolve([]),
     checkMayConfigure: no,
     create: no,
     open: no,
@@ -214,6 +216,7 @@ function verbsOf(engine: Engine): Engine {
     delete: async (principal, id, by) => engine.delete(principal, id, by),
     get: async (principal, id) => engine.get(principal, id),
     list: async (query) => engine.list(query),
+    takeUnattended: async (principal) => engine.takeUnattended(principal),
     read: async (principal, id, from, limit) => engine.read(principal, id, from, limit),
     wait: async (principal, request) => engine.wait(principal, request),
     enforceGate: async () => engine.enforceGate(),

@@ -1,3 +1,4 @@
+import type { EngineOptions } from "../../../src/engine/node.ts";
 import type { ControlRequest } from "../../../src/domain/control.ts";
 import type { JsonObject } from "../../../src/domain/json.ts";
 import type { SessionOptions } from "../../../src/domain/options.ts";
@@ -154,7 +155,11 @@ export class TestNode {
   readonly complaints: string[] = [];
   #dead = false;
 
-  constructor(backend: SessionBackend, clock: Clock, bypass = false) {
+  constructor(
+    backend: SessionBackend,
+    clock: Clock,
+    { bypass = false, unattended }: { bypass?: boolean; unattended?: EngineOptions["unattended"] } = {},
+  ) {
     this.backend = backend;
     const after: Clock["after"] = (ms, callback) => clock.after(ms, () => this.#dead || callback());
     const complain = (message: string): void => void this.complaints.push(message);
@@ -170,6 +175,7 @@ export class TestNode {
       processLimits: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
       gate: { ...OPEN_GATE, allowsBypass: () => bypass },
+      unattended,
     });
   }
 

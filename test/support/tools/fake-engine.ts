@@ -26,6 +26,7 @@ export class FakeEngine implements Engine {
   readonly answers: AnswerRequest[] = [];
   readonly delivers: Delivered[][] = [];
   readonly waits: WaitRequest[] = [];
+  unattended: SessionRecord[] = [];
   readonly queries: SessionQuery[] = [];
   /** Called after a session is opened or prompted. */
   onPrompt: (session: FakeSession, prompt: string) => void = () => undefined;
@@ -134,6 +135,10 @@ export class FakeEngine implements Engine {
 
   async adopt(caller: Caller, { options, prompt }: AdoptRequest) {
     return this.open(caller, { options: { cwd: "/default", ...options }, prompt });
+  }
+
+  takeUnattended() {
+    return Promise.resolve(this.unattended);
   }
 
   clientGone() {

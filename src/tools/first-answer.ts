@@ -1,0 +1,47 @@
+import type { JsonObject } from "../domain/json.ts";
+import type { Caller } from "../domain/principal.ts";
+import { statusOf, type SessionState } from "../domain/session.ts";
+import type { Engine } from "../engine/api.ts";
+import type { SessionRecord } from "../engine/ports.ts";
+
+/** Sessions that are named; the others are counted. */
+const MAX_NAMED = 5;
+
+/** What the first answer to a client says beside its own matter, once for each connection. */
+export class FirstAnswer {
+  #isGiven = false;
+
+  /** Adds it to the answer of a call, unless it was given before or the caller has set the size of the answer (`maxBytes`). */
+  async addTo(
+    answer: JsonObject,
+    raw: unknown,
+    { principal }: Pick<Caller, "principal">,
+    engine: Pick<Engine, "takeUnattended">,
+  ): Promise<JsonObject> {
+    if (this.#isGiven || hasOwnBudget(raw)) return answer;
+    this.#isGiven = true;
+    const records = await engine.takeUnattended(principal);
+    return records.length === 0 ? answer : { ...answer, unattended: wordsOf(records) };
+  }
+}
+
+function hasOwnBudget(raw: unknown): boolean {
+  return typeof raw === "object" && raw !== null && "maxBytes" in raw;
+}
+
+function wordsOf(records: readonly SessionRecord[]): string {
+  const named = records.slice(0, MAX_NAMED).map(({ id, state }) => `${id} (${wordOf(state)})`);
+  const more = records.length - named.length;
+  const all = [...named, ...(more > 0 ? [`${String(more)} more`] : [])].join(", ");
+  return `${String(records.length)} ${records.length === 1 ? "session" : "sessions"} continued unattended: ${all}`;
+}
+
+function wordOf(state: SessionState): string {
+  const { attendance, lastOutcome, turn } = state;
+  const status = statusOf(state);
+  if (status === "waiting_permission") return "waits for an answer";
+  if (turn || state.closed) return status;
+  const over = attendance?.work?.over;
+  if (over !== undefined) return `stopped by --unattended-max-${over === "time" ? "ms" : "usd"}`;
+  return lastOutcome ?? status;
+}

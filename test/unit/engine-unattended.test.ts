@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { StoredEvent } from "../../src/domain/event.ts";
+import { createMemoryStore } from "../../src/store/memory.ts";
+import { ManualClock } from "../support/step/clock.ts";
+import { TestNode } from "../support/step/two-nodes.ts";
+import { SECOND } from "../support/step/walk.ts";
+
+/** Who attends to a session of a server that goes on without clients, and who is told of its work without them. */
+
+const UNATTENDED = {
+  requests: "wait" as const,
+  afterMs: 100 * SECOND,
+  maxMs: 3_600 * SECOND,
+  maxUsd: 10,
+  reach: () => ({ caller: false, user: false }),
+  onReach: () => undefined,
+};
+
+let clock: ManualClock;
+let [daemon, server] = [] as unknown as [TestNode, TestNode];
+
+beforeEach(() => {
+  clock = new ManualClock();
+  const store = createMemoryStore(clock);
+  daemon = new TestNode(store.connect("daemon"), clock, { unattended: UNATTENDED });
+  server = new TestNode(store.connect("server"), clock);
+});
+afterEach(async () => Promise.all([daemon, server].map(async ({ backend }) => backend.close())));
+
+const isNotice = ({ type }: StoredEvent) => type === "notice";
+/** Read from the store: to ask the engine would be to attend to the session. */
+const notices = async (id: string) => (await daemon.backend.log.read(id, 1, 1_000)).filter(isNotice).length;
+
+async function follow(by: TestNode, id: string, how: (by: TestNode, id: string) => Promise<unknown>): Promise<number> {
+  for (let round = 0; round < 8; round += 1) {
+    await how(by, id);
+    await clock.pass(30 * SECOND);
+  }
+  return notices(id);
+}
+
+describe("a session is not unattended", () => {
+  it.each(["daemon", "server"] as const)("while clients of the %s read it", async (name) => {
+    const by = { daemon, server }[name];
+    const id = await daemon.open();
+    expect(await follow(by, id, async ({ engine }) => engine.get("local", id))).toBe(0);
+    await clock.pass(120 * SECOND);
+    expect(await notices(id)).toBe(1);
+  });
+
+  it("while a client waits on it in one long call", async () => {
+    const id = await daemon.open();
+    const stop = new AbortController();
+    const request = { sessions: [{ sessionId: id, cursor: 100 }], until: "end" as const, timeoutMs: 1e9 };
+    const waiting = daemon.engine.wait("local", { ...request, signal: stop.signal });
+    expect(await follow(daemon, id, async () => Promise.resolve())).toBe(0);
+    stop.abort();
+    await waiting;
+    await clock.pass(120 * SECOND);
+    expect(await notices(id)).toBe(1);
+  });
+});
+
+describe("a session is unattended", () => {
+  it("although sessions are listed, and services deliver its requests", async () => {
+    const id = await daemon.open();
+    const how = async ({ engine }: TestNode) => {
+      await engine.list({ principal: "local", limit: 9 });
+      await engine.delivered("local", id, [{ requestId: "?", whole: true, approver: "webhook" }]);
+    };
+    expect(await follow(daemon, id, how)).toBe(1);
+  });
+});
+
+describe("unattended work", () => {
+  const take = async () => (await daemon.engine.takeUnattended("local")).map(({ id }) => id);
+
+  it("is told once, and not of sessions that did not work on or that a client has attended to since", async () => {
+    const [told, attended, idle] = [await daemon.open(), await daemon.open(), await daemon.open()];
+    daemon.runtime.of(idle).finish();
+    await daemon.seen(idle, "turn.ended");
+    await clock.pass(120 * SECOND);
+    await daemon.engine.get("local", attended);
+    expect(await take()).toEqual([told]);
+    expect(await take()).toEqual([]);
+  });
+
+  it("is told when its server has gone, in the row of the session", async () => {
+    const id = await daemon.open();
+    await clock.pass(120 * SECOND);
+    daemon.runtime.of(id).finish();
+    await daemon.seen(id, "turn.ended");
+    await daemon.engine.stop(0);
+    const [record] = await server.engine.takeUnattended("local");
+    expect(record).toMatchObject({ id, state: { lastOutcome: "done", attendance: { work: {} } } });
+    await expect.poll(async () => (await server.engine.takeUnattended("local")).length).toBe(0);
+  });
+});

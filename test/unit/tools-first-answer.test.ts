@@ -1,0 +1,59 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import type { SessionState } from "../../src/domain/session.ts";
+import { FirstAnswer } from "../../src/tools/first-answer.ts";
+import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
+import { runTool, tools } from "../support/tools/run.ts";
+
+/** What the first answer to a client says of sessions that went on without clients. */
+
+let engine: FakeEngine;
+beforeEach(() => (engine = new FakeEngine()));
+
+async function worked(id: string, state: Partial<SessionState>): Promise<void> {
+  engine.add(id);
+  const record = await engine.get("local", id);
+  engine.unattended.push({ ...record, state: { ...record.state, turn: null, ...state } });
+}
+
+/** Calls of one connection, in order. */
+async function answersTo(...calls: [tool: string, args: object][]): Promise<unknown[]> {
+  const deps = { ...depsOf(engine), first: new FirstAnswer() };
+  const said: unknown[] = [];
+  for (const [tool, args] of calls) {
+    const { isError, structured, text } = await runTool(tools.get(tool)!, args, callOf(), deps);
+    expect(isError ? text : JSON.parse(text)).toEqual(isError ? text : structured);
+    said.push(structured["unattended"]);
+  }
+  return said;
+}
+
+const LIST: [string, object] = ["claude_code_session", { action: "list" }];
+
+describe("the first answer to a client", () => {
+  it("names the sessions that continued unattended, with the outcome of each, and the next answer does not", async () => {
+    await worked("one", { lastOutcome: "done" });
+    await worked("two", { attendance: { leftMs: 0, work: { leftMs: -1, leftUsd: 9, over: "time" } } });
+    const first = "2 sessions continued unattended: one (done), two (stopped by --unattended-max-ms)";
+    expect(await answersTo(LIST, LIST)).toEqual([first, undefined]);
+  });
+
+  it("counts the sessions beyond five, so that it stays short", async () => {
+    for (let n = 1; n <= 7; n += 1) await worked(`s${String(n)}`, { lastOutcome: "failed" });
+    const [first] = await answersTo(LIST);
+    expect(first).toMatch(/^7 sessions continued unattended: s1 \(failed\), .*s5 \(failed\), 2 more$/);
+  });
+
+  it("says nothing where no session continued unattended, nor in an answer whose size the caller has set, nor after an error", async () => {
+    expect(await answersTo(LIST)).toEqual([undefined]);
+    await worked("one", { lastOutcome: "done" });
+    const poll = { action: "poll", sessionId: "one", waitMs: 0 };
+    const first = "1 session continued unattended: one (done)";
+    expect(
+      await answersTo(
+        ["claude_code_check", { ...poll, sessionId: "none" }],
+        ["claude_code_check", { ...poll, maxBytes: 2_000 }],
+        ["claude_code_check", poll],
+      ),
+    ).toEqual([undefined, undefined, first]);
+  });
+});
