@@ -178,6 +178,7 @@ const sessionFields = {
       "With pid-namespace, each Claude Code gets its own pid namespace (Linux, as root or with bubblewrap): no process survives it, and its commands cannot see or signal processes outside. The server does not start if that is unavailable.",
   }),
   ...daemonFields,
+  ...unattendedFields,
   store: storeLocation("a file in your state folder", {
     flag: "store",
     variable: "CLAUDE_CODE_MCP_STORE",
@@ -211,7 +212,6 @@ const sessionFields = {
       meaning: "Interval between searches for expired sessions and for processes left by dead servers.",
     },
   ),
-  ...unattendedFields,
   ...queryFields,
   ...httpFields,
 };

@@ -5,7 +5,7 @@ import { ManualClock } from "../support/step/clock.ts";
 import { TestNode } from "../support/step/two-nodes.ts";
 import { SECOND } from "../support/step/walk.ts";
 
-/** Who attends to a session of a server that goes on without clients, and who is told of its work without them. */
+/** Who attends to a session of a server that goes on without clients, and which clients are notified of its work without them. */
 
 const UNATTENDED = {
   requests: "wait" as const,
