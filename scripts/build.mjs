@@ -34,6 +34,9 @@ const CHUNKS = [
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
   { name: "engine/engine", test: /src\/(app\/engine|engine\/clock|store\/(former-folder|open))\.ts$/ },
+  { name: "cli/install", test: /src\/cli\/install\.ts$/ },
+  { name: "install/json-format", test: /src\/install\/json-format\.ts$/ },
+  { name: "install/toml-format", test: /src\/install\/toml-format\.ts$/ },
   { name: "cli/daemon", test: /src\/cli\/daemon\.ts$/ },
   { name: "http/server", test: /src\/app\/http\.ts$/ },
   { name: "demo/model", test: /src\/demo\/model\/(script|server)\.ts$/ },
@@ -104,6 +107,8 @@ const options = {
   platform: "node",
   input: Object.fromEntries(ENTRIES.map((entry) => [entry, `src/${entry}.ts`])),
   external: EXTERNAL,
+  // Its `main` is UMD, whose own `require` calls no bundler can follow.
+  resolve: { alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" } },
   plugins: [lightValidator, finish],
   output: {
     dir: dist,

@@ -40,6 +40,8 @@ const PARTS = [
   { file: "docs/conformance.md", name: "what is not ours", render: notOursTable },
   { file: "docs/observability.md", name: "metrics", render: metricsTable },
   { file: "docs/architecture.md", name: "folders", render: foldersTable },
+  { file: "docs/clients.md", name: "files of clients", render: clientsTable },
+  { file: "README.md", name: "install links", render: installLinks },
 ];
 
 const MEND = "node scripts/generate-docs.mjs";
@@ -50,6 +52,8 @@ const MODULES = [
   "approvers/approvers",
   "config/query",
   "config/schema",
+  "install/clients",
+  "install/invocation",
   "mcp/resources/options-reference",
   "mcp/resources/errors-page",
   "tools/prompt",
@@ -61,9 +65,11 @@ const source = await fromSource(
 const {
   APPROVERS,
   AdvancedOptions,
+  CLIENTS,
   Config,
   ERRORS,
   PromptOptions,
+  PUBLISHED,
   Registry,
   SETTINGS,
   TRAITS,
@@ -137,6 +143,32 @@ function restrictedTable() {
 function errorTable() {
   const rows = Object.entries(ERRORS).map(([name, { when, todo }]) => [code(name), when, todo]);
   return table(["Code", "When", "What to do"], rows);
+}
+
+/** A path a system, or one where they differ only in their spelling. */
+function clientsTable() {
+  const env = { APPDATA: "%APPDATA%", LOCALAPPDATA: "%LOCALAPPDATA%" };
+  const systems = { Linux: "linux", macOS: "darwin", Windows: "win32" };
+  const places = { home: "~", project: ".", exists: () => false };
+  const cell = (fileOf) => {
+    const paths = Object.values(systems).map((platform) => fileOf({ ...places, platform, env }).replaceAll("\\", "/"));
+    if (new Set(paths).size === 1) return code(paths[0]);
+    return Object.keys(systems)
+      .map((name, at) => `${name} ${code(paths[at])}`)
+      .join(", ");
+  };
+  const rows = CLIENTS.map(({ files, id, title }) => {
+    const section = `[${title}](#${title.toLowerCase().replaceAll(" ", "-")})`;
+    return [section, code(id), cell(files.user), files.project === undefined ? "none" : cell(files.project)];
+  });
+  return table(["Client", "Name", "`--scope user`", "`--scope project`"], rows);
+}
+
+function installLinks() {
+  const links = CLIENTS.filter(({ link }) => link).map(
+    ({ entry, link, title }) => `[${title}](${link(entry(PUBLISHED))})`,
+  );
+  return `Install links: ${links.join(", ")}.`;
 }
 
 /** The two subjects of the suite, in the order of the columns. */

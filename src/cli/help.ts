@@ -2,6 +2,7 @@ import { ConfigError } from "../config/error.ts";
 import { SETTINGS } from "../config/schema.ts";
 import type { Setting } from "../config/setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
+import { CLIENTS } from "../install/clients.ts";
 
 /** The help text, read off the tables of commands and settings, in at most 100 columns. */
 
@@ -11,6 +12,8 @@ const COMMANDS = {
   sessions: "List, show, count, export and delete stored sessions, with or without a running server.",
   daemon: "Run one server for many clients, which goes on when they leave; list and stop such servers.",
   demo: "Run a Claude Code session against a built-in scripted model: no account, no cost.",
+  install: "Write this server into the configuration of an MCP client, after showing the change.",
+  uninstall: "Remove it from there.",
   token: "Create a token for a client of an HTTP server and print it once. It is not stored.",
   help: "Print this text, or that of one command.",
   version: "Print the version.",
@@ -35,6 +38,16 @@ const DAEMON_FLAGS = {
   "run --daemon-idle-ms <ms>": "End after this time without clients and without work. Default: 600000.",
   "serve --daemon-socket <name>": "Connect the client on stdin and stdout to this daemon, in place of serving it.",
   "status, stop --json": "Write JSON, for programs.",
+};
+const UNINSTALL_FLAGS = {
+  "--scope <user|project>": "The user's own file, the default, or that of the project in this folder.",
+  "--yes": "Skip the confirmation. Required without a terminal.",
+  "--json": "Write JSON, for programs.",
+};
+const INSTALL_FLAGS = {
+  ...UNINSTALL_FLAGS,
+  "--print": "Print what to paste, and write nothing.",
+  "-- <flags>": "Flags of serve, which the client will pass to the server. Absolute paths only.",
 };
 const TOKEN_FLAGS = { "--json": "Write JSON, for programs." };
 const SESSIONS_VERBS = {
@@ -83,6 +96,7 @@ export function helpText(command?: string): string {
     const head = `Usage: claude-agents-mcp daemon <verb> [flags]\n\n${COMMANDS.daemon}`;
     return page(head, entries("Verbs", DAEMON_VERBS), entries("Flags", DAEMON_FLAGS), "More: docs/daemon.md.");
   }
+  if (command === "install" || command === "uninstall") return installText(command);
   if (command === "token") {
     const head = `Usage: claude-agents-mcp token [--json]\n\n${COMMANDS.token}`;
     return page(head, entries("Flags", TOKEN_FLAGS), "More: docs/http.md.");
@@ -92,6 +106,18 @@ export function helpText(command?: string): string {
     return page(head, entries("Verbs", SESSIONS_VERBS), entries("Flags", SESSIONS_FLAGS), "More: docs/sessions.md.");
   }
   return page(`Usage: claude-agents-mcp version\n\n${COMMANDS.version}`);
+}
+
+function installText(command: "install" | "uninstall"): string {
+  const isInstall = command === "install";
+  const use = isInstall ? "install [<client>] [flags] [-- <flags of serve>]" : "uninstall <client> [flags]";
+  const about = isInstall ? `${COMMANDS.install} Without a client: list them.` : COMMANDS.uninstall;
+  return page(
+    `Usage: claude-agents-mcp ${use}\n\n${about}`,
+    `Clients\n${indented(`${CLIENTS.map(({ id }) => id).join(", ")}.`)}`,
+    entries("Flags", isInstall ? INSTALL_FLAGS : UNINSTALL_FLAGS),
+    "More: docs/clients.md.",
+  );
 }
 
 export function unknownCommand(name: string): ConfigError {
@@ -108,6 +134,7 @@ function usage(): string {
   return [
     "Usage: claude-agents-mcp [serve] [flags]",
     "       claude-agents-mcp sessions <verb> [flags]",
+    "       claude-agents-mcp install | uninstall [<client>] [flags]",
     "       claude-agents-mcp demo | console | daemon | token | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",

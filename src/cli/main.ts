@@ -48,6 +48,14 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
       const { daemon } = await import("./daemon.ts");
       return daemon(rest);
     }
+    case "install": {
+      const { install } = await import("./install.ts");
+      return install(rest);
+    }
+    case "uninstall": {
+      const { uninstall } = await import("./install.ts");
+      return uninstall(rest);
+    }
     case "token": {
       const { token } = await import("./token.ts");
       return token(rest);

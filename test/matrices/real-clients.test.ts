@@ -1,9 +1,11 @@
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { beforeAll, describe, expect, it } from "vitest";
 
+import { bundledClaude } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, ClientKind } from "../support/connection.ts";
 import type { HttpServer } from "../support/http-server.ts";
@@ -91,6 +93,21 @@ describe("the main job over HTTP", () => {
     expect(client instanceof Client && client.getNegotiatedProtocolVersion()).toBe(revision);
     await expectStory(connection);
     await client.close();
+  });
+});
+
+describe("install claude-code", () => {
+  it("makes the real Claude Code connect to this server, until uninstall", () => {
+    const home = world.folder();
+    const env = { PATH: process.env["PATH"], HOME: home };
+    const said = (program: string, ...args: string[]) =>
+      execFileSync(program, args, { cwd: home, env, encoding: "utf8", input: "" });
+    const main = resolve("dist/cli/main.js");
+    const claude = bundledClaude() ?? "claude";
+    said(process.execPath, main, "install", "claude-code", "--yes");
+    expect(said(claude, "mcp", "list")).toMatch(/^claude-agents-mcp: .*main\.js - .* Connected$/m);
+    said(process.execPath, main, "uninstall", "claude-code", "--yes");
+    expect(said(claude, "mcp", "list")).not.toContain("claude-agents-mcp");
   });
 });
 

@@ -5,6 +5,9 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { loadConfig } from "../../src/config/load.ts";
 import { JsonObject } from "../../src/domain/json.ts";
+import { formatOf, withEntry } from "../../src/install/change.ts";
+import { CLIENTS, type Client } from "../../src/install/clients.ts";
+import { PUBLISHED } from "../../src/install/invocation.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
 
@@ -13,19 +16,14 @@ const ROOT = join(import.meta.dirname, "..", "..");
 const EXAMPLES = join(ROOT, "examples", "clients");
 const DOCUMENT = readFileSync(join(ROOT, "docs", "clients.md"), "utf8");
 
-/** The key under which each client looks for its servers. */
+const fileOf = ({ format, id }: Client): string => `${id}.${format}`;
+
+/** The key under which each client looks for its servers: those of `install`, and those that it does not know. */
 const KEYS: Readonly<Record<string, string>> = {
-  "claude-code.json": "mcpServers",
-  "claude-desktop.json": "mcpServers",
+  ...Object.fromEntries(CLIENTS.map((client) => [fileOf(client), client.table])),
   "cline.json": "mcpServers",
-  "codex.toml": "mcp_servers",
-  "copilot-cli.json": "mcpServers",
   "copilot.json": "mcpServers",
-  "cursor.json": "mcpServers",
-  "gemini.json": "mcpServers",
   "langchain.json": "mcpServers",
-  "opencode.json": "mcp",
-  "vscode.json": "servers",
 };
 
 const Args = z.array(z.string());
@@ -57,7 +55,7 @@ describe("examples/clients", () => {
   const files = readdirSync(EXAMPLES).toSorted();
 
   it("has a file for each known client", () => {
-    expect(files).toEqual(Object.keys(KEYS));
+    expect(files).toEqual(Object.keys(KEYS).toSorted());
   });
 
   it.each(files)("%s has the server under the key of its client, and nothing else", (file) => {
@@ -65,6 +63,14 @@ describe("examples/clients", () => {
     expect(keys).toEqual([KEYS[file]]);
     expect(Object.keys(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""]))).toEqual(["claude-agents-mcp"]);
   });
+
+  it.each(CLIENTS.map((client) => [fileOf(client), client] as const))(
+    "%s is what install writes",
+    async (file, client) => {
+      const entry = client.entry(PUBLISHED);
+      expect(textOf(file)).toBe(withEntry(client, await formatOf(client), { text: "", entry }));
+    },
+  );
 
   it.each(files)("%s starts the package with valid arguments", (file) => {
     expect(accept(commandLine(entryOf(file)))).toEqual(["agent"]);
@@ -75,17 +81,6 @@ describe("examples/clients", () => {
     expect(DOCUMENT).toContain(`\n\`\`\`${language}\n${textOf(file)}\`\`\`\n`);
   });
 
-  it.each([
-    ["claude-code.json", "stdio"],
-    ["copilot-cli.json", "local"],
-    ["copilot.json", "local"],
-    ["cursor.json", "stdio"],
-    ["opencode.json", "local"],
-    ["vscode.json", "stdio"],
-  ])("%s gives the server the type %s", (file, type) => {
-    expect(entryOf(file)["type"]).toBe(type);
-  });
-
   it("names the tools of the server if the client needs their names", () => {
     const names = toolsOf(["agent"], TOOLSET_SETTINGS).map(({ name }) => name);
     expect(entryOf("copilot.json")["tools"]).toEqual(names.toSorted());
@@ -93,8 +88,18 @@ describe("examples/clients", () => {
 });
 
 describe("docs/clients.md", () => {
+  it.each(CLIENTS.map(({ files, title }) => [title, files] as const))("names the files of %s", (title, files) => {
+    const [, section = ""] = DOCUMENT.split(`\n## ${title}\n`);
+    const [before = ""] = section.split("\n## ");
+    const places = { platform: "darwin", env: {}, home: "~", project: ".", exists: () => false } as const;
+    const named = Object.values(files).map((file) => file(places).replace("claude_desktop_config.json", ""));
+    // Of the user's file VS Code's documentation gives a command.
+    const expected = named.filter((path) => !path.includes("/Code/User/"));
+    expect(expected.filter((path) => !before.includes(path))).toEqual([]);
+  });
+
   it("has no configuration without a file", () => {
-    expect(DOCUMENT.match(/^```\w/gm)).toHaveLength(Object.keys(KEYS).length);
+    expect(DOCUMENT.match(/^```(?!sh$)\w/gm)).toHaveLength(Object.keys(KEYS).length);
   });
 
   it("adds only valid arguments of the server", () => {

@@ -1,0 +1,194 @@
+import { parseArgs } from "node:util";
+import { hasTerminal, isConfirmed } from "./confirm.ts";
+import { listClients } from "./installed.ts";
+import { nestingDepth } from "./preflight.ts";
+import { longestCallMs, mayGiveUp, timeoutEntry } from "./server-args.ts";
+import { ConfigError } from "../config/error.ts";
+import { stateFolder } from "../config/state-folder.ts";
+import { didYouMean } from "../domain/suggest.ts";
+import { fileOf, formatOf, planInstall, planUninstall, withEntry, type Aim, type Change } from "../install/change.ts";
+import { CLIENTS, type Client, type Scope } from "../install/clients.ts";
+import { diffText } from "../install/diff.ts";
+import { UnusableFile, type Entry } from "../install/format.ts";
+import { invocationOf, isPortable, type Invocation } from "../install/invocation.ts";
+import { thesePlaces } from "../install/places.ts";
+import { createMasker } from "../log/mask.ts";
+
+/** `claude-agents-mcp install CLIENT` writes this server into the client's configuration, `uninstall` takes it out. */
+
+interface Flags {
+  readonly client: string | undefined;
+  readonly scope: string;
+  readonly json: boolean;
+  readonly print: boolean;
+  readonly yes: boolean;
+  /** Those behind `--`. */
+  readonly serverArgs: readonly string[];
+}
+
+const FLAGS = { scope: { type: "string" }, json: { type: "boolean" }, yes: { type: "boolean" } } as const;
+
+export async function install(argv: string[]): Promise<number> {
+  const flags = readFlags("install", argv);
+  if (flags.client === undefined) return listClients(flags.json, (scope) => invocation(scope, []));
+  const aim = aimOf("install", flags);
+  const longestMs = longestCallMs(flags.serverArgs);
+  const command = invocation(aim.scope, flags.serverArgs);
+  const entry = { ...aim.client.entry(command), ...timeoutEntry(aim.client, longestMs) };
+  const notes = notesOn(aim, command, longestMs);
+  if (flags.print) return print(aim, entry, { notes, json: flags.json });
+  refuseNested("install");
+  return withFile(async () => {
+    const change = await planInstall(aim, entry);
+    return carryOut({ aim, change, flags, notes, verb: "install" });
+  });
+}
+
+export async function uninstall(argv: string[]): Promise<number> {
+  const flags = readFlags("uninstall", argv);
+  if (flags.serverArgs.length > 0) throw new ConfigError("uninstall takes no flags for the server.");
+  const aim = aimOf("uninstall", flags);
+  refuseNested("uninstall");
+  return withFile(async () => {
+    const change = await planUninstall(aim);
+    return carryOut({ aim, change, flags, notes: [], verb: "uninstall" });
+  });
+}
+
+type Verb = "install" | "uninstall";
+
+interface Step {
+  readonly verb: Verb;
+  readonly aim: Aim;
+  readonly change: Change;
+  readonly flags: Flags;
+  readonly notes: readonly string[];
+}
+
+async function carryOut(step: Step): Promise<number> {
+  const { aim, change, flags, verb } = step;
+  const { after, before, file } = change;
+  if (after === before) {
+    const state = verb === "install" ? "has the entry already" : "has no entry of this server";
+    return tell(step, { changed: false }, `${file} ${state}. Nothing to do.`);
+  }
+  if (!flags.yes && !(await isAgreed(step))) return tell(step, { changed: false }, "Nothing was written.");
+  const copy = await change.perform();
+  const done = after === undefined ? `Deleted ${file}, which install had created.` : `Wrote ${file}.`;
+  const kept = copy === undefined ? "" : ` The former file: ${copy}`;
+  const next = `Restart ${aim.client.title}, or let it reload its MCP servers.`;
+  return tell(step, { changed: true, ...(copy === undefined ? {} : { copy }) }, `${done}${kept}\n${next}`);
+}
+
+function tell({ aim, change, flags, notes }: Step, result: { changed: boolean; copy?: string }, words: string): number {
+  const { client, scope } = aim;
+  const lines = [words, ...notes.map((note) => `Note: ${note}`)];
+  const report = { client: client.id, scope, file: change.file, ...result, notes };
+  process.stdout.write(`${flags.json ? JSON.stringify(report) : lines.join("\n")}\n`);
+  return 0;
+}
+
+/** Shows the change and asks. Throws ConfigError where there is no terminal. */
+async function isAgreed({ change, verb }: Step): Promise<boolean> {
+  const { after = "", before = "", file } = change;
+  const masker = createMasker(process.env);
+  const what =
+    change.after === undefined ? "would be deleted" : change.before === undefined ? "would be created" : "would change";
+  process.stderr.write(`${file} ${what}:\n\n${diffText({ before, after, mask: (text) => masker.text(text) })}\n`);
+  if (hasTerminal()) return isConfirmed("Write?");
+  const other = verb === "install" ? " --print prints the entry instead." : "";
+  throw new ConfigError(`${verb}: nothing was written. Without a terminal to confirm on, --yes is required.${other}`);
+}
+
+/** What a whole file with nothing else would be: as in `examples/clients`. */
+async function print(
+  aim: Aim,
+  entry: Entry,
+  { json, notes }: { json: boolean; notes: readonly string[] },
+): Promise<number> {
+  const { client, scope } = aim;
+  const text = withEntry(client, await formatOf(client), { text: "", entry });
+  const file = fileOf(aim) ?? "";
+  const link = client.link?.(entry);
+  if (json) {
+    const report = { client: client.id, scope, file, text, entry, ...(link === undefined ? {} : { link }), notes };
+    process.stdout.write(`${JSON.stringify(report)}\n`);
+    return 0;
+  }
+  process.stdout.write(text);
+  const or = link === undefined ? [] : [`Or open this link: ${link}`];
+  process.stderr.write(["", `Goes into ${file}`, ...or, ...notes.map((note) => `Note: ${note}`), ""].join("\n"));
+  return 0;
+}
+
+function notesOn({ client, scope }: Aim, command: Invocation, longestMs: number): string[] {
+  const notes: string[] = [];
+  if (scope === "project" && !isPortable(command)) {
+    notes.push("the entry names paths of this machine. To share the file, install the package, and run install again.");
+  }
+  if (mayGiveUp(client, longestMs)) {
+    notes.push(`calls can take ${String(longestMs)} ms, and ${client.title} may give up earlier: docs/clients.md.`);
+  }
+  return notes;
+}
+
+function invocation(scope: Scope, serverArgs: readonly string[]): Invocation {
+  const [, script = ""] = process.argv;
+  const { env, execPath, platform } = process;
+  return invocationOf({ platform, env, execPath, script, cwd: process.cwd(), shared: scope === "project" }, serverArgs);
+}
+
+/** A session's shell is the same user, and is not to change what that user's clients start. */
+function refuseNested(verb: Verb): void {
+  if (nestingDepth() === 0) return;
+  throw new ConfigError(`${verb} cannot run inside a session of claude-agents-mcp. Run it in your own shell.`);
+}
+
+async function withFile(work: () => Promise<number>): Promise<number> {
+  try {
+    return await work();
+  } catch (error) {
+    const isOfSystem = error instanceof Error && "syscall" in error;
+    if (!(error instanceof UnusableFile) && !isOfSystem) throw error;
+    console.error(`claude-agents-mcp: ${error.message}`);
+    return 1;
+  }
+}
+
+function aimOf(verb: Verb, { client: id, scope: written }: Flags): Aim {
+  const known = CLIENTS.map((each) => each.id);
+  if (id === undefined) throw new ConfigError(`uninstall needs a client: ${known.join(", ")}.`);
+  const client = CLIENTS.find((each) => each.id === id);
+  if (client === undefined) {
+    throw new ConfigError(`${verb}: unknown client "${id}".${didYouMean(id, known)} Known are ${known.join(", ")}.`);
+  }
+  const scope = scopeOf(client, written);
+  const places = thesePlaces(process.env, process.cwd());
+  return { client, scope, places, stateFolder: stateFolder(process.env, process.platform) };
+}
+
+function scopeOf(client: Client, written: string): Scope {
+  if (written !== "user" && written !== "project") {
+    throw new ConfigError(`--scope is "${written}": must be user or project.`);
+  }
+  if (client.files[written] === undefined) throw new ConfigError(`${client.title} has no --scope ${written}.`);
+  return written;
+}
+
+function readFlags(verb: Verb, argv: readonly string[]): Flags {
+  const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
+  const options = verb === "install" ? { ...FLAGS, print: { type: "boolean" } as const } : FLAGS;
+  try {
+    const { positionals, values } = parseArgs({ args: argv.slice(0, end), options, allowPositionals: true });
+    const [client, extra] = positionals;
+    if (extra !== undefined) throw new Error(`Unexpected argument "${extra}"`);
+    const { json = false, scope = "user", yes = false } = values;
+    const isPrinted = "print" in values && values.print === true;
+    return { client, scope, json, print: isPrinted, yes, serverArgs: argv.slice(end + 1) };
+  } catch (error) {
+    const [problem = ""] = (error instanceof Error ? error.message : String(error)).split(/\.\s/);
+    const flags = Object.keys(options).map((flag) => `--${flag}`);
+    const others = verb === "install" ? ", and flags for the server behind --" : "";
+    throw new ConfigError(`${verb}: ${problem}. It takes a client, ${flags.join(", ")}${others}.`);
+  }
+}

@@ -1,0 +1,80 @@
+import { stateFolder } from "../config/state-folder.ts";
+import { fileOf, presenceOf, type Presence } from "../install/change.ts";
+import { CLIENTS, type Client, type Scope } from "../install/clients.ts";
+import { UnusableFile } from "../install/format.ts";
+import type { Invocation } from "../install/invocation.ts";
+import { thesePlaces, type Places } from "../install/places.ts";
+import { findProgram } from "../security/programs.ts";
+
+/** `install` without a client: which there are, which are on this machine, and which have the entry. */
+
+interface Row {
+  readonly client: string;
+  readonly title: string;
+  /** The file of the user, or the program, is there. */
+  readonly found: boolean;
+  readonly user: Cell | null;
+  readonly project: Cell | null;
+}
+
+interface Cell {
+  readonly file: string;
+  readonly state: Presence | "unreadable";
+  readonly problem?: string;
+}
+
+export async function listClients(json: boolean, invocation: (scope: Scope) => Invocation): Promise<number> {
+  const places = thesePlaces(process.env, process.cwd());
+  const rows: Row[] = [];
+  for (const client of CLIENTS) {
+    const cell = async (scope: Scope) => cellOf({ client, scope, places }, invocation(scope));
+    const [user, project] = [await cell("user"), await cell("project")];
+    rows.push({ client: client.id, title: client.title, found: isFound(client, places), user, project });
+  }
+  process.stdout.write(json ? `${JSON.stringify({ clients: rows })}\n` : page(rows));
+  return 0;
+}
+
+interface Where {
+  readonly client: Client;
+  readonly scope: Scope;
+  readonly places: Places;
+}
+
+async function cellOf(where: Where, invocation: Invocation): Promise<Cell | null> {
+  const file = fileOf(where);
+  if (file === undefined) return null;
+  const aim = { ...where, stateFolder: stateFolder(process.env, process.platform) };
+  try {
+    return { file, state: await presenceOf(aim, where.client.entry(invocation)) };
+  } catch (error) {
+    const isOfFile = error instanceof UnusableFile || (error instanceof Error && "syscall" in error);
+    if (!isOfFile) throw error;
+    return { file, state: "unreadable", problem: error.message };
+  }
+}
+
+function isFound({ files, program }: Client, places: Places): boolean {
+  const names = places.platform === "win32" ? [".exe", ".cmd"].map((ending) => `${program ?? ""}${ending}`) : [program];
+  const onPath = names.some((name) => program !== undefined && findProgram(name ?? "", places.env) !== undefined);
+  return onPath || places.exists(files.user?.(places) ?? "");
+}
+
+const HEAD = ["Client", "Found", "User", "Project"];
+
+function page(rows: readonly Row[]): string {
+  const cells = rows.map(({ client, found, project, user }) => [
+    client,
+    found ? "yes" : "no",
+    user?.state ?? "-",
+    project?.state ?? "-",
+  ]);
+  const widths = HEAD.map((_, column) => Math.max(...[HEAD, ...cells].map((row) => row[column]?.length ?? 0)));
+  const lines = [HEAD, ...cells].map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join("  "));
+  const problems = rows.flatMap(({ project, user }) => [user?.problem ?? [], project?.problem ?? []].flat());
+  const advice = [
+    "installed: the entry starts this installation. different: it has another command or other flags.",
+    "claude-agents-mcp install CLIENT [--scope project] writes it, after it has shown the change and asked.",
+  ];
+  return `${[...lines.map((line) => line.trimEnd()), "", ...problems, ...advice].join("\n")}\n`;
+}

@@ -1,0 +1,56 @@
+import { ownFlags } from "./own-flags.ts";
+import { ConfigError } from "../config/error.ts";
+import { loadConfig } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
+import { checkName } from "../daemon/socket.ts";
+import type { Client } from "../install/clients.ts";
+import type { Entry } from "../install/format.ts";
+
+/** The flags that a client's entry gives to the server, and the timeout that they need there. */
+
+/** A call of this length can still come back, ms. */
+const MARGIN_MS = 30_000;
+
+/** What a call without a limit of its own takes at most where the client is not Claude Code, ms. */
+const MAX_WAIT_MS = 45_000;
+
+/** The longest call of the tools that are listed, ms. Throws ConfigError for flags that the server would refuse. */
+export function longestCallMs(argv: readonly string[]): number {
+  const config = read(argv);
+  const lists = (name: Config["toolsets"][number]) => config.toolsets.includes(name) || config.toolsets.includes("all");
+  return Math.max(
+    config.maxWaitMs ?? MAX_WAIT_MS,
+    lists("query") ? config.queryMaxExecutionMs : 0,
+    lists("chat") ? config.turnMaxMs : 0,
+  );
+}
+
+function read(argv: readonly string[]): Config {
+  const { own, rest } = ownFlags(argv, ["--daemon-socket"]);
+  const name = own.get("--daemon-socket");
+  if (name !== undefined) {
+    if (rest.length > 0)
+      throw new ConfigError(`${rest[0] ?? ""} does not go with --daemon-socket. Give it to \`daemon run\`.`);
+    try {
+      checkName(name);
+    } catch (error) {
+      throw new ConfigError(`--daemon-socket ${error instanceof Error ? error.message : String(error)}.`, error);
+    }
+  }
+  const config = loadConfig({ argv: rest, env: {} });
+  if (config.http === undefined) return config;
+  throw new ConfigError(
+    "install: a server over HTTP is started by you, not by the client. docs/http.md says what its entry is.",
+  );
+}
+
+/** The client's own setting, where its default is too short. */
+export function timeoutEntry({ timeout }: Client, longestMs: number): Entry {
+  if (timeout === undefined || longestMs + MARGIN_MS <= timeout.defaultMs) return {};
+  return { [timeout.key]: Math.ceil((longestMs + MARGIN_MS) / timeout.unitMs) };
+}
+
+/** Whether the client may give up a call before it returns, and no setting is known that helps. */
+export function mayGiveUp({ timeout, unlimited }: Client, longestMs: number): boolean {
+  return longestMs > MAX_WAIT_MS && timeout === undefined && unlimited === undefined;
+}

@@ -1,0 +1,176 @@
+import { dirname } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import type { Client, Scope } from "./clients.ts";
+import { PRODUCT } from "../domain/names.ts";
+import { JsonObject } from "../domain/json.ts";
+import type { Entry, Format, Path } from "./format.ts";
+import { UnusableFile } from "./format.ts";
+import type { Places } from "./places.ts";
+import { ChangeRecord, digestOf, type Stored } from "./record.ts";
+import { readTarget, removeTarget, writeTarget, type TargetFile } from "./target-file.ts";
+
+/** One file of a client, with and without the entry: planned first, and then written. */
+
+export interface Aim {
+  readonly client: Client;
+  readonly scope: Scope;
+  readonly places: Places;
+  readonly stateFolder: string;
+}
+
+export interface Change {
+  /** As the client names it. */
+  readonly file: string;
+  readonly before: string | undefined;
+  /** Undefined for a file that goes. */
+  readonly after: string | undefined;
+  /** Writes it. Resolves to the path of the copy of the former file. */
+  readonly perform: () => Promise<string | undefined>;
+}
+
+/** The state of the entry in a file. */
+export type Presence = "absent" | "installed" | "different";
+
+const pathOf = ({ table }: Client): Path => [table, PRODUCT];
+
+/** Throws UnusableFile, its message beginning with the file. */
+export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
+  return onFile(aim, ({ file, format, record, target }) => {
+    const before = target.text;
+    const after = withEntry(aim.client, format, { text: before ?? "", entry });
+    const perform = async () => {
+      const copy = before === undefined ? undefined : await record.keepCopy(target.mark + before);
+      const former = await record.read();
+      const folders = await writeTarget(target, after);
+      await record.write(following(former, { before, folders, written: digestOf(after) }));
+      return copy;
+    };
+    return { file, before, after, perform };
+  });
+}
+
+/** A file that is as we have left it keeps what it was before us; one that we have made remains ours to delete. */
+function following(
+  former: Stored | undefined,
+  { before, folders, written }: { before: string | undefined; folders: string[]; written: string },
+): Omit<Stored, "file"> {
+  if (before === undefined) return { before: "", isNew: true, folders, written };
+  if (former === undefined) return { before, isNew: false, folders, written };
+  const isUntouched = digestOf(before) === former.written;
+  return { ...former, before: isUntouched ? former.before : before, written };
+}
+
+/** The text of a file with the entry, and every other byte as it was. */
+export function withEntry(client: Client, format: Format, { entry, text }: { entry: Entry; text: string }): string {
+  const path = pathOf(client);
+  const start = text === "" && client.head ? `${JSON.stringify(client.head, null, 2)}\n` : text;
+  const after = format.set(start, path, entry);
+  const [was, is] = [format.parse(start), format.parse(after)];
+  const present = entryIn(is, path);
+  const isRight = Object.entries(entry).every(([key, value]) => isDeepStrictEqual(present?.[key], value));
+  if (!isRight || !isDeepStrictEqual(without(was, path), without(is, path))) throw new Error("the edit went wrong");
+  return after;
+}
+
+export async function planUninstall(aim: Aim): Promise<Change> {
+  return onFile(aim, async ({ file, format, record, target }) => {
+    const before = target.text;
+    const path = pathOf(aim.client);
+    if (before === undefined || entryIn(format.parse(before), path) === undefined) {
+      return { file, before, after: before, perform: async () => Promise.resolve(undefined) };
+    }
+    const stored = await record.read();
+    const after = textWithout(before, aim.client, { format, stored });
+    const perform = async () => {
+      const copy = await record.keepCopy(target.mark + before);
+      if (after === undefined) await removeTarget(target, stored?.folders ?? []);
+      else await writeTarget(target, after);
+      await record.forget();
+      return copy;
+    };
+    return { file, before, after, perform };
+  });
+}
+
+interface Recorded {
+  readonly format: Format;
+  readonly stored: Stored | undefined;
+}
+
+/** Undefined for a file that goes: `install` had made it, and nothing else is in it. */
+function textWithout(text: string, client: Client, { format, stored }: Recorded): string | undefined {
+  const path = pathOf(client);
+  const former = stored && format.parse(stored.before);
+  const isNew = stored?.isNew === true;
+  // The file before could have an entry of ours too, written by hand.
+  if (former && entryIn(former, path) === undefined && digestOf(text) === stored.written) {
+    return isNew ? undefined : stored.before;
+  }
+  const isTableOurs = isNew || (former !== undefined && !Object.hasOwn(former, client.table));
+  const after = format.remove(text, path, isTableOurs ? "empty table" : "entry");
+  const rest = format.parse(after);
+  if (!isDeepStrictEqual(without(format.parse(text), path), without(rest, path))) {
+    throw new Error("the edit went wrong");
+  }
+  return isNew && isDeepStrictEqual(rest, client.head ?? {}) ? undefined : after;
+}
+
+/** Throws UnusableFile for a file that cannot be read. */
+export async function presenceOf(aim: Aim, entry: Entry): Promise<Presence> {
+  return onFile(aim, ({ format, target }) => {
+    const present = target.text === undefined ? undefined : entryIn(format.parse(target.text), pathOf(aim.client));
+    if (present === undefined) return "absent";
+    const isSame = Object.entries(entry).every(([key, value]) => isDeepStrictEqual(present[key], value));
+    return isSame ? "installed" : "different";
+  });
+}
+
+export async function formatOf({ format }: Client): Promise<Format> {
+  if (format === "toml") return (await import("./toml-format.ts")).TOML_FORMAT;
+  return (await import("./json-format.ts")).JSON_FORMAT;
+}
+
+/** Undefined where the client has no such scope. */
+export function fileOf({ client, places, scope }: Pick<Aim, "client" | "places" | "scope">): string | undefined {
+  return client.files[scope]?.(places);
+}
+
+interface Opened {
+  readonly file: string;
+  readonly format: Format;
+  readonly record: ChangeRecord;
+  readonly target: TargetFile;
+}
+
+const [PRIVATE, SHARED] = [0o600, 0o644];
+
+async function onFile<T>(aim: Aim, use: (opened: Opened) => T | Promise<T>): Promise<T> {
+  const { client, places, scope, stateFolder } = aim;
+  const file = fileOf(aim);
+  if (file === undefined) throw new Error(`${client.id} has no scope ${scope}`);
+  // A project can come from others: no link of it leads out of it. The user's own may, where they keep such files.
+  const within = scope === "project" ? [places.project] : [places.home, dirname(file)];
+  try {
+    const target = await readTarget(file, within, scope === "project" ? SHARED : PRIVATE);
+    const record = new ChangeRecord(stateFolder, client.id, target.path);
+    return await use({ file, format: await formatOf(client), record, target });
+  } catch (error) {
+    throw error instanceof UnusableFile ? new UnusableFile(`${file} ${error.message}`) : error;
+  }
+}
+
+function entryIn(value: unknown, [table, name]: Path): JsonObject | undefined {
+  const servers = JsonObject.safeParse(JsonObject.parse(value)[table]);
+  if (!servers.success || !Object.hasOwn(servers.data, name)) return undefined;
+  const entry = JsonObject.safeParse(servers.data[name]);
+  return entry.success ? entry.data : {};
+}
+
+/** The rest of a file; an empty table counts as none. */
+function without(value: JsonObject, [table, name]: Path): JsonObject {
+  const { [table]: servers, ...rest } = value;
+  const others = JsonObject.safeParse(servers);
+  if (!others.success) return value;
+  const left = Object.entries(others.data).filter(([key]) => key !== name);
+  return left.length === 0 ? rest : { ...rest, [table]: Object.fromEntries(left) };
+}

@@ -1,0 +1,72 @@
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { z } from "zod";
+
+/**
+ * What `install` has done to a client's file, in the state folder: `uninstall` gives a file that is unchanged since then back as
+ * it was, byte for byte. Beside it lies the file as it was before the last change, for the user.
+ */
+
+const Stored = z.object({
+  file: z.string(),
+  /** The text before the first change; "" where there was no file. */
+  before: z.string(),
+  /** There was no file. */
+  isNew: z.boolean(),
+  /** SHA-256 of the text that was written. */
+  written: z.string(),
+  /** Made for the file, the deepest first. */
+  folders: z.array(z.string()),
+});
+export type Stored = z.infer<typeof Stored>;
+
+export class ChangeRecord {
+  readonly #folder: string;
+  readonly #file: string;
+
+  /** Of one file of a client. */
+  constructor(stateFolder: string, client: string, file: string) {
+    this.#folder = join(stateFolder, "clients", `${client}-${digestOf(file).slice(0, 12)}`);
+    this.#file = file;
+  }
+
+  /** Undefined where there is none, or none that can be used: the file is then edited as any other. */
+  async read(): Promise<Stored | undefined> {
+    try {
+      const found = Stored.parse(JSON.parse(await readFile(join(this.#folder, RECORD), "utf8")));
+      return found.file === this.#file ? found : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Resolves to the path of the copy. The texts can contain keys of other servers: they are for the user alone. */
+  async keepCopy(text: string): Promise<string> {
+    return this.#write(basename(this.#file), text);
+  }
+
+  async write(stored: Omit<Stored, "file">): Promise<void> {
+    await this.#write(RECORD, `${JSON.stringify({ file: this.#file, ...stored })}\n`);
+  }
+
+  async forget(): Promise<void> {
+    await rm(join(this.#folder, RECORD), { force: true });
+  }
+
+  async #write(name: string, text: string): Promise<string> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const path = join(this.#folder, name);
+    const draft = `${path}.new`;
+    await rm(draft, { force: true });
+    await writeFile(draft, text, { mode: 0o600, flag: "wx" });
+    await rename(draft, path);
+    return path;
+  }
+}
+
+const RECORD = "record.json";
+
+export function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

@@ -1,0 +1,103 @@
+import { randomBytes } from "node:crypto";
+import type { Stats } from "node:fs";
+import { lstat, mkdir, open, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { isInside, realPathOf } from "../security/paths.ts";
+import { UnusableFile } from "./format.ts";
+
+/** A client's file on disk: replaced as a whole, and only if it is as it was read. */
+export interface TargetFile {
+  /** Where it really lies: a link to it stays a link. */
+  readonly path: string;
+  /** Without its byte order mark; undefined where there is no file. */
+  readonly text: string | undefined;
+  readonly mark: string;
+  /** Permission bits, and those of a new file. */
+  readonly mode: number;
+}
+
+const MARK = "\uFEFF";
+
+/** A link may lead to a place in `within`, and nowhere else. Throws UnusableFile. */
+export async function readTarget(file: string, within: readonly string[], newMode: number): Promise<TargetFile> {
+  const path = await realPathOf(file);
+  if (path === undefined)
+    throw new UnusableFile("cannot be reached: part of its path is no folder, or is not readable.");
+  const roots = await Promise.all(within.map(async (root) => realPathOf(root)));
+  if (!roots.some((root) => root !== undefined && isInside(path, root))) {
+    throw new UnusableFile(`is a link to ${path}, outside of ${within[0] ?? ""}. Paste the entry there: --print.`);
+  }
+  const found = await stat(path).catch(absent);
+  if (found === undefined) {
+    const link = await lstat(file).catch(absent);
+    if (link)
+      throw new UnusableFile(`is a link to ${path}, which does not exist. Remove the link, or create that file.`);
+    return { path, text: undefined, mark: "", mode: newMode };
+  }
+  refuseUnfit(found);
+  const decoded = decode(await readFile(path));
+  const mark = decoded.startsWith(MARK) ? MARK : "";
+  return { path, text: decoded.slice(mark.length), mark, mode: found.mode & 0o7777 };
+}
+
+function refuseUnfit(found: Stats): void {
+  if (!found.isFile()) throw new UnusableFile("is not a regular file.");
+  // By its bits, because root may write it and is not meant to. A file that is replaced has the user as its owner.
+  if ((found.mode & 0o200) === 0)
+    throw new UnusableFile("is read-only. Make it writable, or paste the entry: --print.");
+  if (process.geteuid !== undefined && found.uid !== process.geteuid()) {
+    throw new UnusableFile("belongs to another user. Run this as that user, or paste the entry: --print.");
+  }
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new UnusableFile("is not UTF-8. Save it as UTF-8 first.");
+  }
+}
+
+/** Resolves to the folders that were made for it, the deepest first. Throws UnusableFile when the file has changed meanwhile. */
+export async function writeTarget(target: TargetFile, text: string): Promise<string[]> {
+  const folder = dirname(target.path);
+  const first = await mkdir(folder, { recursive: true });
+  const draft = `${target.path}.${randomBytes(6).toString("hex")}`;
+  const handle = await open(draft, "wx", target.mode);
+  try {
+    await handle.writeFile(target.mark + text);
+    // `open` takes bits away (umask).
+    if (target.text !== undefined) await handle.chmod(target.mode);
+    await handle.sync();
+    await handle.close();
+    await refuseChanged(target);
+    await rename(draft, target.path);
+  } finally {
+    await handle.close();
+    await rm(draft, { force: true });
+  }
+  return first === undefined ? [] : foldersFrom(first, folder);
+}
+
+function foldersFrom(first: string, last: string): string[] {
+  return last === first || dirname(last) === last ? [last] : [last, ...foldersFrom(first, dirname(last))];
+}
+
+/** Deletes the file, and those of the folders that are empty then. */
+export async function removeTarget(target: TargetFile, folders: readonly string[]): Promise<void> {
+  await refuseChanged(target);
+  await rm(target.path);
+  for (const folder of folders) await rmdir(folder).catch(() => undefined);
+}
+
+async function refuseChanged({ mark, path, text }: TargetFile): Promise<void> {
+  const now = await readFile(path, "utf8").catch(absent);
+  if (now !== (text === undefined ? undefined : mark + text)) {
+    throw new UnusableFile("was changed by another program in the meantime. Nothing was written: try again.");
+  }
+}
+
+function absent(error: unknown): undefined {
+  if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+  throw error;
+}

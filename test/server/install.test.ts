@@ -1,0 +1,81 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { z } from "zod";
+import { DEPTH_VARIABLE } from "../../src/domain/names.ts";
+
+/** `install` and `uninstall` of the built program, in a home folder of their own. */
+
+const MAIN = resolve("dist/cli/main.js");
+let home: string;
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), "home-"));
+  for (const folder of ["project", ".gemini"]) mkdirSync(join(home, folder));
+});
+afterAll(() => rmSync(home, { recursive: true }));
+
+function run(args: readonly string[], env: Record<string, string> = {}) {
+  const { status, stderr, stdout } = spawnSync(process.execPath, [MAIN, ...args], {
+    encoding: "utf8",
+    cwd: join(home, "project"),
+    env: { PATH: process.env["PATH"] ?? "", HOME: home, ...env },
+    input: "",
+  });
+  return { status, stderr, stdout };
+}
+
+const CHAT = ["--", "--toolsets", "agent,chat"];
+
+it("install shows the change, writes it with --yes and lists it; uninstall takes it back", () => {
+  const file = join(home, ".gemini", "settings.json");
+  const before = '{\n  // mine\n  "mcpServers": {\n    "other": { "command": "x" }\n  },\n}';
+  writeFileSync(file, before);
+
+  const refused = run(["install", "gemini", ...CHAT]);
+  expect(refused).toMatchObject({ status: 2, stdout: "" });
+  expect(refused.stderr).toContain(`${file} would change:`);
+  expect(refused.stderr).toContain('\n+      "timeout": 14430000\n');
+  expect(refused.stderr).toContain("--yes is required");
+  expect(readFileSync(file, "utf8")).toBe(before);
+
+  const written = run(["install", "gemini", "--yes", "--json", ...CHAT]);
+  expect(written).toMatchObject({ status: 0, stderr: "" });
+  const report = z.looseObject({ copy: z.string() }).parse(JSON.parse(written.stdout));
+  expect(report).toMatchObject({ client: "gemini", scope: "user", file, changed: true, notes: [] });
+  expect(readFileSync(report.copy, "utf8")).toBe(before);
+
+  const listed: unknown = JSON.parse(run(["install", "--json"]).stdout);
+  const state = { found: true, user: { file, state: "different" }, project: { state: "absent" } };
+  const { clients } = z.object({ clients: z.array(z.looseObject({ client: z.string() })) }).parse(listed);
+  expect(clients.find(({ client }) => client === "gemini")).toMatchObject(state);
+
+  expect(run(["uninstall", "gemini", "--yes"])).toMatchObject({ status: 0, stderr: "" });
+  expect(readFileSync(file, "utf8")).toBe(before);
+});
+
+it("install --print prints what to paste, and writes nothing", () => {
+  const { status, stderr, stdout } = run(["install", "cursor", "--print"]);
+  expect(status).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ mcpServers: { "claude-agents-mcp": { args: [MAIN] } } });
+  expect(stderr).toContain(join(home, ".cursor", "mcp.json"));
+  expect(stderr).toContain("https://cursor.com/en/install-mcp?name=claude-agents-mcp&config=");
+  expect(existsSync(join(home, ".cursor"))).toBe(false);
+});
+
+it("install leaves a file alone that it cannot parse", () => {
+  const file = join(home, "project", ".mcp.json");
+  writeFileSync(file, '{"mcpServers": {}');
+  const { status, stderr } = run(["install", "claude-code", "--scope", "project", "--yes"]);
+  expect(status).toBe(1);
+  expect(stderr).toContain(`${file} is not valid JSON: CloseBraceExpected (line 1, column 18)`);
+  expect(readFileSync(file, "utf8")).toBe('{"mcpServers": {}');
+});
+
+it("install changes no client of the user from inside a session", () => {
+  const nested = run(["install", "cursor", "--yes"], { [DEPTH_VARIABLE]: "1" });
+  expect(nested).toMatchObject({ status: 2, stdout: "" });
+  expect(nested.stderr).toContain("cannot run inside a session");
+  expect(existsSync(join(home, ".cursor"))).toBe(false);
+});

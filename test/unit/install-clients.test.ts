@@ -1,0 +1,240 @@
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { install, uninstall } from "../../src/cli/install.ts";
+import { longestCallMs, mayGiveUp, timeoutEntry } from "../../src/cli/server-args.ts";
+import { CLIENTS } from "../../src/install/clients.ts";
+import { diffText } from "../../src/install/diff.ts";
+import { invocationOf, isPortable, PUBLISHED, type Running } from "../../src/install/invocation.ts";
+import type { Places } from "../../src/install/places.ts";
+
+/** The table of clients on each system, and the command that a client is given. */
+
+const clientOf = (id: string) => CLIENTS.find((client) => client.id === id)!;
+
+const SYSTEMS: Readonly<Record<string, Places>> = {
+  linux: { platform: "linux", env: {}, home: "/home/me", project: "/work", exists: () => false },
+  "linux, moved": {
+    platform: "linux",
+    env: {
+      CLAUDE_CONFIG_DIR: "/x/claude",
+      CODEX_HOME: "/x/codex",
+      COPILOT_HOME: "/x/copilot",
+      GEMINI_CLI_HOME: "/x",
+      XDG_CONFIG_HOME: "/x/config",
+    },
+    home: "/home/me",
+    project: "/work",
+    exists: (path) => path.endsWith(".jsonc"),
+  },
+  macOS: { platform: "darwin", env: {}, home: "/Users/me", project: "/work", exists: () => false },
+  Windows: {
+    platform: "win32",
+    env: { APPDATA: "C:\\Users\\me\\AppData\\Roaming", LOCALAPPDATA: "C:\\Users\\me\\AppData\\Local" },
+    home: "C:\\Users\\me",
+    project: "D:\\work",
+    exists: () => false,
+  },
+  "Windows, packaged applications": {
+    platform: "win32",
+    env: {},
+    home: "C:\\Users\\me",
+    project: "D:\\work",
+    exists: (path) => path.includes("Packages"),
+  },
+};
+
+describe("the file of each client", () => {
+  it.each(Object.entries(SYSTEMS))("on %s", (_, places) => {
+    const files = CLIENTS.map(({ files: { project, user }, id }) => [id, user?.(places), project?.(places)]);
+    expect(files.map((row) => row.map((cell) => cell ?? "-").join("  ")).join("\n")).toMatchSnapshot();
+  });
+});
+
+/** Folders as npm makes them, with links on PATH. */
+let root: string;
+beforeAll(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "invocation-")));
+  for (const folder of ["bin", "clone/dist/cli", "cache/_npx/0af1/node_modules/.bin"]) {
+    mkdirSync(join(root, folder), { recursive: true });
+  }
+  writeFileSync(join(root, "clone/dist/cli/main.js"), "");
+  writeFileSync(join(root, "node-22"), "");
+  writeFileSync(join(root, "server.tgz"), "");
+  symlinkSync(join(root, "clone/dist/cli/main.js"), join(root, "bin/claude-agents-mcp"));
+  symlinkSync(join(root, "node-22"), join(root, "bin/node"));
+});
+afterAll(() => rmSync(root, { recursive: true }));
+
+function running(script: string, more: Partial<Running> = {}): Running {
+  const env = { PATH: join(root, "bin") };
+  const execPath = join(root, "node-22");
+  return { platform: "linux", env, execPath, script: join(root, script), cwd: root, shared: false, ...more };
+}
+
+const RUNNER = "cache/_npx/0af1/node_modules/.bin/claude-agents-mcp";
+
+function npxAskedFor(...packages: string[]): void {
+  writeFileSync(join(root, "cache/_npx/0af1/package.json"), JSON.stringify({ _npx: { packages } }));
+}
+
+describe("the command of an entry", () => {
+  it("is the script of a clone, and node as PATH has it", () => {
+    expect(invocationOf(running("clone/dist/cli/main.js"), ["--toolsets", "all"])).toEqual({
+      command: join(root, "bin/node"),
+      args: [join(root, "clone/dist/cli/main.js"), "--toolsets", "all"],
+    });
+    const other = running("clone/dist/cli/main.js", { execPath: "/opt/node/bin/node" });
+    expect(invocationOf(other, []).command).toBe("/opt/node/bin/node");
+  });
+
+  it("is the program's link of a global or linked installation, which an upgrade keeps", () => {
+    const args = [join(root, "bin/claude-agents-mcp")];
+    expect(invocationOf(running("bin/claude-agents-mcp"), [])).toEqual({ command: join(root, "bin/node"), args });
+  });
+
+  it("is the name alone in a shared file, if that starts this installation", () => {
+    const shared = { shared: true };
+    const linked = invocationOf(running("clone/dist/cli/main.js", shared), []);
+    expect(linked).toEqual({ command: "claude-agents-mcp", args: [] });
+    expect(isPortable(linked)).toBe(true);
+    const unlinked = invocationOf(running("clone/dist/cli/main.js", { ...shared, env: {} }), []);
+    expect(isPortable(unlinked)).toBe(false);
+  });
+
+  it.each([
+    ["claude-agents-mcp", "claude-agents-mcp"],
+    ["claude-agents-mcp@0.1.0", "claude-agents-mcp@0.1.0"],
+    ["github:me/fork", "github:me/fork"],
+    ["./server.tgz", "ROOT/server.tgz"],
+  ])("is npx with the package that npx was asked for: %s", (spec, written) => {
+    npxAskedFor(spec);
+    const args = ["-y", written.replace("ROOT", root), "--store", "memory:"];
+    expect(invocationOf(running(RUNNER), ["--store", "memory:"])).toEqual({ command: "npx", args });
+  });
+
+  it("is npx with the package's name if npx does not say more", () => {
+    npxAskedFor("one", "two");
+    expect(invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
+    rmSync(join(root, "cache/_npx/0af1/package.json"));
+    expect(invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
+  });
+
+  it("is started by cmd on Windows if it is a script of npm", () => {
+    const windows = { platform: "win32", env: {}, execPath: "C:\\node\\node.exe", cwd: "C:\\", shared: false } as const;
+    const npx =
+      "C:\\Users\\me\\AppData\\Local\\npm-cache\\_npx\\0af1\\node_modules\\claude-agents-mcp\\dist\\cli\\main.js";
+    expect(invocationOf({ ...windows, script: npx }, [])).toEqual({
+      command: "cmd",
+      args: ["/c", "npx", "-y", "claude-agents-mcp"],
+    });
+    const own = invocationOf({ ...windows, script: "C:\\clone\\dist\\cli\\main.js" }, []);
+    expect(own).toEqual({ command: "C:\\node\\node.exe", args: ["C:\\clone\\dist\\cli\\main.js"] });
+    expect(isPortable(own)).toBe(false);
+  });
+});
+
+describe("flags of the server in an entry", () => {
+  it("set the client's timeout if calls can take longer than its default", () => {
+    const [codex, gemini] = [clientOf("codex"), clientOf("gemini")];
+    const query = longestCallMs(["--toolsets", "agent,query"]);
+    expect(query).toBe(300_000);
+    expect(timeoutEntry(codex, query)).toEqual({ tool_timeout_sec: 330 });
+    expect(timeoutEntry(gemini, query)).toEqual({});
+    expect(timeoutEntry(codex, longestCallMs(["--toolsets", "query", "--query-max-execution-ms", "50000"]))).toEqual(
+      {},
+    );
+    expect(timeoutEntry(gemini, longestCallMs(["--max-wait-ms", "900000"]))).toEqual({ timeout: 930_000 });
+    expect(timeoutEntry(codex, longestCallMs([]))).toEqual({});
+  });
+
+  it("are noted for a client that may give up earlier", () => {
+    const chat = longestCallMs(["--toolsets", "all"]);
+    const ids = CLIENTS.filter((client) => mayGiveUp(client, chat)).map(({ id }) => id);
+    expect(ids).toEqual(["claude-desktop", "cursor", "vscode", "windsurf", "zed", "copilot-cli"]);
+    expect(CLIENTS.filter((client) => mayGiveUp(client, longestCallMs([])))).toEqual([]);
+  });
+
+  it.each([
+    [["--alow-dir", "/srv"], "Did you mean --allow-dir?"],
+    [["--http"], "a server over HTTP is started by you"],
+    [["--daemon-socket", "main", "--model", "x"], "does not go with --daemon-socket"],
+    [["--daemon-socket", "a/b"], "--daemon-socket"],
+  ])("are refused as the server would: %j", (args, message) => {
+    expect(() => longestCallMs(args)).toThrow(message);
+  });
+
+  it("may name a daemon", () => {
+    expect(longestCallMs(["--daemon-socket", "main"])).toBe(45_000);
+  });
+});
+
+describe("a command line", () => {
+  it.each([
+    [["curser"], "Did you mean cursor?"],
+    [["zed", "--scope", "all"], "must be user or project"],
+    [["windsurf", "--scope", "project"], "Windsurf has no --scope project"],
+    [["cursor", "codex"], 'Unexpected argument "codex"'],
+    [["cursor", "--", "--alow-dir", "/srv"], "Did you mean --allow-dir?"],
+    [["--json=1"], "It takes a client, --scope, --json, --yes, --print, and flags for the server behind --."],
+  ])("of install is refused: %j", async (argv, message) => {
+    await expect(install(argv)).rejects.toThrow(message);
+  });
+
+  it.each([
+    [[], "uninstall needs a client: claude-code, "],
+    [["cursor", "--print"], "Unknown option '--print'"],
+    [["cursor", "--", "--toolsets", "all"], "takes no flags for the server"],
+  ])("of uninstall is refused: %j", async (argv, message) => {
+    await expect(uninstall(argv)).rejects.toThrow(message);
+  });
+});
+
+describe("an install link", () => {
+  it("of Cursor carries the entry of the table", () => {
+    const { entry, link } = clientOf("cursor");
+    const url = new URL(link!(entry(PUBLISHED)));
+    expect(url.origin + url.pathname).toBe("https://cursor.com/en/install-mcp");
+    expect(url.searchParams.get("name")).toBe("claude-agents-mcp");
+    const config = Buffer.from(url.searchParams.get("config")!, "base64").toString();
+    expect(JSON.parse(config)).toEqual(entry(PUBLISHED));
+  });
+
+  it("of VS Code carries the name and the entry of the table", () => {
+    const { entry, link } = clientOf("vscode");
+    const url = new URL(link!(entry(PUBLISHED)));
+    expect(url.origin + url.pathname).toBe("https://vscode.dev/redirect");
+    const target = new URL(url.searchParams.get("url")!);
+    expect(target.protocol + target.pathname).toBe("vscode:mcp/install");
+    const content: unknown = JSON.parse(decodeURIComponent(target.search.slice(1)));
+    expect(content).toEqual({ name: "claude-agents-mcp", ...entry(PUBLISHED) });
+  });
+
+  it("is in README as the table has it", () => {
+    const readme = readFileSync("README.md", "utf8");
+    const links = CLIENTS.flatMap(({ entry, link }) => link?.(entry(PUBLISHED)) ?? []);
+    expect(links).toHaveLength(2);
+    for (const link of links) expect(readme).toContain(`](${link})`);
+  });
+});
+
+describe("the change that is shown", () => {
+  const show = (before: string, after: string) => diffText({ before, after, mask: (text) => text });
+
+  it("has one line around, and no values of keys", () => {
+    const before = '{\n  "far": 1,\n  "API_KEY": "sk-1",\n  "a": 1\n}\n';
+    const after = '{\n  "far": 1,\n  "API_KEY": "sk-1",\n  "a": 1,\n  "b": 2\n}\n';
+    expect(show(before, after)).toBe('@@ line 3 @@\n   "API_KEY": "[masked]",\n-  "a": 1\n+  "a": 1,\n+  "b": 2\n }\n');
+  });
+
+  it("is short for a file in one long line, and has no control characters", () => {
+    const long = `{"a":"${"x".repeat(500)}","b":{}`;
+    const shown = show(
+      `${long},"z":"${"y".repeat(500)}"}\r\n`,
+      `${long}, "ours": "\u001B","z":"${"y".repeat(500)}"}\r\n`,
+    );
+    expect(Math.max(...shown.split("\n").map((line) => line.length))).toBeLessThan(160);
+    expect(shown).toMatch(/^\+\.\.\.x+","b":\{\}, "ours": "\\u001b","z":"y+\.\.\.$/m);
+  });
+});
