@@ -47,7 +47,7 @@ const UNINSTALL_FLAGS = {
 const INSTALL_FLAGS = {
   ...UNINSTALL_FLAGS,
   "--print": "Print what to paste, and write nothing.",
-  "-- <flags>": "Flags of serve, which the client will pass to the server. Absolute paths only.",
+  "-- <flags>": "Flags of serve, which the client will pass to the server. Paths must be absolute.",
 };
 const TOKEN_FLAGS = { "--json": "Write JSON, for programs." };
 const SESSIONS_VERBS = {

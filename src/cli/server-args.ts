@@ -1,7 +1,11 @@
+import { isAbsolute } from "node:path";
 import { ownFlags } from "./own-flags.ts";
 import { ConfigError } from "../config/error.ts";
 import { loadConfig } from "../config/load.ts";
+import { readFlags } from "../config/parse-flags.ts";
+import { isStoreFile, PATH_SETTINGS } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
+import { ANYWHERE } from "../config/setting.ts";
 import { checkName } from "../daemon/socket.ts";
 import type { Client } from "../install/clients.ts";
 import type { Entry } from "../install/format.ts";
@@ -38,10 +42,23 @@ function read(argv: readonly string[]): Config {
     }
   }
   const config = loadConfig({ argv: rest, env: {} });
+  refuseRelative(rest);
   if (config.http === undefined) return config;
   throw new ConfigError(
     "install: a server over HTTP is started by you, not by the client. docs/http.md says what its entry is.",
   );
+}
+
+/** The client starts the server in a folder of its own. */
+function refuseRelative(argv: readonly string[]): void {
+  const paths = PATH_SETTINGS.map(({ flag }) => flag);
+  for (const { setting, text = "", written } of readFlags(argv)) {
+    if (!paths.includes(setting.flag) || isAbsolute(text) || text.startsWith("~")) continue;
+    if (text === ANYWHERE || (setting.flag === "store" && !isStoreFile(text))) continue;
+    throw new ConfigError(
+      `${written} is a relative path, and the client starts the server in another folder. Make it absolute.`,
+    );
+  }
 }
 
 /** The client's own setting, where its default is too short. */

@@ -17,9 +17,14 @@ export function diffText({ after, before, mask }: Shown): string {
   const { hunks } = structuredPatch("", "", before, after, undefined, undefined, { context: 1 });
   const lines = hunks.flatMap((hunk) => [
     `@@ line ${String(hunk.newStart)} @@`,
-    ...shortened(hunk.lines).map((line) => clean(mask(withoutValue(line)))),
+    ...shortened(linesOf(hunk.lines).map((line) => mask(withoutValue(line)))).map(clean),
   ]);
   return lines.map((line) => `${line}\n`).join("");
+}
+
+/** Without the remark that a file has no line break at its end. */
+function linesOf(lines: readonly string[]): string[] {
+  return lines.filter((line) => !line.startsWith("\\"));
 }
 
 /** The value of a name such as API_KEY: those of other servers may stand beside the entry, or those that a user has added to it. */

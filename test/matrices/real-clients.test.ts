@@ -99,7 +99,7 @@ describe("the main job over HTTP", () => {
 describe("install claude-code", () => {
   it("makes the real Claude Code connect to this server, until uninstall", () => {
     const home = world.folder();
-    const env = { PATH: process.env["PATH"], HOME: home };
+    const env = { PATH: process.env["PATH"], HOME: home, CLAUDE_CODE_MCP_DAEMON: "off" };
     const said = (program: string, ...args: string[]) =>
       execFileSync(program, args, { cwd: home, env, encoding: "utf8", input: "" });
     const main = resolve("dist/cli/main.js");

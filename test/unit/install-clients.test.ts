@@ -158,6 +158,8 @@ describe("flags of the server in an entry", () => {
 
   it.each([
     [["--alow-dir", "/srv"], "Did you mean --allow-dir?"],
+    [["--allow-dir", "src"], "--allow-dir is a relative path"],
+    [["--store=store.db"], "--store is a relative path"],
     [["--http"], "a server over HTTP is started by you"],
     [["--daemon-socket", "main", "--model", "x"], "does not go with --daemon-socket"],
     [["--daemon-socket", "a/b"], "--daemon-socket"],
@@ -165,8 +167,10 @@ describe("flags of the server in an entry", () => {
     expect(() => longestCallMs(args)).toThrow(message);
   });
 
-  it("may name a daemon", () => {
+  it("may name a daemon, a folder and a store", () => {
     expect(longestCallMs(["--daemon-socket", "main"])).toBe(45_000);
+    expect(longestCallMs(["--allow-dir", "~/src", "--allow-dir", "/srv", "--store", "memory:"])).toBe(45_000);
+    expect(longestCallMs(["--allow-dir", "any"])).toBe(45_000);
   });
 });
 
@@ -229,12 +233,11 @@ describe("the change that is shown", () => {
   });
 
   it("is short for a file in one long line, and has no control characters", () => {
-    const long = `{"a":"${"x".repeat(500)}","b":{}`;
-    const shown = show(
-      `${long},"z":"${"y".repeat(500)}"}\r\n`,
-      `${long}, "ours": "\u001B","z":"${"y".repeat(500)}"}\r\n`,
-    );
+    const start = `{"TOKEN":"${"s".repeat(500)}","a":"${"x".repeat(500)}","b":{}`;
+    const end = `,"z":"${"y".repeat(500)}"}`;
+    const shown = show(start + end, `${start}, "ours": "\u001B"${end}`);
     expect(Math.max(...shown.split("\n").map((line) => line.length))).toBeLessThan(160);
     expect(shown).toMatch(/^\+\.\.\.x+","b":\{\}, "ours": "\\u001b","z":"y+\.\.\.$/m);
+    expect(shown).not.toContain("ss");
   });
 });
