@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { configFolder, stateFile } from "../claude/environment.ts";
 import type { SandboxPolicy } from "../claude/sandbox/sandbox.ts";
+import { ClaudeLocator, startedClaudes } from "../claude/locate.ts";
 import { claudeRuntime } from "../claude/runtime.ts";
 import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
@@ -104,7 +105,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     rules: rulesOf(config),
     closed: await protectedPaths(ownedPlaces(installationOf(settings))),
     sandboxPolicy,
-    claudePath: config.claudePath,
+    claude: new ClaudeLocator({ ...config, environment, cacheFolder: cacheFolder(environment), log }),
     forceReaper: config.reaper === "always",
     server: { store: parts.storeName, ...parts.process },
     isolation: settings.isolation ?? [],
@@ -159,6 +160,7 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
     stateFolders: PRODUCTS.map((product) => stateFolder(environment, process.platform, product)),
     socketFolders: socketCandidates(existsSync(state) ? realpathSync(state) : state, environment),
     store: storeTraits(store).file,
+    started: startedClaudes({ ...config, environment }),
     cacheFolders: PRODUCTS.map((product) => cacheFolder(environment, product)),
     claude: { folder: configFolder(environment), record: stateFile(environment) },
   };

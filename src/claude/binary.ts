@@ -1,46 +1,33 @@
-import { existsSync, statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
+import { programFolders } from "../security/programs.ts";
+
+/** Where a Claude Code may be on this machine. Nothing is started here. */
 
 /**
- * Where the claude binary is that comes with the SDK, for this platform; undefined when npm left it out
- * (`--omit=optional`, or a platform it is not built for).
+ * Those that came with the Agent SDK for this platform: none when npm left them out (`--omit=optional`, or a platform it is
+ * not built for), two where it installed one for each C library.
  */
-export function bundledClaude(): string | undefined {
-  return bundledClaudes()[0];
-}
-
-/**
- * The same where there is one and no more. To choose between two the SDK looks for the C library, and to find a single one
- * it does so too, for which it has Node write a whole diagnostic report each time: naming the file avoids that.
- */
-export function onlyBundledClaude(): string | undefined {
-  const [claude, ...others] = bundledClaudes();
-  return others.length === 0 ? claude : undefined;
-}
-
-function bundledClaudes(): string[] {
+export function bundledClaudes(): string[] {
   const require = createRequire(import.meta.url);
-  const name = process.platform === "win32" ? "claude.exe" : "claude";
-  const platform = `${process.platform}-${process.arch}`;
-  return [platform, `${platform}-musl`]
-    .map((target) => resolveFolder(require, `@anthropic-ai/claude-agent-sdk-${target}`))
-    .flatMap((folder) => (folder === undefined ? [] : [join(folder, name)]))
+  return [PLATFORM, `${PLATFORM}-musl`]
+    .map((target) => resolveFolder(require, `${SDK}-${target}`))
+    .flatMap((folder) => (folder === undefined ? [] : [join(folder, NAME)]))
     .filter((file) => existsSync(file));
 }
+
+const NAME = process.platform === "win32" ? "claude.exe" : "claude";
+const PLATFORM = `${process.platform}-${process.arch}`;
+const SDK = "@anthropic-ai/claude-agent-sdk";
+
+/** The package that has it. */
+export const CLAUDE_PACKAGE = `${SDK}-${PLATFORM}`;
 
 export function isExecutableFile(path: string): boolean {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat?.isFile() === true && (process.platform === "win32" || (stat.mode & 0o111) !== 0);
-}
-
-/** What to say where there is no binary to run. */
-export function missingClaude(): string {
-  const platform = `${process.platform}-${process.arch}`;
-  return (
-    `There is no Claude Code binary for ${platform}: npm did not install @anthropic-ai/claude-agent-sdk-${platform}. ` +
-    "Install without --omit=optional, or name your own with --claude-path."
-  );
 }
 
 function resolveFolder(require: NodeJS.Require, name: string): string | undefined {
@@ -49,4 +36,41 @@ function resolveFolder(require: NodeJS.Require, name: string): string | undefine
   } catch {
     return undefined;
   }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the user's own may be, in the order in which it is looked for: PATH, then the places of its installers. */
+export function ownPlaces(environment: Environment, home = homeOf(environment)): { path: string[]; usual: string[] } {
+  const variable = environment["PATH"] ?? environment["Path"] ?? "";
+  return { path: programFolders(variable).map((folder) => join(folder, NAME)), usual: usualPlaces(environment, home) };
+}
+
+function homeOf(environment: Environment): string {
+  return environment["HOME"] ?? environment["USERPROFILE"] ?? homedir();
+}
+
+function usualPlaces(environment: Environment, home: string): string[] {
+  const ofPackage = join("@anthropic-ai", "claude-code", "bin", "claude.exe");
+  const prefix = environment["NPM_CONFIG_PREFIX"] ?? environment["npm_config_prefix"];
+  const prefixes = [...(prefix === undefined || prefix === "" ? [] : [prefix]), dirname(dirname(process.execPath))];
+  // The native installer, the installer before it, npm (its global folder), Homebrew.
+  const native = [join(home, ".local", "bin", NAME), join(home, ".claude", "local", NAME)];
+  if (process.platform === "win32") {
+    const roaming = environment["APPDATA"] ?? join(home, "AppData", "Roaming");
+    return [...native, ...[prefix ?? join(roaming, "npm")].map((folder) => join(folder, "node_modules", ofPackage))];
+  }
+  const brew = process.platform === "darwin" ? ["/opt/homebrew"] : ["/home/linuxbrew/.linuxbrew"];
+  const folders = [...prefixes, join(home, ".npm-global"), "/usr/local", ...brew];
+  return [...native, ...folders.map((folder) => join(folder, "bin", NAME))];
+}
+
+/** Of several names of one file the first. */
+export function existingOnce(files: readonly string[]): string[] {
+  const found = new Map<string, string>();
+  for (const file of files.filter(isExecutableFile)) {
+    const real = realpathSync(file);
+    if (!found.has(real)) found.set(real, file);
+  }
+  return [...found.values()];
 }

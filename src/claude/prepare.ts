@@ -5,7 +5,6 @@ import { homedir } from "node:os";
 import { delimiter } from "node:path";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentSignal, AgentStart } from "../engine/ports.ts";
-import { onlyBundledClaude } from "./binary.ts";
 import { checkAllPlaces } from "./check/folders.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
@@ -44,7 +43,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
     sandboxPolicy ? isNamedByAll(options.cwd, all) : isTrustedByAll(options.cwd, all, environment);
   const mayRun = !usesProject || (await trusts());
   const allow = await projectAllowRules({ ...options, mayRun, isSandboxed: sandboxPolicy !== undefined }, all);
-  const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
+  const executable = options.pathToClaudeCodeExecutable ?? (await config.claude.locate()).path;
   return {
     notices: mayRun ? notices : [...untrustedNotices(options.cwd, confinement), ...notices],
     options: {

@@ -11,7 +11,7 @@ import type {
   StartRequest,
   WorkTree,
 } from "../engine/ports.ts";
-import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
+import { isExecutableFile } from "./binary.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
 import { checkAdded, childEnvironment, configFolder, identify } from "./environment.ts";
@@ -150,9 +150,7 @@ async function check(
       `${own} is not an executable file. Name the Claude Code binary.`,
     );
   }
-  if (own === undefined && config.claudePath === undefined && bundledClaude() === undefined) {
-    throw invalidArgument("pathToClaudeCodeExecutable", missingClaude());
-  }
+  if (own === undefined) await config.claude.locate();
   checkShell({ platform: process.platform, environment, exists: existsSync });
 }
 

@@ -4,6 +4,7 @@ import type { Principal, Confine, Confinement } from "../domain/principal.ts";
 import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ProtectedPath } from "../security/protected-paths.ts";
+import type { ClaudeLocator } from "./locate.ts";
 import type { SandboxPolicy } from "./sandbox/sandbox.ts";
 import type { TaggedServer } from "./supervise/process-tag.ts";
 
@@ -30,7 +31,8 @@ export interface ClaudeSettings {
   closed: readonly ProtectedPath[];
   /** Every session runs in the sandbox, with these bounds; undefined where that is for each to say. */
   sandboxPolicy: SandboxPolicy | undefined;
-  claudePath: string | undefined;
+  /** Which Claude Code runs the sessions. */
+  claude: Pick<ClaudeLocator, "locate">;
   forceReaper: boolean;
   /** This server, as what it starts is marked. */
   server: TaggedServer;

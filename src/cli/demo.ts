@@ -5,8 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
-import { bundledClaude, missingClaude } from "../claude/binary.ts";
+import { ClaudeLocator, NoClaudeError } from "../claude/locate.ts";
 import { ConfigError } from "../config/error.ts";
+import { cacheFolder } from "../config/folders.ts";
+import { loadConfig } from "../config/load.ts";
 import { connect, type ServerCommand } from "../demo/client.ts";
 import { startScriptedModel } from "../demo/model/server.ts";
 import { jsonScreen, textScreen, type Screen } from "../demo/screen.ts";
@@ -21,8 +23,9 @@ interface Flags {
 /** Plays one real session from client to Claude Code and back. Resolves to the exit code: 0 only when all went as told. */
 export async function demo(argv: string[]): Promise<number> {
   const flags = readFlags(argv);
-  if (bundledClaude() === undefined) {
-    console.error(`claude-agents-mcp: ${missingClaude()}`);
+  const problem = await claudeProblem();
+  if (problem !== undefined) {
+    console.error(`claude-agents-mcp: ${problem}`);
     return 1;
   }
   const write = (text: string) => void process.stdout.write(text);
@@ -42,6 +45,21 @@ export async function demo(argv: string[]): Promise<number> {
     return 1;
   } finally {
     cleanUp();
+  }
+}
+
+/** What the server of the demo would say of it. */
+async function claudeProblem(): Promise<string | undefined> {
+  const environment = process.env;
+  const { claudePath } = loadConfig({ argv: [], env: environment });
+  const log = { warn: () => undefined };
+  const locator = new ClaudeLocator({ claudePath, environment, cacheFolder: cacheFolder(environment), log });
+  try {
+    await locator.locate();
+    return undefined;
+  } catch (error) {
+    if (error instanceof NoClaudeError) return error.message;
+    throw error;
   }
 }
 

@@ -123,11 +123,11 @@ const sessionFields = {
     meaning:
       "Trust these folders and those inside them: run project settings, hooks and .mcp.json, and apply allow rules of .claude/settings.json. Folders that Claude Code itself has recorded as trusted are trusted too.",
   }),
-  claudePath: path("the Agent SDK's", {
+  claudePath: path("the Agent SDK's, else the first usable one of PATH and of its installers", {
     flag: "claude-path",
     variable: "CLAUDE_CODE_MCP_CLAUDE_PATH",
     group: "Claude Code",
-    meaning: "Path of the Claude Code executable.",
+    meaning: "Path of the Claude Code executable. It must answer --version and be new enough (docs/installation.md).",
   }),
   maxLive: optionalCount({ least: 1, most: 10_000 }, "what half of the memory holds, at 110 MB each; at least 4", {
     flag: "max-live",

@@ -35,6 +35,8 @@ export interface Installation {
   /** The file of the store; undefined where it is in memory. */
   readonly store: string | undefined;
   readonly cacheFolders: readonly string[];
+  /** Programs that this server starts, wherever they are found; they need not exist. */
+  readonly started: readonly string[];
   /** Claude Code's configuration, as the server itself would use it. */
   readonly claude: { readonly folder: string; readonly record: string };
 }
@@ -71,7 +73,7 @@ export function ownFiles({
   ].flat();
 }
 
-function ownCode({ cacheFolders, environment, settings }: Installation): Owned[] {
+function ownCode({ cacheFolders, environment, settings, started }: Installation): Owned[] {
   const own = fileURLToPath(import.meta.url);
   const root = packageRoot(own);
   const isCheckout = existsSync(join(root, ".git"));
@@ -85,7 +87,7 @@ function ownCode({ cacheFolders, environment, settings }: Installation): Owned[]
     cacheFolders.flatMap((folder) => tree(folder, "the cache of this server")),
     tree(environment["NODE_COMPILE_CACHE"], "the cache of this server"),
     tree(settings.claudePath, STARTED),
-    ...wrappers.map((file) => tree(file, STARTED)),
+    ...[...wrappers, ...started].map((file) => tree(file, STARTED)),
     tree(process.execPath, STARTED),
   ].flat();
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { beforeAll, describe, expect, it } from "vitest";
 
-import { bundledClaude } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../support/connection.ts";
 import { play, requestsOf } from "../support/one-turn.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
   server = await world.server({ env: { FROM_THE_SERVER: "server", BOTH: "server" } });
   const [cwd, closed, folder] = [world.folder(), world.folder(), world.folder()];
   const started = join(folder, "was-run");
-  const own = program(folder, "my-claude", [`echo run > ${started}`, `exec ${bundledClaude() ?? ""} "$@"`]);
+  const own = program(folder, "my-claude", [`echo run > ${started}`, `exec ${bundledClaudes()[0] ?? ""} "$@"`]);
   const { log, env } = standIns();
   const script = [bash("node -e 'console.log(6 * 7)'"), bash('echo "$FROM_THE_SERVER $ADDED $BOTH" > seen.txt'), ...ok];
   ran = await play(server, script, {

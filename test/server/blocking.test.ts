@@ -173,7 +173,8 @@ it("a `claude_session_create` that is cancelled leaves no process and no session
   const args = { cwd: world.folder() };
   // A process that never gets ready: the call cannot end before it is cancelled.
   const silent = join(world.folder(), "silent-claude");
-  writeFileSync(silent, "#!/bin/sh\nexec sleep 600\n", { mode: 0o755 });
+  const script = '#!/bin/sh\n[ "$1" = --version ] && echo "2.1.330 (Claude Code)" && exit\nexec sleep 600\n';
+  writeFileSync(silent, script, { mode: 0o755 });
   const server = await world.server({ args: ["--toolsets", "chat"], env: { CLAUDE_CODE_MCP_CLAUDE_PATH: silent } });
   const creating = stream(server, "claude_session_create", args, { signal: controller.signal }).catch(() => undefined);
   const own = async () => (await list()).filter(({ sessionId }) => !before.includes(sessionId));

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
@@ -79,7 +79,11 @@ describe.each(CLIENT_KINDS)("a conversation, %s client", (client) => {
 
 describe("a session of the chat toolset", () => {
   it("is one that Claude Code runs, or an error that says why it does not", async () => {
-    const broken = await world.server({ args: ["--toolsets", "agent,chat", "--claude-path", "/bin/false"] });
+    const claude = join(world.folder(), "claude");
+    writeFileSync(claude, '#!/bin/sh\n[ "$1" = --version ] && echo "2.1.330 (Claude Code)" && exit\nexit 1\n', {
+      mode: 0o755,
+    });
+    const broken = await world.server({ args: ["--toolsets", "agent,chat", "--claude-path", claude] });
     const refused = await broken.refusal("claude_session_create", { cwd: world.folder() });
     expect(refused.code).toBe("INTERNAL");
     expect(refused.text).toContain("did not start");

@@ -10,6 +10,11 @@ import { stopShells } from "./shell.mjs";
 import { startFailure } from "./turn.mjs";
 import { answered, serve, write } from "./wire.mjs";
 
+if (process.argv.includes("--version")) {
+  process.stdout.write("2.1.330 (Claude Code)\n");
+  process.exit();
+}
+
 const session = begun(settingsOf(process.argv.slice(2), process.env));
 const MODES = ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"];
 

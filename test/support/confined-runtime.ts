@@ -14,7 +14,7 @@ export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<
     ownUrls: async () => Promise.resolve([]),
     confine: (principal) => (principal === "ann" ? { ...free, ...confinement } : undefined),
     closed: [],
-    claudePath: process.execPath,
+    claude: { locate: async () => Promise.resolve({ path: process.execPath, version: undefined, warning: undefined }) },
     forceReaper: false,
     server: { store: "a store", pid: process.pid, startedAt: "1" },
     isolation: [],

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
 
-import { bundledClaude } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 import { answerIn, type Answer } from "./connection.ts";
@@ -87,7 +87,7 @@ function run(
   const mcpServers = { [SERVER]: { type: "http", url, headers: { Authorization: `Bearer ${token}` } } };
   const stream = ["--output-format", "stream-json", "--verbose"];
   const ours = ["--mcp-config", JSON.stringify({ mcpServers }), "--strict-mcp-config", "--allowedTools"];
-  return spawn(bundledClaude() ?? "claude", ["-p", ...args, ...stream, ...ours, `mcp__${SERVER}`], {
+  return spawn(bundledClaudes()[0] ?? "claude", ["-p", ...args, ...stream, ...ours, `mcp__${SERVER}`], {
     cwd: mkdtempSync(join(folder, "cwd-")),
     // Its model is shown all tools at once, without a search.
     env: {

@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 
 import { describe, expect, it } from "vitest";
 
-import { bundledClaude } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/binary.ts";
 import { checkAdded, childEnvironment } from "../../src/claude/environment.ts";
 import { FAMILIES_OF_THE_OUTER_SESSION, OF_THE_OUTER_SESSION } from "../../src/domain/outer-session.ts";
 
 it("the names of an outer session's variables are those of Claude Code's binary", () => {
-  const path = bundledClaude();
+  const path = bundledClaudes()[0];
   if (path === undefined) throw new Error("no binary: npm ci installs it");
   const binary = readFileSync(path);
   const names = [...OF_THE_OUTER_SESSION, ...FAMILIES_OF_THE_OUTER_SESSION];

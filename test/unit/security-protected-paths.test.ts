@@ -94,7 +94,7 @@ describe("the paths that no session may reach", () => {
     expect(found).toEqual([at("npm/node_modules/first"), at("npm/node_modules/second")]);
   });
 
-  it("include every file that a spawnWrapper names", () => {
+  it("include every file that a spawnWrapper names, and programs that the server starts", () => {
     for (const name of ["hold.py", "hold.json"]) writeFileSync(at(name), "");
     const wrapper = ["/opt/python3", "-u", at("hold.py"), `--settings=${at("hold.json")}`, at("work"), "/dev/null"];
     const settings = { principals: { ann: { spawnWrapper: wrapper } } };
@@ -108,9 +108,11 @@ describe("the paths that no session may reach", () => {
       socketFolders: [at("run")],
       store: undefined,
       cacheFolders: [at("cache")],
+      started: ["/opt/claude"],
       claude,
     }).map(({ path }) => path);
-    expect(paths).toEqual(expect.arrayContaining(["/opt/python3", at("hold.py"), at("hold.json"), at("run")]));
+    const named = ["/opt/python3", at("hold.py"), at("hold.json"), at("run"), "/opt/claude"];
+    expect(paths).toEqual(expect.arrayContaining(named));
     for (const path of [at("work"), "/dev/null"]) expect(paths).not.toContain(path);
   });
 

@@ -1,0 +1,152 @@
+import { accessSync, constants, realpathSync } from "node:fs";
+import { dirname } from "node:path";
+import { AppError } from "../domain/error.ts";
+import type { Logger } from "../engine/ports.ts";
+import { bundledClaudes, CLAUDE_PACKAGE, existingOnce, isExecutableFile, ownPlaces } from "./binary.ts";
+import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "./version.ts";
+
+/**
+ * Which Claude Code runs the sessions: that of --claude-path, else the Agent SDK's, else the user's own. The SDK's is used
+ * without a question; any other one must answer --version, and be new enough.
+ */
+
+export interface LocatorSettings {
+  /** Of --claude-path. */
+  readonly claudePath?: string | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly cacheFolder: string;
+  readonly log: Pick<Logger, "warn">;
+}
+
+export interface LocatedClaude {
+  /** Undefined where the SDK is to choose between two of its own: it looks for the C library. */
+  readonly path: string | undefined;
+  /** Undefined for the SDK's. */
+  readonly version: string | undefined;
+  /** What is to be said of a version outside of the tested range. */
+  readonly warning: string | undefined;
+}
+
+/** One that was looked at, and why it is not used. */
+interface Refused {
+  readonly path: string;
+  readonly problem: string;
+  /** The command that puts it right, where there is one. */
+  readonly fix: string | undefined;
+}
+
+/** Thrown where no Claude Code can be used. */
+export class NoClaudeError extends AppError {
+  /** The one command that puts it right. */
+  readonly fix: string;
+
+  constructor(message: string, fix: string) {
+    super("INTERNAL", message);
+    this.fix = fix;
+  }
+}
+
+const INSTALL = "npm install -g @anthropic-ai/claude-code";
+
+export class ClaudeLocator {
+  readonly #settings: LocatorSettings;
+  readonly #versions: Versions;
+  readonly #warned = new Set<string>();
+  /** Replaced in tests: this package has one in its own folder. */
+  readonly #bundled: () => string[];
+
+  constructor(settings: LocatorSettings, bundled = bundledClaudes) {
+    this.#settings = settings;
+    this.#versions = new Versions(settings);
+    this.#bundled = bundled;
+  }
+
+  /** Throws NoClaudeError, which says what was looked at and what to do. */
+  async locate(): Promise<LocatedClaude> {
+    const { claudePath, environment } = this.#settings;
+    if (claudePath !== undefined) return this.#named(claudePath);
+    const bundled = this.#bundled();
+    if (bundled.length > 0) {
+      return { path: bundled.length === 1 ? bundled[0] : undefined, version: undefined, warning: undefined };
+    }
+    const places = ownPlaces(environment);
+    const refused: Refused[] = [];
+    for (const path of existingOnce([...places.path, ...places.usual])) {
+      const judged = await this.#judge(path);
+      if (!("problem" in judged)) return judged;
+      refused.push(judged);
+    }
+    throw missing(refused, places.usual);
+  }
+
+  async #named(path: string): Promise<LocatedClaude> {
+    const judged = isExecutableFile(path)
+      ? await this.#judge(path)
+      : { path, problem: "is not an executable file", fix: undefined };
+    if (!("problem" in judged)) return judged;
+    const advice = judged.fix === undefined ? "Name another one, or leave --claude-path out." : `Run: ${judged.fix}`;
+    const message = `Claude Code did not start: --claude-path ${path} ${judged.problem}. ${advice}`;
+    throw new NoClaudeError(message, judged.fix ?? INSTALL);
+  }
+
+  async #judge(path: string): Promise<LocatedClaude | Refused> {
+    const answer = await this.#versions.of(path);
+    if ("problem" in answer) return { path, problem: answer.problem, fix: undefined };
+    const { version } = answer;
+    if (compareVersions(version, NEEDED_VERSION) < 0) {
+      return { path, problem: `is version ${version}: ${NEEDED_VERSION} or newer is needed`, fix: updateOf(path) };
+    }
+    const warning = untestedText(path, version);
+    if (warning !== undefined && !this.#warned.has(warning)) this.#settings.log.warn(warning);
+    if (warning !== undefined) this.#warned.add(warning);
+    return { path, version, warning };
+  }
+}
+
+/**
+ * The files in which the user's own is found, or would be: a session that wrote one of them would have the next session run
+ * it. None where it is not looked for.
+ */
+export function startedClaudes(
+  { claudePath, environment }: Pick<LocatorSettings, "claudePath" | "environment">,
+  bundled = bundledClaudes(),
+): string[] {
+  if (claudePath !== undefined || bundled.length > 0) return [];
+  const { path, usual } = ownPlaces(environment);
+  return [...path.filter((file) => isExecutableFile(file) || isWritable(dirname(file))), ...usual];
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function untestedText(path: string, version: string): string | undefined {
+  if (compareVersions(version, NEWEST_TESTED) <= 0) return undefined;
+  return `${path} is Claude Code ${version}, newer than the newest that this release was tested with (${NEWEST_TESTED}).`;
+}
+
+/** The command of the installer that it came from. */
+export function updateOf(path: string): string {
+  const real = realpathSync(path);
+  if (/[\\/](?:Cellar|Caskroom)[\\/]/.test(real)) return "brew upgrade claude-code";
+  if (/[\\/]node_modules[\\/]@anthropic-ai[\\/]/.test(real)) return `${INSTALL}@latest`;
+  return `${/\s/.test(path) ? `"${path}"` : path} update`;
+}
+
+function missing(refused: readonly Refused[], usual: readonly string[]): NoClaudeError {
+  const fix = refused.find((each) => each.fix !== undefined)?.fix ?? INSTALL;
+  const found = refused.map(({ path, problem }) => `${path} ${problem}`);
+  const looked = [
+    `npm did not install ${CLAUDE_PACKAGE}`,
+    ...(found.length > 0 ? found : [`there is no claude in PATH, nor one of ${usual.join(", ")}`]),
+  ];
+  return new NoClaudeError(
+    `Claude Code did not start: there is none that can be used. Looked at: ${looked.join("; ")}. Run: ${fix} (or name one with --claude-path).`,
+    fix,
+  );
+}

@@ -1,0 +1,159 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { chmod, mkdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { hasPipe } from "../security/descriptors.ts";
+import { readSmall } from "../security/files/plain-file.ts";
+import { signal } from "./supervise/tree.ts";
+
+/** The version of a Claude Code that did not come with the Agent SDK, asked of it once for each state of its file. */
+
+/** The oldest that the pinned Agent SDK starts as this server does (`mcpServersDelivery: "initialize"`). */
+export const NEEDED_VERSION = "2.1.261";
+
+/** The newest that this release was tested with: the one of the pinned Agent SDK. */
+export const NEWEST_TESTED = "2.1.330";
+
+/** Like ">= 0" and "< 0" of a comparison, by numbers. */
+export function compareVersions(one: string, other: string): number {
+  const [left, right] = [one, other].map((text) => text.split(".").map(Number));
+  for (let at = 0; at < 3; at += 1) {
+    const difference = (left?.[at] ?? 0) - (right?.[at] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** The version, or what is wrong, as the end of a sentence that begins with the path. */
+export type Answer = { readonly version: string } | { readonly problem: string };
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+interface VersionSettings {
+  readonly environment: Environment;
+  /** Where versions are kept from one server to the next. */
+  readonly cacheFolder: string;
+  /** Time limit of an answer, ms. */
+  readonly ms?: number;
+}
+
+const Kept = z.record(z.string(), z.string());
+const KEPT_FILE = "claude-versions.json";
+const MOST_KEPT = 20;
+const MOST_BYTES = 65_536;
+const ANSWER_MS = 5_000;
+/** What did not answer is asked again after this time, ms: the machine may have been busy. */
+const FAILED_FOR_MS = 30_000;
+
+export class Versions {
+  readonly #settings: VersionSettings;
+  readonly #asked = new Map<string, Promise<Answer>>();
+
+  constructor(settings: VersionSettings) {
+    this.#settings = settings;
+  }
+
+  /** Of the program at `path`. Never rejects, and takes no longer than the time limit. */
+  async of(path: string): Promise<Answer> {
+    const identity = await identityOf(path).catch((error: unknown) => ({
+      problem: `cannot be read: ${String(error)}`,
+    }));
+    if (typeof identity !== "string") return identity;
+    const known = this.#asked.get(identity);
+    if (known) return known;
+    const answer = this.#keptOrAsked(path, identity);
+    this.#asked.set(identity, answer);
+    if ("problem" in (await answer)) setTimeout(() => this.#asked.delete(identity), FAILED_FOR_MS).unref();
+    return answer;
+  }
+
+  async #keptOrAsked(path: string, identity: string): Promise<Answer> {
+    const version = (await this.#kept())[identity];
+    if (version !== undefined) return { version };
+    const { environment, ms = ANSWER_MS } = this.#settings;
+    const answer = await ask(path, environment, ms);
+    if ("version" in answer) await this.#keep(identity, answer.version);
+    return answer;
+  }
+
+  async #kept(): Promise<Record<string, string>> {
+    try {
+      return Kept.parse(JSON.parse(await readSmall(join(this.#settings.cacheFolder, KEPT_FILE), MOST_BYTES)));
+    } catch {
+      return {};
+    }
+  }
+
+  /** Replaces the file whole. Without it the next server asks once more. */
+  async #keep(identity: string, version: string): Promise<void> {
+    const file = join(this.#settings.cacheFolder, KEPT_FILE);
+    const draft = `${file}.${String(process.pid)}`;
+    try {
+      const others = Object.entries(await this.#kept()).slice(1 - MOST_KEPT);
+      await mkdir(this.#settings.cacheFolder, { recursive: true, mode: 0o700 });
+      await writeFile(draft, JSON.stringify(Object.fromEntries([...others, [identity, version]])), { mode: 0o600 });
+      await chmod(draft, 0o600);
+      await rename(draft, file);
+    } catch {
+      await rm(draft, { force: true }).catch(() => undefined);
+    }
+  }
+}
+
+/** An update replaces the file, or has a link lead to another one. */
+async function identityOf(path: string): Promise<string> {
+  const real = await realpath(path);
+  const { mtimeMs, size } = await stat(real);
+  return `${real} ${String(mtimeMs)} ${String(size)}`;
+}
+
+const SCRIPT = /\.[cm]?[jt]s$/;
+const MOST_TEXT = 4_096;
+
+/** As the Agent SDK starts it: scripts with Node. A process that it leaves behind must not keep us waiting for its output. */
+async function ask(path: string, environment: Environment, ms: number): Promise<Answer> {
+  const command = SCRIPT.test(path) ? [process.execPath, path] : [path];
+  return new Promise((resolve) => {
+    const [program, ...words] = [...command, "--version"];
+    const child = start(program, words, environment);
+    if (typeof child === "string") return resolve({ problem: `cannot be started: ${child}` });
+    let text = "";
+    const end = (answer: Answer): void => {
+      clearTimeout(timer);
+      child.stdout?.destroy();
+      resolve(answer);
+    };
+    const timer = setTimeout(() => {
+      endGroup(child);
+      end({ problem: `did not answer --version within ${String(ms / 1000)} s` });
+    }, ms);
+    child.stdout?.setEncoding("utf8").on("data", (part: string) => (text = (text + part).slice(0, MOST_TEXT)));
+    child.once("error", ({ message }) => end({ problem: `cannot be started: ${message}` }));
+    child.once("close", (code) => end(read(text, code)));
+  });
+}
+
+function start(program: string, words: string[], environment: Environment): ChildProcess | string {
+  try {
+    const child = spawn(program, words, {
+      env: environment,
+      stdio: ["ignore", "pipe", "ignore"],
+      detached: process.platform !== "win32",
+      windowsHide: true,
+    });
+    return hasPipe(child.stdout) ? child : "this process has no file descriptor left";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function endGroup({ pid }: ChildProcess): void {
+  if (pid !== undefined) signal(process.platform === "win32" ? pid : -pid, "SIGKILL");
+}
+
+function read(text: string, code: number | null): Answer {
+  const [, version] = /^(\d+\.\d+\.\d+)\S* \(Claude Code\)/m.exec(text) ?? [];
+  if (version !== undefined) return { version };
+  if (code !== 0) return { problem: `fails at --version (exit code ${code === null ? "none" : String(code)})` };
+  return { problem: "is not Claude Code: --version names another program" };
+}

@@ -1,0 +1,202 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+
+import { bundledClaudes, ownPlaces } from "../../src/claude/binary.ts";
+import { ClaudeLocator, NoClaudeError, startedClaudes, updateOf } from "../../src/claude/locate.ts";
+import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "../../src/claude/version.ts";
+
+const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-locate-")));
+let home: string;
+let warned: string[];
+
+beforeEach(() => {
+  home = mkdtempSync(join(root, "home-"));
+  warned = [];
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** A program that notes each start in `starts` beside it, and prints this. */
+function program(path: string, text: string, more = ""): string {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, `#!/bin/sh\necho start >> ${join(home, "starts")}\n${more}echo "${text}"\n`, { mode: 0o755 });
+  return path;
+}
+
+function starts(): number {
+  try {
+    return readFileSync(join(home, "starts"), "utf8").split("\n").length - 1;
+  } catch {
+    return 0;
+  }
+}
+
+const bin = () => join(home, "bin");
+const cacheFolder = () => join(home, "cache");
+const environment = () => ({ HOME: home, PATH: `${bin()}:/bin`, NPM_CONFIG_PREFIX: join(home, "npm") });
+
+function locator(settings: { claudePath?: string; bundled?: string[] } = {}): ClaudeLocator {
+  const { bundled = [], ...named } = settings;
+  const log = { warn: (text: string) => void warned.push(text) };
+  return new ClaudeLocator({ ...named, environment: environment(), cacheFolder: cacheFolder(), log }, () => bundled);
+}
+
+async function refusal(of: ClaudeLocator): Promise<NoClaudeError> {
+  const error: unknown = await of.locate().catch((thrown: unknown) => thrown);
+  if (error instanceof NoClaudeError) return error;
+  throw new Error("a Claude Code was located");
+}
+
+describe("the Claude Code of the sessions", () => {
+  it("is that of --claude-path, then the SDK's, then that of PATH, then that of a usual place", async () => {
+    const named = program(join(home, "named"), `${NEEDED_VERSION} (Claude Code)`);
+    const onPath = program(join(bin(), "claude"), "2.1.300 (Claude Code)");
+    const usual = program(join(home, ".local/bin/claude"), "2.1.301 (Claude Code)");
+    const bundled = ["/sdk/claude"];
+    expect(await locator({ claudePath: named, bundled }).locate()).toMatchObject({
+      path: named,
+      version: NEEDED_VERSION,
+    });
+    expect(await locator({ bundled }).locate()).toMatchObject({ path: "/sdk/claude" });
+    expect(await locator().locate()).toMatchObject({ path: onPath, version: "2.1.300" });
+    rmSync(onPath);
+    expect(await locator().locate()).toMatchObject({ path: usual, version: "2.1.301" });
+  });
+
+  it("is started for no question when it is the SDK's, and left to the SDK when there are two", async () => {
+    program(join(bin(), "claude"), "2.1.300 (Claude Code)");
+    const bundled = [program(join(home, "sdk"), "2.1.330 (Claude Code)")];
+    expect((await locator({ bundled }).locate()).path).toBe(bundled[0]);
+    expect((await locator({ bundled: [...bundled, "/musl/claude"] }).locate()).path).toBeUndefined();
+    expect(starts()).toBe(0);
+  });
+
+  it("is asked for its version once for each state of its file, also by the next server", async () => {
+    const path = program(join(bin(), "claude"), "2.1.300 (Claude Code)");
+    const first = locator();
+    await Promise.all([first.locate(), first.locate()]);
+    await locator().locate();
+    expect(starts()).toBe(1);
+    utimesSync(path, 1, 1);
+    await locator().locate();
+    expect(starts()).toBe(2);
+    // An update of the native installer: the link leads to another file.
+    const newer = program(join(home, "versions/2.1.310"), "2.1.310 (Claude Code)");
+    rmSync(path);
+    symlinkSync(newer, path);
+    expect((await first.locate()).version).toBe("2.1.310");
+  });
+
+  it("is found behind one in PATH that is too old, fails, or is another program", async () => {
+    const usual = program(join(home, ".claude/local/claude"), "2.1.301 (Claude Code)");
+    for (const text of ["2.1.100 (Claude Code)", "claude 3.0.0", ""]) {
+      program(join(bin(), "claude"), text);
+      expect((await locator().locate()).path).toBe(usual);
+    }
+    program(join(bin(), "claude"), "2.1.300 (Claude Code)", "exit 3\n");
+    expect((await locator().locate()).path).toBe(usual);
+  });
+});
+
+describe("an error of the search", () => {
+  it("names the version that is too old, the one that is needed and the command that updates it", async () => {
+    const path = program(join(bin(), "claude"), "2.1.100 (Claude Code)");
+    const error = await refusal(locator());
+    expect(error.message).toContain(`${path} is version 2.1.100: ${NEEDED_VERSION} or newer is needed`);
+    expect(error.message).toContain(`Run: ${path} update`);
+    // And the command puts it right.
+    program(path, `${NEEDED_VERSION} (Claude Code)`);
+    expect((await locator().locate()).version).toBe(NEEDED_VERSION);
+  });
+
+  it("names the places that were looked at, and how to install one", async () => {
+    const { fix, message } = await refusal(locator());
+    for (const place of [
+      "PATH",
+      join(home, ".local/bin/claude"),
+      join(home, ".claude/local/claude"),
+      join(home, "npm"),
+    ])
+      expect(message).toContain(place);
+    expect(fix).toBe("npm install -g @anthropic-ai/claude-code");
+  });
+
+  it("names --claude-path, and does not fall back to another one", async () => {
+    program(join(bin(), "claude"), "2.1.300 (Claude Code)");
+    expect((await refusal(locator({ claudePath: home }))).message).toContain("is not an executable file");
+    const old = program(join(home, "old"), "1.0.3 (Claude Code)");
+    expect((await refusal(locator({ claudePath: old }))).message).toContain(`--claude-path ${old} is version 1.0.3`);
+    const { message } = await refusal(locator({ claudePath: "/bin/false" }));
+    expect(message).toContain("/bin/false fails at --version (exit code 1)");
+  });
+
+  it("says within the time limit that it does not answer, also where a child keeps its output open", async () => {
+    const path = program(join(bin(), "claude"), "never", "sleep 600 & sleep 600\n");
+    const versions = new Versions({ environment: environment(), cacheFolder: cacheFolder(), ms: 300 });
+    const startedAt = performance.now();
+    expect(await versions.of(path)).toEqual({ problem: "did not answer --version within 0.3 s" });
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+});
+
+it("a version that is newer than the tested ones is a warning, once", async () => {
+  program(join(bin(), "claude"), "2.2.0 (Claude Code)");
+  const one = locator();
+  expect((await one.locate()).warning).toContain(`tested with (${NEWEST_TESTED})`);
+  await one.locate();
+  expect(warned).toHaveLength(1);
+});
+
+it("the tested range ends with the version of the pinned Agent SDK", async () => {
+  const manifest: { version: string } = JSON.parse(
+    readFileSync("node_modules/@anthropic-ai/claude-agent-sdk/manifest.json", "utf8"),
+  );
+  expect(NEWEST_TESTED).toBe(manifest.version);
+  const [path = ""] = bundledClaudes();
+  const versions = new Versions({ environment: process.env, cacheFolder: cacheFolder() });
+  expect(await versions.of(path)).toEqual({ version: NEWEST_TESTED });
+  expect(compareVersions(NEEDED_VERSION, NEWEST_TESTED)).toBeLessThan(0);
+  expect(compareVersions("2.10.0", "2.9.9")).toBeGreaterThan(0);
+});
+
+it("a cache that cannot be read or written costs a start, and no error", async () => {
+  program(join(bin(), "claude"), "2.1.300 (Claude Code)");
+  writeFileSync(cacheFolder(), "a file in place of the folder");
+  expect((await locator().locate()).version).toBe("2.1.300");
+  rmSync(cacheFolder());
+  mkdirSync(cacheFolder());
+  writeFileSync(join(cacheFolder(), "claude-versions.json"), "{");
+  expect((await locator().locate()).version).toBe("2.1.300");
+});
+
+it("updates come from where the program came from", () => {
+  const ofNpm = program(join(home, "lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe"), "");
+  const ofBrew = program(join(home, "Caskroom/claude-code/2.1.3/claude"), "");
+  symlinkSync(ofNpm, join(home, "claude"));
+  expect(updateOf(join(home, "claude"))).toBe("npm install -g @anthropic-ai/claude-code@latest");
+  expect(updateOf(ofBrew)).toBe("brew upgrade claude-code");
+});
+
+it("no relative folder of PATH and no node_modules/.bin is searched", () => {
+  const { path } = ownPlaces({ PATH: `.:bin:/usr/bin:${join(home, "node_modules/.bin")}`, HOME: home });
+  expect(path).toEqual(["/usr/bin/claude"]);
+});
+
+it("places in which one would be started are protected only where they are searched", () => {
+  mkdirSync(bin());
+  const searched = startedClaudes({ environment: environment() }, []);
+  expect(searched).toEqual(expect.arrayContaining([join(bin(), "claude"), join(home, ".local/bin/claude")]));
+  expect(startedClaudes({ environment: environment() }, ["/sdk/claude"])).toEqual([]);
+  expect(startedClaudes({ claudePath: "/mine", environment: environment() }, [])).toEqual([]);
+});
