@@ -4,7 +4,7 @@ import { ConfigError } from "../config/error.ts";
 import { startFolder } from "../config/folders.ts";
 import { configFileOf, loadConfig } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
-import { nestingDepth, requireSandbox } from "./preflight.ts";
+import { nestingDepth, refuseNetworkStore, requireSandbox } from "./preflight.ts";
 import { ownFlags } from "./own-flags.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import { operationsOf } from "../daemon/operations.ts";
@@ -21,7 +21,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
   if (config.http !== undefined) {
     throw new ConfigError("console: a server with --http has the console at /console/ already. Leave out --http here.");
   }
-  await requireSandbox(config, process.env);
+  await Promise.all([requireSandbox(config, process.env), refuseNetworkStore(config, process.env)]);
   const { name, version } = readPackage();
   const token = newToken();
   const daemon = daemonFor(rest);

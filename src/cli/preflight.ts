@@ -1,7 +1,10 @@
+import { dirname } from "node:path";
 import { readDepth } from "../config/load.ts";
 import { depthAbove } from "../security/ancestors.ts";
 import { ConfigError } from "../config/error.ts";
+import { networkKindOf } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
+import { stateFolder } from "../config/state-folder.ts";
 
 /** How deep this process is nested in sessions: by its environment, or by an ancestor's where its own was emptied (`env -i`). */
 export function nestingDepth(): number {
@@ -14,6 +17,19 @@ export async function requireSandbox({ sandbox }: Config, environment: NodeJS.Pr
   const { sandboxProblem } = await import("../security/sandbox.ts");
   const problem = await sandboxProblem(environment);
   if (problem !== undefined) throw new ConfigError(`--sandbox required: no sandbox is available. ${problem}`);
+}
+
+/** SQLite needs locks and memory that processes share, which such a file system does not have. Throws ConfigError. */
+export async function refuseNetworkStore(
+  { store }: Pick<Config, "store">,
+  environment: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (store?.kind === "memory") return;
+  const folder = store ? dirname(store.file) : stateFolder(environment, process.platform);
+  const kind = await networkKindOf(folder);
+  if (kind === undefined) return;
+  const problem = `The store would be in ${folder}, on a network file system (${kind}), where SQLite cannot keep it safely`;
+  throw new ConfigError(`${problem}. Name a file on a local disk with --store or CLAUDE_CODE_MCP_STORE.`);
 }
 
 /** What confines the sessions, for the log. */

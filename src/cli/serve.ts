@@ -6,7 +6,7 @@ import { startFolder } from "../config/folders.ts";
 import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
-import { nestingDepth, confinedBy, requireSandbox } from "./preflight.ts";
+import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./preflight.ts";
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
@@ -48,7 +48,7 @@ interface Assembly extends Pick<AppSettings, "config" | "outlivesClients" | "sta
 
 /** The server with all that is checked before it starts. Throws ConfigError. */
 export async function assemble({ argv, config, ...given }: Assembly): Promise<App> {
-  await requireSandbox(config, process.env);
+  await Promise.all([requireSandbox(config, process.env), refuseNetworkStore(config, process.env)]);
   const app = createApp({
     ...given,
     config,

@@ -5,13 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { networkKind } from "../../src/config/network-path.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { StoreError } from "../../src/store/errors.ts";
 import { Access } from "../../src/store/sqlite/connect/access.ts";
 import { SqliteBackend } from "../../src/store/sqlite/backend.ts";
 import { type Database, openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { asStoreError } from "../../src/store/sqlite/connect/faults.ts";
-import { isNetworkPath, openConnection } from "../../src/store/sqlite/connect/open-file.ts";
+import { openConnection } from "../../src/store/sqlite/connect/open-file.ts";
 import { letGo, StoreFile } from "../support/store/files.ts";
 import { claimed, iterator, never, notice, numbers, session, TTL, write } from "../support/store/stores.ts";
 
@@ -181,7 +182,7 @@ describe("store: sqlite, with faults", () => {
       "26 22 0:25 / /mnt/ssh rw - ext4 /dev/vdc rw",
       "27 26 0:26 / /mnt/ssh rw - fuse.sshfs ann@server: rw",
     ];
-    expect(isNetworkPath(folder, mounts.join("\n"))).toBe(network);
+    expect(networkKind(folder, mounts.join("\n")) !== undefined).toBe(network);
   });
 });
 

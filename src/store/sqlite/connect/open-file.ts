@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
-import { chmod, mkdir, open, readFile, realpath } from "node:fs/promises";
+import { chmod, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
+import { networkKindOf } from "../../../config/network-path.ts";
 import type { Logger } from "../../../engine/ports.ts";
 import { StoreError } from "../../errors.ts";
 import { Connection } from "./connection.ts";
@@ -25,18 +26,13 @@ export async function openConnection(file: string, log: Logger, connect = openDa
 async function makePrivate(file: string, log: Logger): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await refuseNetwork(file, await realpath(folder));
+  if ((await networkKindOf(folder)) !== undefined) throw new StoreError("network", file);
   // SQLite gives its -wal and -shm files the permissions of this one.
   const handle = await open(file, constants.O_RDWR | constants.O_CREAT, 0o600);
   const { mode } = await handle.stat();
   await handle.close();
   if (process.platform === "win32" || (mode & 0o077) === 0) return;
   await chmod(file, 0o600).catch(() => log.warn("others can read the store", { file }));
-}
-
-async function refuseNetwork(file: string, folder: string): Promise<void> {
-  const mounts = await readFile("/proc/self/mountinfo", "utf8").catch(() => "");
-  if (isNetworkPath(folder, mounts)) throw new StoreError("network", file);
 }
 
 /** The order matters: without the timeout, the second of two processes that begin together fails at the next statement. */
@@ -101,30 +97,4 @@ function sharesWriteAheadLog(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
   const line = FIXED.find(([fixedMinor]) => fixedMinor === minor);
   return major > 3 || minor > 51 || (line !== undefined && patch >= line[1]);
-}
-
-/** File systems that other machines share: their locks cannot be trusted and their memory is not shared. */
-const NETWORK =
-  /^(?:afs|beegfs|ceph|cifs|fuse\.(?:ceph|gcsfuse|glusterfs|goofys|juicefs|rclone|s3fs|sshfs)|fuse\.\w*dav\w*|gfs2|glusterfs|gpfs|lustre|ncpfs|nfs4?|ocfs2|smb3|smbfs)$/;
-
-/** Whether the folder, a real path, is on such a file system; `mounts` is the text of /proc/self/mountinfo. */
-export function isNetworkPath(folder: string, mounts: string): boolean {
-  let [longest, kind] = ["", ""];
-  for (const line of mounts.split("\n")) {
-    const [mount = "", rest = ""] = line.split(" - ");
-    const point = unescaped(mount.split(" ")[4] ?? "");
-    // Of two on the same point the later one hides the earlier.
-    if (point === "" || point.length < longest.length || !isWithin(folder, point)) continue;
-    [longest, kind] = [point, rest.split(" ")[0] ?? ""];
-  }
-  return NETWORK.test(kind);
-}
-
-function isWithin(folder: string, point: string): boolean {
-  return point === "/" || folder === point || folder.startsWith(`${point}/`);
-}
-
-/** Blanks and the like are written as three octal digits. */
-function unescaped(text: string): string {
-  return text.replace(/\\(\d{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }
