@@ -12,7 +12,13 @@ const root = join(import.meta.dirname, "..");
 const dist = join(root, "dist");
 
 /** Entry points that are started or imported by their path. */
-const ENTRIES = ["cli/main", "claude/supervise/reaper-process", "demo/model/script", "demo/model/server"];
+const ENTRIES = [
+  "cli/main",
+  "claude/supervise/reaper-process",
+  "doctor/store-process",
+  "demo/model/script",
+  "demo/model/server",
+];
 
 /**
  * Modules that are loaded together form one chunk, with all their imports that no earlier chunk has. A module that names a file
@@ -38,6 +44,7 @@ const CHUNKS = [
   { name: "install/json-format", test: /src\/install\/json-format\.ts$/ },
   { name: "install/toml-format", test: /src\/install\/toml-format\.ts$/ },
   { name: "cli/daemon", test: /src\/cli\/daemon\.ts$/ },
+  { name: "doctor/machine", test: /src\/doctor\/(checks|machine)\.ts$/ },
   { name: "http/server", test: /src\/app\/http\.ts$/ },
   { name: "demo/model", test: /src\/demo\/model\/(script|server)\.ts$/ },
   { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },

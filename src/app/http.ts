@@ -1,6 +1,7 @@
 import { consoleOf } from "./console.ts";
 import type { OverHttp, Running } from "./engine.ts";
 import { settledState } from "./store.ts";
+import { addressOf } from "../config/http.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
 import type { Logger } from "../engine/ports.ts";
@@ -183,14 +184,6 @@ function urlsOf({ hosts }: Names, origin: string, publicUrl: string): string[] {
   const names = [...hosts].filter((host) => !LOOPBACK.has(host));
   const proxied = names.flatMap((host) => [`http://${host}/*`, `https://${host}/*`, `https://${host}:*/*`]);
   return [`${publicUrl.replace(/\/+$/, "")}/*`, ...own, ...proxied];
-}
-
-/** host:port, or a port alone on loopback. Throws ConfigError. */
-export function addressOf(text: string): { host: string; port: number } {
-  const [, host = "127.0.0.1", digits = ""] = /^(?:(\[[\da-f:.]+\]|[^:]+):)?(\d{1,5})$/i.exec(text) ?? [];
-  const port = digits === "" ? Number.NaN : Number(digits);
-  if (port <= 65_535) return { host, port };
-  throw new ConfigError(`--http is ${JSON.stringify(text)}: must be host:port, such as 127.0.0.1:7465 or [::1]:0.`);
 }
 
 function namesOf({ allowHosts, allowOrigins, publicUrl }: Config, host: string): Names {

@@ -15,6 +15,8 @@ export interface LocatorSettings {
   readonly claudePath?: string | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cacheFolder: string;
+  /** Time limit of an answer to --version, ms. Default: 5000. */
+  readonly ms?: number;
   readonly log: Pick<Logger, "warn">;
 }
 

@@ -1,10 +1,8 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { chmod, mkdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { hasPipe } from "../security/descriptors.ts";
 import { readSmall } from "../security/files/plain-file.ts";
-import { signal } from "./supervise/tree.ts";
+import { outputOf } from "./output-of.ts";
 
 /** The version of a Claude Code that did not come with the Agent SDK, asked of it once for each state of its file. */
 
@@ -107,48 +105,9 @@ async function identityOf(path: string): Promise<string> {
   return `${real} ${String(mtimeMs)} ${String(size)}`;
 }
 
-const SCRIPT = /\.[cm]?[jt]s$/;
-const MOST_TEXT = 4_096;
-
-/** As the Agent SDK starts it: scripts with Node. A process that it leaves behind must not keep us waiting for its output. */
 async function ask(path: string, environment: Environment, ms: number): Promise<Answer> {
-  const command = SCRIPT.test(path) ? [process.execPath, path] : [path];
-  return new Promise((resolve) => {
-    const [program, ...words] = [...command, "--version"];
-    const child = start(program, words, environment);
-    if (typeof child === "string") return resolve({ problem: `cannot be started: ${child}` });
-    let text = "";
-    const end = (answer: Answer): void => {
-      clearTimeout(timer);
-      child.stdout?.destroy();
-      resolve(answer);
-    };
-    const timer = setTimeout(() => {
-      endGroup(child);
-      end({ problem: `did not answer --version within ${String(ms / 1000)} s` });
-    }, ms);
-    child.stdout?.setEncoding("utf8").on("data", (part: string) => (text = (text + part).slice(0, MOST_TEXT)));
-    child.once("error", ({ message }) => end({ problem: `cannot be started: ${message}` }));
-    child.once("close", (code) => end(read(text, code)));
-  });
-}
-
-function start(program: string, words: string[], environment: Environment): ChildProcess | string {
-  try {
-    const child = spawn(program, words, {
-      env: environment,
-      stdio: ["ignore", "pipe", "ignore"],
-      detached: process.platform !== "win32",
-      windowsHide: true,
-    });
-    return hasPipe(child.stdout) ? child : "this process has no file descriptor left";
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
-
-function endGroup({ pid }: ChildProcess): void {
-  if (pid !== undefined) signal(process.platform === "win32" ? pid : -pid, "SIGKILL");
+  const answer = await outputOf(path, ["--version"], { environment, ms });
+  return "problem" in answer ? answer : read(answer.text, answer.code);
 }
 
 function read(text: string, code: number | null): Answer {

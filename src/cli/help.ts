@@ -11,6 +11,7 @@ const COMMANDS = {
   console: "Serve the web console while this command runs: watch, start, reply, approve.",
   sessions: "List, show, count, export and delete stored sessions, with or without a running server.",
   daemon: "Run one server for many clients, which goes on when they leave; list and stop such servers.",
+  doctor: "Check what would keep sessions from working, with a command that fixes each problem.",
   demo: "Run a Claude Code session against a built-in scripted model: no account, no cost.",
   install: "Write this server into the configuration of an MCP client, after showing the change.",
   uninstall: "Remove it from there.",
@@ -27,6 +28,11 @@ const CONSOLE_FLAGS = {
   "--port <n>": "Port to listen on at 127.0.0.1. Default: 0, a free port.",
   "--store <path>":
     "File in which sessions are kept, as for serve. All other flags of serve work too, except --http and --notify-*.",
+};
+const DOCTOR_FLAGS = {
+  "--json": 'Write {"findings":[{"id","level","text","fix"}]}. The levels are ok, warning and error.',
+  "--fix": "Fix what is safe: modes of the state folder, stale sockets and temporary files.",
+  "--store <path>, --http <address>, ...": "All flags of serve work too: name those that your servers have.",
 };
 const DAEMON_VERBS = {
   run: "Serve clients on a local socket, in the foreground, until it is stopped or idle.",
@@ -88,6 +94,10 @@ export function helpText(command?: string): string {
     return page(`Usage: claude-agents-mcp [serve] [flags]\n\n${COMMANDS.serve}`, flags(), more());
   if (command === "demo")
     return page(`Usage: claude-agents-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
+  if (command === "doctor") {
+    const head = `Usage: claude-agents-mcp doctor [flags]\n\n${COMMANDS.doctor} Exit code 1: errors.`;
+    return page(head, entries("Flags", DOCTOR_FLAGS), "More: docs/troubleshooting.md.");
+  }
   if (command === "console") {
     const head = `Usage: claude-agents-mcp console [flags]\n\n${COMMANDS.console}`;
     return page(head, entries("Flags", CONSOLE_FLAGS), "More: docs/console.md.");
@@ -135,7 +145,7 @@ function usage(): string {
     "Usage: claude-agents-mcp [serve] [flags]",
     "       claude-agents-mcp sessions <verb> [flags]",
     "       claude-agents-mcp install | uninstall [<client>] [flags]",
-    "       claude-agents-mcp demo | console | daemon | token | help [command] | version",
+    "       claude-agents-mcp doctor | demo | console | daemon | token | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");

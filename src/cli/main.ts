@@ -56,6 +56,10 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
       const { uninstall } = await import("./install.ts");
       return uninstall(rest);
     }
+    case "doctor": {
+      const { doctor } = await import("./doctor.ts");
+      return doctor(rest);
+    }
     case "token": {
       const { token } = await import("./token.ts");
       return token(rest);

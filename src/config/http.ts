@@ -1,3 +1,4 @@
+import { ConfigError } from "./error.ts";
 import { Principals } from "./principals.ts";
 import { count, optionalCount, json, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
@@ -182,3 +183,11 @@ export const httpFields = {
     },
   ),
 };
+
+/** host:port, or a port alone on loopback. Throws ConfigError. */
+export function addressOf(text: string): { host: string; port: number } {
+  const [, host = "127.0.0.1", digits = ""] = /^(?:(\[[\da-f:.]+\]|[^:]+):)?(\d{1,5})$/i.exec(text) ?? [];
+  const port = digits === "" ? Number.NaN : Number(digits);
+  if (port <= 65_535) return { host, port };
+  throw new ConfigError(`--http is ${JSON.stringify(text)}: must be host:port, such as 127.0.0.1:7465 or [::1]:0.`);
+}

@@ -114,7 +114,7 @@ it("a variable of the server that a document names has an effect", () => {
 
 it("a flag that a document names by itself is the server's, or that of a program named with it", () => {
   const OF_COMMANDS =
-    "cwd daemon-idle-ms daemon-socket flag force format json keep limit live older-than output port print scope since status text version yes";
+    "all cwd daemon-idle-ms daemon-socket fix flag follow force format json keep limit live older-than output port print ready-fd scope since status text version yes";
   const OF_OTHERS =
     "allow-http allow-tool auto-approve cpu-prof env max-semi-space-size notify- omit preserve-env project rm rounds";
   const ours = new Set([...SETTINGS.flatMap(({ flag }) => [flag, `no-${flag}`]), ...OF_COMMANDS.split(" ")]);

@@ -40,6 +40,14 @@ export async function endLeftover({ processTag: name, pid, startedAt }: Leftover
  * is not ours to end, nor is anything of another pid namespace: a pid there is not a pid here.
  */
 export async function endAllLeftovers(store: string, ms: number): Promise<number> {
+  const leftovers = await findAllLeftovers(store);
+  const isTheirs = ({ number, value }: TaggedProcess) =>
+    leftovers.some((each) => each.value === value && each.number === number);
+  return leftovers.length > 0 ? endTagged(isTheirs, ms) : 0;
+}
+
+/** Those that `endAllLeftovers` would end. */
+export async function findAllLeftovers(store: string): Promise<readonly TaggedProcess[]> {
   const tagged = await withoutOurs(await findTagged());
   const named = tagged.map(({ number, value }) => serverOf({ number, value }, store));
   const pids = new Set(named.flatMap((server) => server?.pid ?? []));
@@ -50,10 +58,7 @@ export async function endAllLeftovers(store: string, ms: number): Promise<number
     const startedAt = began.get(server.pid);
     return startedAt === undefined || !server.began(startedAt);
   };
-  const leftovers = tagged.filter(isLeftover);
-  const isTheirs = ({ number, value }: TaggedProcess) =>
-    leftovers.some((each) => each.value === value && each.number === number);
-  return leftovers.length > 0 ? endTagged(isTheirs, ms) : 0;
+  return tagged.filter(isLeftover);
 }
 
 /**

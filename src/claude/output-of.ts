@@ -1,0 +1,69 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { hasPipe } from "../security/descriptors.ts";
+import { signal } from "./supervise/tree.ts";
+
+interface Question {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Time limit of the answer, ms. */
+  readonly ms: number;
+  /** Default: that of this process. */
+  readonly cwd?: string;
+}
+
+/** `code` is null where a signal ended it. */
+interface Output {
+  readonly text: string;
+  readonly code: number | null;
+}
+
+const SCRIPT = /\.[cm]?[jt]s$/;
+const MOST_TEXT = 65_536;
+
+/**
+ * What a Claude Code that is asked a question writes to stdout; a problem completes a sentence that begins with its path. It is
+ * started as the Agent SDK does: scripts with Node. Never rejects, and takes no longer than the time limit: a process that it
+ * leaves behind with its output is ended.
+ */
+export async function outputOf(
+  path: string,
+  words: readonly string[],
+  question: Question,
+): Promise<Output | { readonly problem: string }> {
+  return new Promise((resolve) => {
+    const child = start(path, words, question);
+    if (typeof child === "string") return resolve({ problem: `cannot be started: ${child}` });
+    let text = "";
+    const end = (answer: Output | { readonly problem: string }): void => {
+      clearTimeout(timer);
+      child.stdout?.destroy();
+      resolve(answer);
+    };
+    const timer = setTimeout(() => {
+      endGroup(child);
+      end({ problem: `did not answer ${words.join(" ")} within ${String(question.ms / 1000)} s` });
+    }, question.ms);
+    child.stdout?.setEncoding("utf8").on("data", (part: string) => (text = (text + part).slice(0, MOST_TEXT)));
+    child.once("error", ({ message }) => end({ problem: `cannot be started: ${message}` }));
+    child.once("close", (code) => end({ text, code }));
+  });
+}
+
+function start(path: string, words: readonly string[], { cwd, environment }: Question): ChildProcess | string {
+  const [program, ...rest] = SCRIPT.test(path) ? [process.execPath, path, ...words] : [path, ...words];
+  try {
+    const child = spawn(program, rest, {
+      cwd,
+      env: environment,
+      stdio: ["ignore", "pipe", "ignore"],
+      detached: process.platform !== "win32",
+      windowsHide: true,
+    });
+    return hasPipe(child.stdout) ? child : "this process has no file descriptor left";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function endGroup({ pid }: ChildProcess): void {
+  if (pid !== undefined) signal(process.platform === "win32" ? pid : -pid, "SIGKILL");
+}

@@ -1,0 +1,56 @@
+import type { Check, Finding } from "./finding.ts";
+import { checkDisk, checkStateFolder, checkTemporary, checkTrust } from "./folders.ts";
+import type { Machine } from "./machine.ts";
+import { checkDaemons, checkLeftovers, checkPort } from "./processes.ts";
+import { checkClaude, checkNode, checkSandbox, checkSettings } from "./programs.ts";
+import { checkStore, STORE_MS } from "./store.ts";
+
+/** All checks, in the order of their findings. */
+export const CHECKS: readonly Check[] = [
+  { id: "node", subject: "Node", ms: 1_000, find: checkNode },
+  { id: "settings", subject: "the settings", ms: 1_000, find: checkSettings },
+  { id: "claude", subject: "Claude Code and its login", ms: 30_000, find: checkClaude },
+  { id: "state-folder", subject: "the state folder", ms: 5_000, find: checkStateFolder },
+  { id: "store", subject: "the store", ms: STORE_MS + 5_000, find: checkStore },
+  { id: "disk", subject: "the disk", ms: 10_000, find: checkDisk },
+  { id: "temporary-files", subject: "temporary files", ms: 5_000, find: checkTemporary },
+  { id: "daemons", subject: "daemons", ms: 5_000, find: checkDaemons },
+  { id: "leftover-processes", subject: "processes of dead servers", ms: 10_000, find: checkLeftovers },
+  { id: "port", subject: "the port of --http", ms: 5_000, find: checkPort },
+  { id: "trust", subject: "trust of this folder", ms: 5_000, find: checkTrust },
+  { id: "sandbox", subject: "the sandbox", ms: 15_000, find: checkSandbox },
+];
+
+/** Long enough to be told what takes so long, ms. */
+const SLOW_MS = 1_000;
+
+/**
+ * Runs the checks, all at once, each within its time limit; never rejects. `onSlow` is told the subject of each that takes
+ * longer than a second.
+ */
+export async function examine(
+  machine: Machine,
+  onSlow: (subject: string) => void,
+  checks: readonly Check[] = CHECKS,
+): Promise<Finding[]> {
+  return (await Promise.all(checks.map(async (check) => within(check, machine, onSlow)))).flat();
+}
+
+async function within({ find, id, ms, subject }: Check, machine: Machine, onSlow: (subject: string) => void) {
+  const slow = setTimeout(() => onSlow(subject), Math.min(SLOW_MS, ms));
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Finding[]>((resolve) => {
+    const text = `The check of ${subject} did not end within ${String(ms / 1000)} s. A disk or a program may hang.`;
+    timer = setTimeout(() => resolve([{ id, level: "error", text }]), ms);
+  });
+  try {
+    return await Promise.race([find(machine), late]);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const found: Finding = { id, level: "error", text: `The check of ${subject} failed: ${why}` };
+    return [found];
+  } finally {
+    clearTimeout(slow);
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,97 @@
+import { execFile } from "node:child_process";
+import { statfs } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { ClaudeLocator } from "../claude/locate.ts";
+import { ConfigError } from "../config/error.ts";
+import { cacheFolder } from "../config/folders.ts";
+import { loadConfig } from "../config/load.ts";
+import { networkKindOf } from "../config/network-path.ts";
+import type { Config } from "../config/schema.ts";
+import { stateFolder } from "../config/state-folder.ts";
+import { sandboxProblem } from "../security/sandbox.ts";
+import { defaultStorePath } from "../store/open.ts";
+import { StoreReport } from "./store-report.ts";
+
+/** What the checks look at. Tests replace single members: no machine of theirs has a full disk or another Node. */
+export interface Machine {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly nodeVersion: string;
+  readonly cwd: string;
+  readonly home: string;
+  readonly config: Config;
+  /** Why the settings cannot be used; `config` has the defaults then. */
+  readonly configProblem: string | undefined;
+  readonly stateFolder: string;
+  readonly cacheFolder: string;
+  /** Undefined where sessions are in memory. */
+  readonly store: string | undefined;
+  readonly claude: Pick<ClaudeLocator, "locate">;
+  /** Free for this user on the file system of the folder, bytes. */
+  readonly freeBytes: (folder: string) => Promise<number>;
+  readonly networkKindOf: (folder: string) => Promise<string | undefined>;
+  /** In a process of its own: SQLite blocks, and a disk that hangs must not take us with it. */
+  readonly readStore: (file: string, ms: number) => Promise<StoreReport>;
+  readonly sandboxProblem: () => Promise<string | undefined>;
+}
+
+/** `argv` has the flags of serve. */
+export function thisMachine(argv: readonly string[], environment: NodeJS.ProcessEnv): Machine {
+  const { config, problem } = settings(argv, environment);
+  const { store = { kind: "sqlite", file: defaultStorePath(environment, process.platform) } } = config;
+  const cache = cacheFolder(environment);
+  const log = { warn: () => undefined };
+  return {
+    environment,
+    nodeVersion: process.versions.node,
+    cwd: process.cwd(),
+    home: environment["HOME"] ?? environment["USERPROFILE"] ?? homedir(),
+    config,
+    configProblem: problem,
+    stateFolder: stateFolder(environment, process.platform),
+    cacheFolder: cache,
+    store: store.kind === "sqlite" ? store.file : undefined,
+    claude: new ClaudeLocator({ ...config, environment, cacheFolder: cache, log }),
+    freeBytes,
+    networkKindOf,
+    readStore,
+    sandboxProblem: async () => sandboxProblem(environment),
+  };
+}
+
+function settings(argv: readonly string[], env: NodeJS.ProcessEnv): { config: Config; problem: string | undefined } {
+  try {
+    return { config: loadConfig({ argv, env }), problem: undefined };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { config: loadConfig({ argv: [], env: {} }), problem: error.message };
+  }
+}
+
+async function freeBytes(folder: string): Promise<number> {
+  try {
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize;
+  } catch (error) {
+    const above = dirname(folder);
+    if (above === folder || !(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    return freeBytes(above);
+  }
+}
+
+const run = promisify(execFile);
+
+async function readStore(file: string, ms: number): Promise<StoreReport> {
+  const program = fileURLToPath(new URL("./store-process.js", import.meta.url));
+  try {
+    const { stdout } = await run(process.execPath, [program, file], { timeout: ms, killSignal: "SIGKILL" });
+    return StoreReport.parse(JSON.parse(stdout));
+  } catch (error) {
+    const isLate = error instanceof Error && "killed" in error && error.killed === true;
+    const lines = error instanceof Error ? error.message.split("\n") : [String(error)];
+    const why = lines.find((line) => /Error\b/.test(line)) ?? lines[0] ?? "";
+    return { kind: "unknown", reason: isLate ? `no answer within ${String(ms / 1000)} s` : why };
+  }
+}

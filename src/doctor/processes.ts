@@ -1,0 +1,107 @@
+import { once } from "node:events";
+import { realpath, stat } from "node:fs/promises";
+import { createServer } from "node:net";
+import { findAllLeftovers } from "../claude/supervise/leftover-processes.ts";
+import { addressOf } from "../config/http.ts";
+import { socketFolders } from "../daemon/folders.ts";
+import { connectTo, socketsIn, sweep } from "../daemon/socket.ts";
+import { counted, MEND, type Finding } from "./finding.ts";
+import type { Machine } from "./machine.ts";
+
+/** What runs of ours: daemons, what dead servers have left, and who has our port. */
+
+export async function checkDaemons({ environment, stateFolder }: Machine): Promise<Finding[]> {
+  // To look for sockets must not make their folder.
+  const isThere = await stat(stateFolder).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+  if (!isThere) return [{ id: "daemons", level: "ok", text: "No daemon runs." }];
+  const looked = await socketsOf(stateFolder, environment).catch(refusal);
+  if (looked instanceof Error) {
+    const text = `Daemons cannot be used: ${looked.message}`;
+    return [{ id: "daemons", level: "warning", text, fix: "export XDG_RUNTIME_DIR=/run/user/$(id -u)" }];
+  }
+  const { folders, sockets } = looked;
+  const isStale = await Promise.all(sockets.map(async ({ path }) => isRefused(path)));
+  const stale = sockets.filter((_, at) => isStale[at]);
+  const text = `${counted(sockets.length - stale.length, "daemon")} running ("claude-agents-mcp daemon status" lists them).`;
+  const found: Finding = { id: "daemons", level: "ok", text };
+  if (stale.length === 0) return [found];
+  const mend = async () => {
+    await sweep(folders);
+    return `${counted(stale.length, "stale socket")} removed.`;
+  };
+  const left = `Sockets of daemons that have died: ${stale.map(({ path }) => path).join(", ")}.`;
+  return [found, { id: "stale-sockets", level: "warning", text: left, fix: MEND, mend }];
+}
+
+async function socketsOf(stateFolder: string, environment: Machine["environment"]) {
+  const folders = await socketFolders(stateFolder, environment);
+  return { folders, sockets: await socketsIn(folders) };
+}
+
+/** What is wrong with the state folder itself is a finding of its own. */
+function refusal(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+async function isRefused(path: string): Promise<boolean> {
+  try {
+    (await connectTo(path)).destroy();
+    return false;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
+  }
+}
+
+export async function checkLeftovers({ store }: Machine): Promise<Finding[]> {
+  const name = store === undefined ? undefined : await realpath(store).catch(() => store);
+  const left = name === undefined ? [] : await findAllLeftovers(name);
+  if (left.length === 0) {
+    return [{ id: "leftover-processes", level: "ok", text: "No process of a dead server is left." }];
+  }
+  const pids = left.map(({ pid }) => String(pid));
+  const text = `${counted(pids.length, "process")} of dead servers of this store: ${pids.join(", ")}. The next server ends them.`;
+  return [{ id: "leftover-processes", level: "warning", text, fix: `kill -KILL ${pids.join(" ")}` }];
+}
+
+const PROBE_MS = 2_000;
+
+/** Of --http. A server of ours that already listens there is no fault. */
+export async function checkPort({ config: { http } }: Machine): Promise<Finding[]> {
+  if (http === undefined) return [];
+  const { host, port } = addressOf(http);
+  const address = `${host}:${String(port)}`;
+  const problem = await listenProblem(host.replace(/^\[|\]$/g, ""), port);
+  if (problem === undefined) return [{ id: "port", level: "ok", text: `${address} is free for --http.` }];
+  if (await isOurs(address)) {
+    return [{ id: "port", level: "ok", text: `A server of claude-agents-mcp listens at ${address} already.` }];
+  }
+  const text = `--http ${address} cannot be used: ${problem}.`;
+  return [{ id: "port", level: "error", text, fix: `claude-agents-mcp --http ${host}:0` }];
+}
+
+async function listenProblem(host: string, port: number): Promise<string | undefined> {
+  const server = createServer();
+  try {
+    server.listen({ host, port, exclusive: true });
+    await once(server, "listening");
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    server.close();
+  }
+}
+
+/** By the shape of its /healthz. */
+async function isOurs(address: string): Promise<boolean> {
+  const url = `http://${address.replace(/^(?:0\.0\.0\.0|\[::\]):/, "127.0.0.1:")}/healthz`;
+  try {
+    const body: unknown = await (await fetch(url, { signal: AbortSignal.timeout(PROBE_MS) })).json();
+    return typeof body === "object" && body !== null && "status" in body && "uptimeSeconds" in body;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,57 @@
+import { statSync } from "node:fs";
+import { z } from "zod";
+import { StoreError } from "../store/errors.ts";
+import { Connection } from "../store/sqlite/connect/connection.ts";
+import { openDatabase } from "../store/sqlite/connect/driver.ts";
+import { asStoreError } from "../store/sqlite/connect/faults.ts";
+import { checkSchema } from "../store/sqlite/connect/migrations.ts";
+import type { StoreReport } from "./store-report.ts";
+
+/** Reads the store of argv[2] and prints a `StoreReport`. Changes nothing in it, and creates none. */
+
+const Row = z.object({ value: z.union([z.string(), z.number()]) });
+const MANY_BYTES = 64_000_000;
+
+function valueOf(db: Connection, sql: string): string | number {
+  return db.get(sql, Row)?.value ?? "";
+}
+
+/** Without a write-ahead log a long read would keep the servers of the store from writing. */
+function isCheckable(db: Connection, file: string): boolean {
+  return (
+    valueOf(db, "SELECT journal_mode AS value FROM pragma_journal_mode") === "wal" || statSync(file).size < MANY_BYTES
+  );
+}
+
+async function read(file: string): Promise<StoreReport> {
+  const database = await openDatabase(file);
+  try {
+    database.exec("PRAGMA busy_timeout = 2000; PRAGMA query_only = 1");
+    const db = new Connection(database, false);
+    checkSchema(db, file);
+    const isChecked = isCheckable(db, file);
+    const result = isChecked ? valueOf(db, "SELECT quick_check AS value FROM pragma_quick_check LIMIT 1") : "ok";
+    const hasTables = valueOf(db, "SELECT count(*) AS value FROM sqlite_master WHERE name = 'sessions'") === 1;
+    return {
+      kind: "opened",
+      schema: Number(valueOf(db, "SELECT user_version AS value FROM pragma_user_version")),
+      sqlite: String(valueOf(db, "SELECT sqlite_version() AS value")),
+      sessions: hasTables ? Number(valueOf(db, "SELECT count(*) AS value FROM sessions")) : 0,
+      ...(result !== "ok" && { damage: String(result) }),
+      isChecked,
+    };
+  } finally {
+    database.close();
+  }
+}
+
+async function report(file: string): Promise<StoreReport> {
+  try {
+    return await read(file);
+  } catch (error) {
+    const found = asStoreError(error, file) ?? new StoreError("failed", file, error);
+    return { kind: "fault", fault: found.fault, message: found.message };
+  }
+}
+
+process.stdout.write(JSON.stringify(await report(process.argv[2] ?? "")));

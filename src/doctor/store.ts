@@ -1,0 +1,62 @@
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { counted, quoted, reinstall, type Finding } from "./finding.ts";
+import type { Machine } from "./machine.ts";
+import type { StoreReport } from "./store-report.ts";
+
+/** The store: on a local disk, opened, of a version that this program can use, and whole. */
+
+/** Of the integrity check, which reads the whole file, ms. */
+export const STORE_MS = 60_000;
+
+const LOCAL = "claude-agents-mcp --store FILE_ON_A_LOCAL_DISK";
+
+export async function checkStore(machine: Machine): Promise<Finding[]> {
+  const { store } = machine;
+  if (store === undefined) return [ok("Sessions are kept in memory, and end with their server (--store memory:).")];
+  const network = await machine.networkKindOf(dirname(store));
+  if (network !== undefined) {
+    const text = `The store ${store} is on a network file system (${network}): servers refuse it. Name a file on a local disk.`;
+    return [{ id: "store", level: "error", text, fix: LOCAL }];
+  }
+  if (!existsSync(store)) return [ok(`There is no store yet; the first session creates ${store}.`)];
+  return [judge(store, await machine.readStore(store, STORE_MS))];
+}
+
+function judge(store: string, report: StoreReport): Finding {
+  if (report.kind === "unknown") {
+    const text = `The store ${store} could not be examined: ${report.reason}.`;
+    return { id: "store", level: "error", text, fix: `claude-agents-mcp sessions list --store ${quoted(store)}` };
+  }
+  if (report.kind === "fault") {
+    const fix = FIXES[report.fault]?.(store);
+    return { id: "store", level: "error", text: report.message, ...(fix !== undefined && { fix }) };
+  }
+  const { damage, isChecked, schema, sessions, sqlite } = report;
+  if (damage !== undefined) {
+    const text = `The store ${store} is damaged (${damage}). Move it away, then a new one is created; or restore a backup.`;
+    return { id: "store", level: "error", text, fix: moveAway(store) };
+  }
+  const checked = isChecked ? "whole" : "not checked for damage: it has no write-ahead log";
+  return ok(`${store}: ${counted(sessions, "session")}, format ${String(schema)}, SQLite ${sqlite}, ${checked}.`);
+}
+
+const FIXES: Readonly<Record<string, (store: string) => string>> = {
+  corrupt: moveAway,
+  foreign: () => LOCAL,
+  newer: () => reinstall(),
+  driver: () => reinstall(),
+  readonly: (store) => `chmod u+rwX ${quoted(dirname(store))} ${quoted(store)}`,
+};
+
+/** All of it: what stands in the log of another store would damage a new one. */
+function moveAway(store: string): string {
+  const files = [store, `${store}-wal`, `${store}-shm`, `${store}-journal`].filter((file) => existsSync(file));
+  const folder = quoted(`${store}.damaged`);
+  const move = process.platform === "win32" ? "move" : "mv";
+  return `mkdir ${folder} && ${move} ${files.map(quoted).join(" ")} ${folder}`;
+}
+
+function ok(text: string): Finding {
+  return { id: "store", level: "ok", text };
+}

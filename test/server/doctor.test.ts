@@ -1,0 +1,255 @@
+import { execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import {
+  chmodSync,
+  closeSync,
+  openSync,
+  writeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+
+import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
+import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
+import { connect } from "../support/stdio-server.ts";
+
+/** Broken machines that need the built program: a store, mounts, and a package without the Claude Code of the Agent SDK. */
+
+const MAIN = resolve("dist/cli/main.js");
+const STAND_IN = resolve("test/stand-in/claude.mjs");
+const root = realpathSync(mkdtempSync(join(tmpdir(), "d-")));
+let home: string;
+let environment: Record<string, string>;
+
+const at = (...names: string[]) => join(home, ...names);
+const store = () => at("state", "claude-agents-mcp", "store.db");
+
+/** Of a user who is logged in by a key. */
+const CLAUDE = `#!/bin/sh
+[ "$1" = --version ] && echo "2.1.330 (Claude Code)" && exit
+if [ "$1 $2" = "auth status" ]; then
+  [ -n "$ANTHROPIC_API_KEY" ] && echo '{"loggedIn":true,"authMethod":"api_key"}' || echo '{"loggedIn":false}'
+  exit
+fi
+exec ${process.execPath} ${STAND_IN} "$@"
+`;
+
+beforeEach(() => {
+  home = mkdtempSync(join(root, "home-"));
+  mkdirSync(at("bin"));
+  writeFileSync(at("bin", "claude"), CLAUDE, { mode: 0o755 });
+  environment = {
+    HOME: home,
+    PATH: `${at("bin")}:${process.env["PATH"] ?? ""}`,
+    XDG_STATE_HOME: at("state"),
+    XDG_CACHE_HOME: at("cache"),
+    XDG_RUNTIME_DIR: mkdtempSync(join(root, "r-")),
+    TMPDIR: home,
+    CLAUDE_CODE_MCP_CLAUDE_PATH: at("bin", "claude"),
+    ANTHROPIC_API_KEY: "sk-ant-very-secret",
+  };
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const Report = z.object({
+  findings: z.array(
+    z.strictObject({
+      id: z.string(),
+      level: z.enum(["ok", "warning", "error"]),
+      text: z.string(),
+      fix: z.string().optional(),
+    }),
+  ),
+  fixed: z.array(z.string()).optional(),
+});
+
+interface Run {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function run(command: string, args: readonly string[]): Promise<Run> {
+  const child = spawn(command, args, { env: environment, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const [code]: unknown[] = await once(child, "close");
+  return { code: typeof code === "number" ? code : null, stdout, stderr };
+}
+
+const doctor = async (...args: string[]) => run(process.execPath, [MAIN, "doctor", ...args]);
+
+async function findings(...args: string[]) {
+  const { code, stdout } = await doctor("--json", ...args);
+  const report = Report.parse(JSON.parse(stdout));
+  return {
+    code,
+    all: report.findings,
+    fixed: report.fixed,
+    of: (id: string) => report.findings.filter((each) => each.id === id),
+  };
+}
+
+/** A store as a server makes it. */
+async function makeStore(): Promise<void> {
+  const server = await connect("modern", { args: [], env: environment });
+  await server.call("claude_code_session", { action: "list" });
+  await server.close();
+  expect(existsSync(store())).toBe(true);
+}
+
+describe("claude-agents-mcp doctor", () => {
+  it("finds nothing wrong after a server has run, and shows no secret", async () => {
+    await makeStore();
+    const { code, stdout } = await doctor();
+    expect(stdout).toContain("Nothing is wrong.");
+    expect(stdout).toMatch(/^ok {7}\S+store\.db: 0 sessions, format \d+, SQLite [\d.]+, whole\.$/m);
+    expect(stdout).toContain("uses ANTHROPIC_API_KEY, which is billed");
+    expect(stdout).not.toContain("very-secret");
+    expect(code).toBe(0);
+  });
+
+  it("names a damaged store, and the command puts it right", async () => {
+    await makeStore();
+    const database = await openDatabase(store());
+    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    database.close();
+    // The header and the schema stay: only a check of the other pages finds it.
+    const file = openSync(store(), "r+");
+    writeSync(file, randomBytes(6 * 4096), 0, 6 * 4096, 4096);
+    closeSync(file);
+    const { code, of } = await findings();
+    expect(code).toBe(1);
+    const [found] = of("store");
+    expect(found?.level).toBe("error");
+    expect(found?.text).toContain("is damaged");
+    execFileSync("/bin/sh", ["-c", found?.fix ?? ""]);
+    expect(existsSync(`${store()}.damaged`)).toBe(true);
+    expect(await findings()).toMatchObject({ code: 0 });
+  });
+
+  it("names a database of another program", async () => {
+    mkdirSync(at("state", "claude-agents-mcp"), { recursive: true, mode: 0o700 });
+    const database = await openDatabase(store());
+    database.exec("CREATE TABLE recipes(name TEXT)");
+    database.close();
+    chmodSync(store(), 0o600);
+    const text = expect.stringContaining("is a database of another program") as string;
+    expect((await findings()).of("store")).toMatchObject([{ level: "error", text }]);
+  });
+
+  it("with --fix puts modes right, and says what it did", async () => {
+    mkdirSync(at("state", "claude-agents-mcp"), { recursive: true });
+    chmodSync(at("state", "claude-agents-mcp"), 0o777);
+    const { code, fixed, of } = await findings("--fix");
+    expect(fixed).toEqual([expect.stringContaining("700") as string]);
+    expect(of("state-folder")).toMatchObject([{ level: "ok" }]);
+    expect(code).toBe(0);
+  });
+
+  it("ends in time where Claude Code hangs, and says meanwhile what it waits for", async () => {
+    writeFileSync(at("bin", "claude"), "#!/bin/sh\nsleep 600\n", { mode: 0o755 });
+    const { code, stderr, stdout } = await doctor();
+    expect(stdout).toContain("did not answer --version within 5 s");
+    expect(stderr).toContain("Checking Claude Code and its login ...");
+    expect(code).toBe(1);
+  });
+
+  it("ends although a call to a disk that hangs is open in the process of its checks", async () => {
+    execFileSync("/bin/sh", ["-c", `mkfifo ${at("pipe")}`]);
+    writeFileSync(
+      at("hang.mjs"),
+      `if (process.send) import("node:fs").then((fs) => fs.promises.open("${at("pipe")}"));`,
+    );
+    environment["NODE_OPTIONS"] = `--import ${at("hang.mjs")}`;
+    const { code, stdout } = await doctor("--store", "memory:");
+    expect(stdout).toContain("Sessions are kept in memory");
+    expect(stdout).toContain("Nothing is wrong.");
+    expect(code).toBe(0);
+  });
+
+  it("refuses a word that is no flag", async () => {
+    expect(await doctor("now")).toMatchObject({ code: 2, stderr: expect.stringContaining('"now"') as string });
+  });
+});
+
+describe.runIf(process.geteuid?.() === 0)("on a machine with other mounts", () => {
+  /** Runs the program in a mount namespace, after the commands; $$ is its pid. */
+  const mounted = async (commands: string, args: readonly string[]) => {
+    const words = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
+    return run("unshare", ["-m", "sh", "-c", `${commands} && exec ${words}`]);
+  };
+  const onNetwork = () => {
+    const mounts = `22 27 0:21 / / rw - ext4 /dev/vda rw\n24 22 0:24 / ${home} rw - nfs4 server:/home rw\n`;
+    writeFileSync(at("mounts"), mounts);
+    return `mount --bind ${at("mounts")} /proc/$$/mountinfo`;
+  };
+
+  it("a server refuses a store on a network file system before it serves", async () => {
+    const refused = await mounted(onNetwork(), ["serve"]);
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    expect(refused.stderr).toContain("on a network file system (nfs4)");
+  });
+
+  it("doctor names a state folder that is read-only", async () => {
+    const state = at("state", "claude-agents-mcp");
+    mkdirSync(state, { recursive: true, mode: 0o700 });
+    const readOnly = `mount --bind ${state} ${state} && mount -o remount,bind,ro ${state}`;
+    const { code, stdout } = await mounted(readOnly, ["doctor", "--json"]);
+    const found = Report.parse(JSON.parse(stdout)).findings.find(({ id }) => id === "state-folder");
+    expect(found).toMatchObject({ level: "error", text: expect.stringContaining("EROFS") as string });
+    expect(code).toBe(1);
+  });
+});
+
+describe("a package without the Claude Code of the Agent SDK", () => {
+  let model: ScriptedModel;
+  let main: string;
+
+  beforeAll(async () => {
+    model = await startScriptedModel();
+    const folder = mkdtempSync(join(root, "package-"));
+    const modules = join(folder, "node_modules");
+    mkdirSync(join(modules, "@anthropic-ai"), { recursive: true });
+    cpSync("dist", join(folder, "dist"), { recursive: true });
+    cpSync("package.json", join(folder, "package.json"));
+    for (const name of ["pino", "@photostructure", "@anthropic-ai/claude-agent-sdk"]) {
+      symlinkSync(resolve("node_modules", name), join(modules, name));
+    }
+    main = join(folder, "dist", "cli", "main.js");
+  });
+  afterAll(async () => model.close());
+
+  const unbundled = () => {
+    const { CLAUDE_CODE_MCP_CLAUDE_PATH: _, ...rest } = environment;
+    environment = { ...rest, ...model.environment(at("config")) };
+  };
+
+  it("runs sessions in the claude of PATH, and without one refuses with the command that installs it", async () => {
+    unbundled();
+    const args = ["--spares", "0"];
+    const server = await connect("modern", { args, env: environment, main });
+    const cwd = mkdtempSync(join(home, "work-"));
+    const answer = await server.call("claude_code", { prompt: "hello", cwd, waitMs: 20_000 });
+    expect(answer["status"]).toBe("idle");
+    rmSync(at("bin", "claude"));
+    const refused = await server.refusal("claude_code", { prompt: "hello", cwd });
+    expect(refused.text).toContain("npm install -g @anthropic-ai/claude-code");
+    await server.close();
+    const { stdout } = await run(process.execPath, [main, "doctor"]);
+    expect(stdout).toContain("fix: npm install -g @anthropic-ai/claude-code");
+  });
+});

@@ -1,0 +1,261 @@
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { join } from "node:path";
+
+import { afterEach, describe, expect, it, vi } from "vitest";
+
+import { processTagOf, TAG_VARIABLE } from "../../src/claude/supervise/process-tag.ts";
+import { makePrivate, socketFolders } from "../../src/daemon/folders.ts";
+import { CHECKS, examine } from "../../src/doctor/checks.ts";
+import type { Finding } from "../../src/doctor/finding.ts";
+import { CLAUDE, useMachine } from "../support/doctor-machine.ts";
+
+/**
+ * Broken machines, made in folders. Each is named by a finding, and put right by the command of the finding or by --fix, where
+ * a test can run it. `test/server/doctor.test.ts` has those for which the built program is needed.
+ */
+
+const machine = useMachine();
+const { at } = machine;
+const started: ChildProcess[] = [];
+const servers: Server[] = [];
+
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill("SIGKILL");
+  for (const server of servers.splice(0)) server.close();
+});
+
+it("finds nothing wrong on a machine where nothing is", async () => {
+  expect(await machine.faults()).toEqual([]);
+  const ids = (await examine(machine.seen(), () => undefined)).map(({ id }) => id);
+  // The port is looked at where one is configured.
+  const expected = CHECKS.map(({ id }) => id).filter((id) => id !== "port");
+  expect(ids.filter((id) => id !== "login")).toEqual(expected);
+});
+
+interface Broken {
+  readonly name: string;
+  readonly breakIt: () => void | Promise<void>;
+  readonly id: string;
+  readonly level: Finding["level"];
+  /** A part of the text. */
+  readonly says: string;
+}
+
+/** Put right by their command. */
+const BY_COMMAND: readonly Broken[] = [
+  {
+    name: "a Claude Code in PATH that is too old",
+    breakIt: () => machine.claude(CLAUDE.replace(":-2.1.330", ":-2.1.100")),
+    id: "claude",
+    level: "error",
+    says: "is version 2.1.100: 2.1.261 or newer is needed",
+  },
+  {
+    name: "no login",
+    breakIt: () => rmSync(at("logged-in")),
+    id: "login",
+    level: "error",
+    says: "not logged in",
+  },
+  {
+    name: "a state folder that others can write",
+    breakIt: () => chmodSync(machine.stateFolder, 0o777),
+    id: "state-folder",
+    level: "error",
+    says: "Other users can write",
+  },
+  {
+    name: "a token that others can read",
+    breakIt: () => writeFileSync(join(machine.stateFolder, "http-token"), "ccm_secret", { mode: 0o644 }),
+    id: "state-folder",
+    level: "error",
+    says: "Other users can read",
+  },
+  {
+    name: "a file in place of the state folder",
+    breakIt: () => {
+      rmSync(machine.stateFolder, { recursive: true });
+      writeFileSync(machine.stateFolder, "");
+    },
+    id: "state-folder",
+    level: "error",
+    says: "is not a folder",
+  },
+  {
+    name: "a folder that is not trusted",
+    breakIt: () => writeFileSync(at("work", ".mcp.json"), "{}"),
+    id: "trust",
+    level: "warning",
+    says: ".mcp.json",
+  },
+  {
+    name: "a process of a dead server",
+    breakIt: async () => {
+      const store = join(machine.stateFolder, "store.db");
+      const { value } = processTagOf({ store, pid: 4_194_300, startedAt: "1" }, "a", 1);
+      const child = spawn("sleep", ["600"], { env: { [TAG_VARIABLE]: value, PATH: "/usr/bin:/bin" } });
+      started.push(child);
+      await once(child, "spawn");
+      await vi.waitFor(
+        () => readFileSync(`/proc/${String(child.pid)}/environ`, "utf8").includes(value) || expect.fail(),
+      );
+    },
+    id: "leftover-processes",
+    level: "warning",
+    says: "1 process of dead servers",
+  },
+];
+
+it.each(BY_COMMAND)("names $name, and the command puts it right", async ({ breakIt, id, level, says }) => {
+  await breakIt();
+  const found = await machine.fault();
+  expect(found).toMatchObject({ id, level });
+  expect(found.text).toContain(says);
+  machine.runFix(found);
+  await vi.waitFor(async () => expect(await machine.faults()).toEqual([]));
+});
+
+/** Put right by --fix. */
+const BY_FIX: readonly Broken[] = [
+  ...BY_COMMAND.filter(({ says }) => says.startsWith("Other users")),
+  {
+    name: "the socket of a daemon that has died",
+    breakIt: async () => {
+      const [folder = ""] = await socketFolders(machine.stateFolder, machine.environment);
+      await makePrivate(folder);
+      const path = join(folder, "gone.sock");
+      const program = `require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))`;
+      await once(spawn(process.execPath, ["-e", program, path]), "exit");
+      expect(statSync(path).isSocket()).toBe(true);
+    },
+    id: "stale-sockets",
+    level: "warning",
+    says: "gone",
+  },
+  {
+    name: "temporary files of dead processes",
+    breakIt: () => {
+      mkdirSync(at("cache", "claude-agents-mcp"), { recursive: true });
+      writeFileSync(at("cache", "claude-agents-mcp", "claude-versions.json.4194300"), "");
+      mkdirSync(at("tmp", "claude-agents-mcp-demo-new"));
+      mkdirSync(at("tmp", "claude-agents-mcp-demo-old", "project"), { recursive: true });
+      execFileSync("touch", ["-d", "2 days ago", at("tmp", "claude-agents-mcp-demo-old")]);
+    },
+    id: "temporary-files",
+    level: "warning",
+    says: "claude-agents-mcp-demo-old",
+  },
+];
+
+it.each(BY_FIX)("names $name, and --fix puts it right", async ({ breakIt, id, level, says }) => {
+  await breakIt();
+  const found = await machine.fault();
+  expect(found).toMatchObject({ id, level });
+  expect(found.text).toContain(says);
+  expect(found.text).not.toContain("demo-new");
+  expect(await found.mend?.()).toMatch(/\.$/);
+  expect(await machine.faults()).toEqual([]);
+});
+
+describe("names", () => {
+  it("a Claude Code that hangs at --version, in time", async () => {
+    machine.claude("#!/bin/sh\nsleep 600\n");
+    const found = await machine.fault();
+    expect(found).toMatchObject({ id: "claude", level: "error" });
+    expect(found.text).toContain("did not answer --version within 0.5 s");
+  });
+
+  it("a machine without Claude Code", async () => {
+    rmSync(at("bin", "claude"));
+    const found = await machine.fault();
+    expect(found).toMatchObject({ id: "claude", level: "error", fix: "npm install -g @anthropic-ai/claude-code" });
+    expect(found.text).toContain(at(".local", "bin", "claude"));
+  });
+
+  it("a key beside a login, without the key; without the key the login is billed", async () => {
+    machine.environment["ANTHROPIC_API_KEY"] = "sk-ant-very-secret";
+    const found = await machine.fault();
+    expect(found).toMatchObject({ id: "login", level: "warning", fix: "unset ANTHROPIC_API_KEY" });
+    expect(found.text).toContain("sessions are billed to ANTHROPIC_API_KEY");
+    rmSync(at("logged-in"));
+    const all = await examine(machine.seen(), () => undefined);
+    expect(all.find(({ id }) => id === "login")).toMatchObject({ level: "ok" });
+    expect(JSON.stringify([found, ...all])).not.toContain("very-secret");
+  });
+
+  it("a Node that is too old, by the limit of package.json", async () => {
+    const { engines }: { engines: { node: string } } = JSON.parse(readFileSync("package.json", "utf8"));
+    expect(engines.node).toBe(">=20.19");
+    for (const nodeVersion of ["18.20.4", "20.18.9"]) {
+      expect(await machine.fault(machine.seen({ nodeVersion }))).toMatchObject({ id: "node", level: "error" });
+    }
+    for (const nodeVersion of ["20.19.0", "24.0.0"])
+      expect(await machine.faults(machine.seen({ nodeVersion }))).toEqual([]);
+  });
+
+  it("a disk that is full, and one that soon is", async () => {
+    const freeBytes = (bytes: number) => ({ freeBytes: async () => Promise.resolve(bytes) });
+    const found = await machine.fault(machine.seen(freeBytes(1e6)));
+    expect(found).toMatchObject({ id: "disk", level: "error" });
+    expect(found.fix).toContain("sessions delete");
+    expect(await machine.fault(machine.seen(freeBytes(2e8)))).toMatchObject({ level: "warning" });
+  });
+
+  it("a store on a network file system", async () => {
+    const networkKindOf = async (folder: string) =>
+      Promise.resolve(folder === machine.stateFolder ? "nfs4" : undefined);
+    const found = await machine.fault(machine.seen({ networkKindOf }));
+    expect(found).toMatchObject({ id: "store", level: "error" });
+    expect(found.text).toContain("nfs4");
+  });
+
+  it("settings that servers refuse, and variables without effect", async () => {
+    const found = await machine.fault(machine.seen({}, ["--max-live", "many"]));
+    expect(found).toMatchObject({ id: "settings", level: "error" });
+    expect(found.text).toContain("--max-live");
+    machine.environment["CLAUDE_CODE_MCP_MAX_LIFE"] = "3";
+    expect(await machine.fault()).toMatchObject({
+      id: "settings",
+      level: "warning",
+      fix: "unset CLAUDE_CODE_MCP_MAX_LIFE",
+    });
+  });
+
+  it("a port that another program has, and not one of ours", async () => {
+    const port = async (body: object) => {
+      const server = createServer((_, response) => response.end(JSON.stringify(body)));
+      servers.push(server);
+      await once(server.listen(0, "127.0.0.1"), "listening");
+      const address = server.address();
+      return `127.0.0.1:${String(typeof address === "object" ? address?.port : 0)}`;
+    };
+    const found = await machine.fault(machine.seen({}, ["--http", await port({})]));
+    expect(found).toMatchObject({ id: "port", level: "error" });
+    expect(found.text).toContain("EADDRINUSE");
+    const ours = await port({ status: "ok", version: "1", uptimeSeconds: 1 });
+    expect(await machine.faults(machine.seen({}, ["--http", ours]))).toEqual([]);
+  });
+
+  it("a missing sandbox, as a fault only where it is required", async () => {
+    const problem = "bwrap cannot be found in PATH. Install (Debian and Ubuntu: apt-get install bubblewrap).";
+    const sandboxProblem = async () => Promise.resolve(problem);
+    expect(await machine.faults(machine.seen({ sandboxProblem }))).toEqual([]);
+    const required = await machine.fault(machine.seen({ sandboxProblem }, ["--sandbox", "required"]));
+    expect(required).toMatchObject({ id: "sandbox", level: "error", fix: "sudo apt-get install bubblewrap" });
+  });
+});
+
+it("a check that hangs or fails is a finding, and what is slow is named", async () => {
+  const slow: string[] = [];
+  const never = new Promise<Finding[]>(() => undefined);
+  const found = await examine(machine.seen(), (subject) => void slow.push(subject), [
+    { id: "one", subject: "one", ms: 30, find: async () => never },
+    { id: "two", subject: "two", ms: 30, find: async () => Promise.reject(new Error("broken")) },
+  ]);
+  expect(found.map(({ id, level }) => `${id} ${level}`)).toEqual(["one error", "two error"]);
+  expect(found[0]?.text).toContain("did not end within 0.03 s");
+  expect(slow).toEqual(["one"]);
+});
