@@ -59,7 +59,7 @@ async function checkAll(argv: readonly string[], rest: readonly string[]): Promi
   return findings.some(({ level }) => level === "error") ? 1 : 0;
 }
 
-/** Resolves when the text has left this process, or nobody reads it. */
+/** Resolves when the text has left this process, or its reader is gone. */
 async function written(text: string): Promise<void> {
   process.stdout.on("error", () => undefined);
   return new Promise((resolve) => void process.stdout.write(text, () => resolve()));

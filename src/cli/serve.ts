@@ -21,9 +21,9 @@ export async function serve(argv: string[]): Promise<void> {
   if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
 }
 
-/** Throws ConfigError for settings that `serve` does not take. */
-export function checkSettings(argv: readonly string[]): void {
-  loadConfig({ argv, env: process.env });
+/** Rejects with ConfigError for settings that `serve` does not take, and for a store that it does not use. */
+export async function checkSettings(argv: readonly string[]): Promise<void> {
+  await refuseNetworkStore(loadConfig({ argv, env: process.env }), process.env);
 }
 
 /** Serves a client that no daemon can be had for, and ends the process when the client is gone; resolves to the client's end. */

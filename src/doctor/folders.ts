@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { isAlive } from "../claude/supervise/tree.ts";
 import { childEnvironment, configFolder } from "../claude/environment.ts";
 import { isTrusted, whatWouldRun } from "../claude/folder/trust.ts";
+import { logFolder } from "../daemon/start.ts";
 import { counted, megabytes, MEND, quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
@@ -99,9 +100,10 @@ export async function checkDisk(machine: Machine): Promise<Finding[]> {
   );
   const [folder, least] = free.reduce((one, other) => (other[1] < one[1] ? other : one));
   const storeBytes = store === undefined ? 0 : await bytesOf([store, `${store}-wal`, `${store}-shm`]);
-  const logs = config.auditLog === undefined ? 0 : await bytesOf([config.auditLog]);
+  const audit = config.auditLog === undefined ? 0 : await bytesOf([config.auditLog]);
+  const logs = audit + (await bytesBelow(logFolder(stateFolder)));
   const cache = await bytesBelow(cacheFolder);
-  const ours = `Store ${megabytes(storeBytes)}, audit log ${megabytes(logs)}, cache ${megabytes(cache)}.`;
+  const ours = `Store ${megabytes(storeBytes)}, logs ${megabytes(logs)}, cache ${megabytes(cache)}.`;
   const text = `${megabytes(least)} free in ${folder}. ${ours}`;
   if (least >= LESS) return [{ id: "disk", level: "ok", text }];
   const fix =

@@ -199,9 +199,11 @@ describe.runIf(process.geteuid?.() === 0)("on a machine with other mounts", () =
   };
 
   it("a server refuses a store on a network file system before it serves", async () => {
-    const refused = await mounted(onNetwork(), ["serve"]);
-    expect(refused).toMatchObject({ code: 2, stdout: "" });
-    expect(refused.stderr).toContain("on a network file system (nfs4)");
+    for (const daemon of ["auto", "off"]) {
+      const refused = await mounted(onNetwork(), ["serve", "--daemon", daemon]);
+      expect(refused).toMatchObject({ code: 2, stdout: "" });
+      expect(refused.stderr).toContain("on a network file system (nfs4)");
+    }
   });
 
   it("doctor names a state folder that is read-only", async () => {

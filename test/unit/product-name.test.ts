@@ -52,7 +52,7 @@ const FORMER: readonly { readonly file: RegExp; readonly line: RegExp; readonly 
 ];
 
 /** Other programs that texts tell people to run, or that are compared with this one. */
-const OTHERS = new Set(["claude-agent-mcp", "mcp-remote", "vite", "vitest"]);
+const OTHERS = new Set(["@anthropic-ai/claude-code", "claude-agent-mcp", "mcp-remote", "n", "vite", "vitest"]);
 
 /** `npx NAME`, `["npx", "-y", "NAME"]` even over several lines, `npm install -g NAME`. */
 const RUN = /(?:\bnpx (?:-y |--yes )?|"-y",\s*"|npm (?:install|i) (?:-g|--global) )(@?[a-z][\w./-]*)/g;
