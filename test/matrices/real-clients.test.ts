@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { beforeAll, describe, expect, it } from "vitest";
 
-import { bundledClaude } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, ClientKind } from "../support/connection.ts";
 import type { HttpServer } from "../support/http-server.ts";
@@ -103,7 +103,7 @@ describe("install claude-code", () => {
     const said = (program: string, ...args: string[]) =>
       execFileSync(program, args, { cwd: home, env, encoding: "utf8", input: "" });
     const main = resolve("dist/cli/main.js");
-    const claude = bundledClaude() ?? "claude";
+    const [claude = "claude"] = bundledClaudes();
     said(process.execPath, main, "install", "claude-code", "--yes");
     expect(said(claude, "mcp", "list")).toMatch(/^claude-agents-mcp: .*main\.js - .* Connected$/m);
     said(process.execPath, main, "uninstall", "claude-code", "--yes");
