@@ -83,7 +83,7 @@ export const SPELLINGS: Readonly<Record<string, (m: string) => string>> = {
   "node -p": (m) => `node -p 'require("child_process").execSync("touch ${m}")' > /dev/null`,
   "sort -o": (m) => `echo x | sort -o ${m}`,
   "sort by another program": (m) =>
-    `printf '#!/bin/sh\\ntouch ${m}\\ncat\\n' > zip.sh; chmod +x zip.sh; seq 200000 | sort -S 1k --compress-program=./zip.sh > /dev/null 2>&1`,
+    `printf '#!/bin/sh\\ntouch ${m}\\ncat\\n' > zip.sh; chmod +x zip.sh; seq 1000 | sort -S 1k --compress-program=./zip.sh > /dev/null 2>&1`,
   tee: (m) => `echo x | tee ${m} > /dev/null`,
   dd: (m) => `dd if=/dev/null of=${m} 2> /dev/null`,
   cp: (m) => `cp /dev/null ${m}`,
