@@ -249,23 +249,28 @@ async function fromSource(modules) {
   }
 }
 
-/** The text with the part inserted, formatted by prettier as the format check requires. */
-async function withPart({ file, name, render }, text) {
+/** The text with the part inserted. */
+function withPart({ file, name, render }, text) {
   const [before, after] = [`<!-- generated: ${name} -->`, `<!-- end of ${name} -->`];
   const start = text.indexOf(before);
   const end = text.indexOf(after);
   if (start < 0 || end < start) throw new Error(`${file} lacks the markers ${before} and ${after}`);
-  const whole = `${text.slice(0, start)}${before}\n\n${await render()}\n\n${text.slice(end)}`;
+  return `${text.slice(0, start)}${before}\n\n${render()}\n\n${text.slice(end)}`;
+}
+
+/** Formatted by prettier as the format check requires. */
+async function formatted(file, text) {
   const path = join(root, file);
-  return format(whole, { ...(await resolveConfig(path)), filepath: path });
+  return format(text, { ...(await resolveConfig(path)), filepath: path });
 }
 
 const check = process.argv.includes("--check");
 const files = new Map();
 for (const part of PARTS) {
   const text = files.get(part.file) ?? readFileSync(join(root, part.file), "utf8");
-  files.set(part.file, await withPart(part, text));
+  files.set(part.file, withPart(part, text));
 }
+for (const [file, text] of files) files.set(file, await formatted(file, text));
 const stale = [...files].filter(([file, text]) => text !== readFileSync(join(root, file), "utf8"));
 if (!check) for (const [file, text] of stale) writeFileSync(join(root, file), text);
 if (unshown.length > 0) {

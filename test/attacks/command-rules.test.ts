@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { amount } from "../support/amount.ts";
 import { SPELLINGS } from "../support/attacks/bash-spellings.ts";
 import { play, told } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
@@ -22,15 +23,20 @@ const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } 
 
 /** Many calls in one answer of the model, because each request sends everything before it. */
 const BATCH = 50;
-const batches = Array.from({ length: Math.ceil(SPELLINGS.length / BATCH) }, (_, index) => ({
-  tools: SPELLINGS.slice(index * BATCH, (index + 1) * BATCH).flatMap(({ command }) => bash(command).tools),
-}));
-const script = [...batches, bash("echo ran > ran"), { text: "end" }];
+const scriptOf = (spellings: typeof SPELLINGS) => {
+  const batches = Array.from({ length: Math.ceil(spellings.length / BATCH) }, (_, index) => ({
+    tools: spellings.slice(index * BATCH, (index + 1) * BATCH).flatMap(({ command }) => bash(command).tools),
+  }));
+  return [...batches, bash("echo ran > ran"), { text: "end" }];
+};
+
+/** One of each kind of spelling: which rule or mode refuses does not depend on how the command is read. */
+const OF_EACH_KIND = SPELLINGS.filter(({ means }, at) => means !== SPELLINGS[at - 1]?.means || at % amount(8, 1) === 0);
 
 /** Results of the model's calls, except those that a rule or Claude Code itself refused. */
-function notRefused(sessionId: string): string[] {
+function notRefused(sessionId: string, tried: number): string[] {
   const results = world.transcript(sessionId).match(/"type":"tool_result".{0,400}/g) ?? [];
-  expect(results.length).toBeGreaterThan(SPELLINGS.length);
+  expect(results.length).toBeGreaterThan(tried);
   return results.filter(
     (result) => !/\bcommand rules?\b|control characters|requires approval|ermission to use Bash/i.test(result),
   );
@@ -41,25 +47,28 @@ function made(cwd: string): string[] {
   return ["M", "g/M", "../M", "ran"].filter((name) => existsSync(join(cwd, name)));
 }
 
-describe("a rule that denies `touch`, in every spelling of the table", () => {
+// Every spelling, and by the other rules and modes some of each kind; with AMOUNTS=full all of them by each.
+describe("a rule that denies `touch`, in the spellings of the table", () => {
   it.each([
-    ["of the operator, in bypassPermissions", () => operator, { permissionMode: "bypassPermissions" }],
+    ["of the operator, in bypassPermissions", () => operator, SPELLINGS, { permissionMode: "bypassPermissions" }],
     [
       "of the session (`disallowedTools`), in bypassPermissions",
       () => callers,
+      OF_EACH_KIND,
       { permissionMode: "bypassPermissions", disallowedTools: ["Bash(touch *)"] },
     ],
     [
       "of the operator, in default mode with `allowedTools` Bash and no approver",
       () => operator,
+      OF_EACH_KIND,
       { allowedTools: ["Bash"], advanced: { permissionPrompts: "none" } },
     ],
-  ] as const)("%s: nothing runs", async (_, on, options) => {
+  ] as const)("%s: nothing runs", async (_, on, spellings, options) => {
     const cwd = world.folder();
-    const { sessionId } = await play(on(), script, { cwd, ...options });
+    const { sessionId } = await play(on(), scriptOf(spellings), { cwd, ...options });
     await expect.poll(async () => (await told(on(), sessionId)).status, { timeout: 60_000 }).toBe("idle");
     expect(await told(on(), sessionId)).toMatchObject({ result: { result: "end" } });
-    expect(notRefused(sessionId)).toEqual([expect.stringContaining("completed with no output")]);
+    expect(notRefused(sessionId, spellings.length)).toEqual([expect.stringContaining("completed with no output")]);
     // A command that no rule covers does run.
     expect(made(cwd)).toEqual(["ran"]);
   });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { amount } from "../support/amount.ts";
 import { leaveDaemons, type Kind } from "../support/background-commands.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
@@ -45,7 +46,10 @@ async function withSpare(server: Server): Promise<void> {
   await expect.poll(() => server.stderr(), { timeout: 60_000 }).toContain("a spare waits");
 }
 
-it.each([15, 18, 21, 24])(
+/** Moments while a session and a spare are ended; every second one with AMOUNTS=full alone. */
+const MOMENTS_MS = [15, 18, 21, 24].filter((_, at) => at % amount(2, 1) === 0);
+
+it.each(MOMENTS_MS)(
   "stdin ends and SIGKILL follows %d ms later, while a session and a spare are ended: nothing is left, stopped or not",
   async (ms) => {
     const server = await world.server({ env: WITH_SPARE });

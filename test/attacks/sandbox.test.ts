@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { amount } from "../support/amount.ts";
 import { play } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import type { World } from "../support/world.ts";
@@ -38,7 +39,8 @@ beforeAll(async () => {
 afterAll(async () => world.close());
 
 describe("a sandboxed session writes nothing outside its folders", () => {
-  const named = Object.entries(SPELLINGS);
+  // The kernel refuses the write, whatever makes it: every third spelling, or all with AMOUNTS=full.
+  const named = Object.entries(SPELLINGS).filter((_, at) => at % amount(3, 1) === 0);
 
   it("by any spelling of a command, each of which works without a sandbox", async () => {
     const free = world.folder();

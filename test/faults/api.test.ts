@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
 import type { Server } from "../support/stdio-server.ts";
@@ -14,20 +14,40 @@ beforeAll(async () => {
   bounded = await world.server({ args: ["--inactivity-ms", "3000"] });
 });
 
-/** The end of a turn, after a second turn of its session succeeded. The session leaves no process behind. */
-async function run(script: Script, on = server) {
-  const { sessionId } = await on.call("claude_code", { prompt: scriptTag(script), cwd: world.folder() });
-  const ended = await on.end(sessionId);
-  const prompt = scriptTag([{ text: "Back." }]);
-  const reply = await on.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
-  expect(reply).toMatchObject({ status: "idle", result: { result: "Back.", isError: false } });
-  await on.call("claude_code_session", { action: "close", sessionId });
+/** The session of each server, in which every failing turn is followed by one that succeeds. */
+const sessions = new Map<Server, { sessionId: string; cursor: number }>();
+const failed: Script[] = [];
+
+/** Closed, they leave no process behind. */
+async function endSessions(): Promise<void> {
+  for (const [on, { sessionId }] of sessions) await on.call("claude_code_session", { action: "close", sessionId });
+  sessions.clear();
   await world.quiet(10_000);
-  report({ fault: `API: ${JSON.stringify(script[0])}`.slice(0, 60), runs: 1, lost: 0, leftOver: 0 });
+  for (const script of failed.splice(0)) {
+    report({ fault: `API: ${JSON.stringify(script[0])}`.slice(0, 60), runs: 1, lost: 0, leftOver: 0 });
+  }
+}
+
+/** The end of a turn, after the next turn of its session succeeded. */
+async function run(script: Script, on = server) {
+  const known = sessions.get(on);
+  const prompt = scriptTag(script);
+  const { sessionId } =
+    known === undefined
+      ? await on.call("claude_code", { prompt, cwd: world.folder() })
+      : await on.call("claude_code_reply", { prompt, sessionId: known.sessionId });
+  const ended = await on.end(sessionId, known?.cursor);
+  const back = scriptTag([{ text: "Back." }]);
+  const reply = await on.call("claude_code_reply", { sessionId, prompt: back, waitMs: 40_000 });
+  expect(reply).toMatchObject({ status: "idle", result: { result: "Back.", isError: false } });
+  sessions.set(on, { sessionId, cursor: reply.nextCursor });
+  failed.push(script);
   return ended;
 }
 
 describe("the API fails, and Claude Code gives up", () => {
+  afterAll(endSessions);
+
   it.each([
     [401, "access"],
     [403, "access"],
@@ -55,6 +75,8 @@ describe("the API fails, and Claude Code gives up", () => {
 });
 
 describe("the API hangs", () => {
+  afterAll(endSessions);
+
   it.each(["before-headers", "mid-stream"] as const)(
     "%s: the turn is ended with the reason, within the operator's bound",
     async (hang) => {

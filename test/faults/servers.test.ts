@@ -11,9 +11,11 @@ import { allow, back, writing } from "../support/faults/driving.ts";
 import { isFull, report } from "../support/faults/figures.ts";
 import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
 
-const world = useWorld();
+/** Which server has a session is not Claude Code's to know: these have the stand-in. */
+const world = useWorld({ agent: "stand-in" });
+const real = useWorld();
 // Closed after each test, so that an idle process does not count as a leftover of the next one.
-afterEach(async () => world.closeServers());
+afterEach(async () => Promise.all([world.closeServers(), real.closeServers()]));
 
 describe("two servers on one store", () => {
   const runs = isFull ? 20 : 1;
@@ -164,8 +166,8 @@ describe("a client that vanishes", () => {
     async () => {
       const sum = { lost: 0, leftOver: 0 };
       for (let run = 0; run < runs; run++) {
-        const server = await world.server();
-        const cwd = world.folder();
+        const server = await real.server();
+        const cwd = real.folder();
         const command = "node -e 'setInterval(() => {}, 1000)'";
         const script = scriptTag([
           { text: "I run it.", tools: [{ name: "Bash", input: { command } }] },
@@ -174,15 +176,15 @@ describe("a client that vanishes", () => {
         const { sessionId } = await server.call("claude_code", { prompt: script, cwd, allowedTools: ["Bash"] });
         const watcher = new Watcher(server);
         const watching = watcher.follow(sessionId);
-        const isRunning = () => world.processes().some((process) => process.command.startsWith("node -e"));
+        const isRunning = () => real.processes().some((process) => process.command.startsWith("node -e"));
         await expect.poll(isRunning, { timeout: 40_000 }).toBe(true);
         await server.close();
         await watching;
-        sum.leftOver += await world.quiet(10_000).then(
+        sum.leftOver += await real.quiet(10_000).then(
           () => 0,
-          () => world.processes().length,
+          () => real.processes().length,
         );
-        const next = await world.server();
+        const next = await real.server();
         const after = await next.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
         expect(after).toMatchObject({ status: "idle", result: { isError: true, errorSubtype: "shutdown" } });
         sum.lost += await countLost(next, sessionId, watcher.seen);

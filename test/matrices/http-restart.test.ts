@@ -1,5 +1,6 @@
 import { afterEach, describe, it } from "vitest";
 
+import { amount } from "../support/amount.ts";
 import { expectRecovery } from "../support/restart.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -10,6 +11,9 @@ describe("a server over HTTP that ends under load", () => {
   it.each(["SIGKILL", "SIGTERM"] as const)(
     "by %s: clients reconnect to the next one, every session goes on, and nothing is lost, repeated or left",
     { timeout: 180_000 },
-    async (signal) => expectRecovery(world, { signal, sessions: 8, clients: 20, drainMs: 8_000, waitMs: 4_000 }),
+    async (signal) => {
+      const [sessions, clients] = [amount(4, 8), amount(12, 20)];
+      await expectRecovery(world, { signal, sessions, clients, drainMs: 8_000, waitMs: 4_000 });
+    },
   );
 });

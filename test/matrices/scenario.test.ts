@@ -1,10 +1,10 @@
 import { beforeAll, describe, it } from "vitest";
-import { CLIENT_KINDS, type Connection } from "../support/connection.ts";
+import { CLIENT_KINDS, type ClientKind, type Connection } from "../support/connection.ts";
 import type { HttpServer } from "../support/http-server.ts";
-import { expectSameFacts, SCENARIO_ARGS, TOOLSETS } from "../support/scenario.ts";
+import { expectSameFacts, SCENARIO_ARGS, SHOWN_OVER, TOOLSETS } from "../support/scenario.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Each toolset through each client over each transport. */
+/** Each toolset through each client over each transport, but those of test/server/scenario.test.ts. */
 
 const world = useWorld({ agent: "stand-in" });
 const args = SCENARIO_ARGS;
@@ -13,18 +13,20 @@ beforeAll(async () => {
   http = await world.http({ args });
 });
 
-const connections = CLIENT_KINDS.flatMap((client): [string, () => Promise<Connection>][] => [
-  [`a ${client} client of stdio`, async () => world.server({ client, args })],
-  [`a ${client} client over HTTP`, async () => http.connect(client)],
+type Row = [string, ClientKind, keyof typeof SHOWN_OVER, () => Promise<Connection>];
+const connections = CLIENT_KINDS.flatMap((client): Row[] => [
+  [`a ${client} client of stdio`, client, "stdio", async () => world.server({ client, args })],
+  [`a ${client} client over HTTP`, client, "http", async () => http.connect(client)],
 ]);
 
-describe.each(connections)("a task of seven turns is reported alike to %s", (_, connect) => {
+describe.each(connections)("a task of seven turns is reported alike to %s", (_, client, transport, connect) => {
   let server: Connection;
   beforeAll(async () => {
     server = await connect();
   });
 
-  it.each(TOOLSETS)("by the toolset %s", async (toolset) => {
+  const others = TOOLSETS.filter((toolset) => SHOWN_OVER[transport][toolset] !== client);
+  it.each(others)("by the toolset %s", async (toolset) => {
     await expectSameFacts(world, server, toolset);
   });
 });

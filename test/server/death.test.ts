@@ -4,20 +4,22 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { HOSTILE_CLAUDE } from "../support/attacks/hostile-claude.ts";
 import { ALL_KINDS, leaveDaemons } from "../support/background-commands.ts";
-import { expectNothingLeft, type KillingName, type MeansName, withRunningShell } from "../support/server-ends.ts";
+import {
+  ENDS_SHOWN,
+  expectNothingLeft,
+  type KillingName,
+  type MeansName,
+  withRunningShell,
+} from "../support/server-ends.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 const standIn = useWorld({ agent: "stand-in" });
 
-// All combinations, with the real Claude Code: test/matrices/death.test.ts. Here each means is used at least once.
+// The other combinations, with the real Claude Code: test/matrices/death.test.ts.
 describe("a server in the middle of a Bash leaves nothing behind 10 s after", () => {
-  it.each<[KillingName, MeansName]>([
-    ["SIGKILL", "setpriv and the reaper"],
-    ["SIGKILL", "the reaper alone"],
-    ["a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more", "the reaper alone"],
-  ])("%s, with %s", async (name, means) => expectNothingLeft(world, means, name));
+  it.each(ENDS_SHOWN)("%s, with %s", async (name, means) => expectNothingLeft(world, means, name));
 
   it.each<[KillingName, MeansName]>([
     ["SIGINT", "setpriv and the reaper"],

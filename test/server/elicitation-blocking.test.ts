@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
-import { asks, blockingForms, DIRECT, isWhole, QUERY } from "../support/blocking-forms.ts";
+import { asks, blockingForms, DIRECT, isWhole, QUERY, SHOWN } from "../support/blocking-forms.ts";
 import { calling, decisions, filled, FakeUser, writing } from "../support/fake-user.ts";
 import { told } from "../support/one-turn.ts";
 import { stream, type Log } from "../support/streaming.ts";
@@ -11,20 +11,8 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 
-// Each tool, kind of client and transport is here; `test/matrices` has each tool with each kind, on servers of their own.
-const desk = blockingForms(world, {
-  forms: [
-    [QUERY, "modern", "stdio"],
-    [DIRECT, "legacy", "http"],
-    [QUERY, "v1", "http"],
-  ],
-  caller: [
-    [DIRECT, "modern", "http"],
-    [QUERY, "legacy", "http"],
-  ],
-  chat: [["v1", "http"]],
-  cancelled: [["legacy", "http"]],
-});
+// `test/matrices` has each tool with the other kinds of clients, on servers of their own.
+const desk = blockingForms(world, SHOWN);
 
 describe("a form in a call that blocks", () => {
   it("that a client of 2026-07-28 never answers times out, and so does its turn", async () => {

@@ -1,22 +1,19 @@
 import { beforeAll, describe, it } from "vitest";
-import type { ClientKind } from "../support/connection.ts";
 import type { HttpServer } from "../support/http-server.ts";
-import { expectSameFacts, SCENARIO_ARGS, type Toolset } from "../support/scenario.ts";
+import { expectSameFacts, SCENARIO_ARGS, SHOWN_OVER, TOOLSETS } from "../support/scenario.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Each toolset over each transport, each client once. All combinations: test/matrices/scenario.test.ts. */
+/** Each toolset over each transport, each client once. The other combinations: test/matrices/scenario.test.ts. */
 
 /** Has the real Claude Code, once for each toolset. */
 const real = useWorld();
 const world = useWorld({ agent: "stand-in" });
 const args = SCENARIO_ARGS;
+const rowsOf = (transport: keyof typeof SHOWN_OVER) =>
+  TOOLSETS.map((toolset) => [toolset, SHOWN_OVER[transport][toolset]] as const);
 
 describe("a task of seven turns is reported alike", () => {
-  it.each<[Toolset, ClientKind]>([
-    ["agent", "modern"],
-    ["query", "legacy"],
-    ["chat", "v1"],
-  ])("by the toolset %s to a %s client of stdio", async (toolset, client) => {
+  it.each(rowsOf("stdio"))("by the toolset %s to a %s client of stdio", async (toolset, client) => {
     await expectSameFacts(real, await real.server({ client, args }), toolset);
   });
 
@@ -26,11 +23,7 @@ describe("a task of seven turns is reported alike", () => {
       server = await world.http({ args });
     });
 
-    it.each<[Toolset, ClientKind]>([
-      ["agent", "legacy"],
-      ["query", "modern"],
-      ["chat", "v1"],
-    ])("by the toolset %s to a %s client", async (toolset, client) => {
+    it.each(rowsOf("http"))("by the toolset %s to a %s client", async (toolset, client) => {
       await expectSameFacts(world, await server.connect(client), toolset);
     });
   });

@@ -61,6 +61,21 @@ export interface Rows {
   readonly cancelled: readonly (readonly [client: "legacy" | "v1", transport: Transport])[];
 }
 
+/** Of `npm test`: each tool, kind of client and transport occurs. */
+export const SHOWN: Rows = {
+  forms: [
+    [QUERY, "modern", "stdio"],
+    [DIRECT, "legacy", "http"],
+    [QUERY, "v1", "http"],
+  ],
+  caller: [
+    [DIRECT, "modern", "http"],
+    [QUERY, "legacy", "http"],
+  ],
+  chat: [["v1", "http"]],
+  cancelled: [["legacy", "http"]],
+};
+
 /** Servers whose callers can answer requests, and others whose callers cannot: over HTTP there is one of each. */
 export interface Desk {
   /** Polls the sessions of the others. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer, Connection } from "./connection.ts";
+import type { Answer, ClientKind, Connection } from "./connection.ts";
 import { stream } from "./streaming.ts";
 import type { World } from "./world.ts";
 
@@ -146,6 +146,12 @@ const DRIVES = {
 
 export type Toolset = keyof typeof DRIVES;
 export const TOOLSETS = Object.keys(DRIVES) as Toolset[];
+
+/** The client that `npm test` has for each toolset, with the real Claude Code over stdio. */
+export const SHOWN_OVER: Readonly<Record<"stdio" | "http", Readonly<Record<Toolset, ClientKind>>>> = {
+  stdio: { agent: "modern", query: "legacy", chat: "v1" },
+  http: { agent: "legacy", query: "modern", chat: "v1" },
+};
 
 /** Flags of a server that offers all of them. */
 export const SCENARIO_ARGS = ["--toolsets", TOOLSETS.join(",")];

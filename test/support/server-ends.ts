@@ -67,6 +67,13 @@ export const KILLING_NAMES = Object.keys(KILLINGS) as KillingName[];
 export const MEANS = { "setpriv and the reaper": [], "the reaper alone": ["--reaper", "always"] };
 export type MeansName = keyof typeof MEANS;
 
+/** What `npm test` shows with the real Claude Code: each means, and the ends that leave a server no time. */
+export const ENDS_SHOWN: readonly (readonly [KillingName, MeansName])[] = [
+  ["SIGKILL", "setpriv and the reaper"],
+  ["SIGKILL", "the reaper alone"],
+  ["a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more", "the reaper alone"],
+];
+
 /** Ends the only server of the world while a Bash runs: 10 s later no process runs. */
 export async function expectNothingLeft(world: World, means: MeansName, name: KillingName): Promise<void> {
   const server = await world.server({ args: MEANS[means] });
