@@ -4,11 +4,13 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ALL_KINDS, leaveDaemons, type Kind } from "../support/background-commands.ts";
 import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { useWorld, type World } from "../support/world.ts";
 
 /** Processes that Bash leaves behind end with the session: each kind, for each end of session or server, by each means. */
 
-const world = useWorld();
+/** What Claude Code can change is shown with it: the default means, and that it runs in a namespace. */
+const real = useWorld();
+const standIn = useWorld({ agent: "stand-in" });
 
 const WITHIN_MS = 10_000;
 
@@ -29,7 +31,7 @@ async function killed(server: Server, signal: NodeJS.Signals): Promise<void> {
 
 /** All programs but one. */
 function pathWithout(program: string): string {
-  const folder = join(world.folder(), "bin");
+  const folder = join(standIn.folder(), "bin");
   mkdirSync(folder);
   for (const name of readdirSync("/usr/bin")) {
     if (name !== program) symlinkSync(join("/usr/bin", name), join(folder, name));
@@ -38,6 +40,8 @@ function pathWithout(program: string): string {
 }
 
 interface Means {
+  /** Default: the stand-in's. */
+  world?: World;
   args?: string[];
   /** Default: all. */
   ends?: string[];
@@ -47,7 +51,7 @@ interface Means {
 }
 
 const MEANS: Record<string, Means> = {
-  "a variable and a number": { says: "variable and number", survive: [] },
+  "a variable and a number": { world: real, says: "variable and number", survive: [] },
   "the same without setpriv": {
     args: ["--reaper", "always"],
     ends: ["SIGKILL of the server"],
@@ -55,7 +59,15 @@ const MEANS: Record<string, Means> = {
     survive: [],
   },
   "a pid namespace of the session's own": {
+    world: real,
     args: ["--process-isolation", "pid-namespace"],
+    ends: ["close", "SIGKILL of the server"],
+    says: "pid namespace",
+    survive: [],
+  },
+  "a pid namespace around the stand-in": {
+    args: ["--process-isolation", "pid-namespace"],
+    ends: ["cancel", "end of stdin", "SIGTERM of the server"],
     says: "pid namespace",
     survive: [],
   },
@@ -72,7 +84,7 @@ const ENDS_OF_SESSION = new Set(["close", "cancel"]);
 
 describe.each(Object.entries(MEANS))(
   "daemons of a session are ended by %s",
-  (_, { args = [], ends, says, survive, without }) => {
+  (_, { args = [], ends, says, survive, without, world = standIn }) => {
     let living: Server | undefined;
 
     it.each(ends ?? Object.keys(ENDS))("on %s", async (name) => {
@@ -102,7 +114,7 @@ describe.each(Object.entries(MEANS))(
 
 it("a server that needs a pid namespace and cannot have one does not start, and says what is missing", () => {
   const args = ["dist/cli/main.js", "serve", "--process-isolation", "pid-namespace"];
-  const { status, stderr } = spawnSync(process.execPath, args, { env: { PATH: world.folder() }, encoding: "utf8" });
+  const { status, stderr } = spawnSync(process.execPath, args, { env: { PATH: standIn.folder() }, encoding: "utf8" });
   expect(status).toBe(2);
   expect(stderr).toMatch(
     /is not available here \(.*bwrap: is not installed\)\. Run the server as root, or install bubblewrap/,

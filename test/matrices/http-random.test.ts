@@ -4,7 +4,7 @@ import { amount } from "../support/amount.ts";
 import { callsOr, expectNoFaults, SEED } from "../support/random/trial.ts";
 import { useWorld } from "../support/world.ts";
 
-const CALLS = callsOr(amount(2_000, 10_000));
+const CALLS = callsOr(amount(1_000, 10_000));
 
 const world = useWorld({ agent: "stand-in" });
 

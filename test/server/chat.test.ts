@@ -10,6 +10,8 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 let server: Server;
+/** A second one on the same store. */
+let other: Server | undefined;
 beforeAll(async () => {
   server = await world.server({ args: ["--toolsets", "chat"] });
 });
@@ -145,7 +147,8 @@ describe("a session of the chat toolset", () => {
   });
 
   it("has one query at a time, and can be interrupted: `sessionId` of `claude_chat_interrupt`", async () => {
-    const asking = await world.server({ args: ["--toolsets", "chat"] });
+    other ??= await world.server({ args: ["--toolsets", "chat"] });
+    const asking = other;
     const sessionId = await open();
     expect(await data("claude_chat_interrupt", { sessionId })).toEqual({ interrupted: false, sessionId });
     const prompt = scriptTag(hanging);
@@ -185,10 +188,12 @@ describe("a session of the chat toolset", () => {
 
   it("is resumed by `sessionId` of `claude_session_create`, in another server", async () => {
     const cwd = world.folder();
-    const first = await world.server({ args: ["--toolsets", "chat"] });
+    other ??= await world.server({ args: ["--toolsets", "chat"] });
+    const first = other;
     const sessionId = String((await stream(first, "claude_session_create", { cwd })).data["sessionId"]);
     await stream(first, "claude_chat_query", { sessionId, prompt: say("Noted.") });
     await first.close();
+    other = undefined;
     expect(await data("claude_session_create", { sessionId })).toMatchObject({ sessionId, cwd, active: true });
     await data("claude_chat_query", { sessionId, prompt: say("Again.") });
     const request = world.model.requests.findLast((each) => each.sessionId === sessionId);

@@ -2,12 +2,19 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
+/** What the server refuses before Claude Code learns of it. */
+const standIn = useWorld({ agent: "stand-in" });
+let server: Server;
+beforeAll(async () => {
+  server = await standIn.server();
+});
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 
@@ -15,37 +22,35 @@ describe("a tool use or prompt that runs unasked", () => {
   it("is not chosen by the user's own settings: without `permissionMode` everything asks", async () => {
     const settings = join(world.configFolder, "settings.json");
     writeFileSync(settings, JSON.stringify({ permissions: { defaultMode: "acceptEdits" } }));
-    const server = await world.server();
+    const own = await world.server();
     const cwd = world.folder();
     const write = { name: "Write", input: { file_path: join(cwd, "a.txt"), content: "x" } };
-    const { sessionId } = await server.call("claude_code", { prompt: scriptTag([{ tools: [write] }]), cwd });
-    const asked = await server.news(sessionId);
+    const { sessionId } = await own.call("claude_code", { prompt: scriptTag([{ tools: [write] }]), cwd });
+    const asked = await own.news(sessionId);
     expect(asked.actions).toMatchObject([{ toolName: "Write" }]);
-    await server.call("claude_code_session", { action: "cancel", sessionId });
+    await own.call("claude_code_session", { action: "cancel", sessionId });
     rmSync(settings);
   });
 
   it("is not released by a server that would refuse it: a held prompt of a session in bypassPermissions", async () => {
-    const open = await world.server({ args: ["--allow-bypass"], env: { IS_SANDBOX: "1" } });
-    const never = scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }]);
-    const options = { cwd: world.folder(), permissionMode: "bypassPermissions" };
+    const open = await standIn.server({ args: ["--allow-bypass"], env: { IS_SANDBOX: "1" } });
+    const never = scriptTag([{ gateBefore: `never-${standIn.folder()}`, text: "x" }]);
+    const options = { cwd: standIn.folder(), permissionMode: "bypassPermissions" };
     const { sessionId } = await open.call("claude_code", { prompt: never, ...options });
-    await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    await standIn.model.waitForRequest((request) => request.sessionId === sessionId);
     await open.call("claude_code_reply", { sessionId, prompt: say("later"), whenBusy: "queue" });
     process.kill(open.pid, "SIGKILL");
     await open.gone;
 
-    const closed = await world.server();
     for (const action of ["release_queue", "usage"]) {
-      const refused = await closed.refusal("claude_code_session", { action, sessionId });
+      const refused = await server.refusal("claude_code_session", { action, sessionId });
       expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
     }
-    expect(JSON.stringify(world.model.requests)).not.toContain("later?");
+    expect(JSON.stringify(standIn.model.requests)).not.toContain("later?");
   });
 
   it("is never a command of Claude Code's own that writes settings, in a prompt or for an agent", async () => {
-    const server = await world.server();
-    const cwd = world.folder();
+    const cwd = standIn.folder();
     const { sessionId } = await server.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
     const prompt = "/config permissionMode=acceptEdits";
     const agents = { scout: { description: "looks", prompt: "Look.", initialPrompt: prompt } };
@@ -56,11 +61,11 @@ describe("a tool use or prompt that runs unasked", () => {
     expect(await server.refusal("claude_code", { prompt, cwd })).toMatchObject(refused);
     expect(await server.refusal("claude_code", { prompt: say("x"), cwd, advanced: { agents } })).toMatchObject(refused);
     expect(await server.refusal("claude_code_reply", { sessionId, prompt })).toMatchObject(refused);
-    expect(existsSync(join(world.configFolder, "settings.json"))).toBe(false);
+    expect(existsSync(join(standIn.configFolder, "settings.json"))).toBe(false);
   });
 
   it("is never a command of a repository whose changes are shown, nor anything outside the folder", async () => {
-    const repository = world.folder();
+    const repository = standIn.folder();
     const cwd = join(repository, "inside");
     const marker = join(repository, "was-run");
     mkdirSync(cwd);
@@ -76,7 +81,6 @@ describe("a tool use or prompt that runs unasked", () => {
     writeFileSync(join(repository, "outside.txt"), "two\n");
     utimesSync(join(cwd, "a.txt"), 1, 1);
 
-    const server = await world.server();
     const { sessionId } = await server.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
     const told = JSON.stringify(await server.call("claude_code_session", { action: "diff", sessionId }));
     expect(told).toContain("+two");

@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { requestsOf } from "../support/one-turn.ts";
@@ -21,6 +21,14 @@ async function querying(args: string[] = [], env: Record<string, string> = {}) {
   return world.server({ args: ["--toolsets", "query", ...args], env });
 }
 
+let closed: Server;
+/** Lists claude_code_check too; its answers are short. */
+let both: Server;
+beforeAll(async () => {
+  closed = await querying();
+  both = await world.server({ args: ["--toolsets", "agent,query", "--query-max-bytes", "20000"] });
+});
+
 async function describedOf(server: Server): Promise<string> {
   const { tools } = await server.client.listTools();
   return tools.find(({ name }) => name === QUERY)?.description ?? "";
@@ -29,7 +37,6 @@ async function describedOf(server: Server): Promise<string> {
 describe("a tool use of a query", () => {
   it("runs by `permissionMode` of `claude_code_query` only if it is allowed beforehand or the operator's gate is open, and the answer says so", async () => {
     const cwd = world.folder();
-    const closed = await querying();
     const denied = await stream(closed, QUERY, { prompt: writing(join(cwd, "a.txt")), cwd });
     expect(denied.data).toMatchObject({ permissionMode: "dontAsk", result: { success: true, summary: "Done." } });
     expect(denied.data["note"]).toContain("--allow-bypass");
@@ -52,17 +59,16 @@ describe("a tool use of a query", () => {
   it("is denied at once where no approver can answer, with a reason that Claude Code can act upon", async () => {
     const cwd = world.folder();
     const args = { prompt: writing(join(cwd, "a.txt")), cwd, permissionMode: "default" };
-    const { data } = await stream(await querying(), QUERY, args);
+    const { data } = await stream(closed, QUERY, args);
     expect(data).toMatchObject({ status: "done", result: { success: true, summary: "Done." } });
     expect(JSON.stringify(data["messages"])).toContain("No approver can answer a request here");
     expect(existsSync(join(cwd, "a.txt"))).toBe(false);
   });
 
   it("is asked of a caller who has claude_code_check: the query returns, and nothing is lost", async () => {
-    const server = await world.server({ args: ["--toolsets", "agent,query"] });
     const cwd = world.folder();
     const args = { prompt: writing(join(cwd, "a.txt")), cwd, permissionMode: "default" };
-    const { data } = await stream(server, QUERY, args);
+    const { data } = await stream(both, QUERY, args);
     expect(data).toMatchObject({
       status: "waiting_permission",
       result: { success: false, error: "waiting_permission" },
@@ -70,7 +76,7 @@ describe("a tool use of a query", () => {
     expect(data["next"]).toContain("claude_code_check");
     const [action] = data["actions"] as { requestId: string; toolName: string }[];
     expect(action?.toolName).toBe("Write");
-    const rest = await server.call("claude_code_check", {
+    const rest = await both.call("claude_code_check", {
       action: "respond_permission",
       sessionId: data["sessionId"],
       cursor: data["nextCursor"],
@@ -138,12 +144,11 @@ describe("the operator's settings of the query toolset", () => {
   });
 
   it("keep an answer within its bytes: messages are cut, and say so, the oldest are left out", async () => {
-    const server = await querying(["--query-max-bytes", "20000"]);
     const long = Array.from({ length: 8 }, (_, index) => ({
       text: `${String(index)} ${"x".repeat(index === 7 ? 9_000 : 2_000)}`,
       tools: [{ name: "Read", input: { file_path: `/nowhere/${String(index)}` } }],
     }));
-    const { data, logs } = await stream(server, QUERY, {
+    const { data, logs } = await stream(both, QUERY, {
       prompt: scriptTag([...long, { text: "End." }]),
       cwd: world.folder(),
     });

@@ -177,21 +177,20 @@ describe("a query whose caller can answer nothing", () => {
     expect(logs).toEqual([]);
     expect(progress.map((each) => each.progress)).toEqual(progress.map((_, index) => index + 1));
   });
-});
 
-it("a query delivers a burst of 2,000 messages in order and whole", { timeout: 180_000 }, async () => {
-  const server = await world.server({ args: ["--toolsets", "query"] });
-  const reads = Array.from({ length: 250 }, (_, index) => ({
-    name: "Read",
-    input: { file_path: `/nowhere/${String(index)}` },
-  }));
-  const script = [...Array.from({ length: 4 }, () => ({ tools: reads })), { text: "Done." }];
-  const args = { prompt: scriptTag(script), cwd: world.folder(), maxMessages: 5 };
-  const { data, logs } = await stream(server, QUERY, args);
-  expect(data).toMatchObject({ status: "done", result: { summary: "Done." } });
-  const total = data["totalMessages"] as number;
-  expect(total).toBeGreaterThanOrEqual(2_000);
-  expect(data).toMatchObject({ omitted: total - 5 });
-  const told = logs.map((log) => (JSON.parse(String(log.data)) as Told).sequence);
-  expect(told).toEqual(Array.from({ length: total }, (_, index) => index + 1));
+  it("delivers a burst of 2,000 messages in order and whole", { timeout: 180_000 }, async () => {
+    const reads = Array.from({ length: 250 }, (_, index) => ({
+      name: "Read",
+      input: { file_path: `/nowhere/${String(index)}` },
+    }));
+    const script = [...Array.from({ length: 4 }, () => ({ tools: reads })), { text: "Done." }];
+    const args = { prompt: scriptTag(script), cwd: world.folder(), maxMessages: 5 };
+    const { data, logs } = await stream(server, QUERY, args);
+    expect(data).toMatchObject({ status: "done", result: { summary: "Done." } });
+    const total = data["totalMessages"] as number;
+    expect(total).toBeGreaterThanOrEqual(2_000);
+    expect(data).toMatchObject({ omitted: total - 5 });
+    const told = logs.map((log) => (JSON.parse(String(log.data)) as Told).sequence);
+    expect(told).toEqual(Array.from({ length: total }, (_, index) => index + 1));
+  });
 });

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
-import type { Answer } from "../support/connection.ts";
+import type { Answer, Connection } from "../support/connection.ts";
 import { hostile } from "../support/hostile-settings.ts";
 import { play, told } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
@@ -120,24 +120,26 @@ describe("the environment of the agent's shell", () => {
 });
 
 describe("no recursion by accident", () => {
+  let outer: Connection;
+
   it("our own server is not started inside a session, by its name, its former one, or over HTTP by any; and its flags are in no process", async () => {
     const principals = JSON.stringify({ ada: { tokenSha256: "a".repeat(64), allowDirs: "any" } });
     const server = await world.http({ args: ["--principals", principals], env: { ENABLE_TOOL_SEARCH: "false" } });
+    outer = await server.connect();
     const headers = { Authorization: `Bearer ${server.token}` };
     const { port } = new URL(server.url);
     const urls = [server.url, `http://localhost:${port}/mcp`];
     const http = urls.map((url, index) => [`agents-${String(index)}`, { type: "http", url, headers }] as const);
     const own = { command: process.execPath, args: [main] };
     configure({ mcpServers: { ...Object.fromEntries(http), [PRODUCT]: own, [FORMER_PRODUCT]: own } });
-    const client = await server.connect();
     const prompt = scriptTag([{ gateBefore: "looked", text: "hi" }]);
-    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
+    const { sessionId } = await outer.call("claude_code", { prompt, cwd: world.folder() });
     const { tools } = await world.model.waitForRequest((request) => request.sessionId === sessionId);
     expect(tools.length).toBeGreaterThan(3);
     expect(tools.filter((name) => name.includes("claude_code"))).toEqual([]);
     expect(world.processes().filter(({ command }) => command.includes("a".repeat(64)))).toEqual([]);
     world.model.release("looked");
-    await client.end(sessionId);
+    await outer.end(sessionId);
   });
 
   it("under another name our own server starts, and refuses to start a session one deeper", async () => {
@@ -145,9 +147,8 @@ describe("no recursion by accident", () => {
       mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } },
     });
     const cwd = world.folder();
-    // Without the short MCP_TIMEOUT of the others: a server that starts later than that is missing without an error
+    // `outer` is without the short MCP_TIMEOUT of the others: a server that starts later than that is missing without an error
     // (https://github.com/anthropics/claude-code/issues/76239).
-    const outer = await world.server({ env: { ENABLE_TOOL_SEARCH: "false" } });
     const inner = { name: "mcp__renamed__claude_code", input: { prompt: "nested", cwd } };
     const done = await play(outer, [{ tools: [inner] }, { text: "refused" }], { cwd, allowedTools: [inner.name] });
     expect(done.result?.result).toBe("refused");

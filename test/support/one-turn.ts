@@ -7,7 +7,7 @@ import type { World } from "./world.ts";
 type Script = Parameters<typeof scriptTag>[0];
 
 /** Starts a session on the script, and resolves with all events once its turn has ended or a request is open. */
-export async function play(server: Server, script: Script, options: object): Promise<Answer> {
+export async function play(server: Pick<Server, "call">, script: Script, options: object): Promise<Answer> {
   const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), ...options, waitMs: 40_000 });
   return told(server, sessionId);
 }
