@@ -71,9 +71,11 @@ export type AgentKind = "real" | "stand-in";
 /** The variables that make a server start the stand-in. */
 export const STAND_IN = { CLAUDE_CODE_MCP_CLAUDE_PATH: join(import.meta.dirname, "..", "stand-in", "claude.mjs") };
 
-/** `AGENT=real npm test` has the real one everywhere. */
+/** `AGENT=real npm test` has the real one everywhere. REAL_CLAUDE starts it through a program that counts: scripts/test-starts.mjs. */
 export function environmentOf(agent: AgentKind): Record<string, string> {
-  return (process.env["AGENT"] ?? agent) === "stand-in" ? STAND_IN : {};
+  if ((process.env["AGENT"] ?? agent) === "stand-in") return STAND_IN;
+  const counting = process.env["REAL_CLAUDE"];
+  return counting === undefined ? {} : { CLAUDE_CODE_MCP_CLAUDE_PATH: counting };
 }
 
 interface WorldOptions {
