@@ -132,11 +132,12 @@ describe("a query whose caller can answer nothing", () => {
         .split("\n")
         .map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(lines(readFileSync(auditLog, "utf8")).filter(({ tool }) => tool === QUERY)).toMatchObject(told);
-    const written = lines(server.stderr()).filter(({ msg }) => String(msg).startsWith("query "));
+    const written = () => lines(server.stderr()).filter(({ msg }) => String(msg).startsWith("query "));
     const words = ["query begun", "query ended"];
-    expect(written).toMatchObject(
-      told.map((each) => ({ ...each, level: "info", msg: words[each.outcome === "begun" ? 0 : 1] })),
-    );
+    // The log comes by another pipe than the answer.
+    await expect
+      .poll(written)
+      .toMatchObject(told.map((each) => ({ ...each, level: "info", msg: words[each.outcome === "begun" ? 0 : 1] })));
   });
 
   it("and a chat turn keep the work so far, say whether to retry, and are no INTERNAL", async () => {
@@ -151,12 +152,11 @@ describe("a query whose caller can answer nothing", () => {
     expect(failed).not.toHaveProperty("code");
     expect(blocks[0]).toMatch(/^Error: Claude Code ended with access .*opens nothing/);
     expect(logs.find(({ level }) => level === "error")?.data).toMatchObject(failure);
-    const written = server
-      .stderr()
-      .split("\n")
-      .filter((line) => line.includes("claude_direct_query"));
-    const last = JSON.parse(written.at(-1) ?? "") as object;
-    expect(last).toMatchObject({
+    const written = () => {
+      const found = server.stderr().split("\n");
+      return JSON.parse(found.findLast((line) => line.includes("claude_direct_query")) ?? "{}") as object;
+    };
+    await expect.poll(written).toMatchObject({
       level: "info",
       msg: "query ended",
       outcome: "failed",
