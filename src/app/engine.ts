@@ -28,10 +28,9 @@ import type { Masker } from "../log/mask.ts";
 import { requestEntry } from "../log/audit.ts";
 import { ownedPlaces, ownFiles, type Installation } from "../security/owned.ts";
 import { protectedPaths, type Owned } from "../security/protected-paths.ts";
-import { withObserver, type OnAppended } from "../store/layers.ts";
+import { withObserver, type OnAppended } from "../store/open.ts";
 import { stateFolder } from "../config/state-folder.ts";
-import { storeTraits } from "../config/store.ts";
-import { defaultStorePath } from "../store/open.ts";
+import { defaultStore, storeTraits } from "../config/store.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { Connections } from "./connections.ts";
 import { canAnswer, switchIn, type ToolName } from "../tools/listed.ts";
@@ -150,8 +149,8 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
 
 /** Where this server keeps what is its own. */
 function installationOf({ config, configFile, environment }: EngineSettings): Installation {
-  const { store = { kind: "sqlite", file: defaultStorePath(environment, process.platform) } } = config;
   const state = stateFolder(environment, process.platform);
+  const { store = defaultStore(state, process.platform) } = config;
   return {
     settings: config,
     approvers: closedByApprovers(config),

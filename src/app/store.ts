@@ -1,7 +1,6 @@
-import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
-import { storeTraits, type StoreLocation } from "../config/store.ts";
+import { defaultStore, storeTraits, type StoreLocation } from "../config/store.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
 import { isInside, realPathOf } from "../security/paths.ts";
@@ -15,8 +14,7 @@ export interface StoreSettings {
 }
 
 export async function storeLocation(settings: StoreSettings, log: Logger): Promise<StoreLocation> {
-  const { STORE_FILE } = await import("../store/open.ts");
-  return settings.config.store ?? { kind: "sqlite", file: join(await settledState(settings, log), STORE_FILE) };
+  return settings.config.store ?? defaultStore(await settledState(settings, log), process.platform);
 }
 
 /** The state folder; one that still has the name before is moved, unless it is in use or the store was named in it. */

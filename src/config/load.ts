@@ -5,7 +5,8 @@ import { JsonObject } from "../domain/json.ts";
 import { checkApprovers, SECRET_VARIABLES } from "./approvals/approver-fields.ts";
 import { ConfigError } from "./error.ts";
 import { readFlags } from "./parse-flags.ts";
-import { absolutePath, directoriesIn, isStoreFile } from "./paths.ts";
+import { absolutePath, directoriesIn } from "./paths.ts";
+import { isStorePath } from "./store-spelling.ts";
 import { checkTokens, checkConfined } from "./principals.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
 import { ANYWHERE, type Setting } from "./setting.ts";
@@ -175,7 +176,7 @@ function fromSwitch(text: string): boolean | string {
 
 /** What is none stays as it was written. */
 function isPath({ reading }: Setting, value: unknown): boolean {
-  return reading === "path" || (reading === "store" && typeof value === "string" && isStoreFile(value));
+  return reading === "path" || (reading === "store" && typeof value === "string" && isStorePath(value));
 }
 
 function fromJson(text: string): unknown {

@@ -36,16 +36,3 @@ export function absolutePath(path: string, base: string): string {
 export function directoriesIn(text: string): string[] {
   return text.split(delimiter).flatMap((part) => part.split(/,(?=[~/\\]|[a-z]:[/\\])/i));
 }
-
-/** A store that ends with its server. */
-export const IN_MEMORY = "memory:";
-
-/** Spellings of SQLite: taken for a path, each would create a file of this name. */
-export function isStoreSpelling(text: string): boolean {
-  return /^(?::memory:$|file:)/i.test(text.trim());
-}
-
-/** Whether the text names a file: then it is made absolute before it gets to the schema. */
-export function isStoreFile(text: string): boolean {
-  return text !== IN_MEMORY && !isStoreSpelling(text);
-}

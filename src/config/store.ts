@@ -1,9 +1,10 @@
+import { posix, win32 } from "node:path";
 import { z } from "zod";
-import { IN_MEMORY, isStoreSpelling } from "./paths.ts";
+import { MEMORY, SPELLINGS, storeKindOf, type StoreKind } from "./store-spelling.ts";
 
 /**
- * Where sessions are kept. Only this file and `openStore` (store/open.ts) tell the kinds apart, and neither compiles without one
- * of them; all other code reads `storeTraits`.
+ * Where sessions are kept. The kinds are listed in store-spelling.ts. Only that file, this one and `openStore` (store/open.ts)
+ * tell them apart, and none compiles without one of them; all other code reads `storeTraits`.
  */
 export type StoreLocation =
   /** Sessions end with their server. */
@@ -21,20 +22,42 @@ export interface StoreTraits {
 }
 
 export function storeTraits(location: StoreLocation): StoreTraits {
+  const { isShared } = SPELLINGS[location.kind];
   switch (location.kind) {
     case "memory":
-      return { text: IN_MEMORY, isShared: false };
+      return { text: MEMORY, isShared };
     case "sqlite":
-      return { text: location.file, file: location.file, isShared: true };
+      return { text: location.file, file: location.file, isShared };
   }
 }
 
-export const STORE_ALLOWED = `a path, or ${IN_MEMORY}`;
+/** In the state folder. */
+export const STORE_FILE = "store.db";
 
+/** The location without `--store`. `folder` is the state folder. */
+export function defaultStore(folder: string, platform: NodeJS.Platform): StoreLocation & { readonly file: string } {
+  return { kind: "sqlite", file: (platform === "win32" ? win32 : posix).join(folder, STORE_FILE) };
+}
+
+export const STORE_ALLOWED = `a path, or ${MEMORY}`;
+
+/** A path is absolute by now. */
 export const StoreSetting = z
   .string()
   .min(1)
-  .refine((text) => !isStoreSpelling(text), {
-    error: `write a path without file:, or ${IN_MEMORY} for a store in memory.`,
-  })
-  .transform((text): StoreLocation => (text === IN_MEMORY ? { kind: "memory" } : { kind: "sqlite", file: text }));
+  .transform((text, context): StoreLocation => {
+    const kind = storeKindOf(text);
+    if (kind !== undefined) return locationOf(kind, text);
+    const message = `write a path without file: or another scheme, or ${MEMORY} for a store in memory.`;
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  });
+
+function locationOf(kind: StoreKind, text: string): StoreLocation {
+  switch (kind) {
+    case "memory":
+      return { kind };
+    case "sqlite":
+      return { kind, file: text };
+  }
+}

@@ -3,7 +3,8 @@ import { readFileSync, realpathSync } from "node:fs";
 import { delimiter } from "node:path";
 import { daemonEnvironment, type Environment } from "./environment.ts";
 import { inheritedTraits } from "./inherited.ts";
-import { absolutePath, directoriesIn, isStoreFile, PATH_SETTINGS, type PathSetting } from "../config/paths.ts";
+import { absolutePath, directoriesIn, PATH_SETTINGS, type PathSetting } from "../config/paths.ts";
+import { isStorePath } from "../config/store-spelling.ts";
 import { buildId, readPackage } from "../config/version.ts";
 import { keyFor } from "../security/key-file.ts";
 
@@ -114,5 +115,5 @@ function withAbsoluteVariables(env: Environment, cwd: string): Environment {
 
 /** What is no path stays as it was written: the server says what is wrong with it. */
 function absoluteValue(flag: string, text: string, cwd: string): string {
-  return text === "" || (flag === "store" && !isStoreFile(text)) ? text : absolutePath(text, cwd);
+  return text === "" || (flag === "store" && !isStorePath(text)) ? text : absolutePath(text, cwd);
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Environment } from "../daemon/environment.ts";
-import { IN_MEMORY } from "../config/paths.ts";
+import { SPELLINGS, storeKindOf } from "../config/store-spelling.ts";
 import { depthAbove, depthIn } from "../security/ancestors.ts";
 
 /** Which clients get a server of their own, in the process that they start, and why. */
@@ -22,7 +22,8 @@ export function reasonForOwnServer({ argv, env, pid, platform }: Start): string 
   const daemon = setting(DAEMON) ?? (platform === "win32" ? "off" : "auto");
   if (daemon !== "auto") return "--daemon off";
   if (isSet(setting(HTTP))) return "it serves HTTP";
-  if (setting(STORE) === IN_MEMORY) return "sessions in memory end with their server";
+  const kind = storeKindOf(setting(STORE) ?? "");
+  if (kind && !SPELLINGS[kind].isShared) return `sessions in ${kind} end with their server`;
   if (Math.max(depthIn(env), depthAbove(pid)) > 0) return "it was started inside a session";
   if (pid === 1) return "it is the first process of a container";
   const confined = OF_CONFINEMENT.find((name) => isSet(env[name]));

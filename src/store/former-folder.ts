@@ -3,10 +3,10 @@ import { readdir, realpath, rename, rmdir, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { STORE_FILE } from "../config/store.ts";
 import type { Logger } from "../engine/ports.ts";
-import { STORE_FILE } from "./open.ts";
 import { isBusy, openDatabase, type Database } from "./sqlite/connect/driver.ts";
-import { HOST, type Self } from "./sqlite/leases.ts";
+import { HOST, type Self } from "./node.ts";
 
 /**
  * The state folder had another name. The first server moves it with its content, and leaves a link for servers of older versions

@@ -1,13 +1,22 @@
-import { posix, win32 } from "node:path";
-import { stateFolder } from "../config/state-folder.ts";
 import type { StoreLocation } from "../config/store.ts";
-import type { Logger, SessionBackend } from "../engine/ports.ts";
-import { withEphemeral } from "./layers.ts";
+import type { SessionStatus } from "../domain/session.ts";
+import type {
+  Append,
+  Clock,
+  Logger,
+  SessionBackend,
+  SessionCounts,
+  SessionRecord,
+  StoreMaintenance,
+} from "../engine/ports.ts";
 import { createMemoryStore } from "./memory.ts";
-import { Access } from "./sqlite/connect/access.ts";
+import { newestFirst } from "./newest-first.ts";
+import type { Self } from "./node.ts";
 import { SqliteBackend } from "./sqlite/backend.ts";
-import type { Self } from "./sqlite/leases.ts";
+import { Access } from "./sqlite/connect/access.ts";
 import { openConnection } from "./sqlite/connect/open-file.ts";
+
+/** The stores of all kinds, and what is laid over one. */
 
 export interface StoreOptions extends Self {
   readonly log: Logger;
@@ -27,9 +36,108 @@ export function openStore(location: StoreLocation, { log, ...self }: StoreOption
   }
 }
 
-/** In the state folder. */
-export const STORE_FILE = "store.db";
+const CLOSED_RETENTION_MS = 3_600_000;
 
-export function defaultStorePath(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
-  return (platform === "win32" ? win32 : posix).join(stateFolder(env, platform), STORE_FILE);
+function isEnd(status: SessionStatus): boolean {
+  return status === "closed" || status === "cancelled";
+}
+
+/**
+ * Two stores as one: sessions that are to leave no trace (persistSession: false) live in the memory of this server and
+ * end with it, all others in the store behind. Other servers do not see the first kind.
+ */
+function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pick<Clock, "now">): SessionBackend {
+  const ephemeral = new Set<string>();
+  const of = (id: string) => (ephemeral.has(id) ? memory : behind);
+  return {
+    nodeId: behind.nodeId,
+    rows: {
+      // Also holderOf: the others leave no transcript.
+      ...behind.rows,
+      create: async (session) => {
+        if (session.spec.persistSession !== false) return behind.rows.create(session);
+        const done = await memory.rows.create(session);
+        ephemeral.add(done.record.id);
+        return done;
+      },
+      list: async (query) => {
+        const kept = await behind.rows.list(query);
+        if (ephemeral.size === 0) return kept;
+        const both: SessionRecord[] = [...kept, ...(await memory.rows.list(query))];
+        return both.toSorted(newestFirst).slice(0, query.limit);
+      },
+      get: async (id) => of(id).rows.get(id),
+      principalOf: async (id) => of(id).rows.principalOf(id),
+      update: async (id, ...change) => of(id).rows.update(id, ...change),
+    },
+    log: {
+      append: async (lease, change) => of(lease.sessionId).log.append(lease, change),
+      read: async (id, ...page) => of(id).log.read(id, ...page),
+      tail: (id, ...from) => of(id).log.tail(id, ...from),
+    },
+    leases: {
+      // Also abandoned: what is in memory ends with its owner.
+      ...behind.leases,
+      heartbeat: async (ttlMs) => {
+        // What lives in memory does not depend on the disk.
+        await memory.leases.heartbeat(ttlMs);
+        await behind.leases.heartbeat(ttlMs);
+      },
+      atWork: async () => [...(await behind.leases.atWork()), ...(await memory.leases.atWork())],
+      claim: async (id) => of(id).leases.claim(id),
+      release: async (lease) => of(lease.sessionId).leases.release(lease),
+    },
+    inbox: {
+      send: async (id, ...command) => of(id).inbox.send(id, ...command),
+      receive: (lease, signal) => of(lease.sessionId).inbox.receive(lease, signal),
+    },
+    maintenance: ofBoth(behind.maintenance, memory.maintenance, clock),
+    close: async () => {
+      await memory.close();
+      await behind.close();
+    },
+  };
+}
+
+function ofBoth(behind: StoreMaintenance, memory: StoreMaintenance, clock: Pick<Clock, "now">): StoreMaintenance {
+  return {
+    // Also size: of what stays.
+    ...behind,
+    count: async () => added(await behind.count(), await memory.count()),
+    purge: async (query) => {
+      const kept = await behind.purge(query);
+      const limit = query.limit - kept;
+      // Nothing can go on with a closed one, and memory is dearer than a file: its result can be read for an hour.
+      const before = Math.max(query.before, clock.now() - CLOSED_RETENTION_MS);
+      const ended = await memory.purge({ ...query, before, statuses: query.statuses.filter(isEnd), limit });
+      return kept + ended;
+    },
+  };
+}
+
+function added(one: SessionCounts, other: SessionCounts): SessionCounts {
+  const sums: Record<string, number> = { ...one };
+  for (const [status, number] of Object.entries(other)) sums[status] = (sums[status] ?? 0) + number;
+  return sums;
+}
+
+/** Told of each change of a session that this node has written, once it is durable; in order for each session. */
+export type OnAppended = (sessionId: string, change: Append) => void;
+
+/**
+ * A store that says what is written through it: what is counted is what stands in the log. Each event is written by one
+ * node, so that the counts of all nodes add up. `onAppended` must not throw: the change is already stored.
+ */
+export function withObserver(backend: SessionBackend, onAppended: OnAppended): SessionBackend {
+  const { log } = backend;
+  return {
+    ...backend,
+    log: {
+      ...log,
+      append: async (lease, change) => {
+        await log.append(lease, change);
+        onAppended(lease.sessionId, change);
+      },
+    },
+  };
 }

@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { FORMER_PRODUCT } from "../../src/domain/names.ts";
-import { STORE_FILE } from "../../src/store/open.ts";
+import { STORE_FILE } from "../../src/config/store.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { newClient } from "../support/connection.ts";
 import { signIn } from "../support/console-client.ts";

@@ -41,7 +41,7 @@ it("a server whose start folder was deleted goes on, and asks for cwd where it i
   await page.end(await page.start(prompt, world.folder()));
 });
 
-it.each([":memory:", "file:store.db", "file::memory:?cache=shared"])(
+it.each([":memory:", "file:store.db", "file::memory:?cache=shared", "postgres://host/db"])(
   "--store %s is refused, and no file made",
   (store) => {
     const cwd = world.folder();

@@ -4,7 +4,7 @@ import { Tally } from "../../src/usage/tally.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { SessionLog } from "../../src/engine/ports.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
-import { claimed, prompt, session, T0, TTL, write } from "../support/store/stores.ts";
+import { claimed, prompt, session, T0, TTL, write } from "../support/store/vocabulary.ts";
 
 const queued = (promptId: string, via?: string): SessionEvent => ({
   type: "prompt.queued",

@@ -6,7 +6,7 @@ import type { SessionBackend, SessionLog } from "../../src/engine/ports.ts";
 import { breather, RememberedQuarters } from "../../src/usage/remembered.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { StoreFile } from "../support/store/files.ts";
-import { claimed, session, TTL, write } from "../support/store/stores.ts";
+import { claimed, session, TTL, write } from "../support/store/vocabulary.ts";
 
 const started: SessionEvent = { type: "turn.started", data: { turnId: "t", origin: "self", promptIds: [] } };
 const asked: SessionEvent = {

@@ -11,7 +11,7 @@ import { PrincipalTerms } from "../../src/config/principals.ts";
 import { SETTINGS } from "../../src/config/schema.ts";
 import { readPackage } from "../../src/config/version.ts";
 import { instruments } from "../../src/http/metrics/instruments.ts";
-import { defaultStorePath } from "../../src/store/open.ts";
+import { stateFolder } from "../../src/config/state-folder.ts";
 import { blocksOf, commandsOf, DOCUMENTS, wordsOf } from "../support/documents.ts";
 
 /** Examples in documents (files, variables, commands) are parsed by the code that reads them. */
@@ -144,7 +144,7 @@ describe("docs/installation.md", () => {
     ["win32", { LOCALAPPDATA: String.raw`C:\local` }, String.raw`C:\local`, "%LOCALAPPDATA%"],
     ["win32", { USERPROFILE: String.raw`C:\me` }, String.raw`C:\me`, "%USERPROFILE%"],
   ])("names the actual state folder of %s", (platform, env, home, sign) => {
-    const folder = defaultStorePath(env, platform).replace(/[/\\]store\.db$/, "");
+    const folder = stateFolder(env, platform);
     expect(text).toContain(`\`${folder.replace(home, () => sign)}\``);
   });
 });

@@ -5,8 +5,8 @@ import type { SessionBackend } from "../../src/engine/ports.ts";
 import { createMetrics, type Metrics } from "../../src/http/metrics/metrics.ts";
 import type { GaugeSources } from "../../src/http/metrics/gauges.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
-import { withObserver } from "../../src/store/layers.ts";
-import { claimed, failed, notice, session, T0, TTL } from "../support/store/stores.ts";
+import { withObserver } from "../../src/store/open.ts";
+import { claimed, failed, notice, session, T0, TTL } from "../support/store/vocabulary.ts";
 
 interface Family {
   type: string;

@@ -6,7 +6,7 @@ import { isLoss } from "../../src/engine/ports.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { StoreFile } from "../support/store/files.ts";
 import { TAMPERINGS } from "../support/store/tampering.ts";
-import { claimed, notice, notices, numbers, session, TTL, write } from "../support/store/stores.ts";
+import { claimed, notice, notices, numbers, session, TTL, write } from "../support/store/vocabulary.ts";
 
 const NOTED = 20;
 

@@ -14,7 +14,7 @@ import { type Database, openDatabase } from "../../src/store/sqlite/connect/driv
 import { asStoreError } from "../../src/store/sqlite/connect/faults.ts";
 import { openConnection } from "../../src/store/sqlite/connect/open-file.ts";
 import { letGo, StoreFile } from "../support/store/files.ts";
-import { claimed, iterator, never, notice, numbers, session, TTL, write } from "../support/store/stores.ts";
+import { claimed, iterator, never, notice, numbers, session, TTL, write } from "../support/store/vocabulary.ts";
 
 const Journal = z.object({ journal_mode: z.string() });
 const run = (command: string, ...args: string[]): void => void execFileSync(command, args, { stdio: "ignore" });

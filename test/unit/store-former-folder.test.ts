@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { settledFolder } from "../../src/store/former-folder.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { letGo, StoreFile } from "../support/store/files.ts";
-import { session } from "../support/store/stores.ts";
+import { session } from "../support/store/vocabulary.ts";
 
 /** The state folder of an older version is moved once, and no sessions are lost or split by that. */
 

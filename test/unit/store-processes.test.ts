@@ -8,7 +8,7 @@ import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { amount } from "../support/amount.ts";
 import { StoreFile } from "../support/store/files.ts";
 import { Compiled, type Role, type StoreProcess } from "../support/store/processes.ts";
-import { command, done, LONG, never, numbers, session, take, TTL } from "../support/store/stores.ts";
+import { command, done, LONG, never, numbers, session, take, TTL } from "../support/store/vocabulary.ts";
 
 /** Several processes on one file, some of which are killed. */
 describe("store: sqlite, several processes", { timeout: 60_000 }, () => {

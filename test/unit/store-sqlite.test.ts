@@ -4,12 +4,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/domain/event.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
-import { defaultStorePath, openStore } from "../../src/store/open.ts";
+import { stateFolder } from "../../src/config/state-folder.ts";
+import { defaultStore } from "../../src/config/store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { urgencyOf } from "../../src/store/sqlite/events.ts";
 import { StoreFile } from "../support/store/files.ts";
 import { storeSuite } from "../support/store/suite.ts";
-import { claimed, command, notice, numbers, prompt, session, SHORT, T0, TTL, write } from "../support/store/stores.ts";
+import {
+  claimed,
+  command,
+  notice,
+  numbers,
+  prompt,
+  session,
+  SHORT,
+  T0,
+  TTL,
+  write,
+} from "../support/store/vocabulary.ts";
 
 /** Maximum delay of a grouped write, ms: the writer's GROUP_MS. */
 const MAX_GROUP_MS = 50;
@@ -211,7 +224,7 @@ describe("the location of the store", () => {
     ["win32", { LOCALAPPDATA: "C:\\Users\\ann\\L" }, "C:\\Users\\ann\\L\\claude-agents-mcp\\store.db"],
     ["win32", { USERPROFILE: "C:\\Users\\ann" }, "C:\\Users\\ann\\AppData\\Local\\claude-agents-mcp\\store.db"],
   ] as const)("on %s with %o", (platform, env, path) => {
-    expect(defaultStorePath(env, platform)).toBe(path);
+    expect(defaultStore(stateFolder(env, platform), platform).file).toBe(path);
   });
 
   it("is memory on request", async () => {

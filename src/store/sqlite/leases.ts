@@ -1,22 +1,7 @@
-import { readlinkSync } from "node:fs";
-import { hostname } from "node:os";
 import { z } from "zod";
-import type { Clock, Lease } from "../../engine/ports.ts";
+import type { Lease } from "../../engine/ports.ts";
 import type { Connection } from "./connect/connection.ts";
-import { NodeRow } from "./rows.ts";
-
-/** This process, as the other users of the store know it. */
-export interface Self {
-  /** Never used before: a name that returns would own what its last bearer left. */
-  readonly nodeId: string;
-  /** `startedAt` is in whatever unit `isRunning` understands. */
-  readonly process: { readonly pid: number; readonly startedAt: string };
-  /** Whether the process of that pid is still the one that started then. */
-  readonly isRunning: (pid: number, startedAt: string) => Promise<boolean>;
-  readonly clock: Pick<Clock, "now" | "tick">;
-  /** Where it is reached over HTTP; * stands for any text. */
-  readonly urls?: readonly string[] | undefined;
-}
+import { HOST, NodeRow, type Self } from "../node.ts";
 
 /** A dead node without sessions is forgotten after a day, ms. */
 const FORGET_MS = 24 * 60 * 60 * 1000;
@@ -100,14 +85,3 @@ export function urlsOfNodes(db: Connection): string[] {
 export function allNodes(db: Connection): NodeRow[] {
   return db.all(sql.nodes, NodeRow, {});
 }
-
-function pidNamespace(): string {
-  try {
-    return readlinkSync("/proc/self/ns/pid");
-  } catch {
-    return "";
-  }
-}
-
-/** The pid namespace: containers on one machine have pids of their own. */
-export const HOST = `${hostname()} ${pidNamespace()}`.trim();

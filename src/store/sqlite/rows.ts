@@ -3,6 +3,7 @@ import type { CommandReply } from "../../domain/command.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
 import { EVENT, type Format, OPTIONS, POLICY, STATE } from "../format.ts";
+import { NodeRow } from "../node.ts";
 
 /**
  * Rows as they come from the database. What stands in them as JSON is not checked against today's schemas: format.ts
@@ -19,16 +20,6 @@ function json<T>() {
 function stored<T>(format: Format<T>) {
   return z.string().transform((text) => format.read(text));
 }
-
-/** A node, as far as it takes to tell whether it is alive. */
-export const NodeRow = z.object({
-  nodeId: z.string(),
-  host: z.string().nullable(),
-  pid: z.int().nullable(),
-  startedAt: z.string().nullable(),
-  expiresAt: z.int().nullable(),
-});
-export type NodeRow = z.infer<typeof NodeRow>;
 
 /** A session with the node that owns it; null throughout without an owner. */
 export const SessionRow = z.object({

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { InboxItem } from "../../../src/engine/ports.ts";
-import { command, done, iterator, LONG, never, notice, notices, session, SHORT, T0, write } from "./stores.ts";
-import type { World } from "./stores.ts";
+import { command, done, iterator, LONG, never, notice, notices, session, SHORT, T0, write } from "./vocabulary.ts";
+import type { World } from "./vocabulary.ts";
 
 const ended = { done: true, value: undefined };
 

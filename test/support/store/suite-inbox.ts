@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { type InboxItem, NoAnswerError } from "../../../src/engine/ports.ts";
-import { claimed, command, done, iterator, LONG, never, numbers, session, SHORT, take } from "./stores.ts";
-import { type World } from "./stores.ts";
+import { claimed, command, done, iterator, LONG, never, numbers, session, SHORT, take } from "./vocabulary.ts";
+import { type World } from "./vocabulary.ts";
 
 async function nextItem(items: AsyncIterator<InboxItem>): Promise<InboxItem> {
   const { done: over, value } = await items.next();

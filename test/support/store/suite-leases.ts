@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { FencedError } from "../../../src/engine/ports.ts";
-import { claimed, notice, session, TTL, write, type World } from "./stores.ts";
+import { claimed, notice, session, TTL, write, type World } from "./vocabulary.ts";
 
 /** Who owns a session. */
 export function leaseTests(world: () => World): void {

@@ -2,8 +2,8 @@ import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
 import type { SessionEvent } from "../../../src/domain/event.ts";
 import { initialState, type SessionState } from "../../../src/domain/session.ts";
-import { command, failed, iterator, LONG, NASTY, never, notice, notices, numbers, prompt } from "./stores.ts";
-import { session, T0, take, write, type World } from "./stores.ts";
+import { command, failed, iterator, LONG, NASTY, never, notice, notices, numbers, prompt } from "./vocabulary.ts";
+import { session, T0, take, write, type World } from "./vocabulary.ts";
 
 /** Writing and reading the log. */
 export function logTests(world: () => World): void {

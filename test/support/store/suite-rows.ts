@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { initialState, type SessionStatus } from "../../../src/domain/session.ts";
 import { ConflictError, NoAnswerError, type SessionBackend, type SessionQuery } from "../../../src/engine/ports.ts";
-import { claimed, done, failed, iterator, never, notice, numbers, prompt, session, T0, take } from "./stores.ts";
-import { command, LONG, write, type World } from "./stores.ts";
+import { claimed, done, failed, iterator, never, notice, numbers, prompt, session, T0, take } from "./vocabulary.ts";
+import { command, LONG, write, type World } from "./vocabulary.ts";
 
 /** ChangeWatcher whatever can be reached from `value`. */
 function spoil(value: unknown): void {

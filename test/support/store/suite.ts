@@ -4,7 +4,7 @@ import { inboxTests } from "./suite-inbox.ts";
 import { leaseTests } from "./suite-leases.ts";
 import { logTests } from "./suite-log.ts";
 import { rowTests } from "./suite-rows.ts";
-import { type StoreUnderTest, World } from "./stores.ts";
+import { type StoreUnderTest, World } from "./vocabulary.ts";
 
 /** The contract of every implementation of SessionBackend. No test sleeps: each waits for its event. */
 export function storeSuite(name: string, make: () => Promise<StoreUnderTest>): void {

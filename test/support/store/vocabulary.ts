@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Command, CommandReply } from "../../../src/domain/command.ts";
 import type { SessionEvent } from "../../../src/domain/event.ts";
 import { initialState, type SessionState } from "../../../src/domain/session.ts";
-import { WATCH_MS } from "../../../src/store/sqlite/liveness.ts";
+import { WATCH_MS } from "../../../src/store/liveness.ts";
 import type { InboxItem, Lease, NewSession, SessionBackend } from "../../../src/engine/ports.ts";
 
 /** The vocabulary of the tests of a store. */

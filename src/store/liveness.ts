@@ -1,5 +1,4 @@
-import { HOST, type Self } from "./leases.ts";
-import type { NodeRow } from "./rows.ts";
+import { HOST, type NodeRow, type Self } from "./node.ts";
 
 /**
  * Who is alive. A process of this machine that has gone is dead at once, by pid and start time. One that is there, or that
