@@ -4,7 +4,7 @@ import { invalidArgument } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { SessionOptions } from "../domain/options.ts";
 import type { Principal, Scope } from "../domain/principal.ts";
-import type { Actor, ArgumentsOf, Fields, SessionAction } from "../engine/actions/action.ts";
+import type { ActingCaller, ArgumentsOf, Fields, SessionAction } from "../engine/actions/action.ts";
 import { moreTime } from "../engine/actions/answering.ts";
 import { reply, start } from "../engine/actions/begin.ts";
 import { cancel, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "../engine/actions/lifecycle.ts";
@@ -31,41 +31,41 @@ const Start = z.strictObject({
 
 /** Starts a session that can be looked at while it writes, and rewound. */
 export async function startSession(
-  actor: Actor,
+  acting: ActingCaller,
   body: unknown,
   cwdOf: (principal: Principal) => string,
 ): Promise<JsonObject> {
   const { cwd: folder, idempotencyKey: key, prompt: text, ...given } = read(Start, body);
   const options = {
-    cwd: folder ?? cwdOf(actor.caller.principal),
+    cwd: folder ?? cwdOf(acting.caller.principal),
     ...given,
     includePartialMessages: true,
     enableFileCheckpointing: true,
   };
   const begun = { ...AT_CONSOLE, text, ...(key !== undefined && { idempotencyKey: key }) };
-  const { sessionId, withheld: warnings } = await start.run(actor, { options, prompt: begun });
+  const { sessionId, withheld: warnings } = await start.run(acting, { options, prompt: begun });
   return { sessionId, warnings };
 }
 
 /** An action on a session, as a route takes it. */
-interface Command {
+interface PageAction {
   readonly name: string;
   readonly scope: Scope;
-  readonly act: (actor: Actor, sessionId: string, body: unknown) => Promise<JsonObject>;
+  readonly act: (acting: ActingCaller, sessionId: string, body: unknown) => Promise<JsonObject>;
 }
 
 /** An action whose body is its fields but for the session, which is named by the path. */
-function command<F extends Fields, R>(
+function pageAction<F extends Fields, R>(
   action: SessionAction<F, ArgumentsOf<F>, R>,
   { present = () => ({}), required = [] }: Presentation<F, R> = {},
-): Command {
+): PageAction {
   const { fields, name, run, scope } = action;
   const form = z.strictObject(fields);
-  const act: Command["act"] = async (actor, sessionId, body) => {
+  const act: PageAction["act"] = async (acting, sessionId, body) => {
     const args = read(form, withSession(body, sessionId));
     const missing = required.find((field) => !Object.hasOwn(args, field));
     if (missing !== undefined) throw invalidArgument(missing, "is required.");
-    return { ok: true, ...present(await run(actor, args)) };
+    return { ok: true, ...present(await run(acting, args)) };
   };
   return { name, scope, act };
 }
@@ -80,27 +80,27 @@ interface Presentation<F extends Fields, R> {
 /** A reply takes no images here. */
 const Reply = z.strictObject({ prompt, whenBusy: reply.fields.whenBusy, idempotencyKey });
 
-const replying: Command = {
+const replying: PageAction = {
   name: reply.name,
   scope: reply.scope,
-  act: async (actor, sessionId, body) => {
+  act: async (acting, sessionId, body) => {
     const { prompt: text, ...given } = read(Reply, body);
-    await reply.run(actor, { sessionId, request: { ...AT_CONSOLE, text, ...given } });
+    await reply.run(acting, { sessionId, request: { ...AT_CONSOLE, text, ...given } });
     return { ok: true };
   },
 };
 
-export const ACTIONS: readonly Command[] = [
+export const ACTIONS: readonly PageAction[] = [
   replying,
-  command(interrupt),
-  command(cancel),
-  command(rename),
-  command(remove),
-  command(releaseQueue),
-  command(dropQueue),
-  command(revoke, { present: (revoked) => ({ revoked }) }),
-  command(moreTime),
-  command(rewind, {
+  pageAction(interrupt),
+  pageAction(cancel),
+  pageAction(rename),
+  pageAction(remove),
+  pageAction(releaseQueue),
+  pageAction(dropQueue),
+  pageAction(revoke, { present: (revoked) => ({ revoked }) }),
+  pageAction(moreTime),
+  pageAction(rewind, {
     required: ["promptId", "dryRun"],
     // Where it cannot be rewound, that is refused.
     present: ({ files }) => ({ canRewind: true, ...files }),

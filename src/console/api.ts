@@ -4,7 +4,7 @@ import { PERMISSION_MODES } from "../domain/permission.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
 import { CONSOLE, type ApproverName } from "../domain/approvals/answer-source.ts";
 import { SessionStatus } from "../domain/session.ts";
-import type { Actor } from "../engine/actions/action.ts";
+import type { ActingCaller } from "../engine/actions/action.ts";
 import { start } from "../engine/actions/begin.ts";
 import { PAGE_DEFAULT, MAX_PAGE } from "../engine/actions/input.ts";
 import { events as readEvents, get, list as listSessions } from "../engine/actions/reading.ts";
@@ -104,10 +104,11 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
     path: "/sessions",
     scope: start.scope,
     action: start.name,
-    handle: async (ask) => startSession(actorOf(sources(ask), ask), ask.body, options.cwdOf),
+    handle: async (ask) => startSession(actingCaller(sources(ask), ask), ask.body, options.cwdOf),
   };
   const acting = ACTIONS.map(({ act, name, scope }): Route => {
-    const handle: Route["handle"] = async (ask) => act(actorOf(sources(ask), ask), idOf(ask.params), ask.body ?? {});
+    const handle: Route["handle"] = async (ask) =>
+      act(actingCaller(sources(ask), ask), idOf(ask.params), ask.body ?? {});
     return { method: "POST", path: `/sessions/:id/${name.replaceAll("_", "-")}`, scope, action: name, handle };
   });
   return {
@@ -120,7 +121,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   };
 }
 
-function actorOf({ engine }: Pick<Sources, "engine">, { caller }: Pick<ApiRequest, "caller">): Actor {
+function actingCaller({ engine }: Pick<Sources, "engine">, { caller }: Pick<ApiRequest, "caller">): ActingCaller {
   return { engine, caller, by: CONSOLE };
 }
 
@@ -163,7 +164,7 @@ async function list(sources: Sources, { caller, query }: ApiRequest): Promise<Se
     ...(before && { before }),
     limit: limit + 1,
   };
-  const found = await listSessions.run(actorOf(sources, { caller }), wanted);
+  const found = await listSessions.run(actingCaller(sources, { caller }), wanted);
   const page = found.slice(0, limit);
   const sessions = await Promise.all(page.map(async (record) => rowOf(sources, record)));
   const last = page.at(-1);
@@ -179,29 +180,29 @@ function placeOf(text: string | null): SessionQuery["before"] | undefined {
 }
 
 async function detail(sources: Sources, { caller, params }: ApiRequest): Promise<SessionDetail> {
-  return detailOf(sources, await get.run(actorOf(sources, { caller }), { sessionId: idOf(params) }));
+  return detailOf(sources, await get.run(actingCaller(sources, { caller }), { sessionId: idOf(params) }));
 }
 
 const [PAGE, MAX_LOG_PAGE] = [200, 500];
 const ID = { least: 1, most: Number.MAX_SAFE_INTEGER };
 
 async function events(sources: Sources, { caller, params, query }: ApiRequest): Promise<EventPage> {
-  const actor = actorOf(sources, { caller });
+  const acting = actingCaller(sources, { caller });
   const sessionId = idOf(params);
-  const { state } = await get.run(actor, { sessionId });
+  const { state } = await get.run(acting, { sessionId });
   const { lastEventId } = state;
   const limit = numberOf(query, "limit", { least: 1, most: MAX_LOG_PAGE, fallback: PAGE });
   const forward = query.has("from");
   const end = Math.min(numberOf(query, "before", { ...ID, fallback: lastEventId + 1 }), lastEventId + 1);
   const from = forward ? numberOf(query, "from", { ...ID, fallback: 1 }) : Math.max(1, end - limit);
-  const page = await readEvents.run(actor, { sessionId, from, limit: forward ? limit : Math.max(0, end - from) });
+  const page = await readEvents.run(acting, { sessionId, from, limit: forward ? limit : Math.max(0, end - from) });
   return { events: page.map(shownEvent), lastEventId };
 }
 
 async function event(sources: Sources, { caller, params }: ApiRequest): Promise<object> {
   const wanted = /^\d{1,15}$/.test(params["event"] ?? "") ? Number(params["event"]) : 0;
   const part = { sessionId: idOf(params), from: wanted, limit: 1 };
-  const [found] = wanted > 0 ? await readEvents.run(actorOf(sources, { caller }), part) : [];
+  const [found] = wanted > 0 ? await readEvents.run(actingCaller(sources, { caller }), part) : [];
   if (found?.id !== wanted) throw invalidArgument("event", "there is no event with this id.");
   return found;
 }

@@ -1,6 +1,6 @@
 import { CALLER } from "../domain/approvals/answer-source.ts";
 import { SCOPES, type Caller, type Scope } from "../domain/principal.ts";
-import type { Actor } from "../engine/actions/action.ts";
+import type { ActingCaller } from "../engine/actions/action.ts";
 import type { Engine } from "../engine/api.ts";
 
 /**
@@ -30,7 +30,7 @@ export function mayUse({ scopes }: Pick<Caller, "scopes">, { scope }: Scoped): b
 }
 
 /** A caller as actions have it. */
-export function actorOf(caller: Caller, { engine }: { readonly engine: Engine }): Actor {
+export function actingCaller(caller: Caller, { engine }: { readonly engine: Engine }): ActingCaller {
   return { engine, caller, by: CALLER };
 }
 

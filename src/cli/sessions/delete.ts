@@ -6,7 +6,7 @@ import { nestingDepth } from "../preflight.ts";
 import { pointInTime, readArguments } from "./arguments.ts";
 import { rowOf, table } from "./rows.ts";
 import { allSessions, findSession, withStore, type SessionRecord, type Store } from "./store.ts";
-import { count, isAbandoned, statusWord } from "./words.ts";
+import { count, isTurnAbandoned, statusWord } from "./words.ts";
 
 const FLAGS = { "older-than": { type: "string" }, yes: { type: "boolean" } } as const;
 
@@ -77,7 +77,7 @@ async function theseSessions(store: Store, ids: readonly string[]): Promise<Choi
 
 /** Why a session cannot be deleted now, and what to do. */
 function problemOf(record: SessionRecord): string | undefined {
-  if (isAbandoned(record)) {
+  if (isTurnAbandoned(record)) {
     return "was left running by a server that is gone. Start a server, which ends leftover processes, then delete it.";
   }
   const status = statusOf(record.state);

@@ -9,7 +9,7 @@ import {
   duration,
   folder,
   harmless,
-  isAbandoned,
+  isTurnAbandoned,
   isoTime,
   oneLine,
   span,
@@ -126,7 +126,7 @@ function statusOf(record: SessionRecord): string {
   const { closed } = record.state;
   const why = closed?.message === undefined ? "" : `: ${oneLine(closed.message, MAX_PROMPT)}`;
   if (closed) return `${statusWord(record)}, by ${oneLine(closed.by, MAX_PROMPT)}${why}`;
-  if (!isAbandoned(record)) return statusWord(record);
+  if (!isTurnAbandoned(record)) return statusWord(record);
   return "abandoned: the server that ran the turn is gone. The next server that reads it records it as lost";
 }
 

@@ -3,7 +3,7 @@ import { Tally, type Report, type Spread } from "../../usage/tally.ts";
 import { readFacts } from "../../usage/reading.ts";
 import { noId, pointInTime, readArguments } from "./arguments.ts";
 import { allSessions, withStoreIfAny, type SessionRecord, type Store } from "./store.ts";
-import { isoTime, jsonLine, isAbandoned, statusWord, count, duration, harmless, usd } from "./words.ts";
+import { isoTime, jsonLine, isTurnAbandoned, statusWord, count, duration, harmless, usd } from "./words.ts";
 
 const FLAGS = { cwd: { type: "string" }, since: { type: "string" }, json: { type: "boolean" } } as const;
 
@@ -35,7 +35,7 @@ export async function readSession(
   since: number,
   tally: Tally,
 ): Promise<void> {
-  tally.session(statusWord(record), isAbandoned(record) ? 0 : record.state.requests.length);
+  tally.session(statusWord(record), isTurnAbandoned(record) ? 0 : record.state.requests.length);
   await readFacts(store.log, record, since, tally);
 }
 

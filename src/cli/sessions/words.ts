@@ -27,11 +27,11 @@ export function harmless(text: string): string {
 export type StatusWord = SessionStatus | "abandoned";
 
 export function statusWord(record: SessionRecord): StatusWord {
-  return isAbandoned(record) ? "abandoned" : statusOf(record.state);
+  return isTurnAbandoned(record) ? "abandoned" : statusOf(record.state);
 }
 
-/** A turn is recorded as running, and the server that ran it is gone. */
-export function isAbandoned({ owner, state }: SessionRecord): boolean {
+/** A turn is recorded as running, and the server that ran it is gone. (An idle session whose server is gone keeps its status here.) */
+export function isTurnAbandoned({ owner, state }: SessionRecord): boolean {
   return owner?.alive !== true && state.turn !== null;
 }
 

@@ -9,8 +9,8 @@ import { requireScope } from "./scope.ts";
  * present the result is their own.
  */
 
-/** Who acts, and on what. `by` names the surface in the log. */
-export interface Actor {
+/** The caller with the engine that it acts on. `by` names the surface in the log. */
+export interface ActingCaller {
   readonly engine: Engine;
   readonly caller: Caller;
   readonly by: string;
@@ -27,7 +27,7 @@ export interface SessionAction<F extends Fields, A, R> {
   /** What it takes, and how much of it. */
   readonly fields: F;
   /** Throws PERMISSION_DENIED before anything is done for a caller without the scope. */
-  readonly run: (actor: Actor, args: A) => Promise<R>;
+  readonly run: (acting: ActingCaller, args: A) => Promise<R>;
 }
 
 /** Any of them, for what is asked of all. */
@@ -51,10 +51,10 @@ function checked<F extends Fields, A, R>(definition: SessionAction<F, A, R>): Se
   const { name, run, scope } = definition;
   return {
     ...definition,
-    run: async (actor, args) => {
-      const { caller, engine } = actor;
+    run: async (acting, args) => {
+      const { caller, engine } = acting;
       requireScope(caller, scope, name);
-      return run({ ...actor, engine: engine.forCaller(caller) }, args);
+      return run({ ...acting, engine: engine.forCaller(caller) }, args);
     },
   };
 }

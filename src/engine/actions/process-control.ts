@@ -3,14 +3,14 @@ import type { ControlRequest } from "../../domain/control.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import { ModelName } from "../../domain/options.ts";
 import { PermissionMode } from "../../domain/permission.ts";
-import { defineAction, type Actor } from "./action.ts";
+import { defineAction, type ActingCaller } from "./action.ts";
 import { PromptId, SessionId, TaskId } from "./input.ts";
 
 /** What Claude Code itself is asked: at once where it runs, in this server or in another. */
 
 const fields = { sessionId: SessionId };
 
-async function ask({ by, caller, engine }: Actor, sessionId: string, request: ControlRequest) {
+async function ask({ by, caller, engine }: ActingCaller, sessionId: string, request: ControlRequest) {
   return engine.control(caller, sessionId, request, by);
 }
 
@@ -19,8 +19,8 @@ export const setModel = defineAction({
   name: "set_model",
   scope: "run",
   fields: { ...fields, model: ModelName },
-  run: async (actor, { model, sessionId }) => {
-    await ask(actor, sessionId, { do: "configure", model });
+  run: async (acting, { model, sessionId }) => {
+    await ask(acting, sessionId, { do: "configure", model });
   },
 });
 
@@ -28,8 +28,8 @@ export const setPermissionMode = defineAction({
   name: "set_permission_mode",
   scope: "run",
   fields: { ...fields, permissionMode: PermissionMode },
-  run: async (actor, { permissionMode, sessionId }) => {
-    await ask(actor, sessionId, { do: "configure", permissionMode });
+  run: async (acting, { permissionMode, sessionId }) => {
+    await ask(acting, sessionId, { do: "configure", permissionMode });
   },
 });
 
@@ -38,14 +38,14 @@ export const stopTask = defineAction({
   name: "stop_task",
   scope: "run",
   fields: { ...fields, taskId: TaskId },
-  run: async (actor, { sessionId, taskId }) => {
-    const { state } = await actor.engine.get(actor.caller.principal, sessionId);
+  run: async (acting, { sessionId, taskId }) => {
+    const { state } = await acting.engine.get(acting.caller.principal, sessionId);
     // Claude Code stops an unknown one without a word.
     if (!state.background.some((task) => task.id === taskId)) {
       const running = state.background.map((task) => task.id).join(", ");
       throw invalidArgument("taskId", `no task ${taskId} is running. Running: ${running === "" ? "none" : running}.`);
     }
-    await ask(actor, sessionId, { do: "stop-task", taskId });
+    await ask(acting, sessionId, { do: "stop-task", taskId });
   },
 });
 
@@ -53,7 +53,7 @@ export const taskOutput = defineAction({
   name: "task_output",
   scope: "read",
   fields: { ...fields, taskId: TaskId },
-  run: async (actor, { sessionId, taskId }) => ask(actor, sessionId, { do: "task-output", taskId }),
+  run: async (acting, { sessionId, taskId }) => ask(acting, sessionId, { do: "task-output", taskId }),
 });
 
 /** How full the context is, and what the session has cost. */
@@ -61,7 +61,7 @@ export const usage = defineAction({
   name: "usage",
   scope: "read",
   fields,
-  run: async (actor, { sessionId }) => ask(actor, sessionId, { do: "usage" }),
+  run: async (acting, { sessionId }) => ask(acting, sessionId, { do: "usage" }),
 });
 
 /** Files back to what they were before a prompt, by default the last; `dryRun` only tells what would change. */
@@ -69,22 +69,22 @@ export const rewind = defineAction({
   name: "rewind",
   scope: "run",
   fields: { ...fields, promptId: PromptId.exactOptional(), dryRun: z.boolean().exactOptional() },
-  run: async (actor, { dryRun = false, promptId, sessionId }) => {
-    const { spec, state } = await actor.engine.get(actor.caller.principal, sessionId);
+  run: async (acting, { dryRun = false, promptId, sessionId }) => {
+    const { spec, state } = await acting.engine.get(acting.caller.principal, sessionId);
     if (spec.enableFileCheckpointing !== true) {
       const advice = "Only a session that was started with enableFileCheckpointing can be rewound.";
       throw invalidArgument("sessionId", `no file checkpoints are kept in this session. ${advice}`);
     }
-    const id = promptId ?? (await lastPrompt(actor, sessionId, state.lastEventId));
+    const id = promptId ?? (await lastPrompt(acting, sessionId, state.lastEventId));
     if (id === undefined)
       throw invalidArgument("promptId", "cannot be chosen, because the session has no prompt yet. Send one first.");
-    return { promptId: id, files: await ask(actor, sessionId, { do: "rewind", promptId: id, dryRun }) };
+    return { promptId: id, files: await ask(acting, sessionId, { do: "rewind", promptId: id, dryRun }) };
   },
 });
 
 const PAGE = 200;
 
-async function lastPrompt({ caller: { principal }, engine }: Actor, sessionId: string, last: number) {
+async function lastPrompt({ caller: { principal }, engine }: ActingCaller, sessionId: string, last: number) {
   for (let end = last; end > 0; end -= PAGE) {
     const events = await engine.read(principal, sessionId, Math.max(1, end - PAGE + 1), Math.min(PAGE, end));
     const prompt = events.findLast((event) => event.type === "prompt.queued");

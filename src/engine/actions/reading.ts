@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { JsonObject } from "../../domain/json.ts";
 import { Folder } from "../../domain/options.ts";
 import type { SessionQuery } from "../ports.ts";
-import { defineAction, defineRequest, type Actor } from "./action.ts";
+import { defineAction, defineRequest, type ActingCaller } from "./action.ts";
 import { SearchText, SessionId } from "./input.ts";
 
 /** What is only looked at. */
@@ -43,9 +43,9 @@ export const diff = defineAction({
   name: "diff",
   scope: "read",
   fields: { sessionId: SessionId },
-  run: async (actor, { sessionId }) => {
-    const files = await filesOf(sessionId, actor);
-    const git = await actor.engine.workTree(actor.caller.principal, sessionId);
+  run: async (acting, { sessionId }) => {
+    const files = await filesOf(sessionId, acting);
+    const git = await acting.engine.workTree(acting.caller.principal, sessionId);
     return { files, git };
   },
 });
@@ -77,7 +77,7 @@ const Result = z.looseObject({ type: z.literal("tool_result"), tool_use_id: z.st
 const PAGE = 500;
 
 /** By file, in the order in which each was changed first; one patch an edit. */
-async function filesOf(sessionId: string, { caller: { principal }, engine }: Actor): Promise<JsonObject[]> {
+async function filesOf(sessionId: string, { caller: { principal }, engine }: ActingCaller): Promise<JsonObject[]> {
   const files = new Map<string, string[]>();
   const written = new Map<string, string>();
   const { state } = await engine.get(principal, sessionId);

@@ -84,7 +84,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
     read: async (principal, id, from, limit) => engine.read(principal, id, from, limit),
     ...answeringOf(engine, { isLeft, refuseLeft }),
     control: async (caller, id, request, by) => {
-      if (!READING.has(request.do)) refuseReader();
+      if (!ONLY_READS[request.do]) refuseReader();
       await refuseLeft(caller.principal, id);
       if (startsClaude(request, await looking.get(caller.principal, id))) refuseReader(STARTED);
       return engine.control(caller, id, request, by);
@@ -106,8 +106,15 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
   };
 }
 
-/** Control requests that only read. */
-const READING: ReadonlySet<ControlRequest["do"]> = new Set(["task-output", "usage"]);
+/** Which control requests only read: all that a caller without the scope run may make. */
+const ONLY_READS: Readonly<Record<ControlRequest["do"], boolean>> = {
+  "task-output": true,
+  usage: true,
+  configure: false,
+  "stop-task": false,
+  suspend: false,
+  rewind: false,
+};
 
 const STARTED = "No Claude Code process runs in the session, and starting one for this needs the scope run";
 

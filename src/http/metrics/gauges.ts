@@ -3,9 +3,9 @@ import type { Gauge } from "prom-client";
 import type { OpenRequest } from "../../domain/permission.ts";
 import { SessionStatus } from "../../domain/session.ts";
 import type { SessionBackend, SessionRecord, Spares } from "../../engine/ports.ts";
-import type { StoreGauges } from "./instruments.ts";
+import type { ScrapedGauges } from "./instruments.ts";
 
-/** Gauges, read from the store at each scrape. */
+/** Gauges, read at each scrape: from the store, from /proc and from the spares. */
 
 /** Where the sessions are, and the processes that no session has. */
 export interface GaugeSources {
@@ -34,8 +34,8 @@ interface Value {
   readonly value: number | undefined;
 }
 
-/** Every gauge of the store, by its name in instruments.ts. It is filled from here, and without a store it has no value. */
-const VALUES: Readonly<Record<keyof StoreGauges, (found: Found) => readonly Value[]>> = {
+/** Every gauge of `readAtScrape`, by its name in instruments.ts. It is filled from here, and without a store it has no value. */
+const VALUES: Readonly<Record<keyof ScrapedGauges, (found: Found) => readonly Value[]>> = {
   sessions: ({ counts }) => SessionStatus.options.map((status) => ({ labels: { status }, value: counts[status] ?? 0 })),
   openRequests: ({ requests }) =>
     REQUEST_KINDS.map((kind) => ({ labels: { kind }, value: requests.filter((each) => each.kind === kind).length })),
@@ -47,10 +47,10 @@ const VALUES: Readonly<Record<keyof StoreGauges, (found: Found) => readonly Valu
   spares: ({ spares }) => [{ value: spares }],
 };
 
-const GAUGES = Object.keys(VALUES).filter(isStoreGauge);
+const GAUGES = Object.keys(VALUES).filter(isScrapedGauge);
 
 /** Rejects when the store cannot be read. */
-export async function readGauges(sources: GaugeSources, gauges: StoreGauges): Promise<void> {
+export async function readGauges(sources: GaugeSources, gauges: ScrapedGauges): Promise<void> {
   const found = await readSources(sources);
   clearGauges(gauges);
   for (const name of GAUGES) {
@@ -60,7 +60,7 @@ export async function readGauges(sources: GaugeSources, gauges: StoreGauges): Pr
 }
 
 /** An old value would be taken for the present. */
-export function clearGauges(gauges: StoreGauges): void {
+export function clearGauges(gauges: ScrapedGauges): void {
   for (const name of GAUGES) {
     const gauge: Gauge = gauges[name];
     // A gauge without labels is 0 after its reset.
@@ -69,7 +69,7 @@ export function clearGauges(gauges: StoreGauges): void {
   }
 }
 
-function isStoreGauge(name: string): name is keyof StoreGauges {
+function isScrapedGauge(name: string): name is keyof ScrapedGauges {
   return Object.hasOwn(VALUES, name);
 }
 

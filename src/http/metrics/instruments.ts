@@ -17,16 +17,22 @@ const REQUEST_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 10, 30, 60, 300]
 export const NO_CATEGORY = "none";
 
 export type Instruments = ReturnType<typeof instruments>;
-export type StoreGauges = ReturnType<typeof ofTheStore>;
+export type ScrapedGauges = ReturnType<typeof readAtScrape>;
 
 export function instruments(registry: Registry) {
-  const all = { ...ofTheLog(registry), ...ofTheServer(registry), ...ofTheStore(registry), ...ofHttp(registry) };
+  const all = {
+    ...ofEvents(registry),
+    ...ofWebhook(registry),
+    ...ofTheServer(registry),
+    ...readAtScrape(registry),
+    ...ofHttp(registry),
+  };
   beginAtZero(all);
   return all;
 }
 
 /** Counted by event-counters.ts from the events that this server writes; sum them over the servers of a store. */
-function ofTheLog(registry: Registry) {
+function ofEvents(registry: Registry) {
   const make = makers(registry);
   return {
     turns: make.counter("turns_total", "Ended turns, by outcome and failure category.", ["outcome", "category"]),
@@ -42,17 +48,25 @@ function ofTheLog(registry: Registry) {
       ["kind", "decision", "by"],
     ),
     apiRetries: make.counter("api_retries_total", "Requests to the model's API that Claude Code retried."),
-    deliveries: make.counter(
-      "webhook_deliveries_total",
-      "Webhook deliveries by outcome: delivered, failed, gone (410), dropped, obsolete (answered meanwhile).",
-      ["outcome"],
-    ),
     exits: make.counter("claude_exits_total", "Ended Claude Code processes, by whether the exit was expected.", [
       "expected",
     ]),
   };
 }
 
+/** Counted by metrics.ts. */
+function ofWebhook(registry: Registry) {
+  const make = makers(registry);
+  return {
+    deliveries: make.counter(
+      "webhook_deliveries_total",
+      "Webhook deliveries by outcome: delivered, failed, gone (410), dropped, obsolete (answered meanwhile).",
+      ["outcome"],
+    ),
+  };
+}
+
+/** Set by metrics.ts. */
 function ofTheServer(registry: Registry) {
   const make = makers(registry);
   return {
@@ -64,8 +78,8 @@ function ofTheServer(registry: Registry) {
   };
 }
 
-/** Read at each scrape: each has its values in gauges.ts. */
-function ofTheStore(registry: Registry) {
+/** Gauges of store, processes and spares: each has its values in gauges.ts. */
+function readAtScrape(registry: Registry) {
   const make = makers(registry);
   return {
     sessions: make.gauge("sessions", "Sessions in the store, by status, over all its servers.", ["status"]),
@@ -126,13 +140,7 @@ function makers(registry: Registry) {
 }
 
 /** Initializes counters to 0: `rate()` over a missing series returns nothing. */
-function beginAtZero({
-  deliveries,
-  exits,
-  refusals,
-  tokens,
-  turns,
-}: ReturnType<typeof ofTheLog> & ReturnType<typeof ofHttp>): void {
+function beginAtZero({ deliveries, exits, refusals, tokens, turns }: Instruments): void {
   for (const outcome of TurnOutcome.options) {
     const categories = outcome === "failed" ? FailureCategory.options : [NO_CATEGORY];
     for (const category of categories) turns.inc({ outcome, category }, 0);

@@ -10,7 +10,7 @@ import { requestKey } from "../../tools/elicitation/rounds.ts";
 import { takeForm } from "../../tools/elicitation/user.ts";
 import { entryOf } from "../../tools/audit.ts";
 import type { ToolCall, ToolDeps } from "../../tools/define.ts";
-import { actorOf } from "../../tools/scope.ts";
+import { actingCaller } from "../../tools/scope.ts";
 import { viewSession } from "../../tools/session-view.ts";
 import { readTaskId } from "./task-id.ts";
 import { isRunning, tellTask, type Found, type Task } from "./task.ts";
@@ -60,7 +60,7 @@ const METHODS: Readonly<Record<TaskMethod, Method>> = {
   "tasks/update": update,
   "tasks/cancel": async ({ prompt, view }, call, deps) => {
     const { promptId } = prompt.data;
-    await interruptPrompt.run(actorOf(call, deps), { sessionId: view.id, promptId });
+    await interruptPrompt.run(actingCaller(call, deps), { sessionId: view.id, promptId });
     return undefined;
   },
 };

@@ -9,7 +9,7 @@ import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
 import { ADVERTISED_ATTACHMENTS, endingWithClient, formsOf, IdempotencyKey, PromptOptions, said } from "../prompt.ts";
 import { checkDiskResume, isWrongToken } from "../resume-token.ts";
-import { actorOf } from "../scope.ts";
+import { actingCaller } from "../scope.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
@@ -80,7 +80,7 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun>
 
 async function begin(args: Input, request: PromptRequest, call: ToolCall, deps: ToolDeps): Promise<Begun> {
   const { forkSession: isFork = false, sessionId } = args;
-  const actor = actorOf(call, deps);
+  const acting = actingCaller(call, deps);
   if (isFork && args.whenBusy !== undefined) {
     throw invalidArgument("whenBusy", "cannot be combined with forkSession: no turn runs in a new fork.");
   }
@@ -88,17 +88,17 @@ async function begin(args: Input, request: PromptRequest, call: ToolCall, deps: 
   const unused = unusedOf(args, call, deps);
   try {
     if (isFork) {
-      const { withheld, ...begun } = await fork.run(actor, { sessionId, request });
+      const { withheld, ...begun } = await fork.run(acting, { sessionId, request });
       return { ...begun, warnings: [...unused, ...withheld] };
     }
-    const { cursor } = await reply.run(actor, { sessionId, request });
+    const { cursor } = await reply.run(acting, { sessionId, request });
     return { sessionId, cursor, warnings: unused };
   } catch (error) {
     if (!isUnknown(error, sessionId)) throw error;
   }
   checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
   const { options: chosen, warnings } = nameTools(given);
-  const { withheld, ...begun } = await adopt.run(actor, { sessionId, fork: isFork, options: chosen, prompt: request });
+  const { withheld, ...begun } = await adopt.run(acting, { sessionId, fork: isFork, options: chosen, prompt: request });
   return { ...begun, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 

@@ -15,7 +15,7 @@ import {
   PromptOptions,
   said,
 } from "../prompt.ts";
-import { actorOf } from "../scope.ts";
+import { actingCaller } from "../scope.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
@@ -83,7 +83,7 @@ async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun
     ...(attachments && { attachments }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
-  const { sessionId, cursor, withheld } = await start.run(actorOf(call, deps), { options: chosen, prompt });
+  const { sessionId, cursor, withheld } = await start.run(actingCaller(call, deps), { options: chosen, prompt });
   await bind({ sessionId, cursor });
   return { sessionId, cursor, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }

@@ -5,7 +5,7 @@ import { recordBegin } from "../blocking/outcome.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
 import { formsOf } from "../prompt.ts";
-import { actorOf } from "../scope.ts";
+import { actingCaller } from "../scope.ts";
 import { saying } from "./fields.ts";
 import { Sent, talk } from "./talk.ts";
 
@@ -29,7 +29,7 @@ export const claudeChatQuery = defineTool({
   isQuery: true,
   async handle({ closeAfter = false, includeThinking = false, ...args }, call, deps) {
     const sent = Sent.parse(roundBefore(NAME, call)?.work ?? (await send(args, call, deps)));
-    const end = async () => void (await close.run(actorOf(call, deps), { sessionId: sent.sessionId }));
+    const end = async () => void (await close.run(actingCaller(call, deps), { sessionId: sent.sessionId }));
     const said = { tool: NAME, sent, text: args.prompt, includeThinking };
     return talk({ ...said, ...(closeAfter && { close: end }) }, call, deps);
   },
@@ -37,7 +37,7 @@ export const claudeChatQuery = defineTool({
 
 async function send({ prompt: text, sessionId }: z.infer<typeof Input>, call: ToolCall, deps: ToolDeps): Promise<Sent> {
   const request = { text, via: NAME, limits: { ...formsOf(call), endWithClient: true } };
-  const { cursor } = await reply.run(actorOf(call, deps), { sessionId, request });
+  const { cursor } = await reply.run(actingCaller(call, deps), { sessionId, request });
   recordBegin(NAME, { sessionId }, call, deps);
   return { sessionId, cursor, warnings: [] };
 }

@@ -6,7 +6,7 @@ import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
 import { formsOf } from "../prompt.ts";
 import { conversationOptions, beginning, saying } from "./fields.ts";
-import { actorOf } from "../scope.ts";
+import { actingCaller } from "../scope.ts";
 import { Sent, talk } from "./talk.ts";
 
 const NAME = "claude_direct_query";
@@ -24,7 +24,7 @@ export const claudeDirectQuery = defineTool({
   isQuery: true,
   async handle({ includeThinking = false, ...args }, call, deps) {
     const sent = Sent.parse(roundBefore(NAME, call)?.work ?? (await send(args, call, deps)));
-    const end = async () => void (await close.run(actorOf(call, deps), { sessionId: sent.sessionId }));
+    const end = async () => void (await close.run(actingCaller(call, deps), { sessionId: sent.sessionId }));
     return talk({ tool: NAME, sent, text: args.prompt, includeThinking, close: end }, call, deps);
   },
 });
@@ -32,7 +32,7 @@ export const claudeDirectQuery = defineTool({
 async function send({ prompt: text, ...chosen }: z.infer<typeof Input>, call: ToolCall, deps: ToolDeps): Promise<Sent> {
   const options = conversationOptions(chosen, deps);
   const prompt = { text, via: NAME, limits: { ...formsOf(call), endWithClient: true } };
-  const { cursor, sessionId, withheld } = await start.run(actorOf(call, deps), { options, prompt });
+  const { cursor, sessionId, withheld } = await start.run(actingCaller(call, deps), { options, prompt });
   recordBegin(NAME, { sessionId }, call, deps);
   return { sessionId, cursor, warnings: [...withheld] };
 }

@@ -4,7 +4,7 @@ import { AppError, invalidArgument } from "../../domain/error.ts";
 import { create } from "../../engine/actions/begin.ts";
 import { SessionId } from "../../engine/actions/input.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { actorOf } from "../scope.ts";
+import { actingCaller } from "../scope.ts";
 import { conversationOptions, beginning, liveModel } from "./fields.ts";
 
 const Input = z.strictObject({
@@ -25,7 +25,7 @@ export const claudeSessionCreate = defineTool({
   async handle(args, call, deps) {
     const { sessionId, withheld: warnings } =
       args.sessionId === undefined
-        ? await create.run(actorOf(call, deps), { options: conversationOptions(args, deps) })
+        ? await create.run(actingCaller(call, deps), { options: conversationOptions(args, deps) })
         : { sessionId: known(args, args.sessionId), withheld: [] };
     const model = await liveModel(sessionId, call, deps).catch(async (error: unknown) => {
       if (args.sessionId === undefined) await discard(sessionId, call, deps);

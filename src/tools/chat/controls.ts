@@ -2,7 +2,7 @@ import { z } from "zod";
 import { interrupt, close } from "../../engine/actions/lifecycle.ts";
 import { setPermissionMode, setModel } from "../../engine/actions/process-control.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { actorOf } from "../scope.ts";
+import { actingCaller } from "../scope.ts";
 import { Mode, Model, liveModel } from "./fields.ts";
 
 /** Ends the running turn; the conversation goes on (seed 004). */
@@ -14,7 +14,7 @@ export const claudeChatInterrupt = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scope: interrupt.scope,
   async handle({ sessionId }, call, deps) {
-    const { interrupted } = await interrupt.run(actorOf(call, deps), { sessionId });
+    const { interrupted } = await interrupt.run(actingCaller(call, deps), { sessionId });
     return { answer: { interrupted, sessionId } };
   },
 });
@@ -28,7 +28,7 @@ export const claudeChatMode = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   scope: setPermissionMode.scope,
   async handle({ permissionMode, sessionId }, call, deps) {
-    await setPermissionMode.run(actorOf(call, deps), { sessionId, permissionMode });
+    await setPermissionMode.run(actingCaller(call, deps), { sessionId, permissionMode });
     return { answer: { sessionId, permissionMode } };
   },
 });
@@ -43,7 +43,7 @@ export const claudeChatModel = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   scope: setModel.scope,
   async handle({ model, sessionId }, call, deps) {
-    await setModel.run(actorOf(call, deps), { sessionId, model });
+    await setModel.run(actingCaller(call, deps), { sessionId, model });
     const { state } = await deps.engine.get(call.principal, sessionId);
     // Where no Claude Code runs, none is started only to ask it.
     const runs = state.process.phase === "live";
@@ -62,7 +62,7 @@ export const claudeSessionClose = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scope: close.scope,
   async handle({ sessionId }, call, deps) {
-    await close.run(actorOf(call, deps), { sessionId });
+    await close.run(actingCaller(call, deps), { sessionId });
     return { answer: { sessionId, activeSessions: await activeSessions(call, deps) } };
   },
 });

@@ -7,7 +7,7 @@ import { answer } from "../../engine/actions/answering.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
 import { rightName } from "../catalogue.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
-import { actorOf } from "../scope.ts";
+import { actingCaller } from "../scope.ts";
 import type { SessionView } from "../session-view.ts";
 import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
 
@@ -43,7 +43,7 @@ export async function respond(
   const request =
     response.action === "answer_question" ? await answerToQuestion(view, response) : answerToPermission(response);
   const before = await view.record();
-  const { cursor, withheld } = await answer.run(actorOf(call, deps), { sessionId: view.id, request });
+  const { cursor, withheld } = await answer.run(actingCaller(call, deps), { sessionId: view.id, request });
   const { state } = await view.record();
   const open = before.state.requests.find(({ requestId }) => requestId === request.requestId);
   // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.

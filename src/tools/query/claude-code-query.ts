@@ -13,7 +13,7 @@ import { nameTools } from "../catalogue.ts";
 import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
 import { folderOf, formsOf, said } from "../prompt.ts";
-import { actorOf } from "../scope.ts";
+import { actingCaller } from "../scope.ts";
 import { readEnd, viewSession } from "../session-view.ts";
 import { answerQuery, REST_SHARE } from "./query-answer.ts";
 import { Bundle } from "./bundle.ts";
@@ -114,7 +114,10 @@ async function begin(
   const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
   const limits = { ...formsOf(call), endWithClient: true, turnMs: settings.maxExecutionMs };
   const prompt = { text: args.prompt, limits, via: NAME };
-  const { cursor, sessionId, withheld } = await start.run(actorOf(call, deps), { ...byWhom(args, options), prompt });
+  const { cursor, sessionId, withheld } = await start.run(actingCaller(call, deps), {
+    ...byWhom(args, options),
+    prompt,
+  });
   const inMode = mayUseMode(mode, boundOf(deps.callerApproves, call)) ? mode : "default";
   recordBegin(NAME, { sessionId, permissionMode: inMode }, call, deps);
   const all = [...warnings, ...withheld];

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../domain/json.ts";
 import type { Scope } from "../../../domain/principal.ts";
 import type { AnySessionAction, ArgumentsOf, Fields, SessionAction } from "../../../engine/actions/action.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
-import { actorOf } from "../../scope.ts";
+import { actingCaller } from "../../scope.ts";
 
 /** One action as claude_code_session offers it. The arguments of all actions lie side by side on the wire. */
 export interface OfferedAction {
@@ -32,7 +32,7 @@ export function offer<F extends Fields, R>(
   { present, words = {} }: Offer<F, R>,
 ): OfferedAction {
   const run: Run<F> = async (args, call, deps) =>
-    present(await action.run(actorOf(call, deps), args), args, call, deps);
+    present(await action.run(actingCaller(call, deps), args), args, call, deps);
   return { ...offerAs(action, action.fields, run), fields: described(action.fields, words) };
 }
 

@@ -1,6 +1,6 @@
 import * as actions from "../../../engine/actions/lifecycle.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
-import { actorOf } from "../../scope.ts";
+import { actingCaller } from "../../scope.ts";
 import { offer, offerAs } from "./action.ts";
 import { publicView, rememberedOf } from "./view.ts";
 
@@ -24,7 +24,7 @@ export const interrupt = offer(actions.interrupt, {
 const { sessionId } = actions.cancel.fields;
 
 export const cancel = offerAs(actions.cancel, { sessionId }, async (args, call, deps) => {
-  const { already } = await actions.cancel.run(actorOf(call, deps), { ...args, reason: "cancelled by caller" });
+  const { already } = await actions.cancel.run(actingCaller(call, deps), { ...args, reason: "cancelled by caller" });
   const isNow = already === undefined ? "is cancelled and takes no more prompts" : `was already ${already}`;
   return messageAnswer(args, `Session ${args.sessionId} ${isNow}.`, call, deps);
 });

@@ -6,7 +6,7 @@ import { PAGE_DEFAULT, MAX_PAGE } from "../../../engine/actions/input.ts";
 import { diff as readDiff, get as getSession, list as listSessions } from "../../../engine/actions/reading.ts";
 import type { SessionQuery, SessionRecord } from "../../../engine/ports.ts";
 import { jsonBytes, fit } from "../../../view/size.ts";
-import { actorOf } from "../../scope.ts";
+import { actingCaller } from "../../scope.ts";
 import type { ToolDeps } from "../../define.ts";
 import { offerAs, offer } from "./action.ts";
 import { ANSWER_BYTES, publicView, sensitiveView, rememberedOf } from "./view.ts";
@@ -34,7 +34,7 @@ const GET_FIELDS = { ...getSession.fields, includeSensitive: IncludeSensitive };
 
 export const get = offerAs(getSession, GET_FIELDS, async ({ includeSensitive = false, ...which }, call, deps) => {
   checkSensitive(deps, includeSensitive ? ["includeSensitive"] : []);
-  const record = await getSession.run(actorOf(call, deps), which);
+  const record = await getSession.run(actingCaller(call, deps), which);
   if (!includeSensitive) return { sessions: [{ ...publicView(record), ...rememberedOf(record) }] };
   const remembered = rememberedOf(record);
   const room = ANSWER_BYTES - AROUND_ONE - jsonBytes(remembered);
@@ -89,7 +89,7 @@ export const list = offerAs(listSessions, LIST_FIELDS, async (args, call, deps) 
     Object.entries(sensitive).flatMap(([name, wanted]) => (wanted ? [name] : [])),
   );
   const query = queryOf(args);
-  const found = await listSessions.run(actorOf(call, deps), { ...query, limit: limit + 1 });
+  const found = await listSessions.run(actingCaller(call, deps), { ...query, limit: limit + 1 });
   // One whose owner had died is recorded as lost while it is listed.
   const matching = found.filter(({ state }) => query.statuses?.includes(statusOf(state)) ?? true);
   const page = matching.slice(0, limit);
