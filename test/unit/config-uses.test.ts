@@ -1,0 +1,26 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { approverFields } from "../../src/config/approvals/approver-fields.ts";
+import { CONFIG_FILE, SETTINGS } from "../../src/config/schema.ts";
+
+/** A setting that no code reads is accepted and ignored. */
+
+const SOURCES = readdirSync("src", { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".ts"))
+  .map((name) => readFileSync(`src/${name}`, "utf8"));
+
+/** Read as a member of the settings, taken from them by a pattern, or looked for by the proxy. */
+function isRead(key: string): boolean {
+  const member = new RegExp(String.raw`(?:[cC]onfig|limits|settings)\??\.${key}\b`);
+  const pattern = new RegExp(String.raw`\{[^{}]*\b${key}\b[^{};]*\}[\s\w,]*\}?(?::|\s=)[^;=]*?(?:[cC]onfig|Settings)`);
+  const byProxy = new RegExp(String.raw`variable: "\w+",\s*key: "${key}"`);
+  return SOURCES.some((text) => member.test(text) || pattern.test(text) || byProxy.test(text));
+}
+
+it("every setting is read somewhere", () => {
+  // Approvers get their own settings whole, and the file is read before there are settings.
+  const others = [...Object.keys(approverFields), CONFIG_FILE.key];
+  const keys = SETTINGS.map(({ key }) => key).filter((key) => !others.includes(key));
+  expect(keys.filter((key) => !isRead(key))).toEqual([]);
+  expect(isRead("noSuchSetting")).toBe(false);
+});
