@@ -3,9 +3,10 @@ import { ownFlags } from "./own-flags.ts";
 import { ConfigError } from "../config/error.ts";
 import { loadConfig } from "../config/load.ts";
 import { readFlags } from "../config/parse-flags.ts";
-import { isStoreFile, PATH_SETTINGS } from "../config/paths.ts";
+import { PATH_SETTINGS } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ANYWHERE } from "../config/setting.ts";
+import { isStorePath } from "../config/store-spelling.ts";
 import { checkName } from "../daemon/socket.ts";
 import type { Client } from "../install/clients.ts";
 import type { Entry } from "../install/format.ts";
@@ -54,7 +55,7 @@ function refuseRelative(argv: readonly string[]): void {
   const paths = PATH_SETTINGS.map(({ flag }) => flag);
   for (const { setting, text = "", written } of readFlags(argv)) {
     if (!paths.includes(setting.flag) || isAbsolute(text) || text.startsWith("~")) continue;
-    if (text === ANYWHERE || (setting.flag === "store" && !isStoreFile(text))) continue;
+    if (text === ANYWHERE || (setting.flag === "store" && !isStorePath(text))) continue;
     throw new ConfigError(
       `${written} is a relative path, and the client starts the server in another folder. Make it absolute.`,
     );

@@ -11,8 +11,8 @@ import { loadConfig } from "../config/load.ts";
 import { networkKindOf } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
+import { defaultStore } from "../config/store.ts";
 import { sandboxProblem } from "../security/sandbox.ts";
-import { defaultStorePath } from "../store/open.ts";
 import { StoreReport } from "./store-report.ts";
 
 /** What the checks look at. Tests replace single members: no machine of theirs has a full disk or another Node. */
@@ -40,7 +40,7 @@ export interface Machine {
 /** `argv` has the flags of serve. */
 export function thisMachine(argv: readonly string[], environment: NodeJS.ProcessEnv): Machine {
   const { config, problem } = settings(argv, environment);
-  const { store = { kind: "sqlite", file: defaultStorePath(environment, process.platform) } } = config;
+  const { store = defaultStore(stateFolder(environment, process.platform), process.platform) } = config;
   const cache = cacheFolder(environment);
   const log = { warn: () => undefined };
   return {
