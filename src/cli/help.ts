@@ -10,7 +10,7 @@ const COMMANDS = {
   serve: "Serve MCP on stdin and stdout. The default command.",
   console: "Serve the web console while this command runs: watch, start, reply, approve.",
   sessions: "List, show, count, export and delete stored sessions, with or without a running server.",
-  daemon: "Run one server for many clients, which goes on when they leave; list and stop such servers.",
+  daemon: "List and stop the daemons that run the sessions of your clients, read their logs, or run one yourself.",
   doctor: "Check what would keep sessions from working, with a command that fixes each problem.",
   demo: "Run a Claude Code session against a built-in scripted model: no account, no cost.",
   install: "Write this server into the configuration of an MCP client, after showing the change.",
@@ -37,12 +37,18 @@ const DOCTOR_FLAGS = {
 const DAEMON_VERBS = {
   run: "Serve clients on a local socket, in the foreground, until it is stopped or idle.",
   status: "List the daemons of this state folder. The exit code is 1 when there is none.",
-  "stop [NAME...]": "Drain and stop all of them, or the named ones, and wait for their end.",
+  "stop [NAME...]":
+    "Drain and stop the daemon, or the named ones if there are several, and wait for their end. Asks if turns run.",
+  "logs [NAME]": "Print the log of a daemon, also of one that has ended. Default: the one written last.",
 };
 const DAEMON_FLAGS = {
-  "run --daemon-socket <name>": "Name of the socket. Required. All flags of serve work too, except --http.",
-  "run --daemon-idle-ms <ms>": "End after this time without clients and without work. Default: 600000.",
+  "run --daemon-socket <name>":
+    "Name for clients that name it too. Default: the name that its settings and environment give it. All flags of serve work too, except --http.",
+  "run --ready-fd <n>": "Write one line to this file descriptor: ready, or why it did not start.",
   "serve --daemon-socket <name>": "Connect the client on stdin and stdout to this daemon, in place of serving it.",
+  "stop --all": "Stop all daemons of this state folder.",
+  "stop --yes": "Skip the confirmation.",
+  "logs --follow, -f": "Go on with the lines that are appended.",
   "status, stop --json": "Write JSON, for programs.",
 };
 const UNINSTALL_FLAGS = {

@@ -8,7 +8,7 @@ export const daemonFields = {
     variable: "CLAUDE_CODE_MCP_DAEMON",
     group: "Daemon",
     meaning:
-      "With auto, sessions of clients on stdio run in a daemon, which starts by itself and goes on when its clients end. With off, each client has a server of its own, which interrupts its turns when the client ends.",
+      "With auto, sessions of clients on stdio run in a daemon, which starts by itself, is shared by clients of the same settings and environment, and goes on when they end. With off, each client has a server of its own, which interrupts its turns when the client ends.",
   }),
   daemonStartMs: milliseconds(
     { least: 0, most: 600_000, fallback: 3_000 },
@@ -17,7 +17,7 @@ export const daemonFields = {
       variable: "CLAUDE_CODE_MCP_DAEMON_START_MS",
       group: "Daemon",
       meaning:
-        "Wait this long for the daemon when a client begins. If it is not ready by then, this client gets a server of its own.",
+        "Wait this long for the daemon when a client begins. If it is not ready by then, this client gets a server of its own, which says so on stderr.",
     },
   ),
   daemonIdleMs: milliseconds(

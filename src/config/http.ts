@@ -179,7 +179,7 @@ export const httpFields = {
       variable: "CLAUDE_CODE_MCP_DRAIN_MS",
       group: "HTTP",
       meaning:
-        "Time that running turns have to end after SIGTERM, while new ones are refused and /readyz fails. Turns that still run are then interrupted.",
+        "With --http and in a daemon: time that running turns have to end after SIGTERM or daemon stop, while new ones are refused and /readyz fails. Turns that still run are then interrupted.",
     },
   ),
 };

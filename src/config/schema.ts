@@ -150,7 +150,7 @@ const sessionFields = {
       variable: "CLAUDE_CODE_MCP_SPARES",
       group: "Claude Code",
       meaning:
-        "Number of pre-started Claude Code processes kept for new sessions with the same options (cwd, permission mode and title may differ), from the end of the first turn on. They also start your MCP servers; they are stopped when half of --max-live is in use or after --idle-process-ms.",
+        "Number of pre-started Claude Code processes that a server or daemon keeps for new sessions with the same options (cwd, permission mode and title may differ), from the end of the first turn on. They also start your MCP servers; they are stopped when half of --max-live is in use or after --idle-process-ms.",
     },
   ),
   maxDepth: count(
@@ -248,7 +248,7 @@ const serverFields = {
     flag: "log-level",
     variable: "CLAUDE_CODE_MCP_LOG_LEVEL",
     group: "Server",
-    meaning: "Minimum level of log lines, written as JSON to stderr.",
+    meaning: "Minimum level of log lines, written as JSON to stderr, or by a daemon to its log file.",
   }),
 };
 
