@@ -43,7 +43,7 @@ interface Answer {
   readonly error?: { readonly code: AppError["code"]; readonly message: string; readonly sessionId?: string };
 }
 
-/** The daemon's end: performs what is asked until the other end leaves. `onFault` is told of errors that are no refusals. */
+/** The daemon's end: performs what is asked until the other end leaves. `onFault` gets errors that are no refusals. */
 export async function perform(
   { stdin, stdout }: Streams,
   operations: Operations,
