@@ -2,6 +2,8 @@
 import { answers } from "./answers.mjs";
 import { atOnce } from "./at-once.mjs";
 import { burst } from "./burst.mjs";
+import { daemon } from "./daemon.mjs";
+import { daemonWaiting } from "./daemon-waiting.mjs";
 import { firstTurn } from "./first-turn.mjs";
 import { laterTurn } from "./later-turn.mjs";
 import { overHttp } from "./load.mjs";
@@ -14,7 +16,7 @@ import { thousand } from "./thousand.mjs";
 import { waiting } from "./waiting.mjs";
 import { wake } from "./wake.mjs";
 
-const SHORT = [startUp, firstTurn, laterTurn, wake, permission, waiting, burst, answers];
-const LONG = [longLog, sessionList, atOnce, thousand, overHttp, otherServers];
+const SHORT = [startUp, firstTurn, laterTurn, wake, permission, waiting, burst, answers, daemon];
+const LONG = [longLog, sessionList, atOnce, thousand, daemonWaiting, overHttp, otherServers];
 
 export const BENCHMARKS = [...SHORT, ...LONG];

@@ -1,8 +1,6 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { rawQuery } from "./raw.mjs";
+import { rawInFreshNode, rawQuery } from "./raw.mjs";
 import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
@@ -40,7 +38,8 @@ export const firstTurn = {
       figures.note(RESULT, resultMs);
       await quiet(world, server, await newSession(server, figures, ""));
       await fresh(world, figures);
-      figures.note(FRESH, await rawInFreshNode(world));
+      // As is true of a server before its first call.
+      figures.note(FRESH, (await rawInFreshNode(world, ASK)).resultMs);
       await warm(withSpares, figures, "warm: ");
     }
     await withSpares.close();
@@ -74,14 +73,4 @@ function newSession(server, figures, prefix = "to warm up: ") {
     await server.end(sessionId);
     return sessionId;
   });
-}
-
-/** The cost for a program that has not loaded the SDK yet, as is true of a server before its first call. */
-async function rawInFreshNode(world) {
-  const child = fork(new URL("./raw-process.mjs", import.meta.url), { stdio: ["ignore", 2, 2, "ipc"] });
-  await once(child, "message");
-  child.send({ environment: world.environment, cwd: world.folder(), prompt: ASK });
-  const [ms] = await once(child, "message");
-  await once(child, "exit");
-  return ms;
 }

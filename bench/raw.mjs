@@ -1,5 +1,7 @@
 /** The baseline: the same work with the Agent SDK directly. */
+import { fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 
 import { query } from "@anthropic-ai/claude-agent-sdk";
 
@@ -31,6 +33,21 @@ export async function rawQuery(world, prompt, over = {}) {
     sessionId = message.session_id;
   }
   return { initMs: times.get("init"), resultMs: times.get("result"), sessionId };
+}
+
+/**
+ * The same in a Node that has not loaded the SDK yet: ms of its start, and then of the import of the SDK until the result.
+ * Resolves after both processes have ended.
+ */
+export async function rawInFreshNode(world, prompt) {
+  const began = performance.now();
+  const child = fork(new URL("./raw-process.mjs", import.meta.url), { stdio: ["ignore", 2, 2, "ipc"] });
+  await once(child, "message");
+  const startMs = performance.now() - began;
+  child.send({ environment: world.environment, cwd: world.folder(), prompt });
+  const [resultMs] = await once(child, "message");
+  await once(child, "exit");
+  return { startMs, resultMs };
 }
 
 /** A process in streaming mode that receives one prompt after another. */

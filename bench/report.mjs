@@ -33,10 +33,10 @@ export function asTable(rows) {
     .join("\n");
 }
 
-export function asJson(rows, rounds) {
+export function asJson(rows) {
   const { arch, platform, version: node } = process;
   return JSON.stringify(
-    { date: new Date().toISOString(), node, platform, arch, cores: cpus().length, rounds, rows },
+    { date: new Date().toISOString(), node, platform, arch, cores: cpus().length, rows },
     undefined,
     2,
   );

@@ -7,13 +7,16 @@ import { asJson, asTable } from "./report.mjs";
 import { profileServersInto } from "./server.mjs";
 import { createWorld } from "./world.mjs";
 
+/** Of a benchmark that does not ask for another number. */
+const ROUNDS = 7;
+
 const USAGE = `Usage: npm run bench -- [names...] [options]
 
 Measures this server against what it is made of, in one run on this machine. Without names: all but the long ones.
 
   --list          names the benchmarks and ends
   --all           the long ones too
-  --rounds <n>    interleaved runs that the medians are taken of (7)
+  --rounds <n>    interleaved runs that the medians are taken of (7, or as --list says)
   --minutes <n>   how long the load over HTTP lasts (10)
   --json          the results as JSON, every sample included
   --cpu-prof <f>  has Node write a profile of each server into this folder
@@ -29,7 +32,7 @@ const { positionals, values } = parseArgs({
     json: { type: "boolean", default: false },
     minutes: { type: "string", default: "10" },
     list: { type: "boolean", default: false },
-    rounds: { type: "string", default: "7" },
+    rounds: { type: "string" },
   },
 });
 
@@ -39,13 +42,15 @@ else await main();
 
 function list() {
   const width = Math.max(...BENCHMARKS.map(({ name }) => name.length));
-  for (const { about, long, name } of BENCHMARKS)
-    console.log(`${name.padEnd(width)}  ${long ? "(long) " : ""}${about}`);
+  for (const { about, long, name, rounds } of BENCHMARKS) {
+    const marks = [...(long ? ["long"] : []), ...(rounds ? [`${String(rounds)} rounds`] : [])];
+    console.log(`${name.padEnd(width)}  ${marks.length > 0 ? `(${marks.join(", ")}) ` : ""}${about}`);
+  }
 }
 
 async function main() {
-  const rounds = Number(values.rounds);
-  if (!Number.isInteger(rounds) || rounds < 1)
+  const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
+  if (rounds !== undefined && (!Number.isInteger(rounds) || rounds < 1))
     return refuse(`--rounds is "${values.rounds}": must be a whole number from 1`);
   const minutes = Number(values.minutes);
   if (!(minutes > 0)) return refuse(`--minutes is "${values.minutes}": must be a number above 0`);
@@ -59,15 +64,15 @@ async function main() {
   );
   const rows = [];
   for (const benchmark of wanted) rows.push(...(await measure(benchmark, { rounds, minutes })));
-  console.log(values.json ? asJson(rows, rounds) : asTable(rows));
+  console.log(values.json ? asJson(rows) : asTable(rows));
 }
 
-async function measure({ name, rows, run }, given) {
+async function measure({ name, rounds = ROUNDS, rows, run }, given) {
   const figures = new Figures();
   const progress = (text) => console.error(`${name}: ${text}`);
   try {
     const world = await createWorld();
-    await run({ world, figures, progress, ...given });
+    await run({ world, figures, progress, minutes: given.minutes, rounds: given.rounds ?? rounds });
     await world.close();
   } catch (error) {
     console.error(`${name} did not work:`, error);

@@ -30,16 +30,29 @@ export function clientOf(command, args, env, stderr = "inherit") {
 
 /** The server in this world, on its own store unless another is named; not connected yet. */
 export function serverProgram(world, flags = []) {
-  const args = [...nodeArguments, "dist/cli/main.js", "serve", "--daemon", "off", "--log-level", "error", ...flags];
+  return serving(world, ["--daemon", "off", ...flags]);
+}
+
+/** On a busy machine a proxy does not fall back to a server of its own, which is not what is to be measured, ms. */
+const DAEMON_START_MS = 60_000;
+
+/** What a client starts by default: it connects to the daemon of these flags, and starts it if there is none. */
+export function proxyProgram(world, flags = []) {
+  return serving(world, ["--daemon-start-ms", String(DAEMON_START_MS), ...flags]);
+}
+
+function serving(world, flags) {
+  const args = [...nodeArguments, "dist/cli/main.js", "serve", "--log-level", "error", ...flags];
   return clientOf(process.execPath, args, world.environment);
 }
 
-/** The same, started and initialized. Without spares unless the flags request them: their start would distort the figures. */
-export async function startServer(world, flags = []) {
-  const program = serverProgram(world, ["--spares", "0", ...flags]);
+/** Started and initialized. Without spares unless the flags request them: their start would distort the figures. */
+export async function startServer(world, flags = [], programOf = serverProgram) {
+  const program = programOf(world, ["--spares", "0", ...flags]);
   await program.connect();
   const server = {
     pid: program.pid(),
+    client: program.client,
     /** The content of an answer, and its size in bytes for the reading model. */
     async call(tool, args) {
       return (await program.call(tool, args)).structuredContent;

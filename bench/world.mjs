@@ -23,6 +23,15 @@ export async function createWorld() {
     home,
     environment: { PATH: process.env.PATH ?? "", HOME: home, ...offline },
     folder: () => mkdtempSync(join(home, "work-")),
+    /**
+     * Lets the model go on at this gate of a script, once it has come to it: in the answer `entry` to the prompt that contains
+     * `mark`. Resolves to the time, as of `sharedNow`.
+     */
+    async open({ entry, gate, mark }) {
+      model.send({ entry, gate, mark });
+      const [at] = await once(model, "message");
+      return at;
+    },
     /** Claude Code processes and their descendants. */
     claudes: () => livingIn(config).filter(({ command }) => !command.includes("main.js")),
     async quiet() {

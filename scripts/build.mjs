@@ -6,6 +6,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, wr
 import { dirname, join, relative } from "node:path";
 import { build, watch } from "rolldown";
 import { build as buildPage } from "vite";
+import { lightValidator } from "./light-validator.mjs";
 import { noticesOf } from "./notices.mjs";
 
 const root = join(import.meta.dirname, "..");
@@ -52,26 +53,6 @@ const CHUNKS = [
 
 /** Not bundled: the SDK finds its binary beside itself, SQLite is optional and native, pino is loaded with the first line. */
 const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite", "pino"];
-
-/**
- * The MCP SDK contains two JSON Schema validators and selects the larger one on Node: 290 KB that would be compiled and run
- * before `initialize`, for forms that this server does not ask clients to fill in.
- */
-const lightValidator = {
-  name: "light-validator",
-  resolveId: {
-    filter: { id: /^@modelcontextprotocol\/(server|client)\/_shims$/ },
-    handler: (id) => join(root, id.replace("_shims", "light-shims.mjs")),
-  },
-  load: {
-    filter: { id: /light-shims\.mjs$/ },
-    handler: (id) => `
-      export { default as process } from "node:process";
-      export { CfWorkerJsonSchemaValidator as DefaultJsonSchemaValidator }
-        from "@modelcontextprotocol/${id.includes("client") ? "client" : "server"}/validators/cf-worker";
-      export const CORS_IS_POSSIBLE = false;`,
-  },
-};
 
 /** Modules of the page, whose licences are listed beside the server's. */
 const pageModules = [];

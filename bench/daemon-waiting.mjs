@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { daemonsIn, shareOfCore, withDaemons } from "./daemons.mjs";
+import { proxyProgram, startServer } from "./server.mjs";
+import { prompt } from "./world.mjs";
+
+const ASK = prompt({ text: "hi" });
+const IDLE_MS = 60_000;
+/** Shorter than the longest wait of a check, with its start. */
+const BUSY_MS = 20_000;
+/** For what has just started or ended, ms. */
+const SETTLED_MS = 10_000;
+const MANY = 20;
+/**
+ * The busy session: number of tool calls in each answer of the model, each of which makes two events, and the pause before an
+ * answer, ms, for about 100 events a second. The actual number is a row.
+ */
+const [CALLS, PAUSE_MS, ANSWERS] = [10, 150, 200];
+
+const ONE = "1 proxy that waits";
+
+export const daemonWaiting = {
+  name: "daemon-waiting",
+  long: true,
+  rounds: 3,
+  about: "processor time of a daemon that is idle, and of one whose clients wait beside a busy session",
+  rows: [
+    { row: "idle daemon and its spare, of a core", of: "idle", unit: "%", atMostAlone: 0.2 },
+    { row: `daemon and ${String(MANY)} proxies that wait`, of: "many", base: ONE, unit: "% of a core", atMostMore: 10 },
+    { row: "events of the busy session", of: "events/s", unit: "per s" },
+  ],
+  async run({ figures, progress, rounds, world }) {
+    for (let round = 1; round <= rounds; round++) {
+      progress(`round ${String(round)} of ${String(rounds)}`);
+      await withDaemons(world, async () => figures.note("idle", await idle(world)));
+      await withDaemons(world, async () => {
+        figures.note(ONE, await waiting(world, 1, figures));
+        figures.note("many", await waiting(world, MANY, figures));
+      });
+    }
+  },
+};
+
+/** The daemon, what watches over its processes, and the spare of a session that has ended; no client is connected. */
+async function idle(world) {
+  const server = await startServer(world, ["--spares", "1"], proxyProgram);
+  const sessionId = await server.begin(ASK);
+  await server.end(sessionId);
+  await server.call("claude_code_session", { action: "cancel", sessionId });
+  await server.close();
+  await sleep(SETTLED_MS);
+  const claudes = world.claudes().map(({ pid }) => pid);
+  if (claudes.length === 0) throw new Error("there is no spare");
+  return shareOfCore([...(await daemonsIn(world)), ...claudes], IDLE_MS);
+}
+
+/** Daemon and proxies, all of which wait for a session in which nothing happens while another one is busy. */
+async function waiting(world, count, figures) {
+  const owner = await startServer(world, [], proxyProgram);
+  const cwd = world.folder();
+  writeFileSync(join(cwd, "file.txt"), "one line\n");
+  const gate = randomUUID();
+  const quiet = await owner.begin(prompt({ gate, text: "done" }));
+  const proxies = [];
+  for (let number = 0; number < count; number++) proxies.push(await startServer(world, [], proxyProgram));
+  const pids = [...(await daemonsIn(world)), ...proxies.map(({ pid }) => pid)];
+  const busy = await owner.begin(busyTurn(cwd), { cwd });
+  await sleep(SETTLED_MS);
+  const { nextCursor: cursor } = await look(owner, quiet);
+  const wait = { action: "poll", sessionId: quiet, cursor, until: "event", waitMs: 45_000 };
+  const waits = proxies.map(async (proxy) => proxy.call("claude_code_check", wait));
+  const before = await look(owner, busy);
+  const began = performance.now();
+  const share = await shareOfCore(pids, BUSY_MS);
+  const { nextCursor, status } = await look(owner, busy);
+  if (status !== "running") throw new Error("the busy session has ended before the measurement");
+  figures.note("events/s", (1_000 * (nextCursor - before.nextCursor)) / (performance.now() - began));
+  await world.open({ entry: 0, gate, mark: gate });
+  await Promise.all(waits);
+  for (const sessionId of [busy, quiet]) await owner.call("claude_code_session", { action: "cancel", sessionId });
+  for (const each of [...proxies, owner]) await each.close();
+  return share;
+}
+
+function busyTurn(cwd) {
+  const tools = Array.from({ length: CALLS }, () => ({ name: "Read", input: { file_path: join(cwd, "file.txt") } }));
+  return prompt(...Array.from({ length: ANSWERS }, () => ({ delayMs: PAUSE_MS, tools })), { text: "done" });
+}
+
+/** Where its log ends, as `nextCursor`. */
+function look(server, sessionId) {
+  return server.call("claude_code_check", { action: "poll", sessionId, cursor: 1e9, waitMs: 0, maxEvents: 1 });
+}
