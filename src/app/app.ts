@@ -60,7 +60,7 @@ export interface App {
   atWork(): number;
   /** What this node runs. Starts the engine. */
   report(): Promise<NodeReport>;
-  /** Loads what the first calls would load: from then on the files of this program may vanish. */
+  /** Loads what the first calls would load: from then on the files of this program may vanish, but for those of the Agent SDK. */
   preload(): Promise<void>;
   /** Running turns have the drain time to end where clients come and go; then what runs is recorded as interrupted. Safe to call again. */
   close(): Promise<void>;
@@ -182,6 +182,12 @@ async function serveOperations(client: Parameters<App["serveOperations"]>[0], pa
     connections.close(connection);
     onClose();
   }
+}
+
+/** Loads the Agent SDK, which the first session would load. */
+export async function preloadSdk(): Promise<void> {
+  const runtime = await import("../claude/runtime.ts");
+  await runtime.preloadSdk();
 }
 
 async function loadAll({ store }: Pick<Running, "store">): Promise<void> {

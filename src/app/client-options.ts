@@ -180,11 +180,11 @@ function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessE
   return secret === "" ? undefined : secret;
 }
 
-/** Loads what else the first calls would load: from then on the files of this program may vanish. */
+/** Loads what else the first calls would load but the Agent SDK: from then on the other files of this program may vanish. */
 export async function preload(): Promise<void> {
   await Promise.all([
     import("../claude/check/folders.ts"),
-    import("../claude/runtime.ts").then(async ({ preloadSdk }) => preloadSdk()),
+    import("../claude/runtime.ts"),
     import("../config/confinement.ts"),
     import("../mcp/prompts/completion-answers.ts"),
     import("../mcp/prompts/prompt-answers.ts"),
