@@ -40,6 +40,8 @@ export interface AppSettings extends StoreSettings {
   approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
   /** Clients come and go while it runs: running turns may end before it does. */
   outlivesClients?: boolean | undefined;
+  /** Why this process serves a client that was to have a daemon. */
+  withoutDaemon?: string | undefined;
   /** Where clients of this server leave work to a daemon, which runs what they start. */
   operations?: Operations | undefined;
   /** What `isolationOf` has found. */

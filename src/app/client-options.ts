@@ -25,6 +25,8 @@ interface ClientSettings {
   readonly environment: NodeJS.ProcessEnv;
   readonly info: { readonly name: string; readonly version: string };
   readonly outlivesClients?: boolean | undefined;
+  /** Why this process serves a client that was to have a daemon. */
+  readonly withoutDaemon?: string | undefined;
 }
 
 interface ClientParts {
@@ -52,7 +54,16 @@ export function clientOptions(settings: ClientSettings, parts: ClientParts): (co
   });
   const following = followingOf({ deps: shared, log: parts.log, offer });
   const common = { ...sharedOptions(settings, parts), following };
-  return (connection) => serverOptionsOf(settings.config, { common, connection, shared });
+  const note = noteOf(settings, masker);
+  return (connection) => serverOptionsOf(settings.config, { common, connection, note, shared });
+}
+
+/** What becomes of a client's work when the client ends; undefined where that is as with any server on stdio, or over HTTP. */
+function noteOf({ outlivesClients, withoutDaemon }: ClientSettings, masker: Masker): string | undefined {
+  if (outlivesClients)
+    return "Work goes on in a daemon when this client ends; `claude-agents-mcp daemon stop` stops it.";
+  if (withoutDaemon === undefined) return undefined;
+  return `Work is interrupted when this client ends, because no daemon can be had: ${masker.text(withoutDaemon)}`;
 }
 
 const DAY_MS = 86_400_000;
@@ -94,18 +105,23 @@ async function stateKey(
   return crypto.getRandomValues(new Uint8Array(32));
 }
 
+interface ConnectionParts {
+  readonly common: SharedOptions;
+  readonly connection: Connection;
+  /** In the first answer. */
+  readonly note: string | undefined;
+  readonly shared: () => Promise<SharedDeps>;
+}
+
 /** What the clients of one connection are served with. */
-function serverOptionsOf(
-  config: Config,
-  { common, connection, shared }: { common: SharedOptions; connection: Connection; shared: () => Promise<SharedDeps> },
-): ServerOptions {
+function serverOptionsOf(config: Config, { common, connection, note, shared }: ConnectionParts): ServerOptions {
   const { bypass, cwd, id, leaving, log } = connection;
   const deps = lazy(async (): Promise<ToolDeps> => {
     const { audit, engine, ...rest } = await shared();
     const own = engine.forConnection({ id, allowsBypass: () => bypass.isAllowed() });
     const audited: Audit | undefined = audit && ((entry) => audit({ connection: id, ...entry }));
     const onCall: ToolDeps["onCall"] = ({ elicitation }) => connection.heard(elicitation !== false);
-    const first = rest.outlivesClients ? new FirstAnswer() : undefined;
+    const first = note === undefined ? undefined : new FirstAnswer(note);
     return { ...rest, engine: own, audit: audited, bypass, defaults: { cwd }, first, log, onCall };
   });
   const offer = lazy(async () => offerOf(config, bypass));

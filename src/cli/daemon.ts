@@ -2,6 +2,7 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 import { hasTerminal, isConfirmed } from "./confirm.ts";
 import { ask, chosen, findDaemons, type Found } from "./daemon/found.ts";
 import { logs } from "./daemon/logs.ts";
+import { nestingDepth } from "./preflight.ts";
 import { ConfigError } from "../config/error.ts";
 import { escapeControlChars } from "../security/control-chars.ts";
 
@@ -75,6 +76,9 @@ interface Stop {
 
 /** Drains them and waits for their end. Exit code 1 when there is none, or when the person at the terminal says no. */
 async function stop({ positionals: names, values: { all, json, yes } }: Stop): Promise<number> {
+  if (nestingDepth() > 0) {
+    throw new ConfigError("daemon stop cannot run inside a session of claude-agents-mcp. Run it in your own shell.");
+  }
   const found = await findDaemons();
   const meant = all === true ? found : chosen("stop", found, names);
   if (yes !== true && !(await mayInterrupt(meant))) {
@@ -84,7 +88,7 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
   if (meant.length > 0) process.stderr.write(`Waiting for ${count(meant.length, "daemon")} to end.\n`);
   await Promise.all(meant.map(async ({ socket }) => ask(socket, "stop")));
   const stopped = meant.map(({ name, pid }) => ({ name, pid }));
-  const text = `${count(stopped.length, "daemon")} stopped.\n`;
+  const text = stopped.length === 0 ? "No daemon runs.\n" : `${count(stopped.length, "daemon")} stopped.\n`;
   process.stdout.write(json === true ? `${JSON.stringify({ stopped })}\n` : text);
   return stopped.length === 0 ? 1 : 0;
 }

@@ -30,7 +30,7 @@ export async function checkSettings(argv: readonly string[]): Promise<void> {
 export async function serveWithoutDaemon(argv: string[], why: string): Promise<Duplex> {
   const config = loadConfig({ argv, env: process.env });
   const start = { cwd: startFolder, ownCommands: ownCommands(readPackage().name, process.argv) };
-  const app = await assemble({ config, argv, start });
+  const app = await assemble({ config, argv, start, withoutDaemon: why });
   app.log.warn("sessions run in this process and end with it: no daemon can be had", { why });
   const end = endWith(app);
   const [theirs, ours] = duplexPair();
@@ -42,7 +42,7 @@ export async function serveWithoutDaemon(argv: string[], why: string): Promise<D
   return theirs;
 }
 
-interface Assembly extends Pick<AppSettings, "config" | "outlivesClients" | "start"> {
+interface Assembly extends Pick<AppSettings, "config" | "outlivesClients" | "start" | "withoutDaemon"> {
   readonly argv: readonly string[];
 }
 

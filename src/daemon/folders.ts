@@ -22,8 +22,10 @@ export function socketCandidates(stateFolder: string, { XDG_RUNTIME_DIR: runtime
   return [
     ...(runtime?.startsWith("/") === true ? [join(runtime, PRODUCT, key)] : []),
     join(stateFolder, "run"),
-    // One level: of a folder for everyone, no other user can replace what is directly in it.
-    join(tmpdir(), `${PRODUCT}-${String(process.geteuid?.() ?? 0)}-${key}`),
+    // One level: of a folder for everyone, no other user can replace what is directly in it. macOS's own has a long path.
+    ...new Set(
+      [tmpdir(), "/tmp"].map((folder) => join(folder, `${PRODUCT}-${String(process.geteuid?.() ?? 0)}-${key}`)),
+    ),
   ];
 }
 

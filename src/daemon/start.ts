@@ -18,7 +18,10 @@ export interface DaemonStart {
 
 /** The descriptor on which it says to its starter that it is ready, or why it is not. */
 export const READY_FD = 3;
-export const READY = "ready";
+
+export function readyLine(name: string): string {
+  return `ready ${name}`;
+}
 
 /**
  * The shell ends at once, so that the daemon has no parent among the processes of the client, which many clients end with all
@@ -26,8 +29,11 @@ export const READY = "ready";
  */
 const IN_BACKGROUND = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 &';
 
-/** Resolves when it is ready. Rejects with why it is not. */
-export async function startDaemon({ identity, main, ms, stateFolder }: DaemonStart): Promise<void> {
+/**
+ * Resolves when it is ready, to its name: another than expected where the package was replaced since this process began. Rejects
+ * with why it is not ready.
+ */
+export async function startDaemon({ identity, main, ms, stateFolder }: DaemonStart): Promise<string> {
   const log = logOf(stateFolder, identity.name);
   const lengthBefore = await makeLog(stateFolder, log);
   const command = [process.execPath, ...process.execArgv, main, "daemon", "run", "--ready-fd", String(READY_FD)];
@@ -40,12 +46,13 @@ export async function startDaemon({ identity, main, ms, stateFolder }: DaemonSta
   });
   child.unref();
   const said = await wordOf(child, ms);
-  if (said === READY) return;
-  throw new Error(said ?? (await lastLineOf(log, lengthBefore)) ?? `it was not ready within ${String(ms)} ms`);
+  const [, name] = /^ready (\S+)$/.exec(said) ?? [];
+  if (name !== undefined) return name;
+  throw new Error(said === "" ? ((await lastLineOf(log, lengthBefore)) ?? "it ended without a word") : said);
 }
 
-/** What it says first; undefined when it ends without a word, or says nothing in time. */
-async function wordOf(child: ChildProcess, ms: number): Promise<string | undefined> {
+/** What it says first; "" when it ends without a word. Rejects when it says nothing in time. */
+async function wordOf(child: ChildProcess, ms: number): Promise<string> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a pipe that was asked for above
   const pipe = child.stdio[READY_FD] as Readable;
   return new Promise((resolve, reject) => {
@@ -53,9 +60,12 @@ async function wordOf(child: ChildProcess, ms: number): Promise<string | undefin
     const done = () => {
       clearTimeout(timer);
       pipe.destroy();
-      resolve(said === "" ? undefined : said.trim());
+      resolve(said.trim());
     };
-    const timer = setTimeout(done, ms);
+    const timer = setTimeout(() => {
+      pipe.destroy();
+      reject(new Error(`it was not ready within ${String(ms)} ms`));
+    }, ms);
     child.once("error", reject);
     pipe.on("error", done);
     pipe.on("end", done);

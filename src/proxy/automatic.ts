@@ -64,17 +64,19 @@ export class AutomaticDaemon {
   async connect(ms: number): Promise<Socket> {
     const deadline = performance.now() + ms;
     const left = () => Math.max(1, deadline - performance.now());
-    const { folders, identity, state } = await (this.#place ??= placeOf(this.#argv));
-    const meeting = { folders, name: identity.name, purpose: this.#purpose };
-    const meet = async () => greet(meeting, Math.min(left(), FROZEN_MS));
+    const place = await (this.#place ??= placeOf(this.#argv));
+    const { folders, identity, state } = place;
+    const meet = async () => greet({ folders, name: place.name, purpose: this.#purpose }, Math.min(left(), FROZEN_MS));
     try {
       return await meet();
     } catch (error) {
       if (error instanceof RefusedError) throw error;
-      const endTurn = await takeTurn(folders, identity.name, left());
+      const endTurn = await takeTurn(folders, place.name, left());
       if (!endTurn) return meet();
       try {
-        const start = async () => startDaemon({ identity, main: this.#main, ms: left(), stateFolder: state });
+        const start = async () => {
+          place.name = await startDaemon({ identity, main: this.#main, ms: left(), stateFolder: state });
+        };
         // Another client's turn may have ended just before this one began; a frozen daemon is still there.
         const there = isAbsent(error) ? await meet().catch(() => undefined) : undefined;
         return there ?? (await startAndMeet(start, meet));
@@ -94,6 +96,8 @@ async function startAndMeet(start: () => Promise<void>, meet: () => Promise<Sock
 }
 
 interface Place {
+  /** Of the daemon: that of the identity, until one was started that calls itself otherwise. */
+  name: string;
   readonly folders: readonly string[];
   readonly identity: Identity;
   readonly state: string;
@@ -105,7 +109,7 @@ async function placeOf(argv: readonly string[]): Promise<Place> {
   try {
     const folders = await socketFolders(state, process.env);
     const identity = await identityOf({ argv, cwd: process.cwd(), env: process.env, stateFolder: state });
-    return { folders, identity, state };
+    return { name: identity.name, folders, identity, state };
   } catch (error) {
     throw new RefusedError(whyOf(error));
   }

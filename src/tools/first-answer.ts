@@ -9,7 +9,13 @@ const MAX_NAMED = 5;
 
 /** What the first answer to a client says beside its own matter, once for each connection. */
 export class FirstAnswer {
+  readonly #note: string;
   #isGiven = false;
+
+  /** `note` says what becomes of the client's work when the client ends. */
+  constructor(note: string) {
+    this.#note = note;
+  }
 
   /** Adds it to the answer of a call, unless it was given before or the caller has set the size of the answer (`maxBytes`). */
   async addTo(
@@ -21,7 +27,7 @@ export class FirstAnswer {
     if (this.#isGiven || hasOwnBudget(raw)) return answer;
     this.#isGiven = true;
     const records = await engine.takeUnattended(principal);
-    return records.length === 0 ? answer : { ...answer, unattended: wordsOf(records) };
+    return { ...answer, note: this.#note, ...(records.length > 0 && { unattended: wordsOf(records) }) };
   }
 }
 

@@ -33,7 +33,8 @@ it("clients that start at once share one daemon, those in another environment ha
   const begin = async (start: Parameters<typeof world.shared>[0]) => {
     const client = await world.shared(start);
     // A client of the later era says nothing before its first call.
-    await client.call("claude_code_session", { action: "list" });
+    const first = await client.call("claude_code_session", { action: "list" });
+    expect(first["note"]).toContain("Work goes on in a daemon when this client ends");
     return client;
   };
   const clients = await Promise.all(terminals.map(async (each) => begin({ env: { ...env, ...each } })));
@@ -92,6 +93,9 @@ describe("a client gets a server of its own, which says why, when the daemon", (
     const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
     expect(client.stderr()).toContain(why);
+    // A client may show no stderr.
+    expect(answer["note"]).toContain("Work is interrupted when this client ends, because no daemon can be had");
+    expect(answer["note"]).toContain(why);
     await client.close();
     for (const pid of world.daemons()) process.kill(pid, "SIGKILL");
   });

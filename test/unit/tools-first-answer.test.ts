@@ -17,7 +17,7 @@ async function worked(id: string, state: Partial<SessionState>): Promise<void> {
 
 /** Calls of one connection, in order. */
 async function answersTo(...calls: [tool: string, args: object][]): Promise<unknown[]> {
-  const deps = { ...depsOf(engine), first: new FirstAnswer() };
+  const deps = { ...depsOf(engine), first: new FirstAnswer("Work goes on.") };
   const said: unknown[] = [];
   for (const [tool, args] of calls) {
     const { isError, structured, text } = await runTool(tools.get(tool)!, args, callOf(), deps);
@@ -30,6 +30,13 @@ async function answersTo(...calls: [tool: string, args: object][]): Promise<unkn
 const LIST: [string, object] = ["claude_code_session", { action: "list" }];
 
 describe("the first answer to a client", () => {
+  it("says once what becomes of the client's work", async () => {
+    const deps = { ...depsOf(engine), first: new FirstAnswer("Work goes on.") };
+    const list = async () => (await runTool(tools.get("claude_code_session")!, LIST[1], callOf(), deps)).structured;
+    expect(await list()).toMatchObject({ note: "Work goes on." });
+    expect(await list()).not.toHaveProperty("note");
+  });
+
   it("names the sessions that continued unattended, with the outcome of each, and the next answer does not", async () => {
     await worked("one", { lastOutcome: "done" });
     await worked("two", { attendance: { leftMs: 0, work: { leftMs: -1, leftUsd: 9, over: "time" } } });

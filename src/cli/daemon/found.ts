@@ -64,7 +64,9 @@ export function chosen(verb: string, found: readonly Found[], names: readonly st
   }
   if (names.length === 0 && found.length > 1) {
     const all = found.map(({ name }) => name).join(", ");
-    throw new ConfigError(`daemon ${verb}: ${String(found.length)} daemons run: ${all}. Name those that are meant.`);
+    throw new ConfigError(
+      `daemon ${verb}: ${String(found.length)} daemons run: ${all}. Name those that you mean${verb === "stop" ? ", or use --all" : ""}.`,
+    );
   }
   return found.filter(({ name }) => names.length === 0 || names.includes(name));
 }

@@ -14,7 +14,7 @@ import { identityOf, type Identity } from "../../daemon/identity.ts";
 import { Listener, type DaemonClient } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
 import { checkName, sweep } from "../../daemon/socket.ts";
-import { READY } from "../../daemon/start.ts";
+import { readyLine } from "../../daemon/start.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import { connectionLimit } from "../../security/descriptors.ts";
 
@@ -23,8 +23,7 @@ import { connectionLimit } from "../../security/descriptors.ts";
 export async function run(argv: string[]): Promise<void> {
   const flags = readRunFlags(argv);
   try {
-    await serveClients(flags);
-    tell(flags.readyFd, READY);
+    tell(flags.readyFd, readyLine(await serveClients(flags)));
   } catch (error) {
     tell(flags.readyFd, error instanceof Error ? error.message : String(error));
     throw error;
@@ -50,7 +49,8 @@ interface RunFlags {
   readonly rest: string[];
 }
 
-async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promise<void> {
+/** Resolves to its name. */
+async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promise<string> {
   if (declared === undefined) keepOnly(daemonEnvironment(process.env));
   const folder = stateFolder(process.env, process.platform);
   const folders = await socketFolders(folder, process.env);
@@ -90,6 +90,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const socket = await listener.listen();
   idle.look();
   app.log.info("the daemon is ready", { socket, pid: process.pid });
+  return name;
 }
 
 /**
