@@ -11,41 +11,7 @@ import { useWorld } from "../support/world.ts";
 
 /** Work that goes on when its client leaves, and what belongs to each client of a daemon. */
 
-const real = useWorld();
 const world = useWorld({ agent: "stand-in" });
-
-/** Each step appends to a file who runs it. */
-const steps = (file: string, count: number) =>
-  Array.from({ length: count }, (_, at) => ({
-    tools: [{ name: "Bash", input: { command: `echo "${String(at)} $PPID" >> ${file}` } }],
-    ...(at === 1 && { gateBefore: "the client has left" }),
-  }));
-
-describe("a turn goes on in the same process when its client ends by", () => {
-  it.each<NodeJS.Signals | "end of input">(["end of input", "SIGTERM", "SIGKILL"])("%s", async (how) => {
-    const daemon = await real.daemon({ name: "outlives", args: ["--allow-rules", "Bash"] });
-    const cwd = real.folder();
-    const file = join(cwd, "ran.txt");
-    const first = await daemon.client();
-    const prompt = scriptTag([...steps(file, 3), { text: "done" }]);
-    const { sessionId } = await first.call("claude_code", { prompt, cwd });
-    await expect.poll(() => readLines(file)).toHaveLength(1);
-    if (how === "end of input") await first.close();
-    else process.kill(first.pid, how);
-    await first.gone;
-    real.model.release("the client has left");
-    const second = await daemon.client();
-    const ended = await second.end(sessionId, 1);
-    expect(ended).toMatchObject({ status: "idle", result: { result: "done", isError: false } });
-    const again = scriptTag([...steps(file, 1), { text: "again" }]);
-    await second.call("claude_code_reply", { sessionId, prompt: again });
-    expect(await second.end(sessionId)).toMatchObject({ result: { result: "again" } });
-    const ran = readLines(file).map((line) => line.split(" "));
-    expect(ran.map(([at]) => at)).toEqual(["0", "1", "2", "0"]);
-    expect(new Set(ran.map(([, pid]) => pid)).size).toBe(1);
-    await daemon.close();
-  });
-});
 
 function readLines(file: string): string[] {
   try {

@@ -1,0 +1,125 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { descendantsOf } from "../support/process-tree.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { storedEvents } from "../support/store/stored.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Turns of the real Claude Code go on when their client ends, in whichever way. */
+
+const world = useWorld();
+const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
+const STEPS = 4;
+
+/** Each step appends to the file who runs it: its number, and the pid and start time of its Claude Code. */
+const steps = (file: string, count: number, gate?: string) =>
+  Array.from({ length: count }, (_, at) => {
+    const command = `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
+    return {
+      tools: [{ name: "Bash", input: { command } }],
+      ...(at === 1 && gate !== undefined && { gateBefore: gate }),
+    };
+  });
+
+function readLines(file: string): string[] {
+  try {
+    return readFileSync(file, "utf8").trim().split("\n");
+  } catch {
+    return [];
+  }
+}
+
+/** A program that starts the proxy through a shell, which leads a group of processes: the client, as signals see it. */
+function programWithGroup(): string {
+  const file = join(world.folder(), "client.mjs");
+  const args = `["-c", '"$0" "$@"; :', process.execPath, ${JSON.stringify(MAIN)}, ...process.argv.slice(2)]`;
+  writeFileSync(
+    file,
+    `import { spawn } from "node:child_process";\nspawn("/bin/sh", ${args}, { detached: true, stdio: "inherit" });\n`,
+  );
+  return file;
+}
+
+/** The ends of a client. The last one has started the daemon. */
+const ENDS: Record<string, (client: Server) => unknown> = {
+  "end of input": async (client) => client.close(),
+  SIGTERM: ({ pid }) => process.kill(pid, "SIGTERM"),
+  SIGKILL: ({ pid }) => process.kill(pid, "SIGKILL"),
+  "SIGKILL of its process group": ({ pid }) => process.kill(-leaderBelow(pid), "SIGKILL"),
+  "SIGKILL of all its descendants, then of its process group": ({ pid }) => {
+    const leader = leaderBelow(pid);
+    const below = descendantsOf(leader);
+    expect(below.length).toBeGreaterThan(0);
+    // It would end with its last child.
+    process.kill(leader, "SIGSTOP");
+    for (const each of [...below, -leader]) process.kill(each, "SIGKILL");
+  },
+};
+
+function leaderBelow(pid: number): number {
+  const [leader] = descendantsOf(pid);
+  if (leader === undefined) throw new Error("the client has no group");
+  return leader;
+}
+
+/** Progress also says how long something takes. */
+const typesOf = ({ events }: Answer) => events.map(({ type }) => type).filter((type) => type !== "progress");
+
+/** The same turn, with a client that waits for its end. */
+async function withoutEnd(client: Server): Promise<Answer> {
+  const cwd = world.folder();
+  const prompt = scriptTag([...steps(join(cwd, "ran.txt"), STEPS), { text: "done" }]);
+  const { sessionId } = await client.call("claude_code", { prompt, cwd });
+  return client.end(sessionId, 1);
+}
+
+it(
+  `a turn goes on in the same process when its client ends by ${Object.keys(ENDS).join("; ")}`,
+  { timeout: 180_000 },
+  async () => {
+    const args = ["--allow-rules", "Bash"];
+    const home = join(world.configFolder, "..");
+    const begun: { cwd: string; file: string; first: Server; how: string; sessionId: string }[] = [];
+    for (const how of Object.keys(ENDS).toReversed()) {
+      const main = how.includes("group") ? programWithGroup() : MAIN;
+      const first = await world.shared({ args, main });
+      const cwd = world.folder();
+      const file = join(cwd, "ran.txt");
+      const prompt = scriptTag([...steps(file, STEPS, "the clients have left"), { text: "done" }]);
+      const { sessionId } = await first.call("claude_code", { prompt, cwd });
+      begun.push({ cwd, file, first, how, sessionId });
+    }
+    const [daemon] = world.daemons();
+    const next = await world.shared({ args });
+    for (const { file, first, how } of begun) {
+      await expect.poll(() => readLines(file)).toHaveLength(1);
+      await ENDS[how]?.(first);
+      await first.gone;
+    }
+    world.model.release("the clients have left");
+
+    const stayed = await withoutEnd(next);
+    for (const { cwd, file, how, sessionId } of begun) {
+      const ended = await next.end(sessionId, 1);
+      expect([how, ended.status, ended.result?.result, ended.result?.isError]).toEqual([how, "idle", "done", false]);
+      // The next client has the same events as one that had stayed; those that no client is shown are numbered, too.
+      expect([how, ...typesOf(ended)]).toEqual([how, ...typesOf(stayed)]);
+      const log = await storedEvents(home, sessionId);
+      expect(log.map(({ id }) => id)).toEqual(log.map((_, at) => at + 1));
+      const stored = new Set(log.map(({ id }) => id));
+      expect(ended.events.filter(({ id }) => !stored.has(id))).toEqual([]);
+      const again = scriptTag([...steps(file, 1), { text: `again in ${cwd}` }]);
+      const reply = await next.call("claude_code_reply", { sessionId, prompt: again, waitMs: 40_000 });
+      expect(reply).toMatchObject({ status: "idle", result: { result: `again in ${cwd}` } });
+      const ran = readLines(file).map((line) => line.split(" "));
+      expect(ran.map(([at]) => at)).toEqual(["0", "1", "2", "3", "0"]);
+      const processes = new Set(ran.map(([, pid, startedAt]) => `${String(pid)} ${String(startedAt)}`));
+      expect([...processes]).toEqual([expect.stringMatching(/^\d+ \d+$/)]);
+    }
+    expect(world.daemons()).toEqual([daemon]);
+  },
+);

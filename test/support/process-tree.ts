@@ -1,0 +1,19 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** All processes below this one, by parent, as clients find what they end with themselves. */
+export function descendantsOf(pid: number): number[] {
+  const parents = readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? parentOf(name) : []));
+  const below = (of: number): number[] =>
+    parents.flatMap(([child, parent]) => (parent === of ? [child, ...below(child)] : []));
+  return below(pid);
+}
+
+function parentOf(pid: string): [number, number][] {
+  try {
+    const [, parent] = / \S (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\)/s, "")) ?? [];
+    return [[Number(pid), Number(parent)]];
+  } catch {
+    // It ended while we looked.
+    return [];
+  }
+}
