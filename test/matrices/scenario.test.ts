@@ -1,7 +1,7 @@
 import { beforeAll, describe, it } from "vitest";
 import { CLIENT_KINDS, type ClientKind, type Connection } from "../support/connection.ts";
 import type { HttpServer } from "../support/http-server.ts";
-import { expectSameFacts, SCENARIO_ARGS, SHOWN_OVER, TOOLSETS } from "../support/scenario.ts";
+import { expectSameFacts, SCENARIO_ARGS, SHOWN_OVER, TOOLSETS, type Toolset } from "../support/scenario.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Each toolset through each client over each transport, but those of test/server/scenario.test.ts. */
@@ -13,9 +13,10 @@ beforeAll(async () => {
   http = await world.http({ args });
 });
 
-type Row = [string, ClientKind, keyof typeof SHOWN_OVER, () => Promise<Connection>];
+type Row = [string, ClientKind, keyof typeof SHOWN_OVER | "daemon", () => Promise<Connection>];
 const connections = CLIENT_KINDS.flatMap((client): Row[] => [
   [`a ${client} client of stdio`, client, "stdio", async () => world.server({ client, args })],
+  [`a ${client} client of a daemon`, client, "daemon", async () => world.shared({ client, args })],
   [`a ${client} client over HTTP`, client, "http", async () => http.connect(client)],
 ]);
 
@@ -25,7 +26,8 @@ describe.each(connections)("a task of seven turns is reported alike to %s", (_, 
     server = await connect();
   });
 
-  const others = TOOLSETS.filter((toolset) => SHOWN_OVER[transport][toolset] !== client);
+  const isShown = (toolset: Toolset) => transport !== "daemon" && SHOWN_OVER[transport][toolset] === client;
+  const others = TOOLSETS.filter((toolset) => !isShown(toolset));
   it.each(others)("by the toolset %s", async (toolset) => {
     await expectSameFacts(world, server, toolset);
   });

@@ -8,7 +8,7 @@ import type { ClientKind } from "../support/connection.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld, type World } from "../support/world.ts";
 
-/** Has the real Claude Code, for one run of the story. */
+/** The main job as users have it, through the daemon that their client starts. The real Claude Code runs it once. */
 const real = useWorld();
 const world = useWorld({ agent: "stand-in" });
 
@@ -23,7 +23,7 @@ describe.each<[ClientKind, World]>([
   ["v1", world],
 ])("the main job, with the %s client", (client, its) => {
   it("starts a session, approves its write and has the file, goes on in the same process, and denies the next file", async () => {
-    const server = await its.server({ client });
+    const server = await its.shared({ client });
     const cwd = its.folder();
     const file = join(cwd, "a.txt");
 
