@@ -8,6 +8,7 @@ export default defineConfig({
     pool: "forks",
     // `npm run test:coverage` alone sets it.
     setupFiles: process.env["COVERAGE_FOLDER"] === undefined ? [] : ["./test/support/coverage.ts"],
+    globalSetup: ["./test/support/no-daemon-left.ts"],
     // For two cores: some tests wait for real time, and others work meanwhile.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
