@@ -87,6 +87,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const end = endWith({ log: app.log, close: async () => (closing ??= close()) });
   const isIdle = () => listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(config.daemonIdleMs, isIdle, () => end("idle", 0));
+  if (declared === undefined) idle.allow(FIRST_CLIENT_MS);
   const socket = await listener.listen();
   idle.look();
   app.log.info("the daemon is ready", { socket, pid: process.pid });
@@ -157,6 +158,9 @@ async function statusOf(app: App, { identity, isDraining, version }: About) {
   };
 }
 
+/** The proxy that has started a daemon connects within this time, however busy the machine is, ms. */
+const FIRST_CLIENT_MS = 5_000;
+
 /** Looks from time to time whether nothing has gone on for long enough. */
 class IdleWatch {
   readonly #ms: number;
@@ -169,6 +173,11 @@ class IdleWatch {
     this.#ms = ms;
     this.#isIdle = isIdle;
     this.#onIdle = onIdle;
+  }
+
+  /** Counts only from then on, unless there is work before. */
+  allow(ms: number): void {
+    this.#idleSince = performance.now() + ms;
   }
 
   look(): void {
