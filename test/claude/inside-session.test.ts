@@ -67,6 +67,8 @@ describe("a server that a session's shell has started", () => {
         ]);
       }
       await shell.close();
+      // It would outlive the session, and know nothing of it.
+      expect(world.daemons()).toEqual([]);
       const still = await outer.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
       expect(still.actions).toMatchObject([{ requestId }]);
     },

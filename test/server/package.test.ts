@@ -1,5 +1,5 @@
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -95,3 +95,36 @@ it("the packed program starts, and answers an MCP client", async () => {
   expect(sessions).toEqual([]);
   await server.close();
 });
+
+it("the package that npx starts in three folders has one daemon", async () => {
+  const env = { PATH: process.env["PATH"] ?? "", HOME: folder, CLAUDE_CODE_MCP_DAEMON_START_MS: "30000" };
+  const ping = `${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })}\n`;
+  const clients = await Promise.all(
+    ["one", "two", "three"].map(async (name) => {
+      const client = spawn("npx", ["--no-install", "claude-agents-mcp"], {
+        cwd: installedIn(join(folder, name)),
+        env,
+        stdio: "pipe",
+      });
+      client.stdin.write(ping);
+      await new Promise((resolve) => client.stdout.once("data", resolve));
+      return client;
+    }),
+  );
+  const run = (...args: string[]) => execFileSync(process.execPath, ["dist/cli/main.js", "daemon", ...args], { env, stdio: "pipe" });
+  expect(JSON.parse(run("status", "--json").toString())).toMatchObject({ daemons: [{ proxies: 3 }] });
+  for (const client of clients) client.stdin.end();
+  run("stop", "--yes");
+});
+
+/** As npm installs the package, except that its dependencies are those here. */
+function installedIn(project: string): string {
+  const installed = join(project, "node_modules/claude-agents-mcp");
+  mkdirSync(join(project, "node_modules/.bin"), { recursive: true });
+  mkdirSync(installed);
+  const packed = readdirSync(folder).find((file) => file.endsWith(".tgz")) ?? "";
+  execFileSync("tar", ["-xzf", join(folder, packed), "-C", installed, "--strip-components=1"]);
+  symlinkSync(resolve("node_modules"), join(installed, "node_modules"));
+  symlinkSync("../claude-agents-mcp/dist/cli/main.js", join(project, "node_modules/.bin/claude-agents-mcp"));
+  return project;
+}

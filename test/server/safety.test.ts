@@ -154,6 +154,7 @@ describe("no recursion by accident", () => {
     expect(done.result?.result).toBe("refused");
     expect(JSON.stringify(done.events)).toContain("PERMISSION_DENIED");
     expect(JSON.stringify(done.events)).toContain("--max-depth");
+    expect(world.daemons()).toEqual([]);
   });
 
   // `open` may nest deeper, and has run the sessions above.

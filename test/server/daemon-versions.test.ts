@@ -1,0 +1,45 @@
+import { cpSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Clients of two versions at a time, as after an upgrade. */
+
+const world = useWorld({ agent: "stand-in" });
+const REPOSITORY = join(import.meta.dirname, "../..");
+
+/** The program with another build id: what an upgrade installs. */
+function otherBuild(): string {
+  const root = mkdtempSync(join(world.folder(), "build-"));
+  cpSync(join(REPOSITORY, "dist"), join(root, "dist"), { recursive: true });
+  cpSync(join(REPOSITORY, "package.json"), join(root, "package.json"));
+  symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
+  writeFileSync(join(root, "dist", "build-id.txt"), "another-build");
+  return join(root, "dist/cli/main.js");
+}
+
+async function expectWork(client: Server): Promise<void> {
+  const prompt = scriptTag([{ text: "done" }]);
+  const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+  expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
+}
+
+it("two versions have a daemon each, both work, and the older one ends when its client has left", async () => {
+  const args = ["--daemon-idle-ms", "2000"];
+  const main = otherBuild();
+  const older = await world.shared({ args });
+  await expectWork(older);
+  const [ofOlder] = world.daemons();
+  const newer = await world.shared({ args, main });
+  const another = await world.shared({ args, main });
+  for (const client of [newer, older, another, older, newer]) await expectWork(client);
+  const both = world.daemons();
+  expect(both).toHaveLength(2);
+  await older.close();
+  await expect.poll(() => world.daemons(), { timeout: 30_000 }).toEqual(both.filter((pid) => pid !== ofOlder));
+  await expectWork(newer);
+  expect([older, newer, another].map((client) => client.stderr())).toEqual(["", "", ""]);
+});
