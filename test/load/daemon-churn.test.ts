@@ -1,0 +1,70 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { ClientKind } from "../support/connection.ts";
+import { storedNodes } from "../support/store/stored.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Clients that come and go, in every way, leave nothing behind. */
+
+const world = useWorld({ agent: "stand-in" });
+
+const isLong = process.env["LOAD"] === "full";
+const DURATION_MS = isLong ? 1_800_000 : 15_000;
+/** The log is bounded, and looked at every few seconds. Bytes. */
+const MAX_LOG = 4_194_304 + 1_048_576;
+
+const KINDS: ClientKind[] = ["modern", "legacy", "v1"];
+
+/** A client that has a session do a turn, and leaves in order, by SIGKILL, or in the middle of its next turn. */
+async function comeAndGo(count: number, cwd: string): Promise<void> {
+  const client = await world.shared({ client: KINDS[count % 3]! });
+  const prompt = scriptTag([{ text: "done" }]);
+  const { result, sessionId } = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+  expect(result).toMatchObject({ result: "done", isError: false });
+  const how = count % 4;
+  if (how === 1) await client.call("claude_code_reply", { sessionId, prompt });
+  else await client.call("claude_code_session", { action: "close", sessionId });
+  if (how === 2) process.kill(client.pid, "SIGKILL");
+  else await client.close();
+  await client.gone;
+}
+
+it(`for ${String(DURATION_MS / 1_000)} s`, { timeout: DURATION_MS + 300_000 }, async () => {
+  const home = join(world.configFolder, "..");
+  const state = join(home, ".local/state/claude-agents-mcp");
+  const cwd = world.folder();
+  // Keeps the daemon, and ends the sessions that the others have left.
+  const resident = await world.shared();
+  const found = async (pid: number) => {
+    for (const { sessionId } of (await resident.call("claude_code_session", { action: "list", limit: 200 })).sessions) {
+      await resident.end(sessionId);
+      await resident.call("claude_code_session", { action: "close", sessionId });
+    }
+    await world.quiet(30_000);
+    return {
+      daemons: world.daemons(),
+      openFiles: readdirSync(`/proc/${String(pid)}/fd`).length,
+      nodes: await storedNodes(home),
+      sockets: readdirSync(join(state, "run")),
+    };
+  };
+  for (let count = 0; count < 4; count++) await comeAndGo(count, cwd);
+  const [pid = 0] = world.daemons();
+  const before = await found(pid);
+  const end = performance.now() + DURATION_MS;
+  let clients = 0;
+  for (; performance.now() < end; clients += 2) {
+    await Promise.all([comeAndGo(clients, cwd), comeAndGo(clients + 1, cwd)]);
+  }
+  const after = await found(pid);
+  process.stdout.write(`CHURN ${String(clients)} clients: ${JSON.stringify({ before, after })}\n`);
+  expect(clients).toBeGreaterThan(3);
+  expect(after).toEqual({ ...before, openFiles: expect.any(Number) as number });
+  expect(after.openFiles).toBeLessThanOrEqual(before.openFiles);
+  for (const log of readdirSync(join(state, "logs"))) {
+    expect(statSync(join(state, "logs", log)).size).toBeLessThan(MAX_LOG);
+  }
+});
