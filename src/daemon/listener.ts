@@ -184,18 +184,20 @@ class Inbound extends Transform {
   }
 
   override _transform(chunk: Buffer, _: BufferEncoding, callback: TransformCallback): void {
-    let at = 0;
-    while (at < chunk.length) {
-      if (this.#atStart && chunk[at] === HASH) this.#own = Buffer.alloc(0);
-      const end = chunk.indexOf(NEWLINE, at);
-      const next = end < 0 ? chunk.length : end + 1;
-      const part = chunk.subarray(at, next);
-      if (this.#own) this.#take(part, end >= 0);
-      else this.push(part);
-      this.#atStart = end >= 0;
-      at = next;
-    }
-    callback();
+    this.#pass(chunk, callback);
+  }
+
+  /** One line at a time, so that other clients and signs of life have their turn: a chunk may hold a thousand calls. */
+  #pass(chunk: Buffer, callback: TransformCallback): void {
+    if (this.#atStart && chunk[0] === HASH) this.#own = Buffer.alloc(0);
+    const end = chunk.indexOf(NEWLINE) + 1;
+    const part = end === 0 ? chunk : chunk.subarray(0, end);
+    if (this.#own) this.#take(part, end > 0);
+    else this.push(part);
+    this.#atStart = end > 0;
+    const rest = chunk.subarray(part.length);
+    if (rest.length === 0) return callback();
+    setImmediate(() => this.#pass(rest, callback));
   }
 
   #take(part: Buffer, isWhole: boolean): void {

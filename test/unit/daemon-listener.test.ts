@@ -94,6 +94,19 @@ describe("a daemon's socket", () => {
     expect(received).toBe('{"a":"#x"}\n{"b":1}\n');
   });
 
+  it("gives others their turn between two lines of a client that sends many at once", async () => {
+    const { socket } = await greeted(hello);
+    let [lines, linesBefore] = [0, 0];
+    clients[0]?.streams.stdin.on("data", () => {
+      if (lines === 0) setImmediate(() => (linesBefore = lines));
+      lines += 1;
+    });
+    socket.write('{"a":1}\n'.repeat(1_000));
+    await expect.poll(() => lines).toBe(1_000);
+    expect(linesBefore).toBeLessThan(100);
+    socket.destroy();
+  });
+
   it("gives a client that reads nothing no more notifications beyond 32 MB, then no connection", async () => {
     const { socket } = await greeted(hello);
     socket.pause();
