@@ -9,6 +9,8 @@ const MAX_LENGTH = [
   "attacks/daemons",
   "attacks/command-rules",
   "faults/servers",
+  "faults/daemon-kills",
+  "load/daemon-churn",
   "matrices/http-random",
   "matrices/long-turn",
   "matrices/http-restart",
