@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -107,11 +108,12 @@ it("the package that npx starts in three folders has one daemon", async () => {
         stdio: "pipe",
       });
       client.stdin.write(ping);
-      await new Promise((resolve) => client.stdout.once("data", resolve));
+      await once(client.stdout, "data");
       return client;
     }),
   );
-  const run = (...args: string[]) => execFileSync(process.execPath, ["dist/cli/main.js", "daemon", ...args], { env, stdio: "pipe" });
+  const run = (...args: string[]) =>
+    execFileSync(process.execPath, ["dist/cli/main.js", "daemon", ...args], { env, stdio: "pipe" });
   expect(JSON.parse(run("status", "--json").toString())).toMatchObject({ daemons: [{ proxies: 3 }] });
   for (const client of clients) client.stdin.end();
   run("stop", "--yes");
