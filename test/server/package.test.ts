@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 
+import { PRODUCT } from "../../src/domain/names.ts";
 import { connect } from "../support/stdio-server.ts";
 
 let folder: string;
@@ -102,7 +103,7 @@ it("the package that npx starts in three folders has one daemon", async () => {
   const ping = `${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })}\n`;
   const clients = await Promise.all(
     ["one", "two", "three"].map(async (name) => {
-      const client = spawn("npx", ["--no-install", "claude-agents-mcp"], {
+      const client = spawn("npx", ["--no-install", PRODUCT], {
         cwd: installedIn(join(folder, name)),
         env,
         stdio: "pipe",
