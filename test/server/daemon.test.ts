@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Person } from "../support/connection.ts";
@@ -92,46 +92,19 @@ it("each of two clients has its own folder, switch, declined forms and lines in 
   await daemon.close();
 });
 
-describe("a daemon that is killed", () => {
-  it.each(["modern", "legacy"] as const)(
-    "answers each open call with an error, an old form allows nothing, and the next daemon is used: %s",
-    async (kind) => {
-      const args = ["--approvals", "user,caller"];
-      const daemon = await world.daemon({ args, name: kind });
-      let [forms, withdrawn] = [0, 0];
-      let answer = () => undefined as void;
-      const isLate = new Promise<void>((resolve) => (answer = resolve));
-      const person: Person = async (_, signal) => {
-        forms += 1;
-        signal.addEventListener("abort", () => (withdrawn += 1));
-        await isLate;
-        return { action: "accept", content: { decision: "allow" } };
-      };
-      const client = await daemon.client({ kind, person });
-      const cwd = world.folder();
-      const asking = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch no.txt" } }] }, { text: "ok" }]);
-      const slow = scriptTag([{ text: "slow", gateBefore: "never" }]);
-      const { sessionId } = await client.call("claude_code", { prompt: slow, cwd });
-      const open = client.end(sessionId).then(String, String);
-      const withForm = client.call("claude_code", { prompt: asking, cwd, waitMs: 40_000 }).then(JSON.stringify, String);
-      await expect.poll(() => forms).toBe(1);
-      await client.call("claude_code_session", { action: "list" });
-      await daemon.end("SIGKILL");
-      const ended = "The daemon that served this call has ended";
-      expect(await open).toContain(ended);
-      const next = await world.daemon({ args, name: kind });
-      // In the later era a form stands between two calls: its answer comes to the next daemon, which knows the signature.
-      await expect.poll(() => withdrawn).toBe(kind === "legacy" ? 1 : 0);
-      answer();
-      expect(await withForm).toContain(kind === "legacy" ? ended : '"lost"');
-      const { sessions } = await client.call("claude_code_session", { action: "list" });
-      expect(sessions.map((session) => session.sessionId)).toContain(sessionId);
-      expect(await client.end(sessionId)).toMatchObject({ result: { isError: true } });
-      expect(readdirSync(cwd)).toEqual([]);
-      await client.close();
-      await next.close();
-    },
-  );
+it("an open call to a declared daemon that is killed is answered with an error, and the next one of its name is used", async () => {
+  const daemon = await world.daemon({ name: "killed" });
+  const client = await daemon.client();
+  const slow = scriptTag([{ text: "slow", gateBefore: "never" }]);
+  const { sessionId } = await client.call("claude_code", { prompt: slow, cwd: world.folder() });
+  const open = client.end(sessionId).then(String, String);
+  await client.call("claude_code_session", { action: "list" });
+  await daemon.end("SIGKILL");
+  expect(await open).toContain("The daemon that served this call has ended");
+  const next = await world.daemon({ name: "killed" });
+  expect(await client.end(sessionId)).toMatchObject({ result: { isError: true } });
+  await client.close();
+  await next.close();
 });
 
 it("a daemon needs the files of its package no more once it is ready", async () => {

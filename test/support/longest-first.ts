@@ -9,7 +9,7 @@ const MAX_LENGTH = [
   "attacks/daemons",
   "attacks/command-rules",
   "faults/servers",
-  "faults/daemon-kills",
+  "faults/daemon-idle",
   "load/daemon-churn",
   "matrices/http-random",
   "matrices/long-turn",

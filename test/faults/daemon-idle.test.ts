@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+
+import { isFull } from "../support/faults/figures.ts";
+import { useWorld } from "../support/world.ts";
+
+/** A daemon that ends for lack of work while clients come. */
+
+const world = useWorld({ agent: "stand-in" });
+
+it("clients that come while their daemon ends for lack of work are served", { timeout: 600_000 }, async () => {
+  const start = async () => {
+    const client = await world.shared({ client: "legacy", args: ["--daemon-idle-ms", "1"] });
+    expect(await client.call("claude_code_session", { action: "list" })).toMatchObject({ sessions: expect.any(Array) });
+    return client;
+  };
+  const daemons = new Set<number>();
+  let leaving = await start();
+  for (let count = 0; count < (isFull ? 200 : 10); count++) {
+    const [, client] = await Promise.all([leaving.close(), start()]);
+    for (const pid of world.daemons()) daemons.add(pid);
+    // Had there been no daemon to be had, the client would have been told.
+    expect(client.stderr()).toBe("");
+    leaving = client;
+  }
+  await leaving.close();
+  expect(daemons.size).toBeGreaterThan(1);
+  await expect.poll(() => world.daemons()).toEqual([]);
+});
