@@ -33,7 +33,7 @@ const CHUNKS = [
   // Separate, because `--version` and the proxy need nothing else of the server.
   {
     name: "config/version",
-    test: /src\/(config\/(error|paths|state-folder|version)|security\/(ancestors|key-file))\.ts$/,
+    test: /src\/(config\/(error|paths|state-folder|store-spelling|version)|security\/(ancestors|key-file))\.ts$/,
   },
   // Separate, because each client starts one: it has no schemas and no MCP SDK.
   { name: "proxy/proxy", test: /src\/proxy\/(automatic|declared|own-server)\.ts$/ },

@@ -4,7 +4,7 @@ import { connectStore, settledState, storeLocation, storeNameOf, thisProcess, ty
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
-import { perform, withOperations, type Operations } from "../daemon/operations.ts";
+import type { Operations } from "../daemon/operations.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuditLog } from "../log/audit.ts";
@@ -158,8 +158,10 @@ export function createApp(settings: AppSettings): App {
   };
 }
 
-function withDaemon(running: Running, { operations }: Pick<AppSettings, "operations">): Running {
-  return operations ? { ...running, engine: withOperations(running.engine, operations) } : running;
+async function withDaemon(running: Running, { operations }: Pick<AppSettings, "operations">): Promise<Running> {
+  if (!operations) return running;
+  const { withOperations } = await import("../daemon/operations.ts");
+  return { ...running, engine: withOperations(running.engine, operations) };
 }
 
 interface OperationsParts {
@@ -175,7 +177,7 @@ async function serveOperations(client: Parameters<App["serveOperations"]>[0], pa
   const onFault = (error: unknown) =>
     log.error("an operation for another process failed", { error: String(error), connection: connection.id });
   try {
-    const { engine } = await sessions.ready();
+    const [{ engine }, { perform }] = await Promise.all([sessions.ready(), import("../daemon/operations.ts")]);
     const own = engine.forConnection({ id: connection.id, allowsBypass: () => bypass.isAllowed() });
     await perform(streams, own, onFault);
   } catch (error) {
@@ -194,7 +196,7 @@ export async function preloadSdk(): Promise<void> {
 
 async function loadAll({ store }: Pick<Running, "store">): Promise<void> {
   // Counting opens the store, and with it the driver.
-  await Promise.all([preload(), store.maintenance.count()]);
+  await Promise.all([preload(), import("../daemon/operations.ts"), store.maintenance.count()]);
 }
 
 async function reportOf({ spares, store }: Pick<Running, "spares" | "store">): Promise<NodeReport> {
