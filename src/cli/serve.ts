@@ -4,6 +4,7 @@ import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { startFolder } from "../config/folders.ts";
 import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
 import { readPackage } from "../config/version.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./preflight.ts";
@@ -21,9 +22,9 @@ export async function serve(argv: string[]): Promise<void> {
   if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
 }
 
-/** Rejects with ConfigError for settings that `serve` does not take, and for a store that it does not use. */
+/** Rejects with ConfigError for settings with which `serve` does not start. */
 export async function checkSettings(argv: readonly string[]): Promise<void> {
-  await refuseNetworkStore(loadConfig({ argv, env: process.env }), process.env);
+  await prepare(loadConfig({ argv, env: process.env }));
 }
 
 /** Serves a client that no daemon can be had for, and ends the process when the client is gone; resolves to the client's end. */
@@ -46,18 +47,23 @@ interface Assembly extends Pick<AppSettings, "config" | "outlivesClients" | "sta
   readonly argv: readonly string[];
 }
 
-/** The server with all that is checked before it starts. Throws ConfigError. */
-export async function assemble({ argv, config, ...given }: Assembly): Promise<App> {
+/** Everything that is checked before a server starts, and what is found by it. Throws ConfigError. */
+async function prepare(config: Config): Promise<Pick<AppSettings, "approverSecrets" | "isolation">> {
   await Promise.all([requireSandbox(config, process.env), refuseNetworkStore(config, process.env)]);
+  return { isolation: await isolationOf(config), approverSecrets: await readApproverSecrets(config, process.env) };
+}
+
+/** Throws ConfigError. */
+export async function assemble({ argv, config, ...given }: Assembly): Promise<App> {
+  const prepared = await prepare(config);
   const app = createApp({
     ...given,
+    ...prepared,
     config,
     configFile: configFileOf({ argv, env: process.env }),
     environment: process.env,
     depth: nestingDepth(),
     info: readPackage(),
-    isolation: await isolationOf(config),
-    approverSecrets: await readApproverSecrets(config, process.env),
   });
   for (const problem of [...unknownVariables(process.env), ...unknownTools(config)]) app.log.warn(problem);
   app.log[config.sandbox === "off" ? "debug" : "info"](confinedBy(config), { sandbox: config.sandbox });
