@@ -19,7 +19,7 @@ export interface World {
   transcript(sessionId: string): string;
   /** A new, empty folder. */
   folder(): string;
-  /** Starts the built server as an MCP client does. */
+  /** Starts the built server as an MCP client does: a server of its own, or with DAEMON=auto through a daemon. */
   server(options?: {
     client?: ClientKind;
     args?: string[];
@@ -116,6 +116,7 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
     },
     folder: () => mkdtempSync(join(root, "work-")),
     async server({ client = "modern", args = [], env = {}, person } = {}) {
+      if (process.env["DAEMON"] === "auto") return world.shared({ client, args, env, ...(person && { person }) });
       const server = await connect(client, { args: [...LOUD, ...args], env: { ...environment, ...env }, person });
       servers.push(server);
       return server;
