@@ -38,22 +38,22 @@ export async function socketFolders(stateFolder: string, environment: Environmen
   return folders;
 }
 
-/** Those of the folders that are there. Throws ConfigError when one is not the user's alone. */
+/** Those of the folders that are there and are the user's alone. In one of another user, who may make any in `/tmp`, is no daemon. */
 export async function existingFolders(folders: readonly string[]): Promise<string[]> {
   const found = await Promise.all(folders.map(async (folder) => ((await isPrivate(folder)) ? [folder] : [])));
   return found.flat();
 }
 
-/** Throws ConfigError when it is not the user's alone. */
+/** Throws ConfigError when it is there and not the user's alone. */
 export async function makePrivate(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await isPrivate(folder);
+  if (await isPrivate(folder)) return;
+  throw new ConfigError(`${folder} is no folder that only you can enter. Delete it, or set XDG_RUNTIME_DIR.`);
 }
 
 async function isPrivate(folder: string): Promise<boolean> {
   const found = await lstat(folder).catch(() => undefined);
   if (!found) return false;
   const isOwn = process.geteuid === undefined || found.uid === process.geteuid();
-  if (found.isDirectory() && isOwn && (found.mode & 0o077) === 0) return true;
-  throw new ConfigError(`${folder} is no folder that only you can enter. Delete it, or set XDG_RUNTIME_DIR.`);
+  return found.isDirectory() && isOwn && (found.mode & 0o077) === 0;
 }

@@ -18,7 +18,10 @@ export interface Identity {
   /** Arguments of `serve`, with absolute paths: a daemon has a folder of its own. */
   readonly argv: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** A digest for each thing by which daemons can differ, by what it is called: a variable, a flag, a trait of the process. */
+  /**
+   * A digest for each thing by which daemons can differ, by what it is called: a variable, a flag, or a trait of the process, whose
+   * name has a space, so that no variable has it too.
+   */
   readonly traits: Readonly<Record<string, string>>;
 }
 
@@ -50,13 +53,17 @@ export async function identityOf({ cwd, stateFolder, ...start }: Start): Promise
 /** Version, build and the program that runs it. */
 function ofProgram(): Record<string, string> {
   const node = [realpathSync(process.execPath), process.version, ...process.execArgv];
-  return { version: readPackage().version, "build of the package": buildId(), "Node program": JSON.stringify(node) };
+  return {
+    "package version": readPackage().version,
+    "build of the package": buildId(),
+    "Node program": JSON.stringify(node),
+  };
 }
 
 /** A word that is no flag belongs to the flag before it. */
 function flagsIn(argv: readonly string[]): Record<string, string> {
   const flags: Record<string, string> = {};
-  let name = "arguments";
+  let name = "other arguments";
   for (const word of argv) {
     const [first = "", inline] = word.split(/=(.*)/s);
     if (word.startsWith("--")) name = first;

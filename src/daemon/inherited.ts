@@ -23,7 +23,7 @@ function ofLinux(): Record<string, string> {
     "root folder": `${String(dev)}:${String(ino)}`,
     "capabilities and seccomp": (status.match(OF_STATUS) ?? []).join("\n"),
     "security label": textOf("/proc/self/attr/current"),
-    umask: /^Umask:.*$/m.exec(status)?.[0] ?? "",
+    "umask of the process": /^Umask:.*$/m.exec(status)?.[0] ?? "",
     "limits of files and processes": (textOf("/proc/self/limits").match(LIMITS) ?? []).join("\n"),
   };
 }
@@ -31,7 +31,7 @@ function ofLinux(): Record<string, string> {
 /** Elsewhere only what Node reports; confinement that it cannot see is told by variables (src/proxy/own-server.ts). */
 function ofOthers(): Record<string, string> {
   // oxlint-disable-next-line typescript/no-deprecated -- no other way to read it, and one thread runs
-  return { umask: String(process.umask()) };
+  return { "umask of the process": String(process.umask()) };
 }
 
 function namespaceOf(name: string): string {

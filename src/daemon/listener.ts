@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { Transform, Writable, type Readable, type TransformCallback } from "node:stream";
@@ -58,6 +57,8 @@ export class Listener {
     this.#server = createServer((socket) => {
       socket.on("error", (error) => options.log.debug("a connection broke", { error: String(error) }));
       this.#greet(socket).catch((error: unknown) => {
+        // A daemon that starts only asks whether this one is there.
+        if (!socket.writable) return options.log.debug("a connection ended before its hello");
         options.log.warn("a connection was refused", { error: String(error) });
         this.#refuse(socket, String(error));
       });
@@ -87,7 +88,8 @@ export class Listener {
   /** Ends the connections that are left. What was written to them is sent first, as far as they read it in time. */
   async end(): Promise<void> {
     const all = [...this.#clients].map(async (socket) => {
-      const closed = once(socket, "close");
+      // An error is followed by "close", and must not cut the others off.
+      const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
       socket.destroySoon();
       await closed;
     });
@@ -98,6 +100,8 @@ export class Listener {
     const { maxConnections, onStop, status } = this.#options;
     const hello = readClientHello(await firstLine(socket, HELLO_MS));
     if (hello.purpose === "status" || hello.purpose === "stop") {
+      // Its end does not depend on what can be said of it.
+      if (hello.purpose === "stop") setImmediate(onStop);
       const about: DaemonStatus = {
         ...(await status()),
         proxies: this.clients,
@@ -105,8 +109,7 @@ export class Listener {
       };
       socket.write(`${JSON.stringify(about)}\n`);
       // The connection ends with the process: the client that asked for the end sees it by that.
-      if (hello.purpose === "stop") onStop();
-      else socket.end();
+      if (hello.purpose === "status") socket.end();
       return;
     }
     if (this.#isEnding) return this.#refuse(socket, "the daemon is about to end", { isEnding: true });
@@ -159,7 +162,9 @@ class SignsOfLife {
   }
 
   watch(): void {
-    this.#timer ??= setInterval(() => this.#socket.write(`${ALIVE}\n`), ALIVE_MS);
+    this.#timer ??= setInterval(() => {
+      if (this.#socket.writable) this.#socket.write(`${ALIVE}\n`);
+    }, ALIVE_MS);
   }
 
   rest(): void {
@@ -226,7 +231,7 @@ class Outbound extends Writable {
 
   override _write(chunk: Buffer | string, _: BufferEncoding, callback: () => void): void {
     const socket = this.#socket;
-    if (socket.destroyed) return callback();
+    if (!socket.writable) return callback();
     if (socket.writableLength > MAX_UNREAD) {
       if (!isNotification(chunk)) {
         this.#onCut();

@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Duplex, Readable, Writable } from "node:stream";
 import { objectIn } from "./wire.ts";
@@ -91,7 +90,14 @@ export function operationsOf(connect: () => Promise<Duplex>): Operations {
  */
 export function withOperations(engine: Engine, operations: Operations): Engine {
   const reading = engine.forCaller({ scopes: ["read"] });
-  const whole: Engine = { ...reading, ...operations, forCaller: () => whole, forConnection: () => whole };
+  const whole: Engine = {
+    ...reading,
+    ...operations,
+    stop: async (graceMs) => engine.stop(graceMs),
+    drain: async () => engine.drain(),
+    forCaller: () => whole,
+    forConnection: () => whole,
+  };
   return whole;
 }
 
@@ -110,9 +116,7 @@ class OperationsClient {
     const socket = await (this.#socket ??= this.#open());
     const id = (this.#count += 1);
     const answered = new Promise<Answer>((resolve) => this.#waiting.set(id, resolve));
-    if (!socket.write(`${JSON.stringify({ id, operation, args })}\n`)) {
-      await Promise.race([once(socket, "drain"), answered]);
-    }
+    socket.write(`${JSON.stringify({ id, operation, args })}\n`);
     const { error, value } = await answered;
     if (!error) return value;
     const { code, message, sessionId } = error;
@@ -146,6 +150,7 @@ class OperationsClient {
     } catch {
       // The connection broke: the same as its end.
     }
+    socket.destroy();
     this.#socket = undefined;
     for (const [id, answer] of this.#waiting) answer({ id, error: { code: "INTERNAL", message: ENDED } });
     this.#waiting.clear();

@@ -19,7 +19,7 @@ export function checkName(name: string): string {
 }
 
 const SUFFIX = ".sock";
-/** ".", a pid and the suffix. */
+/** "." and a pid. */
 const DRAFT_LENGTH = 9;
 
 /** A daemon's socket. */
@@ -98,7 +98,11 @@ async function isFrozen(path: string): Promise<boolean> {
 /** Removes what dead daemons have left. */
 export async function sweep(folders: readonly string[]): Promise<void> {
   for (const { path } of await socketsIn(folders)) {
-    if (await isDead(path)) await rm(path, { force: true });
+    const before = await stat(path).catch(() => undefined);
+    if (!before || !(await isDead(path))) continue;
+    // Another daemon may have taken the name meanwhile.
+    const now = await stat(path).catch(() => undefined);
+    if (now?.ino === before.ino && now.dev === before.dev) await rm(path, { force: true });
   }
 }
 

@@ -103,6 +103,13 @@ export class Ownership {
     return answered && answered !== NO_ANSWER ? answered : this.#send(command, record.id);
   }
 
+  /** Sends to the owner as far as there is one that answers, and claims nothing. */
+  async tell(command: Command, sessionId: string): Promise<void> {
+    const actor = this.#actors.get(sessionId);
+    if (actor) await actor.command(command);
+    else await this.#sendOnce(command, sessionId);
+  }
+
   /** The number of sessions of this node in which something goes on. */
   get atWork(): number {
     const isAtWork = ({ state }: SessionActor) => !nothingRuns(state) || state.background.length > 0;

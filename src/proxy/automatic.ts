@@ -64,7 +64,10 @@ export class AutomaticDaemon {
   async connect(ms: number): Promise<Socket> {
     const deadline = performance.now() + ms;
     const left = () => Math.max(1, deadline - performance.now());
-    const place = await (this.#place ??= placeOf(this.#argv));
+    const place = await (this.#place ??= placeOf(this.#argv).catch((error: unknown) => {
+      this.#place = undefined;
+      throw error;
+    }));
     const { folders, identity, state } = place;
     const meet = async () => greet({ folders, name: place.name, purpose: this.#purpose }, Math.min(left(), FROZEN_MS));
     try {

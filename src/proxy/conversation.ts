@@ -89,6 +89,7 @@ export class Conversation {
       method: CANCELLED,
       params: { requestId, reason: why },
     }));
+    this.#forgetUnanswered();
     this.#calls.clear();
     this.#requests.clear();
     this.#swallowed.clear();
@@ -119,6 +120,17 @@ export class Conversation {
     if (!isId(id) || typeof method !== "string") return undefined;
     this.#forget(id);
     return JSON.stringify({ jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message: why } });
+  }
+
+  /** What the client is told has failed is not sent to the next daemon: it may send it again. */
+  #forgetUnanswered(): void {
+    const isOpen = (line: string | undefined) => {
+      const id = line === undefined ? undefined : parse(line)?.id;
+      return isId(id) && this.#calls.has(keyOf(id));
+    };
+    if (isOpen(this.#initialize)) this.#initialize = undefined;
+    if (isOpen(this.#level)) this.#level = undefined;
+    for (const [uri, line] of this.#subscriptions) if (isOpen(line)) this.#subscriptions.delete(uri);
   }
 
   #note(method: string, message: Message, line: string): void {

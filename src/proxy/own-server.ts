@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Environment } from "../daemon/environment.ts";
+import { absolutePath } from "../config/paths.ts";
 import { SPELLINGS, storeKindOf } from "../config/store-spelling.ts";
 import { depthAbove, depthIn } from "../security/ancestors.ts";
 
@@ -79,13 +80,14 @@ function given({ argv, env }: Pick<Start, "argv" | "env">, { flag, variable }: N
     const next = argv[at + 1];
     return [next === undefined || next.startsWith("-") ? "true" : next];
   });
-  return found.at(-1) ?? env[variable];
+  // Clients hand on unset variables as empty ones.
+  return found.at(-1) ?? (env[variable] === "" ? undefined : env[variable]);
 }
 
 function inFile(file: string | undefined, key: string): string | undefined {
   if (file === undefined) return undefined;
   try {
-    const content: unknown = JSON.parse(readFileSync(file, "utf8").replace(/^\uFEFF/, ""));
+    const content: unknown = JSON.parse(readFileSync(absolutePath(file, process.cwd()), "utf8").replace(/^\uFEFF/, ""));
     const value: unknown = typeof content === "object" && content !== null ? Reflect.get(content, key) : undefined;
     return typeof value === "string" || typeof value === "boolean" || typeof value === "number"
       ? String(value)

@@ -29,7 +29,7 @@ export interface DaemonSource {
 /** Starts a server in this process, for a client that no daemon can be had for; resolves to the client's end. */
 export type ServeHere = (why: string) => Promise<Duplex>;
 
-/** Signals of the client end the process; the function that is returned takes that back. */
+/** Signals of the client, and its end, end the process; the function that is returned takes back what signals do. */
 export function endWithSignals(): () => void {
   const end = () => process.exit(0);
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -38,7 +38,6 @@ export function endWithSignals(): () => void {
   process.stdout.on("error", end);
   return () => {
     for (const signal of signals) process.off(signal, end);
-    process.stdout.off("error", end);
   };
 }
 
@@ -100,7 +99,7 @@ export class Proxy {
     if (!socket) return;
     socket.end();
     // A server in this process ends it.
-    await Promise.race([once(socket, "close"), ...(this.#isServedHere ? [] : [sleep(LAST_WORDS_MS)])]);
+    await Promise.race([untilClosed(socket), ...(this.#isServedHere ? [] : [sleep(LAST_WORDS_MS)])]);
   }
 
   #adopt(socket: Duplex, isServedHere = false): void {
@@ -129,9 +128,7 @@ export class Proxy {
     const sent = this.#conversation.fromClient(line);
     this.#watch();
     const socket = this.#socket;
-    if (sent !== undefined && socket && !socket.write(`${sent}\n`)) {
-      await Promise.race([once(socket, "drain"), once(socket, "close")]);
-    }
+    if (sent !== undefined && socket && !socket.write(`${sent}\n`)) await untilWritable(socket);
   }
 
   async #fromDaemon(socket: Duplex): Promise<void> {
@@ -174,7 +171,8 @@ export class Proxy {
     this.#silentFor = 0;
     // Seconds are counted, not compared: a machine that sleeps counts none.
     this.#watchdog = setInterval(() => {
-      this.#silentFor += 1;
+      // A client that reads nothing keeps us from reading: that says nothing of the daemon.
+      this.#silentFor = this.#stdout.writableNeedDrain ? 0 : this.#silentFor + 1;
       if (this.#silentFor < SILENT_S) return;
       const socket = this.#socket;
       void this.#onLost(SILENT);
@@ -186,6 +184,16 @@ export class Proxy {
     clearInterval(this.#watchdog);
     this.#isWatching = false;
   }
+}
+
+/** An error says no more than the "close" that follows: neither of these rejects. */
+async function untilClosed(socket: Duplex): Promise<void> {
+  if (!socket.destroyed) await new Promise<void>((resolve) => socket.once("close", resolve));
+}
+
+async function untilWritable(socket: Duplex): Promise<void> {
+  if (socket.destroyed) return;
+  await new Promise<void>((resolve) => socket.once("drain", resolve).once("close", resolve));
 }
 
 /** After the client has ended its side, the daemon has so long to take what was sent, ms. */

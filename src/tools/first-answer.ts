@@ -26,7 +26,8 @@ export class FirstAnswer {
   ): Promise<JsonObject> {
     if (this.#isGiven || hasOwnBudget(raw)) return answer;
     this.#isGiven = true;
-    const records = await engine.takeUnattended(principal);
+    // What the call has done stands, whether or not this can be read.
+    const records = await engine.takeUnattended(principal).catch(() => []);
     return { ...answer, note: this.#note, ...(records.length > 0 && { unattended: wordsOf(records) }) };
   }
 }

@@ -73,7 +73,7 @@ it("processes that are limited otherwise have a daemon of their own", async () =
   const clients = await Promise.all(start);
   const daemons = listed(env.HOME);
   expect(daemons).toHaveLength(3);
-  expect(daemons[0]?.differs).toEqual(["limits of files and processes", "umask"]);
+  expect(daemons[0]?.differs).toEqual(["limits of files and processes", "umask of the process"]);
   for (const client of clients) client.stdin.end();
   expect(command(env.HOME, "stop", "--all", "--yes").status).toBe(0);
 });

@@ -121,7 +121,9 @@ it("traits tell by what daemons differ, and hold no value of a variable or flag"
   const other = await identityOf({ ...start, argv: ["--spares", "3"], env: HOME });
   const names = [...new Set([...Object.keys(one.traits), ...Object.keys(other.traits)])];
   expect(names.filter((name) => one.traits[name] !== other.traits[name])).toEqual(["--spares", "ANTHROPIC_API_KEY"]);
-  expect(names).toEqual(expect.arrayContaining(["version", "Node program", "umask", "user and groups"]));
+  expect(names).toEqual(
+    expect.arrayContaining(["package version", "Node program", "umask of the process", "user and groups"]),
+  );
   expect(JSON.stringify(one)).toContain(secret);
   expect(JSON.stringify({ ...one, environment: {} })).not.toContain(secret);
 });

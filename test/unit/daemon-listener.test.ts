@@ -141,7 +141,11 @@ describe("the folders of the sockets", () => {
     (await connectByName(folders, "n")).destroy();
     server.close();
     chmodSync(join(root, "second"), 0o755);
-    await expect(existingFolders(folders)).rejects.toThrow("only you can enter");
+    expect(await existingFolders(folders)).toEqual([]);
+    await expect(bind(createServer(), { folders, name: "m", mayDisplace: false })).rejects.toThrow("takes a socket");
+    await expect(
+      bind(createServer(), { folders: [join(root, "second")], name: "m", mayDisplace: false }),
+    ).rejects.toThrow("only you can enter");
   });
 
   it("give a name to one daemon, keep a successor's socket, and lose those of the dead", async () => {

@@ -28,6 +28,15 @@ describe("a conversation through a proxy", () => {
     expect(conversation.fromDaemon(acknowledged)).toBe(acknowledged);
   });
 
+  it("is not opened with what the client was told has failed", () => {
+    const conversation = new Conversation();
+    const subscribe = line({ id: 2, method: "resources/subscribe", params: { uri: "a" } });
+    for (const each of [initialize, subscribe]) conversation.fromClient(each);
+    expect(conversation.lost("gone").map(read)).toMatchObject([{ id: 0 }, { id: 2 }]);
+    expect(conversation.opening()).toEqual([]);
+    expect(conversation.isFollowing).toBe(false);
+  });
+
   it("answers open calls with an error when the daemon is gone, each once, by ids of their own kind", () => {
     const conversation = new Conversation();
     for (const id of [1, "1", 2]) conversation.fromClient(line({ id, method: "tools/call" }));

@@ -48,6 +48,7 @@ export async function ask(path: string, purpose: ClientHello["purpose"]): Promis
   try {
     socket.write(`${JSON.stringify(hello)}\n`);
     const about = objectIn(await firstLine(socket, ANSWER_MS));
+    if (typeof about["refused"] === "string") throw new Error(about["refused"]);
     if (purpose === "stop") await once(socket.resume(), "close");
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by this program
     return { traits: {}, turns: [], ...about } as unknown as DaemonStatus;

@@ -34,7 +34,11 @@ export async function logs({ positionals, values }: Flags): Promise<number> {
     const now = await lengthOf(log);
     // It was emptied when it had become too long, or deleted.
     if (now === undefined) return 0;
-    printed = await print(log, now < printed ? 0 : printed);
+    try {
+      printed = await print(log, now < printed ? 0 : printed);
+    } catch {
+      return 0;
+    }
   }
   return 0;
 }

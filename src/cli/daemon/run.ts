@@ -13,7 +13,7 @@ import { socketFolders } from "../../daemon/folders.ts";
 import { identityOf, type Identity } from "../../daemon/identity.ts";
 import { Listener, type DaemonClient } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
-import { checkName, sweep } from "../../daemon/socket.ts";
+import { checkName, socketsIn, sweep } from "../../daemon/socket.ts";
 import { readyLine } from "../../daemon/start.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import { connectionLimit } from "../../security/descriptors.ts";
@@ -62,7 +62,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const start = { cwd: refuseCwd, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
   const app = await assemble({ config, argv: rest, start, outlivesClients: true });
   await sweep(folders);
-  await sweepLogs(folder);
+  await sweepLogs(folder, [name, ...(await socketsIn(folders)).map((each) => each.name)]);
   await load(app, readyFd !== undefined);
   process.chdir(folder);
   const log = ownLog(folder, name);

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Command } from "../../domain/command.ts";
 import type { Ownership } from "../ownership.ts";
 import type { Clock, Logger, SessionBackend, SessionRecord } from "../ports.ts";
 
@@ -16,13 +17,15 @@ interface Dependencies {
   readonly unattended?: { readonly afterMs: number } | undefined;
 }
 
+type Owners = Pick<Ownership, "attend" | "command" | "owns" | "stateOf" | "tell">;
+
 /** Tells the owners of sessions that a client waits on them, reads or follows them, which it may do every second. */
 export class Attention {
   readonly #dependencies: Dependencies;
-  readonly #ownership: Pick<Ownership, "attend" | "command" | "owns" | "stateOf">;
+  readonly #ownership: Owners;
   readonly #told = new Map<string, number>();
 
-  constructor(dependencies: Dependencies, ownership: Pick<Ownership, "attend" | "command" | "owns" | "stateOf">) {
+  constructor(dependencies: Dependencies, ownership: Owners) {
     this.#dependencies = dependencies;
     this.#ownership = ownership;
   }
@@ -37,7 +40,8 @@ export class Attention {
     // Another server that goes on without clients; one without an owner counts nothing.
     const isForeign = owner?.alive === true && owner.nodeId !== backend.nodeId;
     if (!isForeign || !state.attendance || !this.#isDue(id, TELL_MS)) return;
-    this.#tell(record);
+    // A reader takes nothing over.
+    this.#quietly(record, this.#ownership.tell(attend(record), id));
   }
 
   /** Of these sessions those that worked on unattended; from here on a client attends to them. */
@@ -45,18 +49,15 @@ export class Attention {
     const found = records
       .map((record) => ({ ...record, state: this.#ownership.stateOf(record.id) ?? record.state }))
       .filter(({ state }) => state.attendance?.work !== undefined);
-    for (const record of found) this.#tell(record);
+    for (const record of found) this.#quietly(record, this.#ownership.command(attend(record), record));
     return found;
   }
 
   /** Not waited for: the owner may be another server. */
-  #tell(record: SessionRecord): void {
-    const { id: sessionId, principal } = record;
-    this.#ownership
-      .command({ id: randomUUID(), principal, kind: "attend", data: {} }, record)
-      .catch((error: unknown) => {
-        this.#dependencies.log.debug("an owner was not told of a client", { sessionId, error: String(error) });
-      });
+  #quietly({ id: sessionId }: SessionRecord, told: Promise<unknown>): void {
+    told.catch((error: unknown) => {
+      this.#dependencies.log.debug("an owner was not told of a client", { sessionId, error: String(error) });
+    });
   }
 
   #isDue(id: string, everyMs: number): boolean {
@@ -69,4 +70,8 @@ export class Attention {
     if (oldest !== undefined && this.#told.size > MAX_TOLD) this.#told.delete(oldest);
     return true;
   }
+}
+
+function attend({ principal }: SessionRecord): Command {
+  return { id: randomUUID(), principal, kind: "attend", data: {} };
 }
