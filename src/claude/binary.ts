@@ -26,8 +26,13 @@ const SDK = "@anthropic-ai/claude-agent-sdk";
 export const CLAUDE_PACKAGE = `${SDK}-${PLATFORM}`;
 
 export function isExecutableFile(path: string): boolean {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  return stat?.isFile() === true && (process.platform === "win32" || (stat.mode & 0o111) !== 0);
+  try {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    return stat?.isFile() === true && (process.platform === "win32" || (stat.mode & 0o111) !== 0);
+  } catch {
+    // In a folder that is closed to this user, or behind a link to itself: PATH may name such.
+    return false;
+  }
 }
 
 function resolveFolder(require: NodeJS.Require, name: string): string | undefined {

@@ -5,6 +5,9 @@ import { escapeControlChars } from "../security/control-chars.ts";
 
 /** `claude-agents-mcp doctor`: what would keep a session from working, and the commands that put it right. */
 
+/** Marks the process of the checks: an IPC channel alone does not, since any program may start us with one. */
+const CHECKS_ONLY = "--checks-only";
+
 /** Of all checks, ms. */
 const ALL_MS = 180_000;
 
@@ -13,13 +16,15 @@ const ALL_MS = 180_000;
  * their own: where a disk hangs, a process with an open call to it cannot even exit.
  */
 export async function doctor(argv: string[]): Promise<number> {
-  const rest = argv.filter((word) => word !== "--json" && word !== "--fix");
+  const words = argv[0] === CHECKS_ONLY ? argv.slice(1) : argv;
+  const rest = words.filter((word) => word !== "--json" && word !== "--fix");
   refuseWords(rest);
-  if (process.send !== undefined) {
-    process.send({ code: await checkAll(argv, rest) });
-    return 0;
+  if (words !== argv) {
+    const code = await checkAll(words, rest);
+    process.send?.({ code });
+    return code;
   }
-  const child = fork(process.argv[1] ?? "", ["doctor", ...argv]);
+  const child = fork(process.argv[1] ?? "", ["doctor", CHECKS_ONLY, ...argv]);
   const code = await new Promise<number>((resolve) => {
     child.once("message", (message) => resolve(codeIn(message)));
     child.once("exit", () => resolve(1));

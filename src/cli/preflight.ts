@@ -5,6 +5,7 @@ import { ConfigError } from "../config/error.ts";
 import { networkKindOf } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
+import { defaultStore, storeTraits } from "../config/store.ts";
 
 /** How deep this process is nested in sessions: by its environment, or by an ancestor's where its own was emptied (`env -i`). */
 export function nestingDepth(): number {
@@ -24,8 +25,10 @@ export async function refuseNetworkStore(
   { store }: Pick<Config, "store">,
   environment: NodeJS.ProcessEnv,
 ): Promise<void> {
-  if (store?.kind === "memory") return;
-  const folder = store ? dirname(store.file) : stateFolder(environment, process.platform);
+  const { platform } = process;
+  const { file } = storeTraits(store ?? defaultStore(stateFolder(environment, platform), platform));
+  if (file === undefined) return;
+  const folder = dirname(file);
   const kind = await networkKindOf(folder);
   if (kind === undefined) return;
   const problem = `The store would be in ${folder}, on a network file system (${kind}), where SQLite cannot keep it safely`;

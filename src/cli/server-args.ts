@@ -5,7 +5,6 @@ import { loadConfig } from "../config/load.ts";
 import { readFlags } from "../config/parse-flags.ts";
 import { PATH_SETTINGS } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
-import { ANYWHERE } from "../config/setting.ts";
 import { isStorePath } from "../config/store-spelling.ts";
 import { checkName } from "../daemon/socket.ts";
 import type { Client } from "../install/clients.ts";
@@ -55,7 +54,7 @@ function refuseRelative(argv: readonly string[]): void {
   const paths = PATH_SETTINGS.map(({ flag }) => flag);
   for (const { setting, text = "", written } of readFlags(argv)) {
     if (!paths.includes(setting.flag) || isAbsolute(text) || text.startsWith("~")) continue;
-    if (text === ANYWHERE || (setting.flag === "store" && !isStorePath(text))) continue;
+    if (setting.flag === "store" && !isStorePath(text)) continue;
     throw new ConfigError(
       `${written} is a relative path, and the client starts the server in another folder. Make it absolute.`,
     );

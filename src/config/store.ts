@@ -15,7 +15,7 @@ export type StoreLocation =
 export interface StoreTraits {
   /** As it is said with --store. */
   readonly text: string;
-  /** What no session may touch: the file that holds the sessions, by its absolute path. */
+  /** What no session may touch, and what needs a local disk: the SQLite file of the sessions, by its absolute path. */
   readonly file?: string;
   /** Sessions outlive their server, and other servers see them. */
   readonly isShared: boolean;

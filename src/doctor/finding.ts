@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { packageRoot } from "../security/owned.ts";
 import type { Machine } from "./machine.ts";
 
 /** What a check returns. Ids are part of `--json`: never rename one. */
@@ -46,9 +47,4 @@ export function reinstall(root = packageRoot(fileURLToPath(import.meta.url))): s
   if (!existsSync(join(root, ".git"))) return "npm install -g claude-agents-mcp@latest";
   const prefix = `npm --prefix ${quoted(root)}`;
   return `git -C ${quoted(root)} pull && ${prefix} ci && ${prefix} run build`;
-}
-
-function packageRoot(file: string): string {
-  const folder = dirname(file);
-  return existsSync(join(folder, "package.json")) || folder === dirname(folder) ? folder : packageRoot(folder);
 }

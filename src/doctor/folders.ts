@@ -132,15 +132,16 @@ async function bytesBelow(folder: string): Promise<number> {
 /** A demo that still runs is younger, ms. */
 const OLD_MS = 3_600_000;
 
-/** Folders of demos, and drafts of the cache, whose process has died. */
+/** Drafts of the cache whose process has died. Folders of demos are only named: `demo --keep` keeps them on request. */
 export async function checkTemporary({ cacheFolder }: Machine): Promise<Finding[]> {
   const [demos, drafts] = await Promise.all([oldDemos(tmpdir()), deadDrafts(cacheFolder)]);
-  const stale = [...demos, ...drafts];
-  if (stale.length === 0) return [{ id: "temporary-files", level: "ok", text: "There are no stale temporary files." }];
-  const text = `Left behind: ${stale.join(", ")}.`;
+  const named = `Folders of demos, kept with --keep or left by one that ended early: ${demos.join(", ")}.`;
+  const about = demos.length === 0 ? "There are no stale temporary files." : `${named} Delete what you do not need.`;
+  if (drafts.length === 0) return [{ id: "temporary-files", level: "ok", text: about }];
+  const text = [`Left behind: ${drafts.join(", ")}.`, ...(demos.length === 0 ? [] : [about])].join(" ");
   const mend = async () => {
-    for (const path of stale) await rm(path, { recursive: true, force: true });
-    return `${counted(stale.length, "stale temporary file")} removed.`;
+    for (const path of drafts) await rm(path, { force: true });
+    return `${counted(drafts.length, "stale temporary file")} removed.`;
   };
   return [{ id: "temporary-files", level: "warning", text, fix: MEND, mend }];
 }

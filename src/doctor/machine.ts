@@ -11,7 +11,7 @@ import { loadConfig } from "../config/load.ts";
 import { networkKindOf } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
-import { defaultStore } from "../config/store.ts";
+import { defaultStore, storeTraits } from "../config/store.ts";
 import { sandboxProblem } from "../security/sandbox.ts";
 import { StoreReport } from "./store-report.ts";
 
@@ -26,7 +26,7 @@ export interface Machine {
   readonly configProblem: string | undefined;
   readonly stateFolder: string;
   readonly cacheFolder: string;
-  /** Undefined where sessions are in memory. */
+  /** Undefined where no file holds the sessions. */
   readonly store: string | undefined;
   readonly claude: Pick<ClaudeLocator, "locate">;
   /** Free for this user on the file system of the folder, bytes. */
@@ -52,7 +52,7 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
     configProblem: problem,
     stateFolder: stateFolder(environment, process.platform),
     cacheFolder: cache,
-    store: store.kind === "sqlite" ? store.file : undefined,
+    store: storeTraits(store).file,
     claude: new ClaudeLocator({ ...config, environment, cacheFolder: cache, log }),
     freeBytes,
     networkKindOf,

@@ -49,7 +49,7 @@ export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
   });
 }
 
-/** A file that is as we have left it keeps what it was before us; one that we have made remains ours to delete. */
+/** A file that is as we have left it keeps what it was before us, and one that we have made remains ours to delete. */
 function following(
   former: Stored | undefined,
   { before, folders, written }: { before: string | undefined; folders: string[]; written: string },
@@ -57,7 +57,8 @@ function following(
   if (before === undefined) return { before: "", isNew: true, folders, written };
   if (former === undefined) return { before, isNew: false, folders, written };
   const isUntouched = digestOf(before) === former.written;
-  return { ...former, before: isUntouched ? former.before : before, written };
+  if (!isUntouched) return { ...former, before, isNew: false, written };
+  return { ...former, written };
 }
 
 /** The text of a file with the entry, and every other byte as it was. */
@@ -101,7 +102,8 @@ interface Recorded {
 function textWithout(text: string, client: Client, { format, stored }: Recorded): string | undefined {
   const path = pathOf(client);
   const former = stored && format.parse(stored.before);
-  const isNew = stored?.isNew === true;
+  // Records of former versions can say so of a file that the user has rewritten since.
+  const isNew = stored?.isNew === true && stored.before === "";
   // The file before could have an entry of ours too, written by hand.
   if (former && entryIn(former, path) === undefined && digestOf(text) === stored.written) {
     return isNew ? undefined : stored.before;

@@ -164,7 +164,7 @@ interface Manifest {
 }
 
 /** Two folders above this file in src/, and as many above its bundle; the nearest one with a package.json. */
-function packageRoot(file: string): string {
+export function packageRoot(file: string): string {
   const folder = dirname(file);
   return existsSync(join(folder, "package.json")) || folder === dirname(folder) ? folder : packageRoot(folder);
 }

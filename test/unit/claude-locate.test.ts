@@ -13,7 +13,7 @@ import { dirname, join } from "node:path";
 
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 
-import { bundledClaudes, ownPlaces } from "../../src/claude/binary.ts";
+import { bundledClaudes, isExecutableFile, ownPlaces } from "../../src/claude/binary.ts";
 import { ClaudeLocator, NoClaudeError, startedClaudes, updateOf } from "../../src/claude/locate.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "../../src/claude/version.ts";
 
@@ -199,4 +199,9 @@ it("places in which one would be started are protected only where they are searc
   expect(searched).toEqual(expect.arrayContaining([join(bin(), "claude"), join(home, ".local/bin/claude")]));
   expect(startedClaudes({ environment: environment() }, ["/sdk/claude"])).toEqual([]);
   expect(startedClaudes({ claudePath: "/mine", environment: environment() }, [])).toEqual([]);
+});
+
+it("a path is no program where its folder cannot be looked into", () => {
+  symlinkSync("loop", join(home, "loop"));
+  expect(isExecutableFile(join(home, "loop", "claude"))).toBe(false);
 });

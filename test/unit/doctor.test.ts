@@ -1,11 +1,12 @@
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 
 import { afterEach, describe, expect, it, vi } from "vitest";
 
+import { doctor } from "../../src/cli/doctor.ts";
 import { processTagOf, TAG_VARIABLE } from "../../src/claude/supervise/process-tag.ts";
 import { makePrivate, socketFolders } from "../../src/daemon/folders.ts";
 import { CHECKS, examine } from "../../src/doctor/checks.ts";
@@ -136,17 +137,14 @@ const BY_FIX: readonly Broken[] = [
     says: "gone",
   },
   {
-    name: "temporary files of dead processes",
+    name: "a draft of a dead process",
     breakIt: () => {
       mkdirSync(at("cache", "claude-agents-mcp"), { recursive: true });
       writeFileSync(at("cache", "claude-agents-mcp", "claude-versions.json.4194300"), "");
-      mkdirSync(at("tmp", "claude-agents-mcp-demo-new"));
-      mkdirSync(at("tmp", "claude-agents-mcp-demo-old", "project"), { recursive: true });
-      execFileSync("touch", ["-d", "2 days ago", at("tmp", "claude-agents-mcp-demo-old")]);
     },
     id: "temporary-files",
     level: "warning",
-    says: "claude-agents-mcp-demo-old",
+    says: "claude-versions.json.4194300",
   },
 ];
 
@@ -155,9 +153,44 @@ it.each(BY_FIX)("names $name, and --fix puts it right", async ({ breakIt, id, le
   const found = await machine.fault();
   expect(found).toMatchObject({ id, level });
   expect(found.text).toContain(says);
-  expect(found.text).not.toContain("demo-new");
   expect(await found.mend?.()).toMatch(/\.$/);
   expect(await machine.faults()).toEqual([]);
+});
+
+it("names the folder of a former demo, and --fix leaves it: it can be kept on request", async () => {
+  mkdirSync(at("tmp", "claude-agents-mcp-demo-new"));
+  mkdirSync(at("tmp", "claude-agents-mcp-demo-old", "project"), { recursive: true });
+  execFileSync("touch", ["-d", "2 days ago", at("tmp", "claude-agents-mcp-demo-old")]);
+  const temporary = async () =>
+    (await examine(machine.seen(), () => undefined)).filter(({ id }) => id === "temporary-files");
+  const [alone, ...others] = await temporary();
+  expect(others).toEqual([]);
+  expect(alone).toMatchObject({ level: "ok" });
+  expect(alone?.text).toContain("claude-agents-mcp-demo-old");
+  expect(alone?.text).not.toContain("demo-new");
+  expect(alone?.mend).toBeUndefined();
+  mkdirSync(at("cache", "claude-agents-mcp"), { recursive: true });
+  writeFileSync(at("cache", "claude-agents-mcp", "claude-versions.json.4194300"), "");
+  const [found] = await temporary();
+  expect(await found?.mend?.()).toBe("1 stale temporary file removed.");
+  expect(existsSync(at("tmp", "claude-agents-mcp-demo-old", "project"))).toBe(true);
+  expect(await machine.faults()).toEqual([]);
+});
+
+it("has the exit code of its checks also where another program has started it with an IPC channel", async () => {
+  const program = at("checks.cjs");
+  writeFileSync(program, `process.send({ code: process.argv.includes("--checks-only") ? 1 : 7 });`);
+  const { argv } = process;
+  const channel = Object.getOwnPropertyDescriptor(process, "send");
+  process.argv = [process.execPath, program];
+  process.send = () => true;
+  try {
+    expect(await doctor([])).toBe(1);
+  } finally {
+    process.argv = argv;
+    if (channel) Object.defineProperty(process, "send", channel);
+    else delete process.send;
+  }
 });
 
 describe("names", () => {
