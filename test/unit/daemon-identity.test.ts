@@ -16,7 +16,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const HOME = { HOME: "/home/ann", PATH: "/usr/bin:/bin" };
 
 async function nameOf(start: { argv?: string[]; cwd?: string; env?: Record<string, string> } = {}): Promise<string> {
-  const { argv = [], cwd = "/work", env = {} } = start;
+  const { argv = [], cwd = "/project", env = {} } = start;
   return (await identityOf({ argv, cwd, env: { ...HOME, ...env }, stateFolder: root })).name;
 }
 
@@ -70,7 +70,7 @@ describe("clients share a daemon when they differ only in", () => {
 
 describe("clients have a daemon each when they differ in", () => {
   it.each<[string, Record<string, string>]>([
-    ["the account", { CLAUDE_CONFIG_DIR: "/home/ann/work" }],
+    ["the account", { CLAUDE_CONFIG_DIR: "/home/ann/project" }],
     ["the API", { ANTHROPIC_BASE_URL: "http://127.0.0.1:1" }],
     ["the key", { ANTHROPIC_API_KEY: "sk-1" }],
     ["a proxy", { HTTPS_PROXY: "http://127.0.0.1:1" }],

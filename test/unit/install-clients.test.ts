@@ -14,7 +14,7 @@ import type { Places } from "../../src/install/places.ts";
 const clientOf = (id: string) => CLIENTS.find((client) => client.id === id)!;
 
 const SYSTEMS: Readonly<Record<string, Places>> = {
-  linux: { platform: "linux", env: {}, home: "/home/me", project: "/work", exists: () => false },
+  linux: { platform: "linux", env: {}, home: "/home/me", project: "/project", exists: () => false },
   "linux, moved": {
     platform: "linux",
     env: {
@@ -25,10 +25,10 @@ const SYSTEMS: Readonly<Record<string, Places>> = {
       XDG_CONFIG_HOME: "/x/config",
     },
     home: "/home/me",
-    project: "/work",
+    project: "/project",
     exists: (path) => path.endsWith(".jsonc"),
   },
-  macOS: { platform: "darwin", env: {}, home: "/Users/me", project: "/work", exists: () => false },
+  macOS: { platform: "darwin", env: {}, home: "/Users/me", project: "/project", exists: () => false },
   Windows: {
     platform: "win32",
     env: { APPDATA: "C:\\Users\\me\\AppData\\Roaming", LOCALAPPDATA: "C:\\Users\\me\\AppData\\Local" },
