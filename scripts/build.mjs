@@ -33,7 +33,7 @@ const CHUNKS = [
   // Separate, because `--version` and the proxy need nothing else of the server.
   {
     name: "config/version",
-    test: /src\/(config\/(error|paths|state-folder|store-spelling|version)|security\/(ancestors|key-file))\.ts$/,
+    test: /src\/(config\/(cache-folder|error|paths|state-folder|store-spelling|version)|security\/(ancestors|key-file))\.ts$/,
   },
   // Separate, because each client starts one: it has no schemas and no MCP SDK.
   { name: "proxy/proxy", test: /src\/proxy\/(automatic|declared|own-server)\.ts$/ },
@@ -68,11 +68,21 @@ const finish = {
       mkdirSync(dirname(join(maps, file)), { recursive: true });
       renameSync(join(dist, file), join(maps, file));
     }
+    keepSmall(bundle);
     chmodSync(join(dist, "cli/main.js"), 0o755);
     writeFileSync(join(dist, "THIRD-PARTY-NOTICES.txt"), noticesOf([...modulesOf(bundle), ...pageModules]));
     writeFileSync(join(dist, "build-id.txt"), buildId());
   },
 };
+
+/** Throws where a chunk that each client loads imports the server. */
+function keepSmall(bundle) {
+  const small = ["cli/main.js", "config/version.js", "proxy/proxy.js"];
+  for (const name of small) {
+    const others = bundle[name].imports.filter((each) => each in bundle && !small.includes(each));
+    if (others.length > 0) throw new Error(`${name} imports ${others.join(", ")}, which the proxy must not load`);
+  }
+}
 
 /** A digest of all files: clients of two builds get a daemon each. */
 function buildId() {

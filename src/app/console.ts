@@ -4,7 +4,7 @@ import { APPROVERS } from "../approvers/approvers.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { confinements } from "../config/confinement.ts";
 import type { Config } from "../config/schema.ts";
-import { startFolder } from "../config/folders.ts";
+import { startFolder } from "../config/start-folder.ts";
 import { createConsoleApi } from "../console/api.ts";
 import { CONSOLE } from "../domain/approvals/answer-source.ts";
 import type { Logger } from "../engine/ports.ts";

@@ -9,7 +9,7 @@ import type { ApproverHttp } from "../approvers/approver.ts";
 import { closedByApprovers } from "../config/approvals/approver-fields.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf, rulesOf, hostsOf } from "../config/approvals/settings.ts";
-import { cacheFolder } from "../config/folders.ts";
+import { cacheFolder } from "../config/cache-folder.ts";
 import { confinements } from "../config/confinement.ts";
 import type { Config } from "../config/schema.ts";
 import { socketCandidates } from "../daemon/folders.ts";

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { createApp, isolationOf } from "../app/app.ts";
 import { ConfigError } from "../config/error.ts";
-import { startFolder } from "../config/folders.ts";
+import { startFolder } from "../config/start-folder.ts";
 import { configFileOf, loadConfig } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 import { nestingDepth, refuseNetworkStore, requireSandbox } from "./preflight.ts";

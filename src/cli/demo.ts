@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { ClaudeLocator, NoClaudeError } from "../claude/locate.ts";
 import { ConfigError } from "../config/error.ts";
-import { cacheFolder } from "../config/folders.ts";
+import { cacheFolder } from "../config/cache-folder.ts";
 import { loadConfig } from "../config/load.ts";
 import { connect, type ServerCommand } from "../demo/client.ts";
 import { startScriptedModel } from "../demo/model/server.ts";

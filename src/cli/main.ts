@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import module from "node:module";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -25,10 +24,8 @@ async function run(argv: string[]): Promise<number | undefined> {
 /** Resolves to the exit code; to undefined when the command goes on by itself. */
 async function perform(command: string, rest: string[]): Promise<number | undefined> {
   switch (command) {
-    case "serve": {
-      await keepCompiled();
+    case "serve":
       return serveClient(rest);
-    }
     case "demo": {
       const { demo } = await import("./demo.ts");
       return demo(rest);
@@ -83,7 +80,7 @@ async function serveClient(argv: string[]): Promise<number | undefined> {
   }
   const { reasonForOwnServer } = await import("../proxy/own-server.ts");
   if (reasonForOwnServer({ argv, env: process.env, pid: process.pid, platform: process.platform }) !== undefined) {
-    const { serve } = await import("./serve.ts");
+    const { serve } = await importServer();
     await serve(argv);
     return undefined;
   }
@@ -91,9 +88,15 @@ async function serveClient(argv: string[]): Promise<number | undefined> {
   return connectAutomatically({
     argv,
     main: fileURLToPath(import.meta.url),
-    check: async () => (await import("./serve.ts")).checkSettings(argv),
-    serveHere: async (why) => (await import("./serve.ts")).serveWithoutDaemon(argv, why),
+    check: async () => (await importServer()).checkSettings(argv),
+    serveHere: async (why) => (await importServer()).serveWithoutDaemon(argv, why),
   });
+}
+
+/** The proxy does without it, and without the cache, which costs more than its few files take to compile. */
+async function importServer() {
+  await keepCompiled();
+  return import("./serve.ts");
 }
 
 interface CompileCache {
@@ -107,8 +110,9 @@ const hasCompileCache = (node: object): node is CompileCache => "enableCompileCa
  * by default it would lie in the folder for temporary files, which all users share. Written when the server ends.
  */
 async function keepCompiled(): Promise<void> {
+  const module = await import("node:module");
   if (!hasCompileCache(module)) return;
-  const { cacheFolder } = await import("../config/folders.ts");
+  const { cacheFolder } = await import("../config/cache-folder.ts");
   module.enableCompileCache(join(cacheFolder(process.env), "compiled"));
 }
 

@@ -2,7 +2,7 @@ import { duplexPair, type Duplex } from "node:stream";
 import { createApp, isolationOf, type App, type AppSettings, type OwnCommand } from "../app/app.ts";
 import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
-import { startFolder } from "../config/folders.ts";
+import { startFolder } from "../config/start-folder.ts";
 import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { readPackage } from "../config/version.ts";

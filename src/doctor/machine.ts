@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { ClaudeLocator } from "../claude/locate.ts";
 import { ConfigError } from "../config/error.ts";
-import { cacheFolder } from "../config/folders.ts";
+import { cacheFolder } from "../config/cache-folder.ts";
 import { loadConfig } from "../config/load.ts";
 import { networkKindOf } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
