@@ -1,4 +1,4 @@
-import { delimiter } from "node:path";
+import { posix, win32 } from "node:path";
 import { isOfTheOuterSession } from "../domain/outer-session.ts";
 
 /**
@@ -68,24 +68,27 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   "npm and npx, which differ by the folder they run in": ["npm_*", "INIT_CWD", "NODE", "COLOR", "PROJECT_CWD"],
 };
 
-const WORDS = Object.values(LEFT_OUT).flat();
-const NAMES: ReadonlySet<string> = new Set(WORDS.filter((word) => !word.endsWith("*")));
-const BEGINNINGS = WORDS.filter((word) => word.endsWith("*")).map((word) => word.slice(0, -1));
+const LISTED = Object.values(LEFT_OUT).flat();
 
-/** A daemon is started through a shell, and shells drop variables with other names. */
+/** A daemon is started through a shell, and shells drop variables with other names. Windows needs no shell. */
 const PORTABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Whether a daemon has the variable of the process that starts it. */
-function isTakenOver(name: string): boolean {
-  if (!PORTABLE.test(name) || NAMES.has(name) || isOfTheOuterSession(name)) return false;
-  return !BEGINNINGS.some((beginning) => name.startsWith(beginning));
-}
-
 /** The environment of a daemon that is started from a process with this one; of its own environment it is the same. */
-export function daemonEnvironment(environment: Environment): Record<string, string> {
+export function daemonEnvironment(
+  environment: Environment,
+  platform: NodeJS.Platform = process.platform,
+): Record<string, string> {
+  const isWindows = platform === "win32";
+  // The case of a name does not matter there.
+  const fold = (name: string) => (isWindows ? name.toUpperCase() : name);
+  const isListed = (name: string) =>
+    LISTED.some((word) => (word.endsWith("*") ? name.startsWith(fold(word.slice(0, -1))) : name === fold(word)));
+  const isTakenOver = (name: string) =>
+    (isWindows || PORTABLE.test(name)) && !isListed(fold(name)) && !isOfTheOuterSession(fold(name));
+  const { delimiter } = isWindows ? win32 : posix;
   const kept = Object.entries(environment).flatMap(([name, value]): [string, string][] => {
     if (value === undefined || !isTakenOver(name)) return [];
-    return [[name, name === "PATH" ? withoutNpm(value) : value]];
+    return [[name, fold(name) === "PATH" ? withoutNpm(value, delimiter) : value]];
   });
   return Object.fromEntries(kept.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -94,7 +97,7 @@ export function daemonEnvironment(environment: Environment): Record<string, stri
 const OF_NPM =
   /[\\/]node_modules[\\/](?:\.bin|npm[\\/]node_modules[\\/]@npmcli[\\/]run-script[\\/]lib[\\/]node-gyp-bin)$/;
 
-function withoutNpm(path: string): string {
+function withoutNpm(path: string, delimiter: string): string {
   const entries = path.split(delimiter);
   const first = entries.findIndex((entry) => !OF_NPM.test(entry));
   return entries.slice(Math.max(first, 0)).join(delimiter);

@@ -1,4 +1,4 @@
-import { copyFileSync, fstatSync, ftruncateSync, statSync } from "node:fs";
+import { copyFileSync, fstatSync, ftruncateSync, statSync, truncateSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { logFolder, logOf } from "./start.ts";
@@ -30,7 +30,9 @@ function bound(log: string): void {
   try {
     if (fstatSync(STDERR).size <= MAX_BYTES) return;
     copyFileSync(log, `${log}.1`);
-    ftruncateSync(STDERR, 0);
+    // Windows cannot shorten a file through a descriptor that only appends.
+    if (process.platform === "win32") truncateSync(log, 0);
+    else ftruncateSync(STDERR, 0);
   } catch {
     // A full disk, or a deleted folder: there is nowhere to say so.
   }

@@ -1,7 +1,7 @@
-import { link, readdir, rename, rm, stat } from "node:fs/promises";
+import { link, rename, rm, stat } from "node:fs/promises";
 import { connect, type Server, type Socket } from "node:net";
 import { join } from "node:path";
-import { existingFolders, makePrivate, MAX_NAME } from "./folders.ts";
+import { addressIn, existingFolders, isOfPipes, makePrivate, MAX_NAME, namesIn } from "./folders.ts";
 import { firstLine, PROTOCOL, type ClientHello } from "./wire.ts";
 import { ConfigError } from "../config/error.ts";
 
@@ -31,9 +31,9 @@ export interface Place {
 /** The sockets in the folders, those of dead daemons too. Throws ConfigError for a folder that is not the user's alone. */
 export async function socketsIn(folders: readonly string[]): Promise<Place[]> {
   const found = (await existingFolders(folders)).map(async (folder) => {
-    const files = await readdir(folder);
+    const files = await namesIn(folder);
     const sockets = files.filter((file) => file.endsWith(SUFFIX));
-    return sockets.map((file) => ({ name: file.slice(0, -SUFFIX.length), path: join(folder, file) }));
+    return sockets.map((file) => ({ name: file.slice(0, -SUFFIX.length), path: addressIn(folder, file) }));
   });
   return (await Promise.all(found)).flat();
 }
@@ -43,7 +43,7 @@ export async function connectByName(folders: readonly string[], name: string): P
   let failure: unknown = Object.assign(new Error("no folder for sockets"), { code: "ENOENT" });
   for (const folder of await existingFolders(folders)) {
     try {
-      return await connectTo(join(folder, `${name}${SUFFIX}`));
+      return await connectTo(addressIn(folder, `${name}${SUFFIX}`));
     } catch (error) {
       failure = error;
     }
@@ -65,16 +65,24 @@ export async function connectTo(path: string): Promise<Socket> {
 
 /** What the system says where no process listens. */
 export function isAbsent(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ECONNREFUSED");
+  return isRefusal(error) || (error instanceof Error && "code" in error && error.code === "ENOENT");
 }
 
-/** Other errors say nothing of the daemon: one that is frozen takes no connections, and this process may be out of descriptors. */
-async function isDead(path: string): Promise<boolean> {
+/**
+ * What the system says of a socket whose process is dead. Other errors say nothing of a daemon: one that is frozen takes no
+ * connections, and this process may be out of descriptors.
+ */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
+}
+
+/** Whether the process that listened there is dead. */
+export async function isDead(path: string): Promise<boolean> {
   try {
     (await connectTo(path)).destroy();
     return false;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
+    return isRefusal(error);
   }
 }
 
@@ -97,7 +105,7 @@ async function isFrozen(path: string): Promise<boolean> {
 
 /** Removes what dead daemons have left. */
 export async function sweep(folders: readonly string[]): Promise<void> {
-  for (const { path } of await socketsIn(folders)) {
+  for (const { path } of await socketsIn(folders.filter((folder) => !isOfPipes(folder)))) {
     const before = await stat(path).catch(() => undefined);
     if (!before || !(await isDead(path))) continue;
     // Another daemon may have taken the name meanwhile.
@@ -124,7 +132,25 @@ export interface Bound {
  * Listens under the name, in the first of the folders where that is possible. Throws ConfigError where another daemon has the
  * name: of two that start at the same time, one gets it.
  */
-export async function bind(server: Server, { folders, mayDisplace, name }: Naming): Promise<Bound> {
+export async function bind(server: Server, naming: Naming): Promise<Bound> {
+  return naming.folders.every(isOfPipes) ? bindPipe(server, naming) : bindSocket(server, naming);
+}
+
+function taken(name: string, error: unknown): ConfigError {
+  return new ConfigError(`Another daemon has the name "${name}". Stop it, or choose another name.`, error);
+}
+
+/** A pipe has its name until its process has closed it and all connections. */
+async function bindPipe(server: Server, { folders, name }: Naming): Promise<Bound> {
+  try {
+    const path = await listenIn(server, folders, `${name}${SUFFIX}`);
+    return { path, release: async () => Promise.resolve() };
+  } catch (error) {
+    throw error instanceof ConfigError ? error : taken(name, error);
+  }
+}
+
+async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming): Promise<Bound> {
   const draft = await listenIn(server, folders, `${name}.${String(process.pid)}${SUFFIX}`);
   const path = join(draft, "..", `${name}${SUFFIX}`);
   const { dev, ino } = await stat(draft);
@@ -132,7 +158,7 @@ export async function bind(server: Server, { folders, mayDisplace, name }: Namin
     await take(draft, path, mayDisplace);
   } catch (error) {
     server.close();
-    throw new ConfigError(`Another daemon has the name "${name}". Stop it, or choose another name.`, error);
+    throw taken(name, error);
   } finally {
     await rm(draft, { force: true });
   }
@@ -156,7 +182,7 @@ async function take(draft: string, path: string, mayDisplace: boolean): Promise<
 export async function listenIn(server: Server, folders: readonly string[], file: string): Promise<string> {
   let failure: unknown;
   for (const folder of folders) {
-    const path = join(folder, file);
+    const path = addressIn(folder, file);
     try {
       await makePrivate(folder);
       await listen(server, path);

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type SpawnOptions, type StdioOptions } from "node:child_process";
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
@@ -14,6 +14,7 @@ export interface DaemonStart {
   readonly main: string;
   /** How long it may take to be ready, ms. */
   readonly ms: number;
+  readonly platform?: NodeJS.Platform;
 }
 
 /** The descriptor on which it says to its starter that it is ready, or why it is not. */
@@ -23,27 +24,51 @@ export function readyLine(name: string): string {
   return `ready ${name}`;
 }
 
+type Options = Pick<SpawnOptions, "cwd" | "detached" | "env">;
+
 /**
  * The shell ends at once, so that the daemon has no parent among the processes of the client, which many clients end with all
  * their descendants; and it leads a session of its own, so that no signal to the client's group or terminal reaches it.
  */
 const IN_BACKGROUND = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 &';
 
+async function startThroughShell(command: readonly string[], log: string, options: Options): Promise<ChildProcess> {
+  const stdio: StdioOptions = ["ignore", "ignore", "ignore", "pipe"];
+  return Promise.resolve(spawn("/bin/sh", ["-c", IN_BACKGROUND, "sh", log, ...command], { ...options, stdio }));
+}
+
+/**
+ * Windows has no such shell. The process is detached from the console of the client and outlives it, but its parent stays the
+ * process of the client: what ends that with all its descendants (`taskkill /T`) ends the daemon.
+ */
+async function startDirectly(
+  [program = process.execPath, ...words]: readonly string[],
+  log: string,
+  options: Options,
+): Promise<ChildProcess> {
+  const file = await open(log, "a", 0o600);
+  try {
+    const stdio: StdioOptions = ["ignore", file.fd, file.fd, "pipe"];
+    return spawn(program, words, { ...options, stdio, windowsHide: true });
+  } finally {
+    await file.close();
+  }
+}
+
 /**
  * Resolves when it is ready, to its name: another than expected where the package was replaced since this process began. Rejects
  * with why it is not ready.
  */
-export async function startDaemon({ identity, main, ms, stateFolder }: DaemonStart): Promise<string> {
+export async function startDaemon(start: DaemonStart): Promise<string> {
+  const { identity, main, ms, platform = process.platform, stateFolder } = start;
   const log = logOf(stateFolder, identity.name);
   const lengthBefore = await makeLog(stateFolder, log);
-  const command = [process.execPath, ...process.execArgv, main, "daemon", "run", "--ready-fd", String(READY_FD)];
-  const child = spawn("/bin/sh", ["-c", IN_BACKGROUND, "sh", log, ...command, ...identity.argv], {
-    cwd: stateFolder,
-    detached: true,
-    env: identity.environment,
-    stdio: ["ignore", "ignore", "ignore", "pipe"],
-    windowsHide: true,
-  });
+  const ready = ["daemon", "run", "--ready-fd", String(READY_FD)];
+  const command = [process.execPath, ...process.execArgv, main, ...ready, ...identity.argv];
+  const options = { cwd: stateFolder, detached: true, env: identity.environment };
+  const child = await (platform === "win32"
+    ? startDirectly(command, log, options)
+    : startThroughShell(command, log, options));
   child.unref();
   const said = await wordOf(child, ms);
   const [, name] = /^ready (\S+)$/.exec(said) ?? [];

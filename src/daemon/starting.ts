@@ -1,10 +1,9 @@
 import { rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { once } from "node:events";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { existingFolders } from "./folders.ts";
-import { connectTo, listenIn } from "./socket.ts";
+import { addressIn, existingFolders } from "./folders.ts";
+import { connectTo, isRefusal, listenIn } from "./socket.ts";
 
 /**
  * Of several clients that need the same daemon, one starts it. It holds a socket meanwhile, not a file: the kernel tells when the
@@ -42,15 +41,14 @@ export async function takeTurn(
 
 async function otherTurn(folders: readonly string[], file: string, ms: number): Promise<void> {
   for (const folder of await existingFolders(folders)) {
-    const path = join(folder, file);
+    const path = addressIn(folder, file);
     try {
       const socket = await connectTo(path);
       await Promise.race([once(socket.resume(), "close"), sleep(ms, undefined, { ref: false })]);
       socket.destroy();
       return;
     } catch (error) {
-      const isDead = error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
-      if (isDead) await rm(path, { force: true });
+      if (isRefusal(error)) await rm(path, { force: true });
     }
   }
 }

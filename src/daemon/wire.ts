@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { isAbsolute } from "node:path";
 
 /**
  * The wire between a client's end and a daemon: lines. The first each way is a hello. Lines that begin with # are between the two
@@ -70,7 +71,7 @@ export function readClientHello(line: string): ClientHello {
     throw new Error(`protocol ${String(protocol)} is not spoken here, only ${String(PROTOCOL)}`);
   const words = Array.isArray(commandLine) ? commandLine.filter((word) => typeof word === "string") : [];
   if (!isPurpose(purpose)) throw new Error("the purpose of the connection is unknown");
-  if (typeof cwd !== "string" || !cwd.startsWith("/")) throw new Error("cwd is not an absolute path");
+  if (typeof cwd !== "string" || !isAbsolute(cwd)) throw new Error("cwd is not an absolute path");
   return { protocol, purpose, cwd, commandLine: words, ...(typeof clientPid === "number" && { clientPid }) };
 }
 

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { findAllLeftovers } from "../claude/supervise/leftover-processes.ts";
 import { addressOf } from "../config/http.ts";
 import { socketFolders } from "../daemon/folders.ts";
-import { connectTo, socketsIn, sweep } from "../daemon/socket.ts";
+import { isDead, socketsIn, sweep } from "../daemon/socket.ts";
 import { counted, MEND, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
@@ -23,7 +23,7 @@ export async function checkDaemons({ environment, stateFolder }: Machine): Promi
     return [{ id: "daemons", level: "warning", text, fix: "export XDG_RUNTIME_DIR=/run/user/$(id -u)" }];
   }
   const { folders, sockets } = looked;
-  const isStale = await Promise.all(sockets.map(async ({ path }) => isRefused(path)));
+  const isStale = await Promise.all(sockets.map(async ({ path }) => isDead(path)));
   const stale = sockets.filter((_, at) => isStale[at]);
   const text = `${counted(sockets.length - stale.length, "daemon")} running ("claude-agents-mcp daemon status" lists them).`;
   const found: Finding = { id: "daemons", level: "ok", text };
@@ -44,15 +44,6 @@ async function socketsOf(stateFolder: string, environment: Machine["environment"
 /** What is wrong with the state folder itself is a finding of its own. */
 function refusal(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
-}
-
-async function isRefused(path: string): Promise<boolean> {
-  try {
-    (await connectTo(path)).destroy();
-    return false;
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
-  }
 }
 
 export async function checkLeftovers({ store }: Machine): Promise<Finding[]> {

@@ -114,6 +114,20 @@ it("a daemon names itself as its clients do: what it is given gives the same nam
   expect(daemonEnvironment(environment)).toEqual(environment);
 });
 
+it("on Windows names of variables are the same in any case, and those that no shell passes on are taken over", () => {
+  const bins = String.raw`C:\x\node_modules\.bin`;
+  const own = { Path: String.raw`C:\Windows`, "ProgramFiles(x86)": String.raw`C:\Program Files (x86)` };
+  const others = { Wt_Session: "1", Term_Program: "vscode", Npm_Command: "exec", ClaudeCode: "1" };
+  expect(daemonEnvironment({ ...own, ...others, Path: `${bins};${own.Path}` }, "win32")).toEqual(own);
+  expect(daemonEnvironment({ ...own, ...others }, "linux")).toEqual({
+    Path: own.Path,
+    Wt_Session: "1",
+    Term_Program: "vscode",
+    Npm_Command: "exec",
+    ClaudeCode: "1",
+  });
+});
+
 it("traits tell by what daemons differ, and hold no value of a variable or flag", async () => {
   const secret = "sk-ant-secret";
   const start = { cwd: "/a", stateFolder: root, argv: ["--spares", "2"] };

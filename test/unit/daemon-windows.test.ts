@@ -1,0 +1,84 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { existingFolders, makePrivate, socketFolders } from "../../src/daemon/folders.ts";
+import type { Identity } from "../../src/daemon/identity.ts";
+import { bind, connectByName, isAbsent, socketsIn, sweep } from "../../src/daemon/socket.ts";
+import { logOf, startDaemon } from "../../src/daemon/start.ts";
+import { takeTurn } from "../../src/daemon/starting.ts";
+
+/**
+ * The daemon's ways on Windows, as far as another system can show them. Elsewhere the name of a pipe is that of a file in the
+ * folder of the process, and the list of pipes is a folder there, so the calls of Node are the same.
+ */
+
+const before = process.cwd();
+let root: string;
+let folders: string[];
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), "ccm-windows-"));
+  process.chdir(root);
+  folders = await socketFolders(join(root, "state"), { XDG_RUNTIME_DIR: root }, "win32");
+});
+afterEach(() => {
+  process.chdir(before);
+  rmSync(root, { recursive: true, force: true });
+});
+
+it("a pipe is named for the state folder, and no folder is made or checked", async () => {
+  expect(folders).toEqual([expect.stringMatching(/^\\\\\.\\pipe\\claude-agents-mcp-[0-9a-f]{16}-$/)]);
+  expect(await socketFolders(join(root, "other"), {}, "win32")).not.toEqual(folders);
+  expect(await existingFolders(folders)).toEqual(folders);
+  await makePrivate(folders[0]!);
+  expect(existsSync(folders[0]!)).toBe(false);
+});
+
+it("one daemon has a name, its clients reach it there, and nothing is left when it has ended", async () => {
+  const server = createServer();
+  const naming = { folders, name: "n", mayDisplace: true };
+  const { path, release } = await bind(server, naming);
+  expect(path).toBe(`${folders[0]!}n.sock`);
+  await expect(bind(createServer(), naming)).rejects.toThrow('Another daemon has the name "n"');
+  (await connectByName(folders, "n")).destroy();
+  await sweep(folders);
+  await release();
+  server.close();
+  const failure: unknown = await connectByName(folders, "n").catch((error: unknown) => error);
+  expect(isAbsent(failure)).toBe(true);
+});
+
+it("daemons are found in the list of all pipes", async () => {
+  const list = String.raw`\\.\pipe` + "\\";
+  mkdirSync(list);
+  const own = folders[0]!.slice(list.length);
+  for (const pipe of [`${own}one.sock`, `${own}one.starting`, "claude-agents-mcp-0000-two.sock", "other"]) {
+    writeFileSync(join(list, pipe), "");
+  }
+  expect(await socketsIn(folders)).toEqual([{ name: "one", path: `${folders[0]!}one.sock` }]);
+});
+
+it("of several clients one starts the daemon, and the others wait for its turn to end", async () => {
+  const endTurn = await takeTurn(folders, "n", 5_000);
+  expect(await takeTurn(folders, "n", 50)).toBeUndefined();
+  endTurn?.();
+  const next = await takeTurn(folders, "n", 5_000);
+  expect(next).toBeTypeOf("function");
+  next?.();
+});
+
+it("a daemon is started without a shell, writes to its log, and says that it is ready or why it is not", async () => {
+  const main = join(root, "main.mjs");
+  const begin = async (code: string) => {
+    writeFileSync(main, `import { writeSync } from "node:fs";\n${code}`);
+    const identity: Identity = { name: "n", argv: ["--spares", "2"], environment: { FOO: "bar" }, traits: {} };
+    return startDaemon({ identity, main, ms: 15_000, platform: "win32", stateFolder: root });
+  };
+  const name = await begin(
+    'console.error(process.argv.slice(2).join(" "), process.env.FOO); writeSync(3, "ready other\\n");',
+  );
+  expect(name).toBe("other");
+  expect(readFileSync(logOf(root, "n"), "utf8")).toBe("daemon run --ready-fd 3 --spares 2 bar\n");
+  await expect(begin('console.error("claude-agents-mcp: no luck"); process.exit(3);')).rejects.toThrow("no luck");
+});
