@@ -206,7 +206,7 @@ async function reportOf({ spares, store }: Pick<Running, "spares" | "store">): P
   return {
     nodeId: store.nodeId,
     processes: running.length + spares.available,
-    turns: turns.map(({ id, title }) => ({ sessionId: id, title: title ?? "" })),
+    turns: turns.map(({ id, spec, title = spec.title ?? "" }) => ({ sessionId: id, title })),
   };
 }
 

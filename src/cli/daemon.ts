@@ -97,11 +97,12 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
 async function mayInterrupt(daemons: readonly Found[]): Promise<boolean> {
   const turns = daemons.flatMap((each) => each.turns);
   if (turns.length === 0) return true;
-  const named = turns.map(({ sessionId, title }) => `  ${sessionId}  ${escapeControlChars(title)}\n`).join("");
+  const named = turns.map(({ sessionId, title }) => `${sessionId}  ${escapeControlChars(title)}`.trimEnd());
   const what = `${count(turns.length, "running turn")} will be interrupted, unless they end within --drain-ms`;
   if (!hasTerminal()) {
-    throw new ConfigError(`daemon stop: ${what}:\n${named}Without a terminal to confirm on, --yes is required.`);
+    const all = named.join(", ");
+    throw new ConfigError(`daemon stop: ${what}: ${all}. Without a terminal to confirm on, --yes is required.`);
   }
-  process.stderr.write(`${what}:\n${named}`);
+  process.stderr.write(`${what}:\n${named.map((line) => `  ${line}\n`).join("")}`);
   return isConfirmed("Stop?");
 }

@@ -7,6 +7,7 @@ import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Person } from "../support/connection.ts";
 import { stream } from "../support/streaming.ts";
+import { onTerminal, WITHOUT_TERMINAL } from "../support/terminal.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Work that goes on when its client leaves, and what belongs to each client of a daemon. */
@@ -167,6 +168,39 @@ it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end
   const idle = await world.daemon({ name: "two", env: { HOME: home }, args: ["--daemon-idle-ms", "300"] });
   await expect.poll(() => run("status").status, { timeout: 10_000 }).toBe(1);
   await expect.poll(() => idle.stderr()).toContain('"reason":"idle"');
+});
+
+it("`daemon stop` names the turns that it will interrupt, and asks on a terminal", async ({ skip }) => {
+  const env = { PATH: process.env["PATH"] ?? "", HOME: world.folder() };
+  const daemon = await world.daemon({ name: "asked", env: { HOME: env.HOME }, args: ["--drain-ms", "0"] });
+  const client = await daemon.client();
+  const prompt = scriptTag([{ text: "slow", gateBefore: "never" }]);
+  const { sessionId } = await client.call("claude_code", {
+    prompt,
+    cwd: world.folder(),
+    advanced: { title: "A long story" },
+  });
+  const words = [join(import.meta.dirname, "../../dist/cli/main.js"), "daemon", "stop"];
+  const what = "1 running turn will be interrupted, unless they end within --drain-ms:";
+  const unasked = spawnSync(process.execPath, words, { env, encoding: "utf8", input: "" });
+  expect(unasked).toMatchObject({ status: 2, stdout: "" });
+  expect(unasked.stderr).toContain(`${what} ${sessionId} A long story. Without a terminal to confirm on, --yes`);
+  skip(WITHOUT_TERMINAL !== undefined, WITHOUT_TERMINAL);
+  const stop = [process.execPath, ...words].join(" ");
+  const no = await onTerminal(stop, "n\r", env);
+  expect(no.status).toBe(1);
+  expect(no.screen.replaceAll("\r", "")).toContain(`${what}\n  ${sessionId}  A long story\n`);
+  expect(no.screen).toMatch(/Stop\? \[y\/N\][^]*No daemon was stopped\./);
+  const poll = { action: "poll", sessionId, waitMs: 0 };
+  expect(await client.call("claude_code_check", poll)).toMatchObject({ status: "running" });
+  const yes = await onTerminal(stop, "y\r", env);
+  expect(yes.status).toBe(0);
+  expect(yes.screen).toContain("1 daemon stopped.");
+  expect(spawnSync(process.execPath, [words[0]!, "daemon", "status"], { env }).status).toBe(1);
+  const next = await world.daemon({ name: "asked", env: { HOME: env.HOME } });
+  expect(await client.end(sessionId)).toMatchObject({ result: { isError: true, errorSubtype: "shutdown" } });
+  await client.close();
+  await next.close();
 });
 
 it("a client of a daemon that is not there is told so, and one inside a session is refused", () => {

@@ -20,6 +20,7 @@ import {
   seed,
   turn,
 } from "../support/sessions-command.ts";
+import { onTerminal, WITHOUT_TERMINAL } from "../support/terminal.ts";
 
 let root: string;
 beforeAll(() => {
@@ -110,23 +111,17 @@ describe("many sessions, without a server", () => {
     expect(await ids("--text", "number 5.")).toEqual([id(5)]);
   });
 
-  it.skipIf(!existsSync("/usr/bin/script"))("asks on a terminal, and deletes only on a yes", async () => {
+  it("asks on a terminal, and deletes only on a yes", async ({ skip }) => {
+    skip(WITHOUT_TERMINAL !== undefined, WITHOUT_TERMINAL);
     for (const [answer, left] of [
       ["n\r", [id(59)]],
       ["\u0003", [id(59)]],
       ["yes\r", []],
     ] as const) {
       const command = `${process.execPath} dist/cli/main.js sessions delete ${id(59)} ${store.join(" ")}`;
-      const terminal = spawn("/usr/bin/script", ["-qefc", command, "/dev/null"], { stdio: "pipe" });
-      let screen = "";
-      terminal.stdout.on("data", (chunk: Buffer) => {
-        const before = screen;
-        screen += chunk.toString();
-        if (!before.includes("[y/N]") && screen.includes("[y/N]")) terminal.stdin.write(answer);
-      });
-      const exit = await new Promise((resolve) => terminal.once("close", resolve));
+      const { screen, status } = await onTerminal(command, answer);
       expect(screen).toContain("1 session would be deleted");
-      expect([exit, await ids("--text", "number 59")]).toEqual([0, left]);
+      expect([status, await ids("--text", "number 59")]).toEqual([0, left]);
     }
   });
 
