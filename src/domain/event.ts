@@ -69,10 +69,7 @@ export const TurnEnded = z.object({
 export type TurnEnded = z.infer<typeof TurnEnded>;
 
 export const SessionEvent = z.discriminatedUnion("type", [
-  event(
-    "session.opened",
-    z.object({ cwd: z.string(), model: z.string().exactOptional(), openedBy: z.string().exactOptional() }),
-  ),
+  event("session.opened", z.object({ cwd: z.string(), model: z.string().exactOptional() })),
   event(
     "session.configured",
     z.object({

@@ -11,7 +11,7 @@ export function summaryOf(event: ShownEvent): Summary {
 }
 
 function summaryOfSession({ data, type }: ShownEvent): Summary | undefined {
-  if (type === "session.opened") return quiet(`Session opened in ${data.cwd}${byWhom(data.openedBy)}`, data);
+  if (type === "session.opened") return quiet(`Session opened in ${data.cwd}`, data);
   if (type === "session.configured") return quiet(wordsOfChoice(data), data);
   if (type === "session.closed") return summaryOfClose(data);
   if (type === "turn.started") return quiet(wordsOfStart(data.origin), data);
@@ -58,10 +58,6 @@ function summaryOfNotice({ details, kind, message }: Data<"notice">): Summary {
   // A kind of a newer server has no tone here.
   const tone = Object.hasOwn(TONES, kind) ? TONES[kind] : "warn";
   return { tone, text: message, ...(details && { more: details }) };
-}
-
-function byWhom(by: string | undefined): string {
-  return by === undefined ? "" : ` by ${by}`;
 }
 
 type Data<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>["data"];
