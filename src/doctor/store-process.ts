@@ -7,7 +7,10 @@ import { asStoreError } from "../store/sqlite/connect/faults.ts";
 import { checkSchema } from "../store/sqlite/connect/migrations.ts";
 import type { StoreReport } from "./store-report.ts";
 
-/** Reads the store of argv[2] and prints a `StoreReport`. Changes nothing in it, and creates none. */
+/**
+ * Reads the store of argv[2] and prints a `StoreReport`. Changes nothing in it, and creates none. The file is opened for writing all the
+ * same: beside a rollback journal that a killed server has left, SQLite reads a file only where it may roll back.
+ */
 
 const Row = z.object({ value: z.union([z.string(), z.number()]) });
 const MANY_BYTES = 64_000_000;
