@@ -19,11 +19,14 @@ const PERIOD_MS = isLong ? 0 : 2_000;
 /** The log is bounded, and looked at every few seconds. Bytes. */
 const MAX_LOG = 4_194_304 + 1_048_576;
 
+/** Idle processes of sessions that are left are ended for those of others. */
+const args = ["--max-live", "8"];
+
 const KINDS: ClientKind[] = ["modern", "legacy", "v1"];
 
 /** A client that has a session do a turn, and leaves in order, by SIGKILL, or in the middle of its next turn. */
 async function comeAndGo(count: number, cwd: string): Promise<void> {
-  const client = await world.shared({ client: KINDS[count % 3]! });
+  const client = await world.shared({ args, client: KINDS[count % 3]! });
   const prompt = scriptTag([{ text: "done" }]);
   const { result, sessionId } = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
   expect(result).toMatchObject({ result: "done", isError: false });
@@ -40,11 +43,15 @@ it(`for ${String(DURATION_MS / 1_000)} s`, { timeout: DURATION_MS + 300_000 }, a
   const state = join(home, ".local/state/claude-agents-mcp");
   const cwd = world.folder();
   // Keeps the daemon, and ends the sessions that the others have left.
-  const resident = await world.shared();
+  const resident = await world.shared({ args });
   const found = async (pid: number) => {
-    for (const { sessionId } of (await resident.call("claude_code_session", { action: "list", limit: 200 })).sessions) {
-      await resident.end(sessionId);
-      await resident.call("claude_code_session", { action: "close", sessionId });
+    const list = { action: "list", limit: 200, status: ["idle", "running", "waiting_permission", "error"] };
+    for (let open = await resident.call("claude_code_session", list); open.sessions.length > 0;) {
+      for (const { sessionId } of open.sessions) {
+        await resident.end(sessionId);
+        await resident.call("claude_code_session", { action: "close", sessionId });
+      }
+      open = await resident.call("claude_code_session", list);
     }
     await world.quiet(30_000);
     return {

@@ -7,7 +7,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-const world = useWorld();
+const world = useWorld({ daemon: "auto" });
 let server: Server;
 beforeAll(async () => {
   server = await world.server();

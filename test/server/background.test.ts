@@ -9,7 +9,7 @@ import type { Answer } from "../support/connection.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-const world = useWorld();
+const world = useWorld({ daemon: "auto" });
 let server: Server;
 beforeAll(async () => {
   server = await world.server();

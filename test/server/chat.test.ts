@@ -4,17 +4,20 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { CLIENT_KINDS } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
+import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
 import { stream, type Log } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 
-const world = useWorld({ agent: "stand-in" });
+const world = useWorld({ agent: "stand-in", daemon: "auto" });
 let server: Server;
 /** A second one on the same store. */
 let other: Server | undefined;
 beforeAll(async () => {
   server = await world.server({ args: ["--toolsets", "chat"] });
 });
+
+/** A daemon would close its conversations when this client ends. */
+const ownServer = async () => world.server({ args: ["--toolsets", "chat"], env: WITHOUT_DAEMON });
 
 /** Writes a text, and then runs for ever. */
 const hanging = [
@@ -147,7 +150,7 @@ describe("a session of the chat toolset", () => {
   });
 
   it("has one query at a time, and can be interrupted: `sessionId` of `claude_chat_interrupt`", async () => {
-    other ??= await world.server({ args: ["--toolsets", "chat"] });
+    other ??= await ownServer();
     const asking = other;
     const sessionId = await open();
     expect(await data("claude_chat_interrupt", { sessionId })).toEqual({ interrupted: false, sessionId });
@@ -188,7 +191,7 @@ describe("a session of the chat toolset", () => {
 
   it("is resumed by `sessionId` of `claude_session_create`, in another server", async () => {
     const cwd = world.folder();
-    other ??= await world.server({ args: ["--toolsets", "chat"] });
+    other ??= await ownServer();
     const first = other;
     const sessionId = String((await stream(first, "claude_session_create", { cwd })).data["sessionId"]);
     await stream(first, "claude_chat_query", { sessionId, prompt: say("Noted.") });

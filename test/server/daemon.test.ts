@@ -40,11 +40,11 @@ it("a request that is made while no client is connected is answered by the next 
   await daemon.close();
 });
 
-it("each of two clients has its own folder, switch, declined forms and lines in the audit log", async () => {
+it("each of two clients has its own folder, switch, log level, declined forms and lines in the audit log", async () => {
   const auditLog = join(world.folder(), "audit.jsonl");
   const args = [
     "--toolsets",
-    "agent,configure",
+    "agent,configure,query",
     "--audit-log",
     auditLog,
     "--approvals",
@@ -90,6 +90,14 @@ it("each of two clients has its own folder, switch, declined forms and lines in 
   const [first, second, third] = clients.map(({ connection }) => connection);
   expect(second).toBe(first);
   expect(third).not.toBe(first);
+
+  // Clients of the earlier era set it for their connection.
+  const [loud, quiet] = [await daemon.client({ kind: "legacy" }), await daemon.client({ kind: "v1" })];
+  // oxlint-disable-next-line typescript/no-deprecated -- these clients have nothing else
+  await Promise.all([loud.client.setLoggingLevel("debug"), quiet.client.setLoggingLevel("error")]);
+  const query = { prompt: scriptTag([{ text: "said" }]), cwd: one };
+  const heard = [loud, quiet].map(async (client) => (await stream(client, "claude_code_query", query)).logs);
+  expect(await Promise.all(heard)).toEqual([expect.arrayContaining([expect.anything()]), []]);
   await daemon.close();
 });
 

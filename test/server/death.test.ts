@@ -8,8 +8,8 @@ import { ENDS_SHOWN, expectNothingLeft, withRunningShell } from "../support/serv
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-const world = useWorld();
-const standIn = useWorld({ agent: "stand-in" });
+const world = useWorld({ daemon: "never" });
+const standIn = useWorld({ agent: "stand-in", daemon: "never" });
 
 // The other combinations, with the real Claude Code: test/matrices/death.test.ts.
 describe("a server in the middle of a Bash leaves nothing behind 10 s after", () => {

@@ -3,7 +3,7 @@ import { describe, it } from "vitest";
 import { expectOf, SHOWN, usePeople } from "../support/elicitation.ts";
 import { useWorld } from "../support/world.ts";
 
-const world = useWorld({ agent: "stand-in" });
+const world = useWorld({ agent: "stand-in", daemon: "auto" });
 const at = usePeople(world);
 
 // `test/matrices` has each behaviour at the other kinds of clients.

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "../support/stdio-server.ts";
+import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
@@ -33,7 +33,7 @@ describe("a tool use or prompt that runs unasked", () => {
   });
 
   it("is not released by a server that would refuse it: a held prompt of a session in bypassPermissions", async () => {
-    const open = await standIn.server({ args: ["--allow-bypass"], env: { IS_SANDBOX: "1" } });
+    const open = await standIn.server({ args: ["--allow-bypass"], env: { ...WITHOUT_DAEMON, IS_SANDBOX: "1" } });
     const never = scriptTag([{ gateBefore: `never-${standIn.folder()}`, text: "x" }]);
     const options = { cwd: standIn.folder(), permissionMode: "bypassPermissions" };
     const { sessionId } = await open.call("claude_code", { prompt: never, ...options });

@@ -102,7 +102,9 @@ describe("a query whose caller can answer nothing", () => {
   let auditLog: string;
   beforeAll(async () => {
     auditLog = join(world.folder(), "audit.jsonl");
-    server = await world.server({ args: ["--toolsets", "query,chat", "--audit-log", auditLog] });
+    // Its log has no lines of the tests above.
+    const env = { HOME: world.folder() };
+    server = await world.server({ args: ["--toolsets", "query,chat", "--audit-log", auditLog], env });
   });
 
   it("is reported as a failure in a notification, the result, the audit log and on stderr: the API refuses", async () => {

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
+import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
@@ -153,7 +153,7 @@ describe("`whenBusy` of `claude_code_reply`", () => {
   });
 
   it("queue: a waiting prompt survives the death of the server, held, and runs when it is released", async () => {
-    const doomed = await world.server();
+    const doomed = await world.server({ env: WITHOUT_DAEMON });
     const gate = `gate-${world.folder()}`;
     const prompt = `Begin. ${scriptTag([{ gateBefore: gate, text: "never" }])}`;
     const { sessionId } = await doomed.call("claude_code", { prompt, cwd: world.folder() });

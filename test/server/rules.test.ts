@@ -5,7 +5,7 @@ import { z } from "zod";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../support/connection.ts";
 import { play, told } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
+import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
@@ -17,7 +17,7 @@ let store: string[];
 let auditLog: string;
 beforeAll(async () => {
   store = ["--store", join(world.folder(), "store.db")];
-  plain = await world.server({ args: store });
+  plain = await world.server({ args: store, env: WITHOUT_DAEMON });
   const others = ["--ask-rules", "Read,Bash,Agent,Skill", "--deny-rules", "Bash(touch:*)"];
   strict = await world.server({ args: [...store, ...others] });
   auditLog = join(world.folder(), "audit.jsonl");
@@ -210,7 +210,7 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
     const { sessionId } = await respond(plain, open, { decision: "allow_for_session" });
     await plain.close();
 
-    const second = await world.server({ args: store });
+    const second = await world.server({ args: store, env: WITHOUT_DAEMON });
     const reply = async (on: Server, command: string) => {
       await on.call("claude_code_reply", {
         sessionId,

@@ -147,6 +147,7 @@ describe("no recursion by accident", () => {
       mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } },
     });
     const cwd = world.folder();
+    const before = world.daemons();
     // `outer` is without the short MCP_TIMEOUT of the others: a server that starts later than that is missing without an error
     // (https://github.com/anthropics/claude-code/issues/76239).
     const inner = { name: "mcp__renamed__claude_code", input: { prompt: "nested", cwd } };
@@ -154,7 +155,7 @@ describe("no recursion by accident", () => {
     expect(done.result?.result).toBe("refused");
     expect(JSON.stringify(done.events)).toContain("PERMISSION_DENIED");
     expect(JSON.stringify(done.events)).toContain("--max-depth");
-    expect(world.daemons()).toEqual([]);
+    expect(world.daemons()).toEqual(before);
   });
 
   // `open` may nest deeper, and has run the sessions above.

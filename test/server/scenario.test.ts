@@ -6,8 +6,8 @@ import { useWorld } from "../support/world.ts";
 /** Each toolset over each transport, each client once. The other combinations: test/matrices/scenario.test.ts. */
 
 /** Has the real Claude Code, once for each toolset. */
-const real = useWorld();
-const world = useWorld({ agent: "stand-in" });
+const real = useWorld({ daemon: "auto" });
+const world = useWorld({ agent: "stand-in", daemon: "auto" });
 const args = SCENARIO_ARGS;
 const rowsOf = (transport: keyof typeof SHOWN_OVER) =>
   TOOLSETS.map((toolset) => [toolset, SHOWN_OVER[transport][toolset]] as const);

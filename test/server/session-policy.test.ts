@@ -5,6 +5,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { told } from "../support/one-turn.ts";
 import { calling } from "../support/fake-user.ts";
+import { WITHOUT_DAEMON } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Two servers with different settings on one store: a session keeps its policy, within the limits of the next server. */
@@ -25,7 +26,8 @@ it("the rules, the chain of approvals, the gate and the folders that a session b
     "--caller-approves",
     "reads",
   ];
-  const first = await world.server({ args: [...strict, "--approvals", "user,caller", "--allow-dir", cwd] });
+  const args = [...strict, "--approvals", "user,caller", "--allow-dir", cwd];
+  const first = await world.server({ args, env: WITHOUT_DAEMON });
   const { sessionId } = await first.call("claude_code", { prompt: scriptTag([{ text: "hi" }]), cwd, waitMs: 40_000 });
   process.kill(first.pid, "SIGKILL");
   await first.gone;

@@ -16,7 +16,7 @@ beforeAll(() => {
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 describe("sessions of a real server", () => {
-  const world = useWorld({ agent: "stand-in" });
+  const world = useWorld({ agent: "stand-in", daemon: "never" });
   let store: string[];
   beforeAll(() => {
     store = ["--store", join(root, "real.db")];

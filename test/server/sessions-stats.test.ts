@@ -10,7 +10,7 @@ import { addSession, HOUR, id, NOW, prompt, refused, run, seed } from "../suppor
 import { useWorld } from "../support/world.ts";
 
 let root: string;
-const world = useWorld({ agent: "stand-in" });
+const world = useWorld({ agent: "stand-in", daemon: "never" });
 beforeAll(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-stats-")));
 });

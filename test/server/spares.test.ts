@@ -8,7 +8,7 @@ import { useWorld } from "../support/world.ts";
 
 /** A session that begins in a process that was started ahead of it, indistinguishable from one that was not. */
 
-const world = useWorld();
+const world = useWorld({ daemon: "never" });
 
 const ok = scriptTag([{ text: "ok" }]);
 const BASH = { allowedTools: ["Bash"] };

@@ -9,8 +9,8 @@ import type { Server } from "../support/stdio-server.ts";
 import { useWorld, type World } from "../support/world.ts";
 
 /** The main job as users have it, through the daemon that their client starts. The real Claude Code runs it once. */
-const real = useWorld();
-const world = useWorld({ agent: "stand-in" });
+const real = useWorld({ daemon: "auto" });
+const world = useWorld({ agent: "stand-in", daemon: "auto" });
 
 const write = (file: string) => [
   { text: "I write.", tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },

@@ -13,7 +13,7 @@ import { useWorld } from "../support/world.ts";
 const ALL = { scopes: ["read", "run", "approve"] };
 const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL });
 
-const world = useWorld({ agent: "stand-in" });
+const world = useWorld({ agent: "stand-in", daemon: "auto" });
 let http: HttpServer;
 let owner: Connection;
 beforeAll(async () => {

@@ -11,7 +11,7 @@ import { useWorld } from "../support/world.ts";
 
 /** Tasks: followed, answered and cancelled by the Tasks extension alone. */
 
-const world = useWorld({ agent: "stand-in" });
+const world = useWorld({ agent: "stand-in", daemon: "auto" });
 let shared: HttpServer;
 beforeAll(async () => {
   shared = await world.http();

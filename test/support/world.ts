@@ -19,7 +19,7 @@ export interface World {
   transcript(sessionId: string): string;
   /** A new, empty folder. */
   folder(): string;
-  /** Starts the built server as an MCP client does: a server of its own, or with DAEMON=auto through a daemon. */
+  /** Starts the built server as an MCP client does: a server of its own, or through a daemon (`daemon`, or DAEMON=auto). */
   server(options?: {
     client?: ClientKind;
     args?: string[];
@@ -80,6 +80,8 @@ export function environmentOf(agent: AgentKind): Record<string, string> {
 
 interface WorldOptions {
   readonly agent?: AgentKind;
+  /** `auto`: clients of `server()` have a daemon, unless DAEMON=off. `never`: whatever DAEMON is, because a test ends its server. */
+  readonly daemon?: "auto" | "never";
 }
 
 /** A world for the tests of a file or of a `describe`, from before the first to after the last. */
@@ -90,7 +92,7 @@ export function useWorld(options: WorldOptions = {}): World {
   return world as World;
 }
 
-export async function createWorld({ agent = "real" }: WorldOptions = {}): Promise<World> {
+export async function createWorld({ agent = "real", daemon: wanted }: WorldOptions = {}): Promise<World> {
   const model = await startScriptedModel();
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-test-")));
   const configFolder = mkdtempSync(join(root, "config-"));
@@ -116,7 +118,10 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
     },
     folder: () => mkdtempSync(join(root, "work-")),
     async server({ client = "modern", args = [], env = {}, person } = {}) {
-      if (process.env["DAEMON"] === "auto") return world.shared({ client, args, env, ...(person && { person }) });
+      if (wanted !== "never" && (process.env["DAEMON"] ?? wanted) === "auto") {
+        const shared = await world.shared({ client, args, env, ...(person && { person }) });
+        return { ...shared, stderr: () => shared.stderr() + daemonLogs(env["HOME"] ?? root) };
+      }
       const server = await connect(client, { args: [...LOUD, ...args], env: { ...environment, ...env }, person });
       servers.push(server);
       return server;
@@ -177,6 +182,13 @@ const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 
 /** On a busy machine a daemon may take longer to start than a client would wait for it. */
 const AUTOMATIC = { CLAUDE_CODE_MCP_DAEMON: "auto", CLAUDE_CODE_MCP_DAEMON_START_MS: "30000" };
+
+/** What daemons have written, which their clients do not see. */
+function daemonLogs(home: string): string {
+  const folder = join(home, ".local/state/claude-agents-mcp/logs");
+  const files = existsSync(folder) ? readdirSync(folder).toSorted() : [];
+  return files.map((file) => readFileSync(join(folder, file), "utf8")).join("");
+}
 
 function isDaemon({ command }: { readonly command: string }): boolean {
   return / daemon run --ready-fd /.test(command);
