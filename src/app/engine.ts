@@ -106,6 +106,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     sandboxPolicy,
     claude: new ClaudeLocator({ ...config, environment, cacheFolder: cacheFolder(environment), log }),
     forceReaper: config.reaper === "always",
+    startsReaper: settings.outlivesClients === true,
     server: { store: parts.storeName, ...parts.process },
     isolation: settings.isolation ?? [],
     spares: config.spares,

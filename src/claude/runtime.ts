@@ -35,6 +35,7 @@ const LEFTOVERS_MS = 5000;
 export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
   const { forceReaper, isolation, log, server } = config;
   const spawner = new Spawner({ forceReaper, isolation, server });
+  if (config.startsReaper === true) spawner.prepare();
   logTrackingMethod(spawner.trackingMethod, log);
   const spares = new SparePool({ size: config.spares, idleMs: config.spareIdleMs, spawner, log });
   const running = new Set<ClaudeProcess>();

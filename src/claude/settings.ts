@@ -34,6 +34,8 @@ export interface ClaudeSettings {
   /** Which Claude Code runs the sessions. */
   claude: Pick<ClaudeLocator, "locate">;
   forceReaper: boolean;
+  /** Starts the reaper at once, not with the first process: the files of a daemon's package may be gone by then. */
+  startsReaper?: boolean;
   /** This server, as what it starts is marked. */
   server: TaggedServer;
   /** Words before every command that give it a pid namespace of its own; none where it is to have none. */

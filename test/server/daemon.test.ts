@@ -8,6 +8,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Person } from "../support/connection.ts";
 import { stream } from "../support/streaming.ts";
 import { onTerminal, WITHOUT_TERMINAL } from "../support/terminal.ts";
+import { of, startReceiver, WITH_SECRET } from "../support/webhook-receiver.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Work that goes on when its client leaves, and what belongs to each client of a daemon. */
@@ -122,10 +123,12 @@ it("a daemon needs the files of its package no more once it is ready", async () 
   cpSync(join(repository, "dist"), join(root, "dist"), { recursive: true });
   cpSync(join(repository, "package.json"), join(root, "package.json"));
   symlinkSync(join(repository, "node_modules"), join(root, "node_modules"));
+  const receiver = await startReceiver();
   const daemon = await world.daemon({
     name: "kept",
     main: join(root, "dist/cli/main.js"),
-    args: ["--approvals", "caller"],
+    args: ["--approvals", "caller", "--notify-url", receiver.url, "--idle-process-ms", "1000", "--drain-ms", "0"],
+    env: WITH_SECRET,
   });
   rmSync(root, { recursive: true });
   const client = await daemon.client();
@@ -135,13 +138,26 @@ it("a daemon needs the files of its package no more once it is ready", async () 
   const { actions } = await client.news(sessionId);
   const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
   await client.call("claude_code_check", answer);
-  expect(await client.end(sessionId)).toMatchObject({ result: { result: "ok" } });
+  const ended = await client.end(sessionId);
+  expect(ended).toMatchObject({ result: { result: "ok" } });
   const prompts = await client.client.listPrompts();
   expect(prompts.prompts.length).toBeGreaterThan(0);
   const { resources } = await client.client.listResources();
   await client.client.readResource({ uri: resources[0]!.uri });
-  await daemon.close();
+  expect((await receiver.next(of("turn.ended"))).payload).toMatchObject({ session: { id: sessionId } });
+  // Its process was idle, and is resumed. What its command leaves behind is ended when the daemon is killed.
+  const running = (word: string) => world.processes().filter(({ command }) => command.includes(word));
+  await expect.poll(() => running(sessionId)).toEqual([]);
+  const leaves = { name: "Bash", input: { command: "setsid sleep 300 > /dev/null 2>&1 & touch made.txt" } };
+  const prompt = scriptTag([{ tools: [leaves] }, { text: "again" }, { text: "never", gateBefore: "never" }]);
+  await client.call("claude_code_reply", { sessionId, prompt });
+  const { actions: second } = await client.news(sessionId, ended.nextCursor);
+  await client.call("claude_code_check", { ...answer, requestId: second[0]?.requestId });
+  await expect.poll(() => running("sleep 300")).toHaveLength(1);
+  await daemon.end("SIGKILL");
+  await expect.poll(() => running("sleep 300")).toEqual([]);
   expect(daemon.stderr()).not.toContain("Cannot find");
+  await Promise.all([client.close(), receiver.close()]);
 });
 
 it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end by themselves when idle", async () => {

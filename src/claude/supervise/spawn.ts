@@ -71,6 +71,11 @@ export class Spawner {
     this.#reaper = endsAlone ? undefined : new Reaper(this.#prlimit);
   }
 
+  /** Starts what the first process would start. Throws as `spawn` does. */
+  prepare(): void {
+    this.#reaper?.ready();
+  }
+
   /** How what is started is found again when it is to end. */
   get trackingMethod(): TrackingMethod {
     if (this.#isolation.length > 0) return "pid namespace";
@@ -83,7 +88,7 @@ export class Spawner {
     const [command, args] = this.#guarded(tag, ...wrapCommand(wrapper, request.command, request.args));
     const { cwd, env } = request;
     // First: a process that the reaper cannot be told of must not be started.
-    this.#reaper?.ready();
+    this.prepare();
     // Detached: a Ctrl-C in the terminal reaches the server only, which records the interruption before it ends anything.
     const child = spawn(command, args, {
       cwd,
