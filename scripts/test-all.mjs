@@ -15,8 +15,9 @@ if (values.help) {
 Every option of Claude Code, every view of the page, matrices (of clients, transports and eras), attacks, faults,
 conformance and load, through the built server.
 
---full  all runs of the faults (200 kills of the server, 100 of Claude Code), ten minutes of load by 200 clients,
-        the unit tests once more with ten times as many random cases, and the mutation check (unless FILES are named)`);
+--full  all runs of the faults (200 kills of the server, 100 of Claude Code, 200 ends of a daemon), ten minutes of load by
+        200 clients, 30 minutes of clients of a daemon that come and go, the unit tests once more with ten times as many
+        random cases, and the mutation check (unless FILES are named)`);
   process.exit(0);
 }
 const projects = ["claude", "page", "matrices", "attacks", "faults", "conformance", "load"].flatMap((name) => [
