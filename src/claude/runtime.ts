@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { invalidArgument } from "../domain/error.ts";
+import { AppError, invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type {
@@ -71,6 +71,10 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
       const forget = async () => spares.drop(processTag).finally(() => running.delete(agent));
       void agent.ended.then(forget, forget);
       return agent;
+    },
+    shimOf: async () => Promise.resolve("gone"),
+    reattach() {
+      throw new AppError("INTERNAL", "No process of a former server can be attached to.");
     },
     endLeftover: async (leftover) => endLeftover(leftover, server.store),
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),

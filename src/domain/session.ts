@@ -87,6 +87,21 @@ export const Turn = z.object({
 });
 export type Turn = z.infer<typeof Turn>;
 
+/**
+ * The shim that holds the pipes of a process. `address` is its socket; pid and start time identify it, as those of any process.
+ * Only a daemon of the same name, with the same version of the Agent SDK, attaches to it; without one it ends its processes after
+ * `keepMs`.
+ */
+const Shim = z.object({
+  address: z.string(),
+  pid: z.number(),
+  startedAt: z.string(),
+  daemon: z.string(),
+  sdk: z.string(),
+  keepMs: z.number(),
+});
+export type ShimRef = z.infer<typeof Shim>;
+
 /** `startedAt` is the start time of the pid in the system's own unit: together they identify a process. */
 const Running = z.object({
   phase: z.enum(["starting", "live", "ending"]),
@@ -98,6 +113,10 @@ const Running = z.object({
   waiting: z.boolean().exactOptional(),
   pid: z.number().exactOptional(),
   startedAt: z.string().exactOptional(),
+  /** Without: its pipes are its server's, and it ends with that. */
+  shim: Shim.exactOptional(),
+  /** The highest number up to which every line of Claude Code is dealt with. */
+  line: z.number().int().exactOptional(),
 });
 
 /** Starting until it has answered its initialize; ending once it was asked to end, when its exit is expected. */

@@ -74,7 +74,7 @@ export class SessionActor {
     this.#counted = context.clock.tick();
     this.#onGone = onGone;
     const post = (happening: Happening) => this.#post(happening);
-    this.#runner = new EffectRunner({ ...context, ...session, sessionId: session.lease.sessionId, post });
+    this.#runner = new EffectRunner({ ...context, ...session, ...session.lease, post });
     void this.#readInbox();
     // Only this owner has a process of the session: a recorded one was left by a former owner.
     if (isAtWork(session.state)) this.#post({ type: "recovered" });

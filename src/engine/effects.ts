@@ -22,6 +22,7 @@ export interface Stored {
 
 interface EffectRunnerOptions {
   readonly sessionId: string;
+  readonly epoch: number;
   readonly principal: Principal;
   readonly spec: SessionOptions;
   readonly operator: SessionPolicy;
@@ -81,7 +82,7 @@ export class EffectRunner {
   }
 
   #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
-    const { limiter, operator, post, principal, runtime, sessionId, spec } = this.#options;
+    const { epoch, limiter, operator, post, principal, runtime, sessionId, spec } = this.#options;
     this.#partial = "";
     this.#leaveQueue = new AbortController();
     const onSignal = (signal: AgentSignal) => post({ type: "signal", processId, signal });
@@ -103,6 +104,7 @@ export class EffectRunner {
       processTag: processTagOf(sessionId, processId),
       admitted,
       hasFreeSlot: async () => limiter.hasFreeSlot(),
+      epoch,
       onSignal,
       onPartial: (text) => (this.#partial = text),
       first,

@@ -211,6 +211,7 @@ describe("a principal that the server does not know", () => {
         options,
         first: true,
         processTag: `${id}:1`,
+        epoch: 1,
         admitted: Promise.resolve(),
         hasFreeSlot: async () => Promise.resolve(false),
         onPartial: () => undefined,

@@ -141,6 +141,9 @@ export class ClaudeProcess implements AgentProcess {
     else this.#spawned.kill();
   }
 
+  /** Its pipes are this server's: nobody keeps what was read. */
+  acknowledge(): void {}
+
   async #run(): Promise<void> {
     const { onSignal } = this.#context;
     const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));

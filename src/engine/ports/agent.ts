@@ -6,7 +6,7 @@ import type { PermissionRequest, Decision } from "../../domain/permission.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
-import type { Identity, Origin } from "../../domain/session.ts";
+import type { Identity, Origin, SessionState, ShimRef } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 
 /** Runs Claude Code. */
@@ -16,7 +16,17 @@ export type AgentSignal =
   /** There is a slot for the process: it is started now. */
   | { type: "admitted" }
   /** `missing` are the prompts of `rerunOf` that Claude Code has not written down: they never ran. */
-  | { type: "started"; pid?: number; startedAt?: string; resumed: boolean; missing?: readonly string[] }
+  | {
+      type: "started";
+      pid?: number;
+      startedAt?: string;
+      resumed: boolean;
+      missing?: readonly string[];
+      /** Who holds its pipes, where that is not this server. */
+      shim?: ShimRef;
+    }
+  /** In place of `started`, of a process that ran before. `lost` is how many of its lines, other than partial text, nobody can read any more. */
+  | { type: "attached"; lost: number }
   /** Claude Code answered its initialize: the process takes turns. */
   | { type: "ready" }
   /** A sign of life without news. */
@@ -61,6 +71,8 @@ export interface AgentProcess {
   stop(): void;
   /** SIGKILL to the whole tree, now. */
   kill(): void;
+  /** What its lines up to this one have told is stored: they need not be kept for another owner. Nothing, where nobody keeps them. */
+  acknowledge(line: number): void;
 }
 
 export interface AgentStart {
@@ -88,10 +100,33 @@ export interface AgentStart {
   admitted: Promise<void>;
   /** Whether one more process may be kept in reserve, beside those that run. */
   hasFreeSlot: () => Promise<boolean>;
-  onSignal: (signal: AgentSignal) => void;
+  /** The lease's: who has a lower one may no longer tell the process anything. */
+  epoch: number;
+  /**
+   * `line` comes with the last signal of what Claude Code's line of that number has told, when all lines before it are told as well.
+   * A line that tells nothing comes with `alive`, then or later.
+   */
+  onSignal: (signal: AgentSignal, line?: number) => void;
   /** The end of what is being written just now, "" when it is whole: told live only, and in no log. */
   onPartial: (text: string) => void;
 }
+
+/** A process that ran before, whose shim is there. */
+export interface AgentReattach extends AgentStart {
+  reattach: {
+    shim: ShimRef;
+    /** What follows this line is told. */
+    line: number;
+    epoch: number;
+    /** Requests that are open in the session. `withdrawn` follows for each that Claude Code no longer waits for. */
+    open: readonly PermissionRequest["requestId"][];
+    /** The last messages of the running turn, in order, at most 200. */
+    spoken: readonly JsonObject[];
+  };
+}
+
+/** Of a recorded process whose owner died. `ours`: this server may attach to it; `theirs`: another may; `gone`: nobody can. */
+export type ShimStanding = "ours" | "theirs" | "gone";
 
 /** A session, as far as it is about where it may work. */
 export interface PlacedSession {
@@ -197,6 +232,12 @@ export interface AgentRuntime {
    * (one that goes on with a lost turn), or may come long after.
    */
   start(request: AgentStart): AgentProcess;
+  shimOf(process: SessionState["process"]): Promise<ShimStanding>;
+  /**
+   * Goes on with a process whose owner died. Signals come as from `start`, without `admitted`, and `attached` in place of `started`;
+   * requests that Claude Code still waits for are asked again. Where it cannot: `exited`, when the process has gone.
+   */
+  reattach(request: AgentReattach): AgentProcess;
   /** Ends a process that a dead owner left, with all it started; resolves when it is gone. */
   endLeftover(leftover: Leftover): Promise<void>;
   /** Ends what dead servers of this store have left, whatever is recorded of it; resolves with how many processes that were. */

@@ -10,6 +10,7 @@ import type { Engine } from "../../../src/engine/api.ts";
 import { createEngine } from "../../../src/engine/engine.ts";
 import type {
   AgentProcess,
+  AgentReattach,
   AgentRuntime,
   AgentSignal,
   AgentStart,
@@ -62,6 +63,7 @@ export class ScriptedProcess implements AgentProcess {
   answer = (id: string, { behavior }: { behavior: string }): void => this.#note(`answer ${id} ${behavior}`);
   interrupt = (): void => this.#note("interrupt");
   stop = (): void => this.#end("stop", { code: 0, signal: null });
+  acknowledge = (): void => undefined;
   kill = (): void => this.#end("kill", { code: null, signal: "SIGKILL" });
   say(...signals: AgentSignal[]): void {
     for (const signal of signals) this.#onSignal(signal);
@@ -118,6 +120,8 @@ export class ScriptedRuntime implements AgentRuntime {
   workTree = async () => Promise.resolve(undefined);
   attach = async (): Promise<[]> => Promise.resolve([]);
   find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
+  shimOf = async () => Promise.resolve("gone" as const);
+  reattach = (request: AgentReattach): ScriptedProcess => this.start(request);
   endLeftover = async (leftover: Leftover): Promise<void> => {
     this.leftovers.push(leftover);
     this.moments.ring();
