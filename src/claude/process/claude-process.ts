@@ -141,8 +141,7 @@ export class ClaudeProcess implements AgentProcess {
     else this.#spawned.kill();
   }
 
-  /** Its pipes are this server's: nobody keeps what was read. */
-  acknowledge(): void {}
+  acknowledge = (): void => undefined;
 
   async #run(): Promise<void> {
     const { onSignal } = this.#context;
@@ -236,10 +235,8 @@ export class ClaudeProcess implements AgentProcess {
 
   /** Throttles `alive`: each signal is a step of the session, and a streamed text gives thousands. */
   #isRepeated({ type }: AgentSignal): boolean {
-    if (type !== "alive") return false;
-    const now = performance.now();
-    const isRepeated = now < this.#aliveAt + ALIVE_MS;
-    if (!isRepeated) this.#aliveAt = now;
+    const isRepeated = type === "alive" && performance.now() < this.#aliveAt + ALIVE_MS;
+    if (type === "alive" && !isRepeated) this.#aliveAt = performance.now();
     return isRepeated;
   }
 
