@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { JsonObject } from "./json.ts";
 import { Passed, ApproverName } from "./approvals/answer-source.ts";
-import { AnsweredBy, PermissionRequest } from "./permission.ts";
+import { AnsweredBy, PermissionRequest, PermissionUpdate } from "./permission.ts";
 import { Attachment } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
 
@@ -31,6 +31,7 @@ export const NoticeKind = z.enum([
   "warning",
   "revoked",
   "unattended",
+  "owner.changed",
 ]);
 export type NoticeKind = z.infer<typeof NoticeKind>;
 
@@ -45,6 +46,9 @@ const Answered = z.object({
   rule: z.string().exactOptional(),
   /** The rules by which it is remembered until the session ends. */
   remembered: z.array(z.string()).exactOptional(),
+  /** What else an allow said, so that it can be said once more. */
+  updatedInput: JsonObject.exactOptional(),
+  updatedPermissions: z.array(PermissionUpdate).exactOptional(),
 });
 
 export const TurnEnded = z.object({

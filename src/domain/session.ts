@@ -75,6 +75,8 @@ export const Turn = z.object({
   pending: z.boolean(),
   /** The turn goes on with one that was lost (onLost: resume). It happens once. */
   rerun: z.boolean(),
+  /** Of a rerun: its process was given the prompt once more. */
+  given: z.boolean().exactOptional(),
   /** Of a rerun: Claude Code has not begun with it yet. */
   unheard: z.boolean().exactOptional(),
   stopping: Stopping.exactOptional(),
@@ -167,6 +169,8 @@ export const SessionState = z.object({
       by: AnsweredBy,
       behavior: z.enum(["allow", "deny"]),
       commandId: z.string().exactOptional(),
+      /** The event that holds the answer, as long as the process that has asked is there: it may ask another owner again. */
+      eventId: z.number().int().exactOptional(),
     }),
   ),
   /** What answers are to hold until the session ends, the newest first. */
@@ -179,6 +183,8 @@ export const SessionState = z.object({
   background: z.array(BackgroundTask),
   /** The last prompts by idempotency key or else by id, so that a retry is harmless. */
   recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int() })),
+  /** The last commands that must not be carried out twice. */
+  recentCommands: z.array(z.object({ id: z.string(), cursor: z.number().int() })).exactOptional(),
   lastOutcome: TurnOutcome.nullable(),
   /** The turn.ended event of the last turn. */
   lastTurnEventId: z.number().int().nullable(),

@@ -1,42 +1,19 @@
+import { isDeepStrictEqual } from "node:util";
 import { changedInputOf, NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
-import type { SessionOptions } from "../domain/options.ts";
-import type { Principal } from "../domain/principal.ts";
-import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
+import type { JsonObject } from "../domain/json.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
-import type { ProcessLimiter } from "./process-limiter.ts";
-import type { Policy } from "./policy/policy.ts";
+import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { EffectRunner } from "./effects.ts";
 import { cannotBeWritten, messageOf } from "./ports/store.ts";
-import { FencedError, isLoss, StoreTroubleError, type AgentRuntime } from "./ports.ts";
-import type { Clock, Lease, Logger, SessionBackend } from "./ports.ts";
+import { FencedError, isLoss, StoreTroubleError } from "./ports.ts";
 import { nextDeadline, step, type Happening, type Step } from "./step.ts";
 import { showsTheSame } from "./step/time.ts";
 
 const STORE_RETRY_MS = 1000;
-
-export interface ActorContext {
-  readonly backend: SessionBackend;
-  readonly runtime: AgentRuntime;
-  readonly limiter: Pick<ProcessLimiter, "acquireSlot" | "hasFreeSlot">;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** Takes secrets out of an event before it is stored; what is acted upon is the event as it came. */
-  readonly mask: (event: SessionEvent) => SessionEvent;
-}
-
-export interface ActorSession {
-  readonly lease: Lease;
-  readonly principal: Principal;
-  readonly spec: SessionOptions;
-  readonly state: SessionState;
-  /** What the operators allow, as it holds here. */
-  readonly operator: SessionPolicy;
-  readonly policy: Policy;
-  /** What this server has against a command that another one, whose operator allows more, lets through. */
-  readonly objection: (command: Command) => Refusal | undefined;
-}
+/** A row is not written for lines alone that tell nothing, before there are so many: Claude Code streams text by the word. */
+const LINES_BEHIND = 500;
 
 /** What is to be stepped, and when it came: by the clock for people, and by the one that counts. */
 type Arrival = Happening & { readonly at: number; readonly tick: number };
@@ -54,6 +31,10 @@ export class SessionActor {
   readonly #inbox = new AbortController();
   #mailbox: Arrival[] = [];
   #state: SessionState;
+  /** The highest line of the process that a next owner would not be told again. */
+  #storedLine: number;
+  /** By process: the lines that the state knows, which are acknowledged once it is stored. */
+  readonly #lines = new Map<string, number>();
   /** Time up to which the state counts time awake. Time before this owner does not count. */
   #counted: number;
   #cancelTimer: (() => void) | undefined;
@@ -76,8 +57,9 @@ export class SessionActor {
     const post = (happening: Happening) => this.#post(happening);
     this.#runner = new EffectRunner({ ...context, ...session, ...session.lease, post });
     void this.#readInbox();
+    this.#storedLine = lineOf(session.state);
     // Only this owner has a process of the session: a recorded one was left by a former owner.
-    if (isAtWork(session.state)) this.#post({ type: "recovered" });
+    if (isAtWork(session.state)) this.#post({ type: session.isAttachable ? "attached" : "recovered" });
     else this.#setTimer();
   }
 
@@ -91,8 +73,15 @@ export class SessionActor {
     if (refusal) return { ok: false, refusal };
     return new Promise((resolve) => {
       this.#replies.set(command.id, resolve);
-      this.#post({ type: "command", command, ...(judgement && { judgement }) });
+      const isMasked = changed && this.#isMasked(changed.input);
+      this.#post({ type: "command", command, ...(judgement && { judgement }), ...(isMasked && { isMasked }) });
     });
+  }
+
+  /** Whether the log holds something else, because there are secrets in it. */
+  #isMasked(input: JsonObject): boolean {
+    const event: SessionEvent = { type: "message", data: { message: input } };
+    return !isDeepStrictEqual(this.#context.mask(event), event);
   }
 
   /** Resolves when what has arrived so far is stored and done. */
@@ -158,6 +147,9 @@ export class SessionActor {
 
   async #take(batch: readonly Arrival[]): Promise<void> {
     const firstId = this.#state.lastEventId + 1;
+    for (const each of batch) {
+      if (each.type === "signal" && each.line !== undefined) this.#lines.set(each.processId, each.line);
+    }
     let taken: Step;
     try {
       taken = this.#step(batch);
@@ -203,7 +195,8 @@ export class SessionActor {
    * store accepts it. Until then every reader of the session gets the reason as an error.
    */
   async #store({ effects, events, state }: Step): Promise<boolean> {
-    if (events.length === 0 && effects.length === 0 && showsTheSame(this.#state, state)) return true;
+    const tellsNothing = events.length === 0 && effects.length === 0 && showsTheSame(this.#state, state);
+    if (tellsNothing && lineOf(state) - this.#storedLine < LINES_BEHIND) return true;
     try {
       const masked = events.map((event) => this.#context.mask(event));
       const acted = effects.some(({ type }) => type !== "reply");
@@ -213,8 +206,11 @@ export class SessionActor {
         state,
         acted,
       });
+      this.#storedLine = lineOf(state);
       this.#trouble = undefined;
       this.#isLost = false;
+      this.#runner.acknowledge(this.#lines);
+      this.#lines.clear();
       return true;
     } catch (error) {
       if (error instanceof FencedError || this.#leaving) throw error;
@@ -297,4 +293,8 @@ export class SessionActor {
     const { sessionId } = this.#session.lease;
     this.#context.log.warn("session actor", { sessionId, error: messageOf(error) });
   }
+}
+
+function lineOf({ process }: SessionState): number {
+  return process.phase === "none" ? 0 : (process.line ?? 0);
 }

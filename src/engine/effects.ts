@@ -7,7 +7,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
 import type { ProcessLimiter } from "./process-limiter.ts";
-import type { AgentProcess, AgentRuntime, AgentSignal, Judgement, SessionBackend } from "./ports.ts";
+import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart, Judgement, SessionBackend } from "./ports.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
 
 type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
@@ -32,10 +32,15 @@ interface EffectRunnerOptions {
   readonly post: (happening: Happening) => void;
 }
 
+/** Messages that are told of a turn whose process is attached to. */
+const SPOKEN = 200;
+
 /** Performs the effects of steps. No other code touches the session's process. */
 export class EffectRunner {
   readonly #options: EffectRunnerOptions;
   #process: AgentProcess | undefined;
+  /** The last two processes: one that is gone is told that its exit is stored. */
+  #known: readonly { readonly id: string; readonly process: AgentProcess }[] = [];
   #partial = "";
   /** Takes the process out of the queue for a slot. */
   #leaveQueue = new AbortController();
@@ -48,6 +53,8 @@ export class EffectRunner {
     switch (effect.type) {
       case "start":
         return this.#start(effect, state);
+      case "reattach":
+        return this.#reattach(effect, state);
       case "end-leftover":
         return this.#endLeftover(effect);
       case "push":
@@ -56,6 +63,8 @@ export class EffectRunner {
         return void this.#control(effect);
       case "answer":
         return this.#process?.answer(effect.requestId, effect.decision);
+      case "answer-again":
+        return this.#answerAgain(effect);
       case "interrupt":
         return this.#process?.interrupt();
       case "stop":
@@ -71,6 +80,14 @@ export class EffectRunner {
     return this.#process?.judge(requestId, input).catch(() => undefined);
   }
 
+  /** By process: lines of which all that they told is stored. */
+  acknowledge(lines: ReadonlyMap<string, number>): void {
+    for (const { id, process } of this.#known) {
+      const line = lines.get(id);
+      if (line !== undefined) process.acknowledge(line);
+    }
+  }
+
   /** What Claude Code is writing just now. */
   get partial(): string {
     return this.#partial;
@@ -82,10 +99,9 @@ export class EffectRunner {
   }
 
   #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
-    const { epoch, limiter, operator, post, principal, runtime, sessionId, spec } = this.#options;
-    this.#partial = "";
+    const { limiter, runtime, sessionId } = this.#options;
     this.#leaveQueue = new AbortController();
-    const onSignal = (signal: AgentSignal) => post({ type: "signal", processId, signal });
+    const { onSignal, ...about } = this.#about(processId, state);
     const admitted = limiter.acquireSlot(sessionId, this.#leaveQueue.signal, (before) =>
       onSignal(waitingNotice(before)),
     );
@@ -94,24 +110,68 @@ export class EffectRunner {
       () => onSignal({ type: "admitted" }),
       () => undefined,
     );
+    const process = runtime.start({
+      ...about,
+      onSignal,
+      admitted,
+      first,
+      ...(rerun && { rerunOf: promptsOf(state).map(({ promptId }) => promptId) }),
+      ...(resumeAt !== undefined && { resumeAt }),
+    });
+    this.#have(processId, process);
+  }
+
+  /** It has its slot, and keeps it. */
+  async #reattach({ processId }: EffectOf<"reattach">, state: SessionState): Promise<void> {
+    const { process, requests } = state;
+    if (process.phase === "none" || !process.shim) return;
+    const { line = 0, shim } = process;
+    const { epoch, runtime } = this.#options;
+    const open = requests.map(({ requestId }) => requestId);
+    const reattach = { shim, line, epoch, open, spoken: await this.#spoken(state) };
+    const about = this.#about(processId, state);
+    this.#have(processId, runtime.reattach({ ...about, admitted: Promise.resolve(), first: false, reattach }));
+  }
+
+  #have(id: string, process: AgentProcess): void {
+    this.#process = process;
+    this.#known = [...this.#known.slice(-1), { id, process }];
+  }
+
+  /** What is the same of every process of the session, as it stands. */
+  #about(processId: string, state: SessionState): Omit<AgentStart, "admitted" | "first"> {
+    const { epoch, limiter, operator, post, principal, sessionId, spec } = this.#options;
+    this.#partial = "";
     const { origin, transcriptId = sessionId } = state;
-    this.#process = runtime.start({
+    return {
       sessionId,
       principal,
       transcriptId,
       options: optionsOf(spec, state),
       policy: operator,
       processTag: processTagOf(sessionId, processId),
-      admitted,
       hasFreeSlot: async () => limiter.hasFreeSlot(),
       epoch,
-      onSignal,
+      onSignal: (signal, line) => post({ type: "signal", processId, signal, ...(line !== undefined && { line }) }),
       onPartial: (text) => (this.#partial = text),
-      first,
-      ...(rerun && { rerunOf: promptsOf(state).map(({ promptId }) => promptId) }),
-      ...(resumeAt !== undefined && { resumeAt }),
       ...(origin && { origin }),
-    });
+    };
+  }
+
+  /** The last messages of the running turn. */
+  async #spoken({ lastTurnEventId, turn }: SessionState): Promise<JsonObject[]> {
+    if (!turn) return [];
+    const { backend, sessionId } = this.#options;
+    let spoken: JsonObject[] = [];
+    let from = (lastTurnEventId ?? 0) + 1;
+    for (;;) {
+      const page = await backend.log.read(sessionId, from, SPOKEN, ["message"]);
+      const messages = page.flatMap((event) => (event.type === "message" ? [event.data.message] : []));
+      spoken = [...spoken, ...messages].slice(-SPOKEN);
+      const last = page.at(-1);
+      if (!last || page.length < SPOKEN) return spoken;
+      from = last.id + 1;
+    }
   }
 
   /** The text stands in the event, which is in the log when it was not stored just now. */
@@ -121,6 +181,16 @@ export class EffectRunner {
     if (event?.type !== "prompt.queued") return;
     const { attachments = [], text } = event.data;
     this.#process?.push({ id: promptId, text: partlyDone ? `${text}\n\n${PARTLY_DONE}` : text, attachments });
+  }
+
+  /** As the log has it; the end of a request that was answered by no one is a denial. */
+  async #answerAgain({ eventId, requestId }: EffectOf<"answer-again">): Promise<void> {
+    const { backend, sessionId } = this.#options;
+    const event = (await backend.log.read(sessionId, eventId, 1)).at(0);
+    if (event?.type !== "permission.answered" && event?.type !== "question.answered") return;
+    const { behavior, message = "The request was withdrawn.", updatedInput, updatedPermissions } = event.data;
+    const changes = { ...(updatedInput && { updatedInput }), ...(updatedPermissions && { updatedPermissions }) };
+    this.#process?.answer(requestId, behavior === "allow" ? { behavior, ...changes } : { behavior, message });
   }
 
   /** Not waited for: what the process answers comes back as an input. */

@@ -3,11 +3,13 @@ import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { SuspendRequest } from "../domain/control.ts";
 import type { Reach, SessionState } from "../domain/session.ts";
-import { SessionActor, type ActorContext } from "./actor.ts";
+import { SessionActor } from "./actor.ts";
+import type { ActorContext } from "./actor-context.ts";
 import { objectionTo, gateUnder, limitsUnder, policyFor } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
 import type { Gate } from "./policy/gate.ts";
 import { policyOf, type Limits, type UnattendedPolicy } from "./policy/policy.ts";
+import { refuseTheirs } from "./recovery.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
 /** Length of a lease, ms. A node that does not renew it in time loses its sessions. */
@@ -204,21 +206,27 @@ export class Ownership {
   }
 
   async #tryClaim(record: SessionRecord): Promise<SessionActor | undefined> {
-    const { backend, log } = this.#options;
+    const { backend, log, runtime } = this.#options;
     // A claim would take the session even from this node's own actor, whose lease may have lapsed while the machine slept.
     const own = this.#actors.get(record.id);
     if (own) return own;
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (isForeign || this.#draining) return undefined;
+    await refuseTheirs(record, runtime);
     await this.beAlive();
     const lease = await backend.leases.claim(record.id);
     const current = lease && (await backend.rows.get(record.id));
     if (!lease || !current) return undefined;
+    // Between the two looks another daemon may have run it, and died as well.
+    const shim = await refuseTheirs(current, runtime).catch(async (error: unknown) => {
+      await backend.leases.release(lease);
+      throw error;
+    });
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
-    return this.#own(lease, await this.#asTakenOver(current));
+    return this.#own(lease, await this.#asTakenOver(current), shim === "ours");
   }
 
-  #own(lease: Lease, record: SessionRecord): SessionActor {
+  #own(lease: Lease, record: SessionRecord, isAttachable: boolean): SessionActor {
     const { initMs, unattended } = this.#options;
     const { principal, spec } = record;
     const state = { ...record.state, ...(unattended && { reach: unattended.reach() }) };
@@ -226,7 +234,7 @@ export class Ownership {
     const policy = { ...policyOf(spec, limitsUnder(operator), initMs), unattended };
     const gate = gateUnder(this.#options, record);
     const objection = (command: Command) => objectionTo(command, { gate, policy });
-    const session = { lease, principal, spec, state, operator, policy, objection };
+    const session = { lease, principal, spec, state, isAttachable, operator, policy, objection };
     const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(lease.sessionId, lost));
     this.#actors.set(lease.sessionId, actor);
     this.#lost.delete(lease.sessionId);

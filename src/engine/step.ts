@@ -5,7 +5,7 @@ import { onCommand } from "./step/commands.ts";
 import { onControlled } from "./step/control.ts";
 import { onTick } from "./step/deadlines.ts";
 import type { Draft, Effect, Input } from "./step/draft.ts";
-import { onRecovered } from "./step/process.ts";
+import { onAttached, onRecovered } from "./step/process.ts";
 import { onReach } from "./step/requests/requests.ts";
 import { suspendWhenIdle } from "./step/suspend.ts";
 import { onSignal } from "./step/signals.ts";
@@ -39,6 +39,8 @@ export interface Step {
  *            waits (`held`) until the caller releases or drops it; a new prompt does not wait for what is held.
  *   process  none -> starting -> live -> ending -> none, orthogonal to turns: a turn needs one, idleness closes it.
  *            A prompt that meets an ending process waits for its exit (`turn.pending`).
+ *   owner    one that died leaves a process, which its next owner ends (`recovered`), or goes on with (`attached`): then turn,
+ *            requests and queue stay as they are, what may not have been said to Claude Code is said again, and the lines follow.
  *   control  what is asked of Claude Code itself is handed to the process and answered when it has (`controlled`).
  *
  * Time is an input: each says how much has passed (step/time.ts), and `tick` nothing else; how long it is to the next thing
@@ -51,10 +53,12 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
   elapseAttendance(draft.state, input.elapsedMs, policy);
   switch (input.type) {
     case "command":
-      onCommand(draft, input.command, input.judgement);
+      onCommand(draft, input.command, input);
       break;
     case "signal":
-      if (isPresent(draft.state, input.processId)) onSignal(draft, input.signal);
+      if (!isPresent(draft.state, input.processId)) break;
+      noteLine(draft.state, input.line);
+      onSignal(draft, input.signal);
       break;
     case "controlled":
       onControlled(draft, input);
@@ -71,6 +75,9 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
     case "recovered":
       onRecovered(draft);
       break;
+    case "attached":
+      onAttached(draft);
+      break;
     case "shutdown":
       onShutdown(draft);
       break;
@@ -81,6 +88,11 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
 
 function isPresent({ process }: SessionState, processId: string): boolean {
   return process.phase !== "none" && process.id === processId;
+}
+
+/** Stored with what the line has told: the next owner is told what follows it. */
+function noteLine({ process }: SessionState, line = 0): void {
+  if (process.phase !== "none" && line > (process.line ?? 0)) process.line = line;
 }
 
 /** The owner goes away in good order: what runs is recorded as interrupted first, then its process is stopped. */

@@ -76,6 +76,9 @@ function maskEvent(event: SessionEvent, { fields, text }: Pick<Masker, "fields" 
     const details = data.details && { details: fields(data.details) };
     return { type, data: { ...data, message: text(data.message), ...details } };
   }
+  if ((type === "permission.answered" || type === "question.answered") && data.updatedInput) {
+    return { type, data: { ...data, updatedInput: fields(data.updatedInput) } };
+  }
   if (type === "background.changed") {
     return { type, data: { tasks: data.tasks.map((task) => ({ ...task, description: text(task.description) })) } };
   }

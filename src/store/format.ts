@@ -47,6 +47,8 @@ export const VERSIONS: readonly Version[] = [
   { state: inSuspendNames, breaks: true },
   // Prompts that end with their client, and what is counted of sessions that no client attends to.
   {},
+  // Processes that outlive their server: their shim, the last line that is dealt with, and what is done once more for them.
+  {},
 ];
 
 /** Thrown for what a server has written that this one cannot work with. */

@@ -15,6 +15,7 @@ import {
   presentId,
   resultSignal,
   SHELL_TASK,
+  SHIM,
   Walk,
 } from "../support/step/walk.ts";
 
@@ -113,7 +114,7 @@ const HAPPENINGS = {
   started: ({ state: { process } }, pick) =>
     process.phase !== "none" && process.pid !== undefined
       ? { type: "alive" }
-      : { type: "started", pid: pick, startedAt: "77", resumed: pick % 2 === 0 },
+      : { type: "started", pid: pick, startedAt: "77", resumed: pick % 2 === 0, ...(pick % 3 > 0 && { shim: SHIM }) },
   admitted: () => ({ type: "admitted" }),
   ready: () => ({ type: "ready" }),
   alive: () => ({ type: "alive" }),
@@ -139,6 +140,9 @@ const HAPPENINGS = {
   attend: ({ at }, _, unique) => commandInput(at, "attend", {}, unique),
   reach: ({ at }, pick) => ({ type: "reach", at, reach: { caller: pick % 3 > 0, user: pick % 3 > 1 } }),
   recovered: ({ at }) => ({ type: "recovered", at }),
+  attached: ({ at }) => ({ type: "attached", at }),
+  "process attached": (_, pick) => ({ type: "attached", lost: pick % 4 === 0 ? pick : 0 }),
+  "asked again": (walk, pick) => ({ type: "asked", request: requestOf(openRequest(walk, pick)) }),
   shutdown: ({ at }) => ({ type: "shutdown", at }),
 } satisfies Record<string, Meaning>;
 
@@ -150,7 +154,7 @@ const UNATTENDED = [undefined, { ...BOUNDS, requests: "wait" as const }, { ...BO
 
 const WHAT = Object.keys(HAPPENINGS) as (keyof typeof HAPPENINGS)[];
 /** Common inputs are more frequent, those that end a session less so. */
-const RARE = new Set<string>(["cancel", "close", "recovered", "shutdown"]);
+const RARE = new Set<string>(["cancel", "close", "recovered", "process attached", "shutdown"]);
 const OFTEN = WHAT.flatMap((what) => (RARE.has(what) ? [what] : [what, what, what, what]));
 
 /** Signals that a process can send before it has started, and before it is ready; all others come after. */
@@ -182,7 +186,8 @@ function happen(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, un
     assert.equal(walk.told, "");
   }
   const before = comesUp(walk, what, pick).flatMap((signal) => walk.hear(signal).last.effects);
-  const said = walk.take({ type: "signal", at: walk.at, processId: presentId(walk.state), signal: meant });
+  const line = walk.log.length;
+  const said = walk.take({ type: "signal", at: walk.at, processId: presentId(walk.state), signal: meant, line });
   return [...before, ...said.last.effects];
 }
 
@@ -190,7 +195,8 @@ function happen(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, un
 function comesUp({ state: { process, turn } }: Walk, what: string, pick: number): AgentSignal[] {
   if (process.phase !== "starting" || BEFORE_START.has(what)) return [];
   const missing = turn?.prompt && pick % 3 === 0 ? { missing: [turn.prompt.promptId] } : {};
-  const started = { type: "started", pid: pick, startedAt: "77", resumed: pick % 2 === 0, ...missing } as const;
+  const known = { pid: pick, startedAt: "77", ...(pick % 3 > 0 && { shim: SHIM }) };
+  const started = { type: "started", resumed: pick % 2 === 0, ...known, ...missing } as const;
   const first = process.pid === undefined ? [started] : [];
   return BEFORE_READY.has(what) ? first : [...first, { type: "ready" }];
 }
@@ -227,7 +233,10 @@ describe("step", () => {
         (onLost, unattended, life) => {
           const walk = new Walk({ onLost, unattended });
           const effects = life.flatMap((each, n) =>
-            happen(walk, each, `u${String(n)}`).map((effect) => ({ ...effect, process: walk.state.processCount })),
+            happen(walk, each, `u${String(n)}`)
+              // What may not have arrived is said again.
+              .filter(({ type }) => each.what !== "attached" || type !== "push")
+              .map((effect) => ({ ...effect, process: walk.state.processCount })),
           );
           expect(faultsOfLife(walk, effects)).toEqual([]);
         },

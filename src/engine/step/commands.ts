@@ -2,11 +2,11 @@ import type { Command, CommandOf } from "../../domain/command.ts";
 import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import type { TurnLimits } from "../../domain/prompt.ts";
+import type { Decision } from "../../domain/permission.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
-import type { Judgement } from "../ports.ts";
 import { whyNotChanged } from "./requests/changed.ts";
 import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/requests.ts";
-import { accept, emit, refuse, type Draft } from "./draft.ts";
+import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { CLIENT_GONE, closeSession, dropPrompt, interruptedBy, interruptTurn } from "./stop.ts";
 import { extend, whyNotBy } from "./requests/approval-chain.ts";
@@ -21,12 +21,44 @@ const MAX_QUEUE = 50;
 /** Characters. */
 const MAX_REASON = 500;
 
-export function onCommand(draft: Draft, command: Command, judgement?: Judgement): void {
+/** What is known of an answer with another input. */
+type Changed = Pick<Extract<Input, { type: "command" }>, "isMasked" | "judgement">;
+
+/**
+ * A command whose owner died before it could say that it was done is given to the next one, which cannot tell. Most are harmless to
+ * repeat: prompts and answers are known by their ids, what is asked or told of a request that is gone changes nothing, a session is
+ * closed once, and what the process is asked (a mode, a model, the end of a task, its output, usage) is the same a second time. Of
+ * these it is remembered that they were carried out, because a second time they would meet what came after the first.
+ */
+function isForOnce(command: Command): boolean {
+  if (command.kind === "control") return command.data.request.do === "rewind" && !command.data.request.dryRun;
+  return command.kind === "interrupt" || command.kind === "queue" || command.kind === "extend";
+}
+
+export function onCommand(draft: Draft, command: Command, changed: Changed = {}): void {
+  if (!isForOnce(command)) return carryOut(draft, command, changed);
+  const { state } = draft;
+  const seen = state.recentCommands?.find(({ id }) => id === command.id);
+  if (seen) return command.kind === "control" ? refuseRewind(draft, command) : accept(draft, command, seen.cursor);
+  const cursor = state.lastEventId + 1;
+  carryOut(draft, command, changed);
+  const isRefused = draft.effects.some((effect) => effect.type === "reply" && !effect.reply.ok);
+  if (!isRefused)
+    state.recentCommands = [...(state.recentCommands ?? []), { id: command.id, cursor }].slice(-KEYS_KEPT);
+}
+
+/** Claude Code may have restored the files before its server died, and worked on them since. */
+function refuseRewind(draft: Draft, command: Command): void {
+  const problem = "The outcome is unknown: the server that was asked to restore the files died before it could answer";
+  refuse(draft, command, "INTERNAL", `${problem}. See with dryRun: true what would change, then ask again.`);
+}
+
+function carryOut(draft: Draft, command: Command, changed: Changed): void {
   switch (command.kind) {
     case "prompt":
       return onPrompt(draft, command);
     case "answer":
-      return onAnswer(draft, command, judgement);
+      return onAnswer(draft, command, changed);
     case "attend":
       attend(draft);
       return accept(draft, command, draft.state.lastEventId + 1);
@@ -136,7 +168,7 @@ function onQueue(draft: Draft, command: CommandOf<"queue">): void {
   accept(draft, command, cursor);
 }
 
-function onAnswer(draft: Draft, command: CommandOf<"answer">, judgement: Judgement | undefined): void {
+function onAnswer(draft: Draft, command: CommandOf<"answer">, { isMasked = false, judgement }: Changed): void {
   const { state } = draft;
   const { requestId, decision, by, forSession } = command.data;
   const request = state.requests.find((open) => open.requestId === requestId);
@@ -149,10 +181,15 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">, judgement: Judgeme
   }
   const problem = whyNotChanged(draft, request, command.data, judgement);
   if (problem) return refuse(draft, command, problem.code, problem.message);
-  const message = decision.behavior === "deny" ? { message: decision.message } : {};
+  const said = decision.behavior === "deny" ? { message: decision.message } : changesOf(decision);
   const remembered = rememberAnswer(draft, command);
   const lasting = forSession && { forSession, ...(remembered.length > 0 && { remembered }) };
-  settleRequest(draft, request, { behavior: decision.behavior, by, ...message, ...lasting }, command.id);
+  settleRequest(
+    draft,
+    request,
+    { behavior: decision.behavior, by, ...said, ...lasting },
+    { commandId: command.id, isMasked },
+  );
   draft.effects.push({ type: "answer", requestId, decision });
   if (decision.behavior === "deny" && decision.interrupt && state.turn) {
     // Claude Code ends the turn by itself after such a denial; the reason is recorded here because it names none.
@@ -160,6 +197,10 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">, judgement: Judgeme
     holdQueue(draft);
   }
   accept(draft, command, state.lastEventId);
+}
+
+function changesOf({ updatedInput, updatedPermissions }: Extract<Decision, { behavior: "allow" }>) {
+  return { ...(updatedInput && { updatedInput }), ...(updatedPermissions && { updatedPermissions }) };
 }
 
 function onExtend(draft: Draft, command: CommandOf<"extend">): void {

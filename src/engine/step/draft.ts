@@ -10,9 +10,10 @@ import type { AgentSignal, Judgement } from "../ports.ts";
 
 /** All that can happen to a session. */
 export type Happening =
-  /** `judgement`: of an answer with another input, what that would be. */
-  | { type: "command"; command: Command; judgement?: Judgement }
-  | { type: "signal"; processId: string; signal: AgentSignal }
+  /** Of an answer with another input: `judgement` is what that would be, and `isMasked` says that the log does not hold it whole. */
+  | { type: "command"; command: Command; judgement?: Judgement; isMasked?: boolean }
+  /** `line`: up to there every line of the process is dealt with, by this signal and those before it. */
+  | { type: "signal"; processId: string; signal: AgentSignal; line?: number }
   /** What came of a control command that the process was given. */
   | { type: "controlled"; commandId: string; by: string; request: ControlRequest; outcome: ControlOutcome }
   | { type: "tick" }
@@ -22,6 +23,8 @@ export type Happening =
   | { type: "reach"; reach: Reach }
   /** This node has taken the session over from one that died. */
   | { type: "recovered" }
+  /** The same, and its shim is there, whose process this node can go on with. */
+  | { type: "attached" }
   | { type: "shutdown" };
 
 /**
@@ -35,12 +38,16 @@ export type ControlOutcome = { ok: true; data: JsonObject } | { ok: false; refus
 /** What the actor does once state and events are stored. */
 export type Effect =
   | { type: "start"; processId: string; first: boolean; rerun: boolean; resumeAt?: string }
+  /** Go on with the process of a dead owner. */
+  | { type: "reattach"; processId: string }
   /** End what a dead owner left running; what follows waits until it is gone. */
   | { type: "end-leftover"; processId: string; pid?: number; startedAt?: string }
   /** The text of the prompt stands in the event. `partlyDone` is one that ran before, which Claude Code knows nothing of. */
   | { type: "push"; promptId: string; eventId: number; partlyDone?: true }
   | { type: "control"; commandId: string; by: string; request: ControlRequest }
   | { type: "answer"; requestId: string; decision: Decision }
+  /** The process has asked again what was answered: the answer stands in the event. */
+  | { type: "answer-again"; requestId: string; eventId: number }
   | { type: "interrupt" }
   | { type: "stop" }
   | { type: "kill" }

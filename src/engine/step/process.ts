@@ -1,4 +1,4 @@
-import { promptsOf, type SessionState, type Turn } from "../../domain/session.ts";
+import { promptsOf, type QueuedPrompt, type SessionState, type Turn } from "../../domain/session.ts";
 import type { AgentSignal } from "../ports.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft } from "./draft.ts";
@@ -8,11 +8,12 @@ import { endingOf, endTurn, finishTurn, push, runPending, type Ending } from "./
 /** The coming and going of a session's process. */
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
-type OfProcess = SignalOf<"admitted" | "started" | "ready" | "exited">;
+type OfProcess = SignalOf<"admitted" | "started" | "attached" | "ready" | "exited">;
+
+const OF_PROCESS = new Set<AgentSignal["type"]>(["admitted", "started", "attached", "ready", "exited"]);
 
 export function isOfProcess(signal: AgentSignal): signal is OfProcess {
-  if (signal.type === "admitted") return true;
-  return signal.type === "started" || signal.type === "ready" || signal.type === "exited";
+  return OF_PROCESS.has(signal.type);
 }
 
 export function onProcess(draft: Draft, signal: OfProcess): void {
@@ -21,6 +22,8 @@ export function onProcess(draft: Draft, signal: OfProcess): void {
       return onAdmitted(draft);
     case "started":
       return onStarted(draft, signal);
+    case "attached":
+      return onLinesLost(draft, signal);
     case "ready":
       return onReady(draft);
     case "exited":
@@ -40,12 +43,12 @@ function onAdmitted(draft: Draft): void {
   if (turn) clockOf(turn).silentMs = 0;
 }
 
-function onStarted(draft: Draft, { missing, pid, resumed, startedAt }: SignalOf<"started">): void {
+function onStarted(draft: Draft, { missing, pid, resumed, shim, startedAt }: SignalOf<"started">): void {
   const { origin, process, processCount } = draft.state;
   if (process.phase === "none") return;
   delete process.waiting;
   const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-  Object.assign(process, known);
+  Object.assign(process, known, shim && { shim });
   emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
   if (!resumed && (processCount > 1 || origin)) {
     const message =
@@ -64,9 +67,18 @@ function giveMissing(draft: Draft, missing: readonly string[] | undefined): void
     const isFirst = prompt.promptId === turn.prompt?.promptId;
     // What has joined the turn since it is run again was handed to this process then.
     if (!isFirst && turn.awaiting.includes(prompt.promptId)) continue;
-    if (isFirst) delete turn.unheard;
-    push(draft, prompt, isFirst && turn.lastToolUseId !== undefined ? { partlyDone: true } : {});
+    if (isFirst) {
+      delete turn.unheard;
+      turn.given = true;
+    }
+    push(draft, prompt, howGiven(turn, prompt));
   }
+}
+
+/** It stays so until Claude Code has begun, so that the prompt is the same when it is handed over again. */
+function howGiven(turn: Turn, { promptId }: QueuedPrompt): { partlyDone?: true } {
+  const isPartlyDone = turn.rerun && promptId === turn.prompt?.promptId && turn.lastToolUseId !== undefined;
+  return isPartlyDone ? { partlyDone: true } : {};
 }
 
 function onReady({ state }: Draft): void {
@@ -83,6 +95,8 @@ function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): vo
     data: { processId: before.id, code, signal, expected, ...(error !== undefined && { error }) },
   });
   state.process = { phase: "none" };
+  // It asks nothing again.
+  for (const answer of state.answered) delete answer.eventId;
   if (signal === "SIGKILL") state.reportedCostUsd = state.savedCostUsd;
   else state.savedCostUsd = state.reportedCostUsd;
   const { turn } = state;
@@ -134,22 +148,70 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
  * to end with their client end with the server that ran them: it is not known whether that client is still there.
  */
 export function onRecovered(draft: Draft): void {
-  const { process, queue } = draft.state;
-  for (const { limits, promptId } of queue) if (limits?.endWithClient) dropPrompt(draft, promptId, CLIENT_GONE);
+  dropBound(draft);
+  endLost(draft, "The server that ran it has died.");
+}
+
+/**
+ * This node took the session over and goes on with its process. What the dead owner has said last may not have arrived: it is said
+ * again, and whoever has heard it drops it. A turn that was to end with its client ends here as well.
+ */
+export function onAttached(draft: Draft): void {
+  const { effects, state } = draft;
+  const { process, turn } = state;
+  if (process.phase === "none" || !process.shim || turn?.prompt?.limits?.endWithClient) return onRecovered(draft);
+  dropBound(draft);
+  if (!state.closed) emit(draft, { type: "notice", data: { kind: "owner.changed", message: OWNER_CHANGED } });
+  effects.push({ type: "reattach", processId: process.id });
+  if (process.phase === "ending") effects.push({ type: "stop" });
+  else if (turn) sayAgain(draft, turn);
+}
+
+const OWNER_CHANGED =
+  "The server that ran this session has died. Claude Code runs on, and this server has taken it over.";
+
+function sayAgain(draft: Draft, turn: Turn): void {
+  const { stopping } = turn;
+  if (stopping) {
+    stopping.forMs = 0;
+    draft.effects.push({ type: stopping.killed ? "kill" : "interrupt" });
+    return;
+  }
+  for (const prompt of promptsOf(draft.state)) {
+    // Claude Code goes on with a lost turn by itself, unless it was given the prompt.
+    const isGiven = !turn.rerun || turn.given === true || prompt.promptId !== turn.prompt?.promptId;
+    if (isGiven && turn.awaiting.includes(prompt.promptId)) push(draft, prompt, howGiven(turn, prompt));
+  }
+}
+
+function dropBound(draft: Draft): void {
+  for (const { limits, promptId } of draft.state.queue)
+    if (limits?.endWithClient) dropPrompt(draft, promptId, CLIENT_GONE);
+}
+
+/** What was to be read after the death of its owner is not all there: what the log would tell of the turn is not what happened. */
+function onLinesLost(draft: Draft, { lost }: SignalOf<"attached">): void {
+  if (lost === 0) return;
+  const what = lost === 1 ? "1 message" : `${String(lost)} messages`;
+  const message = `The server that ran this session has died, and ${what} of Claude Code could not be kept for the next one.`;
+  emit(draft, { type: "notice", data: { kind: "data_loss", message } });
+  draft.effects.push({ type: "kill" });
+  endLost(draft, message);
+}
+
+/** The process is ended, and its turn is lost. */
+function endLost(draft: Draft, error: string): void {
+  const { process, savedCostUsd, turn } = draft.state;
   if (process.phase === "none") return;
   const { id, pid, startedAt } = process;
   const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
   draft.effects.push({ type: "end-leftover", processId: id, ...known });
   // As if it had been up: a turn whose owner died is lost, whatever state its process was in.
-  const { savedCostUsd, turn } = draft.state;
   if (turn) draft.state.process = { ...process, phase: "live" };
   const isBound = turn?.prompt?.limits?.endWithClient === true;
   if (isBound) turn.pending = false;
   const policy = isBound ? { ...draft.policy, onLost: "report" as const } : draft.policy;
-  onExited(
-    { ...draft, policy },
-    { type: "exited", code: null, signal: null, error: "The server that ran it has died." },
-  );
+  onExited({ ...draft, policy }, { type: "exited", code: null, signal: null, error });
   // It is unknown whether the process saved its last costs.
   draft.state.savedCostUsd = savedCostUsd;
 }

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import type { BackgroundTask } from "../../domain/event.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
 import type { AgentSignal } from "../ports.ts";
 import { openRequest, settleRequest } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
@@ -94,7 +96,11 @@ function onPromptSettled({ state }: Draft, { promptId }: SignalOf<"prompt-settle
 }
 
 function onBackground(draft: Draft, { tasks }: SignalOf<"background">): void {
-  draft.state.background = inShort(tasks);
+  const before = draft.state.background;
+  const now = inShort(tasks);
+  // An owner that attaches is told what there is.
+  if (tasks.length <= TASKS_KEPT && isDeepStrictEqual(before, now)) return;
+  draft.state.background = now;
   beIdle(draft);
   emit(draft, { type: "background.changed", data: { tasks } });
 }
@@ -112,8 +118,16 @@ function onAsked(draft: Draft, { request }: SignalOf<"asked">): void {
     draft.effects.push({ type: "answer", requestId: request.requestId, decision: { behavior: "deny", message } });
     return;
   }
+  if (isKnown(draft, request)) return;
   if (!draft.state.turn) beginTurn(draft, request.requestId);
   openRequest(draft, request);
+}
+
+/** Another owner was asked before: what is open stays so, and what was answered is answered again. */
+function isKnown({ effects, state: { answered, requests } }: Draft, { requestId }: PermissionRequest): boolean {
+  const eventId = answered.find((answer) => answer.requestId === requestId)?.eventId;
+  if (eventId !== undefined) effects.push({ type: "answer-again", requestId, eventId });
+  return eventId !== undefined || requests.some((open) => open.requestId === requestId);
 }
 
 function onWithdrawn(draft: Draft, { requestId }: SignalOf<"withdrawn">): void {

@@ -13,7 +13,7 @@ import {
   since,
 } from "./walk.ts";
 import { COMMANDS, forbidden, isCommand, type CommandName } from "./commands.ts";
-import { SECOND, SHELL_TASK, Walk } from "./walk.ts";
+import { SECOND, SHELL_TASK, SHIM, Walk } from "./walk.ts";
 
 const ASKED: AgentSignal = { type: "asked", request: requestOf("a1") };
 
@@ -22,6 +22,8 @@ const ASKED: AgentSignal = { type: "asked", request: requestOf("a1") };
 const started: AgentSignal = { type: "started", pid: 4711, startedAt: "77", resumed: false };
 const killed: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
 const ended: AgentSignal = { type: "exited", code: 0, signal: null };
+/** The process outlives its server. */
+const shimmed: AgentSignal = { ...started, shim: SHIM };
 const idle: AgentSignal = { type: "idle" };
 const busy: AgentSignal = { type: "busy", id: "self-1" };
 
@@ -29,6 +31,7 @@ const admitted: AgentSignal = { type: "admitted" };
 const waiting = () => new Walk().prompt("p1", "k1");
 const starting = () => waiting().hear(admitted);
 const running = () => starting().later(1).hear(started, { type: "ready" }, busy);
+const shimRunning = () => starting().later(1).hear(shimmed, { type: "ready" }).hearLine(7, busy);
 const asking = () => running().later(1).hear(ASKED);
 const askingUser = () => new Walk().promptWith("p1", {}).hear(admitted, started, { type: "ready" }, busy, ASKED);
 const interrupted = () => running().later(1).command("interrupt", { by: "caller" });
@@ -54,6 +57,8 @@ const unattended = () =>
     at: running().at,
     reach: { caller: false, user: false },
   });
+
+const boundInShim = () => new Walk().promptWith("p1", BOUND).hear(admitted, shimmed, { type: "ready" }, busy);
 
 const toSuspend = { by: "caller", request: { do: "suspend" } } as const;
 
@@ -113,6 +118,41 @@ const WALKS = {
   "unattended for too long, prompt waits": () => unattended().promptWith("p2", QUEUED).due().due(),
   "unattended, cost told": () => unattended().due().hear({ type: "spent", costUsdTotal: 0.1, atStart: false }),
   steered: () => running().promptWith("p2", { whenBusy: "steer" }),
+  "in a shim": shimRunning,
+  "in a shim, not up": () => starting().hear(shimmed),
+  "in a shim, asking": () => shimRunning().hearLine(9, ASKED),
+  "in a shim, answered": () =>
+    shimRunning()
+      .hearLine(9, ASKED)
+      .command("answer", {
+        requestId: "a1",
+        by: "caller",
+        forSession: false,
+        decision: {
+          behavior: "allow",
+          updatedPermissions: [{ type: "setMode", mode: "plan", destination: "session" }],
+        },
+      }),
+  "in a shim, steered, a prompt waits": () =>
+    shimRunning().promptWith("p2", { whenBusy: "steer" }).promptWith("p3", QUEUED_BOUND).promptWith("p4", QUEUED),
+  "in a shim, interrupted": () => shimRunning().command("interrupt", { by: "caller" }).later(4),
+  "in a shim, killed": () => shimRunning().command("interrupt", { by: "caller" }).due(),
+  "in a shim, result seen": () => shimRunning().hearLine(9, resultSignal({ promptIds: ["p1"] })),
+  "in a shim, agent at work": () =>
+    shimRunning().hearLine(9, { type: "background", tasks: [AGENT_TASK] }, resultSignal({ promptIds: ["p1"] })),
+  "in a shim, idle": () => shimRunning().hearLine(9, resultSignal({ promptIds: ["p1"] }), idle),
+  "in a shim, prompt waits for the exit": () =>
+    shimRunning()
+      .hearLine(9, resultSignal({ promptIds: ["p1"] }), idle)
+      .due()
+      .prompt("p2"),
+  "in a shim, ends with its client": boundInShim,
+  "in a shim, cancelled": () => shimRunning().command("cancel", { by: "caller" }),
+  "in a shim, run on": () =>
+    new Walk({ onLost: "resume" }, running()).hear(killed, admitted, { ...shimmed, resumed: true }),
+  "in a shim, run on, the prompt was missing": () =>
+    new Walk({ onLost: "resume" }, running()).hear(killed, admitted, { ...shimmed, resumed: true, missing: ["p1"] }),
+  "in a shim, kept nowhere": () => new Walk({ ephemeral: true }, shimRunning()),
   "prompt from an earlier point": () => done().promptWith("p2", { resumeAt: "m1" }),
   "lost, run on, up": () => new Walk({ onLost: "resume" }, running()).hear(killed, started, { type: "ready" }),
   "lost with a steered prompt, run on": () =>
@@ -144,6 +184,8 @@ const SIGNALS = {
   started,
   "started, prompts missing": { type: "started", resumed: true, missing: ["p1", "p2"] },
   "started without pid": { type: "started", resumed: true },
+  "process attached": { type: "attached", lost: 0 },
+  "process attached, lines lost": { type: "attached", lost: 2 },
   ready: { type: "ready" },
   alive: { type: "alive" },
   reported: { type: "reported", model: "opus", permissionMode: "plan" },
@@ -165,6 +207,7 @@ const SIGNALS = {
   "background begins": { type: "background", tasks: [AGENT_TASK, SHELL_TASK] },
   "background ends": { type: "background", tasks: [] },
   asked: { type: "asked", request: requestOf("a9", { agentId: "t1", decisionReason: "why", blockedPath: "/etc" }) },
+  "asked again": ASKED,
   "question asked": { type: "asked", request: requestOf("a9", { kind: "question", toolName: "AskUserQuestion" }) },
   withdrawn: { type: "withdrawn", requestId: "a1" },
   "withdrawn, unknown": { type: "withdrawn", requestId: "?" },
@@ -199,7 +242,8 @@ const ANSWERS = {
 } satisfies Record<string, Omit<Extract<Happening, { type: "controlled" }>, "type">>;
 
 type AnswerName = keyof typeof ANSWERS;
-export type InputName = AnswerName | CommandName | SignalName | "tick when due" | "tick" | "recovered" | "shutdown";
+export type InputName =
+  AnswerName | CommandName | SignalName | "tick when due" | "tick" | "recovered" | "attached" | "shutdown";
 
 /** One second after the walk; `tick when due` comes at the next deadline. */
 export function inputFor(walk: Walk, name: InputName): Input {
@@ -208,7 +252,7 @@ export function inputFor(walk: Walk, name: InputName): Input {
 
 function momentFor(walk: Walk, name: InputName): Moment {
   const at = walk.at + SECOND;
-  if (name === "tick" || name === "recovered" || name === "shutdown") return { type: name, at };
+  if (name === "tick" || name === "recovered" || name === "attached" || name === "shutdown") return { type: name, at };
   if (name === "tick when due") return { type: "tick", at: walk.deadline ?? at };
   if (isAnswer(name)) return { type: "controlled", at, ...ANSWERS[name] };
   if (isCommand(name)) return commandInput(at, COMMANDS[name].kind, COMMANDS[name].data);
@@ -227,6 +271,7 @@ export function inputsFor(walk: Walk): [name: string, input: Input][] {
     ...Object.keys(ANSWERS),
     "tick",
     "recovered",
+    "attached",
     "shutdown",
   ] as InputName[];
   const at = walk.at + SECOND;

@@ -150,10 +150,35 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     effects,
   }) => {
     const [leftover, ...others] = ofType(effects, "end-leftover");
-    if (input.type !== "recovered" || before.process.phase === "none") return leftover === undefined;
     const { process } = before;
-    return others.length === 0 && effects[0] === leftover && leftover?.processId === process.id;
+    const isTaken = input.type === "recovered" || (input.type === "attached" && !canAttach(before));
+    const isIncomplete = loses(before, input);
+    if ((!isTaken && !isIncomplete) || process.phase === "none") return leftover === undefined;
+    const first = isIncomplete ? effects[1] : effects[0];
+    return others.length === 0 && first === leftover && leftover?.processId === process.id;
   },
+  "a node that goes on with a process leaves all but what was to end with its client, and speaks only to that process":
+    ({ before, after, input, events, effects }) => {
+      if (input.type !== "attached" || !canAttach(before)) return ofType(effects, "reattach").length === 0;
+      const [first, ...others] = effects;
+      const told = new Set(["push", "interrupt", "kill", "stop"]);
+      return (
+        first?.type === "reattach" &&
+        others.every(({ type }) => told.has(type)) &&
+        events.every(({ type }) => type === "notice" || type === "prompt.dropped") &&
+        before.turn?.id === after.turn?.id &&
+        isDeepStrictEqual(before.process, { ...after.process, ...startingMsOf(before) }) &&
+        before.requests.length === after.requests.length
+      );
+    },
+  "the line of a process never goes back": ({ before: { process: one }, after: { process: other } }) =>
+    one.phase === "none" || other.phase === "none" || one.id !== other.id || (one.line ?? 0) <= (other.line ?? 0),
+  "what is answered again was answered before, and is not open": ({ before, effects }) =>
+    ofType(effects, "answer-again").every(
+      ({ eventId, requestId: id }) =>
+        before.answered.some((answer) => answer.requestId === id && answer.eventId === eventId) &&
+        before.requests.every((request) => request.requestId !== id),
+    ),
   "a turn that is lost is run on at most once": ({ before, events }) => {
     const isAgain = (id: string) =>
       events.some(({ data }) => "promptIds" in data && data.turnId === id && !data.promptIds.includes(id));
@@ -182,6 +207,22 @@ export function faultsOf(before: SessionState, input: Input, policy: Policy, don
   const { state: after, events, effects } = done;
   const the = { before, after, input, policy, events, effects };
   return Object.keys(INVARIANTS).filter((name) => !INVARIANTS[name]?.(the));
+}
+
+/** There is a shim, and nothing that ends with the dead owner. */
+function canAttach({ process, turn }: SessionState): boolean {
+  return process.phase !== "none" && process.shim !== undefined && turn?.prompt?.limits?.endWithClient !== true;
+}
+
+/** The process has said what nobody can read any more. */
+function loses({ closed, process }: SessionState, input: Input): boolean {
+  if (input.type !== "signal" || input.signal.type !== "attached" || input.signal.lost === 0) return false;
+  return !closed && process.phase !== "none" && process.id === input.processId;
+}
+
+/** The time that a process takes to come up goes on. */
+function startingMsOf({ process }: SessionState): { startingMs?: number } {
+  return process.phase === "none" || process.startingMs === undefined ? {} : { startingMs: process.startingMs };
 }
 
 function isRepeated({ before, input }: Case): boolean {

@@ -1,6 +1,7 @@
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { InputName, StateName } from "./cases.ts";
 import { APPROVAL_CHAIN_ROWS } from "./approval-chain-rows.ts";
+import { ATTACHED_ROWS } from "./attached-rows.ts";
 import { UNATTENDED_ROWS } from "./unattended-rows.ts";
 
 const CANCELS = "turn.ended(cancelled CANCELLED) session.closed(cancelled) stop ok";
@@ -14,6 +15,7 @@ const UNKNOWN_REQUEST = "PERMISSION_REQUEST_NOT_FOUND";
 export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   ...APPROVAL_CHAIN_ROWS,
   ...UNATTENDED_ROWS,
+  ...ATTACHED_ROWS,
   fresh: [
     ["suspend", "ok", "idle"],
     ["prompt", `${BEGINS} start push ok`, "running"],
@@ -80,6 +82,8 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["interrupt of p2", "prompt.dropped(cancelled) ok", "running"],
   ],
   running: [
+    ["attached", `${LOSES} end-leftover`, "error"],
+    ["asked again", "permission.asked", "waiting_permission"],
     ["interrupt of p1", "interrupt ok", "running"],
     ["interrupt of p2", "ok", "running"],
     ["prompt", "SESSION_BUSY", "running"],

@@ -1,154 +1,23 @@
 import type { EngineOptions } from "../../../src/engine/node.ts";
-import type { ControlRequest } from "../../../src/domain/control.ts";
-import type { JsonObject } from "../../../src/domain/json.ts";
 import type { SessionOptions } from "../../../src/domain/options.ts";
-import { AppError } from "../../../src/domain/error.ts";
 import { LOCAL_CALLER, LOCAL_PRINCIPAL } from "../../../src/domain/principal.ts";
-import type { Identity } from "../../../src/domain/session.ts";
 import type { StoredEvent } from "../../../src/domain/event.ts";
 import type { Engine } from "../../../src/engine/api.ts";
 import { createEngine } from "../../../src/engine/engine.ts";
-import type {
-  AgentProcess,
-  AgentReattach,
-  AgentRuntime,
-  AgentSignal,
-  AgentStart,
-  FoundSession,
-  Leftover,
-  StartPlan,
-  StartRequest,
-} from "../../../src/engine/ports.ts";
 import type { Clock, SessionBackend } from "../../../src/engine/ports.ts";
 import { createMemoryStore } from "../../../src/store/memory.ts";
 import { OPEN_GATE } from "../open-gate.ts";
-import { Moments } from "./moments.ts";
 import { ManualClock } from "./clock.ts";
-import { requestOf, POLICY, resultSignal } from "./walk.ts";
+import { ScriptedRuntime } from "./scripted-runtime.ts";
+import { POLICY } from "./walk.ts";
 
 /** Engines on one memory store, with a clock and a Claude Code that the test controls, and the interval of their sweeps. */
 export const SWEEP_MS = 3_600_000;
 
 export const OPTIONS = { cwd: "/repo" };
 
-export class ScriptedProcess implements AgentProcess {
-  readonly calls: string[] = [];
-  readonly moments = new Moments();
-  readonly first: boolean;
-  readonly rerun: boolean;
-  readonly processTag: string;
-  readonly sessionId: string;
-  readonly #onSignal: (signal: AgentSignal) => void;
-  promptId = "";
-  gone = false;
-
-  constructor({ first, processTag, onSignal, rerunOf, sessionId }: AgentStart) {
-    this.first = first;
-    this.rerun = rerunOf !== undefined;
-    this.processTag = processTag;
-    this.sessionId = sessionId;
-    this.#onSignal = onSignal;
-    queueMicrotask(() => this.say({ type: "started", pid: 4711, startedAt: "77", resumed: !first }, { type: "ready" }));
-  }
-
-  push = ({ id, text }: { id: string; text: string }): void => {
-    this.promptId = id;
-    this.#note(`push ${text}`);
-  };
-  control = async (request: ControlRequest): Promise<JsonObject> => {
-    this.#note(`control ${request.do}`);
-    return Promise.resolve({ did: request.do });
-  };
-  judge = async () => Promise.resolve({ denying: [] });
-  answer = (id: string, { behavior }: { behavior: string }): void => this.#note(`answer ${id} ${behavior}`);
-  interrupt = (): void => this.#note("interrupt");
-  stop = (): void => this.#end("stop", { code: 0, signal: null });
-  acknowledge = (): void => undefined;
-  kill = (): void => this.#end("kill", { code: null, signal: "SIGKILL" });
-  say(...signals: AgentSignal[]): void {
-    for (const signal of signals) this.#onSignal(signal);
-  }
-
-  ask(requestId: string, over = {}): void {
-    this.say({ type: "asked", request: requestOf(requestId, over) });
-  }
-
-  /** The whole rest of a turn. */
-  finish(text = "Done."): void {
-    this.say(resultSignal({ text, promptIds: [this.promptId] }), { type: "idle" });
-  }
-
-  async called(call: string): Promise<void> {
-    await this.moments.until(() => this.calls.includes(call));
-  }
-
-  #note(call: string): void {
-    this.calls.push(call);
-    this.moments.ring();
-  }
-
-  #end(how: string, exit: { code: number | null; signal: string | null }): void {
-    this.#note(how);
-    if (this.gone) return;
-    this.gone = true;
-    this.moments.ring();
-    this.say({ type: "exited", ...exit });
-  }
-}
-
-export class ScriptedRuntime implements AgentRuntime {
-  readonly processes: ScriptedProcess[] = [];
-  readonly moments = new Moments();
-  /** Leftovers of a dead owner that were to be ended; `mayEnd` says when that has succeeded. */
-  readonly leftovers: Leftover[] = [];
-  mayEnd: Promise<void> = Promise.resolve();
-  identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
-
-  readonly found = new Map<string, FoundSession>();
-
-  /** Principals that this server does not know. */
-  readonly unknown = new Set<string>();
-  /** Number of calls of `plan`. */
-  plans = 0;
-  plan = async ({ principal }: StartRequest): Promise<StartPlan> => {
-    this.plans += 1;
-    if (this.unknown.has(principal)) throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
-    return Promise.resolve({ identity: this.identity });
-  };
-  checkFolders = async (_: unknown, folders: readonly string[]) => Promise.resolve([...folders]);
-  judge = async () => Promise.resolve({});
-  workTree = async () => Promise.resolve(undefined);
-  attach = async (): Promise<[]> => Promise.resolve([]);
-  find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
-  shimOf = async () => Promise.resolve("gone" as const);
-  reattach = (request: AgentReattach): ScriptedProcess => this.start(request);
-  endLeftover = async (leftover: Leftover): Promise<void> => {
-    this.leftovers.push(leftover);
-    this.moments.ring();
-    await this.mayEnd;
-  };
-  endAllLeftovers = async (): Promise<number> => Promise.resolve(0);
-  spares = { available: 0, retire: async (): Promise<void> => Promise.resolve() };
-  start = (request: AgentStart): ScriptedProcess => {
-    const process = new ScriptedProcess(request);
-    this.processes.push(process);
-    this.moments.ring();
-    return process;
-  };
-  drain = async (): Promise<void> => {
-    for (const process of this.processes) await process.moments.until(() => process.gone);
-  };
-
-  /** The last process that was started for a session. */
-  of(sessionId: string): ScriptedProcess {
-    const found = this.processes.findLast((process) => process.sessionId === sessionId);
-    if (!found) throw new Error(`no process was started for session ${sessionId}`);
-    return found;
-  }
-
-  async started(count: number): Promise<void> {
-    await this.moments.until(() => this.processes.length >= count);
-  }
+interface NodeOptions extends Partial<Pick<EngineOptions, "mask" | "unattended">> {
+  readonly bypass?: boolean;
 }
 
 export class TestNode {
@@ -162,7 +31,7 @@ export class TestNode {
   constructor(
     backend: SessionBackend,
     clock: Clock,
-    { bypass = false, unattended }: { bypass?: boolean; unattended?: EngineOptions["unattended"] } = {},
+    { bypass = false, mask = (event) => event, unattended }: NodeOptions = {},
   ) {
     this.backend = backend;
     const after: Clock["after"] = (ms, callback) => clock.after(ms, () => this.#dead || callback());
@@ -173,7 +42,7 @@ export class TestNode {
       runtime: this.runtime,
       clock: { now: () => clock.now(), tick: () => clock.tick(), after },
       log: { debug: silent, info: silent, warn: complain, error: complain },
-      mask: (event) => event,
+      mask,
       limits: { ...POLICY, approvalChain: ["caller"] },
       initMs: POLICY.initMs,
       processLimits: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
@@ -275,7 +144,7 @@ export interface World {
   readonly a: TestNode;
   readonly b: TestNode;
   /** One more node. */
-  connect(nodeId: string, between?: Between): TestNode;
+  connect(nodeId: string, between?: Between, options?: NodeOptions): TestNode;
   close(): Promise<void>;
 }
 
@@ -283,9 +152,9 @@ export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
   const clock = new ManualClock();
   const store = createMemoryStore(clock);
   const nodes: TestNode[] = [];
-  const connect = (nodeId: string, stands: Between = () => ({})): TestNode => {
+  const connect: World["connect"] = (nodeId, stands = () => ({}), options = {}) => {
     const backend = store.connect(nodeId);
-    const node = new TestNode(put(stands(backend), backend), clock);
+    const node = new TestNode(put(stands(backend), backend), clock, options);
     nodes.push(node);
     return node;
   };

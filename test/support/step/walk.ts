@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import type { Command, CommandKind, CommandOf } from "../../../src/domain/command.ts";
 import type { SessionEvent, StoredEvent } from "../../../src/domain/event.ts";
 import type { PermissionRequest } from "../../../src/domain/permission.ts";
-import { initialState, type SessionState, type SessionStatus, statusOf } from "../../../src/domain/session.ts";
+import {
+  initialState,
+  type SessionState,
+  type SessionStatus,
+  type ShimRef,
+  statusOf,
+} from "../../../src/domain/session.ts";
 import type { AgentResult } from "../../../src/domain/turn.ts";
 import type { Policy } from "../../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../../src/engine/ports.ts";
@@ -69,6 +75,15 @@ export function resultSignal(over: Partial<AgentResult> = {}): AgentSignal {
   return { type: "result", result, message: { type: "result", subtype: result.subtype, result: result.text } };
 }
 
+export const SHIM: ShimRef = {
+  address: "/run/d.1.shim",
+  pid: 4710,
+  startedAt: "76",
+  daemon: "d",
+  sdk: "0.3.0",
+  keepMs: 300_000,
+};
+
 /** The input, and its time by the system clock. */
 export type Moment = Happening & { at: number };
 
@@ -130,6 +145,15 @@ export class Walk {
   /** Signals of the present process. */
   hear(...signals: AgentSignal[]): this {
     for (const signal of signals) this.take({ type: "signal", at: this.at, processId: presentId(this.state), signal });
+    return this;
+  }
+
+  /** The same, of what Claude Code's line of this number tells: it comes with the last of them. */
+  hearLine(line: number, ...signals: AgentSignal[]): this {
+    for (const [index, signal] of signals.entries()) {
+      const numbered = index === signals.length - 1 && { line };
+      this.take({ type: "signal", at: this.at, processId: presentId(this.state), signal, ...numbered });
+    }
     return this;
   }
 

@@ -48,6 +48,7 @@ const TONES: Readonly<Record<NoticeKind, LineItem["tone"]>> = {
   warning: "warn",
   revoked: "quiet",
   unattended: "warn",
+  "owner.changed": "quiet",
 };
 
 function quiet(text: string, more: unknown): Summary {

@@ -1,6 +1,13 @@
 import type { CommandOf, Delivered } from "../../../domain/command.ts";
 import { CALLER, USER, type Passed } from "../../../domain/approvals/answer-source.ts";
-import { approverOf, type AnsweredBy, type PermissionRequest, type OpenRequest } from "../../../domain/permission.ts";
+import type { JsonObject } from "../../../domain/json.ts";
+import {
+  approverOf,
+  type AnsweredBy,
+  type PermissionRequest,
+  type PermissionUpdate,
+  type OpenRequest,
+} from "../../../domain/permission.ts";
 import { emit, noteUnattended, type Draft } from "../draft.ts";
 import type { Reach } from "../../../domain/session.ts";
 import { clockOf, requestClockOf } from "../time.ts";
@@ -27,6 +34,14 @@ export interface Answer {
   forSession?: boolean;
   rule?: string;
   remembered?: string[];
+  updatedInput?: JsonObject;
+  updatedPermissions?: PermissionUpdate[];
+}
+
+/** How an answer came. With `isMasked` the log does not hold all of it: asked again, it cannot be given again. */
+interface Given {
+  readonly commandId?: string;
+  readonly isMasked?: boolean;
 }
 
 /** Something is asked: it is in the log, the state holds its deadline. */
@@ -48,6 +63,7 @@ export function openRequest(draft: Draft, request: PermissionRequest): void {
     seenWhole: false,
   };
   state.requests.push(open);
+  state.answered = state.answered.filter(({ requestId }) => requestId !== request.requestId);
   if (request.refused !== undefined) return denyRequest(draft, open, "rule", request.refused);
   const ruling = ruleFor(draft, request);
   if (ruling) return settleByRule(draft, open, ruling);
@@ -123,16 +139,21 @@ export function fillRequest(draft: Draft, { denial, filled, from, requestId }: C
 }
 
 /** The one way out of `requests`, so that log and state cannot disagree about what is open. */
-export function settleRequest(draft: Draft, request: OpenRequest, answer: Answer, commandId?: string): void {
+export function settleRequest(
+  draft: Draft,
+  request: OpenRequest,
+  answer: Answer,
+  { commandId, isMasked = false }: Given = {},
+): void {
   const { state } = draft;
   const { requestId, toolName } = request;
-  emit(draft, {
+  const eventId = emit(draft, {
     type: request.kind === "question" ? "question.answered" : "permission.answered",
     data: { requestId, toolName, ...answer },
   });
   state.requests = state.requests.filter((open) => open.requestId !== requestId);
   const kept = { requestId, by: answer.by, behavior: answer.behavior, ...(commandId !== undefined && { commandId }) };
-  state.answered = [...state.answered, kept].slice(-ANSWERED_KEPT);
+  state.answered = [...state.answered, { ...kept, ...(!isMasked && { eventId }) }].slice(-ANSWERED_KEPT);
   if (state.turn && state.requests.length === 0) clockOf(state.turn).silentMs = 0;
 }
 

@@ -1,0 +1,36 @@
+import type { Command } from "../domain/command.ts";
+import type { Refusal } from "../domain/error.ts";
+import type { SessionEvent } from "../domain/event.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
+import type { SessionState } from "../domain/session.ts";
+import type { Policy } from "./policy/policy.ts";
+import type { AgentRuntime, Clock, Lease, Logger, SessionBackend } from "./ports.ts";
+import type { ProcessLimiter } from "./process-limiter.ts";
+
+/** What an actor has from its node, and of its session. */
+
+export interface ActorContext {
+  readonly backend: SessionBackend;
+  readonly runtime: AgentRuntime;
+  readonly limiter: Pick<ProcessLimiter, "acquireSlot" | "hasFreeSlot">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Takes secrets out of an event before it is stored; what is acted upon is the event as it came. */
+  readonly mask: (event: SessionEvent) => SessionEvent;
+}
+
+export interface ActorSession {
+  readonly lease: Lease;
+  readonly principal: Principal;
+  readonly spec: SessionOptions;
+  readonly state: SessionState;
+  /** The process of the state is there, and this server may go on with it. */
+  readonly isAttachable: boolean;
+  /** What the operators allow, as it holds here. */
+  readonly operator: SessionPolicy;
+  readonly policy: Policy;
+  /** What this server has against a command that another one, whose operator allows more, lets through. */
+  readonly objection: (command: Command) => Refusal | undefined;
+}

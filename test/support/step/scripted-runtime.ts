@@ -1,0 +1,174 @@
+import type { ControlRequest } from "../../../src/domain/control.ts";
+import { AppError } from "../../../src/domain/error.ts";
+import type { JsonObject } from "../../../src/domain/json.ts";
+import type { Decision } from "../../../src/domain/permission.ts";
+import type { Identity, ShimRef } from "../../../src/domain/session.ts";
+import type {
+  AgentProcess,
+  AgentReattach,
+  AgentRuntime,
+  AgentSignal,
+  AgentStart,
+  FoundSession,
+  Leftover,
+  ShimStanding,
+  StartPlan,
+  StartRequest,
+} from "../../../src/engine/ports.ts";
+import { Moments } from "./moments.ts";
+import { requestOf, resultSignal } from "./walk.ts";
+
+/** A Claude Code that the test plays, in the words of the engine. */
+
+export class ScriptedProcess implements AgentProcess {
+  readonly calls: string[] = [];
+  readonly moments = new Moments();
+  readonly first: boolean;
+  readonly rerun: boolean;
+  readonly processTag: string;
+  readonly sessionId: string;
+  readonly #onSignal: AgentStart["onSignal"];
+  /** Lines that were acknowledged, in order. */
+  readonly acknowledged: number[] = [];
+  readonly decisions: Decision[] = [];
+  promptId = "";
+  gone = false;
+
+  /** `begins` are its first signals. */
+  constructor({ first, processTag, onSignal, rerunOf, sessionId }: AgentStart, begins: readonly AgentSignal[]) {
+    this.first = first;
+    this.rerun = rerunOf !== undefined;
+    this.processTag = processTag;
+    this.sessionId = sessionId;
+    this.#onSignal = onSignal;
+    queueMicrotask(() => this.say(...begins, { type: "ready" }));
+  }
+
+  push = ({ id, text }: { id: string; text: string }): void => {
+    this.promptId = id;
+    this.#note(`push ${text}`);
+  };
+  control = async (request: ControlRequest): Promise<JsonObject> => {
+    this.#note(`control ${request.do}`);
+    return Promise.resolve({ did: request.do });
+  };
+  judge = async () => Promise.resolve({ denying: [] });
+  answer = (id: string, decision: Decision): void => {
+    this.decisions.push(decision);
+    this.#note(`answer ${id} ${decision.behavior}`);
+  };
+  interrupt = (): void => this.#note("interrupt");
+  stop = (): void => this.#end("stop", { code: 0, signal: null });
+  acknowledge = (line: number): void => {
+    this.acknowledged.push(line);
+    this.moments.ring();
+  };
+  kill = (): void => this.#end("kill", { code: null, signal: "SIGKILL" });
+  say(...signals: AgentSignal[]): void {
+    for (const signal of signals) this.#onSignal(signal);
+  }
+
+  /** What Claude Code's line of this number tells. */
+  sayLine(line: number, ...signals: AgentSignal[]): void {
+    for (const [index, signal] of signals.entries()) {
+      this.#onSignal(signal, ...(index === signals.length - 1 ? [line] : []));
+    }
+  }
+
+  ask(requestId: string, over = {}): void {
+    this.say({ type: "asked", request: requestOf(requestId, over) });
+  }
+
+  /** The whole rest of a turn. */
+  finish(text = "Done."): void {
+    this.say(resultSignal({ text, promptIds: [this.promptId] }), { type: "idle" });
+  }
+
+  async called(call: string): Promise<void> {
+    await this.moments.until(() => this.calls.includes(call));
+  }
+
+  #note(call: string): void {
+    this.calls.push(call);
+    this.moments.ring();
+  }
+
+  #end(how: string, exit: { code: number | null; signal: string | null }): void {
+    this.#note(how);
+    if (this.gone) return;
+    this.gone = true;
+    this.moments.ring();
+    this.say({ type: "exited", ...exit });
+  }
+}
+
+export class ScriptedRuntime implements AgentRuntime {
+  readonly processes: ScriptedProcess[] = [];
+  readonly moments = new Moments();
+  /** Leftovers of a dead owner that were to be ended; `mayEnd` says when that has succeeded. */
+  readonly leftovers: Leftover[] = [];
+  mayEnd: Promise<void> = Promise.resolve();
+  identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
+
+  readonly found = new Map<string, FoundSession>();
+
+  /** Principals that this server does not know. */
+  readonly unknown = new Set<string>();
+  /** Number of calls of `plan`. */
+  plans = 0;
+  plan = async ({ principal }: StartRequest): Promise<StartPlan> => {
+    this.plans += 1;
+    if (this.unknown.has(principal)) throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
+    return Promise.resolve({ identity: this.identity });
+  };
+  checkFolders = async (_: unknown, folders: readonly string[]) => Promise.resolve([...folders]);
+  judge = async () => Promise.resolve({});
+  workTree = async () => Promise.resolve(undefined);
+  attach = async (): Promise<[]> => Promise.resolve([]);
+  find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
+  /** Processes that start from now on outlive this server. */
+  shim: ShimRef | undefined;
+  /** How the shims of other servers stand to this one. */
+  standing: ShimStanding = "gone";
+  /** How many lines are lost when this server attaches. */
+  lost = 0;
+  readonly reattached: AgentReattach[] = [];
+  shimOf: AgentRuntime["shimOf"] = async (process) =>
+    Promise.resolve(process.phase === "none" || !process.shim ? "gone" : this.standing);
+  reattach = (request: AgentReattach): ScriptedProcess => {
+    this.reattached.push(request);
+    return this.#have(new ScriptedProcess(request, [{ type: "attached", lost: this.lost }]));
+  };
+  endLeftover = async (leftover: Leftover): Promise<void> => {
+    this.leftovers.push(leftover);
+    this.moments.ring();
+    await this.mayEnd;
+  };
+  endAllLeftovers = async (): Promise<number> => Promise.resolve(0);
+  spares = { available: 0, retire: async (): Promise<void> => Promise.resolve() };
+  start = (request: AgentStart): ScriptedProcess => {
+    const shim = this.shim && { shim: this.shim };
+    const started = { type: "started", pid: 4711, startedAt: "77", resumed: !request.first, ...shim } as const;
+    return this.#have(new ScriptedProcess(request, [started]));
+  };
+  drain = async (): Promise<void> => {
+    for (const process of this.processes) await process.moments.until(() => process.gone);
+  };
+
+  /** The last process that was started for a session. */
+  of(sessionId: string): ScriptedProcess {
+    const found = this.processes.findLast((process) => process.sessionId === sessionId);
+    if (!found) throw new Error(`no process was started for session ${sessionId}`);
+    return found;
+  }
+
+  #have(process: ScriptedProcess): ScriptedProcess {
+    this.processes.push(process);
+    this.moments.ring();
+    return process;
+  }
+
+  async started(count: number): Promise<void> {
+    await this.moments.until(() => this.processes.length >= count);
+  }
+}

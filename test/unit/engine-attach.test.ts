@@ -1,0 +1,228 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { Command } from "../../src/domain/command.ts";
+import type { SessionOptions } from "../../src/domain/options.ts";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import type { PermissionUpdate } from "../../src/domain/permission.ts";
+import { statusOf } from "../../src/domain/session.ts";
+import { type Between, errorsOf, SWEEP_MS, type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
+import { SHIM } from "../support/step/walk.ts";
+
+const LEASE_MS = 30_000;
+const MASKED = "[masked]";
+const message = (text: string) => ({ type: "message", message: { type: "assistant", text } }) as const;
+
+let world: World;
+afterEach(() => world.close());
+
+function start(between?: { a?: Between; b?: Between }): World {
+  world = twoNodes(between);
+  for (const { runtime } of [world.a, world.b]) runtime.shim = SHIM;
+  world.b.runtime.standing = "ours";
+  return world;
+}
+
+/** A session of node a with an open request, whose process outlives the node. */
+async function died(over: Partial<SessionOptions> = {}, between?: { a?: Between; b?: Between }) {
+  const { a, clock } = start(between);
+  const id = await a.open("begin", undefined, over);
+  const process = a.runtime.of(id);
+  await a.seen(id, "process.started");
+  process.sayLine(3, message("one"));
+  process.sayLine(4, { type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
+  process.ask("r1");
+  process.sayLine(5, { type: "alive" }, message("two"));
+  await a.seen(id, "message", 3);
+  a.die();
+  clock.advance(LEASE_MS);
+  return { ...world, id, former: process };
+}
+
+/** The process as node b has it, from when it takes input. */
+async function attached({ runtime }: TestNode, id: string) {
+  await runtime.moments.until(() => runtime.reattached.length > 0);
+  return runtime.of(id);
+}
+
+const storyOf = async (node: TestNode, id: string) => (await node.story(id)).split(" ");
+
+describe("a session whose owner died, and whose process did not", () => {
+  it.each([
+    ["is read", async ({ engine }: TestNode, id: string) => void (await engine.get("local", id))],
+    ["is listed", async ({ engine }: TestNode) => void (await engine.list({ principal: "local", limit: 1 }))],
+    ["is found by a sweep", async () => world.clock.pass(SWEEP_MS)],
+    ["gets a command", async ({ engine }: TestNode, id: string) => engine.extend("local", id, "r1")],
+  ])("goes on where it was when it %s", async (how, look) => {
+    const { b, id } = await died();
+    if (how === "gets a command") await expect(look(b, id)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    else await look(b, id);
+    const process = await attached(b, id);
+    const shown = await b.engine.get("local", id);
+    expect([statusOf(shown.state), shown.state.requests.map(({ requestId }) => requestId)]).toEqual([
+      "waiting_permission",
+      ["r1"],
+    ]);
+    expect(shown.owner).toEqual({ nodeId: "b", alive: true });
+    await b.engine.answer(LOCAL_CALLER, id, { requestId: "r1", decision: "allow", by: "caller" });
+    process.sayLine(6, message("three"));
+    process.promptId = shown.state.turn!.id;
+    process.finish();
+    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "done" } });
+    const story = await storyOf(b, id);
+    expect(story.filter((type) => /process|turn/.test(type))).toEqual([
+      "turn.started",
+      "process.started",
+      "turn.ended",
+    ]);
+    expect(b.runtime.leftovers).toEqual([]);
+    expect(process.calls).toEqual(["push begin", "answer r1 allow"]);
+  });
+
+  it("is attached to with all that its next reader needs", async () => {
+    const { b, id } = await died();
+    await b.engine.get("local", id);
+    await attached(b, id);
+    const lease = { epoch: 2 };
+    expect(b.runtime.reattached).toMatchObject([
+      {
+        ...lease,
+        sessionId: id,
+        processTag: `${id}:1`,
+        first: false,
+        reattach: {
+          ...lease,
+          shim: SHIM,
+          line: 5,
+          open: ["r1"],
+          spoken: [{ text: "one" }, { type: "assistant" }, { text: "two" }],
+        },
+      },
+    ]);
+    expect((await b.log(id)).at(-1)).toMatchObject({ type: "notice", data: { kind: "owner.changed" } });
+  });
+
+  it("counts no time without an owner", async () => {
+    const { b, clock, id } = await died();
+    clock.advance(24 * 3_600_000);
+    const { state } = await b.engine.get("local", id);
+    expect(state.requests).toHaveLength(1);
+    expect(state.requests[0]!.expiresAt).toBeGreaterThan(clock.now());
+  });
+
+  it("keeps the slot of its process", async () => {
+    const { b, id } = await died();
+    expect(await b.backend.leases.atWork()).toEqual([]);
+    await b.engine.get("local", id);
+    expect(await b.backend.leases.atWork()).toMatchObject([{ id, state: { process: { phase: "live", id: "1" } } }]);
+  });
+
+  it("is lost if its process has gone after all, or lines of it have", async () => {
+    const { b, id } = await died();
+    b.runtime.lost = 2;
+    await b.engine.get("local", id);
+    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(await b.story(id)).toMatch(/notice notice process\.exited permission\.answered turn\.ended$/);
+    expect((await b.log(id)).findLast(({ type }) => type === "notice")).toMatchObject({ data: { kind: "data_loss" } });
+    expect(b.runtime.of(id).calls).toEqual(["push begin", "kill"]);
+    await b.runtime.moments.until(() => b.runtime.leftovers.length > 0);
+  });
+
+  it("ends if it was to end with its client", async () => {
+    const { a, b, clock } = start();
+    const request = { options: { cwd: "/repo" }, prompt: { text: "begin", limits: { endWithClient: true } } };
+    const { sessionId } = await a.engine.open(LOCAL_CALLER, request);
+    await a.seen(sessionId, "process.started");
+    a.die();
+    clock.advance(LEASE_MS);
+    await b.engine.get("local", sessionId);
+    expect(await b.seen(sessionId, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect([b.runtime.reattached.length, b.runtime.leftovers.length]).toEqual([0, 1]);
+  });
+
+  it("is attached to by one of two servers that may", async () => {
+    const { b, id } = await died();
+    const c = world.connect("c");
+    c.runtime.standing = "ours";
+    await Promise.all([b, c].map(async ({ engine }) => engine.get("local", id)));
+    await Promise.all([b, c].map(async ({ engine }) => engine.get("local", id)));
+    expect(b.runtime.reattached.length + c.runtime.reattached.length).toBe(1);
+    expect((await storyOf(b, id)).filter((type) => type === "notice")).toHaveLength(1);
+  });
+});
+
+describe("a session whose process only another daemon may go on with", () => {
+  it("is shown as it is, and refuses commands with who has it and how long", async () => {
+    const { b, clock, id } = await died();
+    b.runtime.standing = "theirs";
+    const before = await b.backend.rows.get(id);
+    await clock.pass(SWEEP_MS);
+    expect(await b.engine.get("local", id)).toEqual(before);
+    expect(await b.engine.list({ principal: "local", limit: 1 })).toEqual([before]);
+    const refused = await errorsOf([
+      b.engine.prompt("local", id, { text: "go on" }),
+      b.engine.cancel("local", id, { by: "ann" }),
+    ]);
+    const busy = { code: "SESSION_BUSY", sessionId: id, message: expect.stringMatching(/daemon d,.* 300 s/) as string };
+    expect(refused).toMatchObject([busy, busy]);
+    expect(await b.backend.rows.get(id)).toEqual(before);
+  });
+
+  it("is lost once that cannot be any more", async () => {
+    const { b, clock, id } = await died();
+    b.runtime.standing = "theirs";
+    await b.engine.get("local", id);
+    b.runtime.standing = "gone";
+    await clock.pass(SWEEP_MS);
+    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+  });
+});
+
+describe("a request that is asked again", () => {
+  const input = { command: "make it" };
+
+  it("makes no second event while it is open", async () => {
+    const { b, id } = await died();
+    await b.engine.get("local", id);
+    const process = await attached(b, id);
+    process.ask("r1");
+    process.say(message("then"));
+    await b.seen(id, "message", 4);
+    expect((await storyOf(b, id)).filter((type) => type === "permission.asked")).toHaveLength(1);
+    expect(process.calls).toEqual(["push begin"]);
+  });
+
+  async function answered(mask?: (text: string) => string) {
+    const { a, clock } = start();
+    const masking = { mask: (event: object) => JSON.parse((mask ?? String)(JSON.stringify(event))) as never };
+    const c = world.connect("c", undefined, masking);
+    c.runtime.shim = SHIM;
+    const id = await c.asked();
+    const updatedPermissions: PermissionUpdate[] = [{ type: "setMode", mode: "plan", destination: "session" }];
+    const decision = { behavior: "allow" as const, updatedInput: input, updatedPermissions };
+    const data = { requestId: "r1", by: "caller", forSession: false, decision };
+    const command: Command = { id: "c1", principal: "local", kind: "answer", data };
+    await c.engine.delivered("local", id, [{ requestId: "r1", whole: true }]);
+    await a.backend.inbox.send(id, command, 1000);
+    c.die();
+    clock.advance(LEASE_MS);
+    const { b } = world;
+    await b.engine.get("local", id);
+    const process = await attached(b, id);
+    process.ask("r1");
+    return { b, id, process, updatedPermissions };
+  }
+
+  it("is answered as it was, with all that the answer said", async () => {
+    const { b, id, process, updatedPermissions } = await answered();
+    await process.called("answer r1 allow");
+    expect(process.decisions).toEqual([{ behavior: "allow", updatedInput: input, updatedPermissions }]);
+    expect((await storyOf(b, id)).filter((type) => type.startsWith("permission"))).toHaveLength(2);
+  });
+
+  it("is opened anew if the log does not hold the whole answer", async () => {
+    const { b, id, process } = await answered((text) => text.replaceAll("make it", MASKED));
+    await b.seen(id, "permission.asked", 2);
+    expect((await b.engine.get("local", id)).state.requests).toMatchObject([{ requestId: "r1" }]);
+    expect(JSON.stringify(await b.log(id))).not.toContain("make it");
+    expect(process.decisions).toEqual([]);
+  });
+});

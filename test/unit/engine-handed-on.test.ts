@@ -1,0 +1,110 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { Command } from "../../src/domain/command.ts";
+import { type Between, Gate, gatedAppend, twoNodes, type World } from "../support/step/two-nodes.ts";
+import { SHIM } from "../support/step/walk.ts";
+
+/** What a server that dies leaves to the next one: lines that it has dealt with, and commands that it has carried out. */
+
+const LEASE_MS = 30_000;
+const message = (text: string) => ({ type: "message", message: { type: "assistant", text } }) as const;
+
+let world: World;
+afterEach(() => world.close());
+
+function start(between?: { a?: Between; b?: Between }): World {
+  world = twoNodes(between);
+  for (const { runtime } of [world.a, world.b]) runtime.shim = SHIM;
+  world.b.runtime.standing = "ours";
+  return world;
+}
+
+describe("what Claude Code has written", () => {
+  it("is acknowledged once what it told is stored, with its exit", async () => {
+    const gate = new Gate();
+    const { a } = start({ a: gatedAppend(gate) });
+    const id = await a.open();
+    const process = a.runtime.of(id);
+    await a.seen(id, "process.started");
+    gate.closed = true;
+    process.sayLine(1, message("one"));
+    process.sayLine(2, { type: "alive" });
+    await gate.arrived;
+    expect(process.acknowledged).toEqual([]);
+    gate.open();
+    await process.moments.until(() => process.acknowledged.length > 0);
+    expect((await a.backend.rows.get(id))!.state.process).toMatchObject({ line: 2, shim: SHIM });
+    process.sayLine(3, { type: "exited", code: 1, signal: null });
+    await a.seen(id, "turn.ended");
+    await process.moments.until(() => process.acknowledged.length > 1);
+    expect(process.acknowledged).toEqual([2, 3]);
+  });
+
+  it("is stored now and then when it tells nothing", async () => {
+    const { a } = start();
+    const id = await a.open();
+    const process = a.runtime.of(id);
+    await a.seen(id, "process.started");
+    await a.engine.get("local", id);
+    const { rev } = (await a.backend.rows.get(id))!;
+    for (let line = 1; line <= 1200; line += 1) {
+      process.sayLine(line, { type: "alive" });
+      if (line % 100 === 0) await new Promise(setImmediate);
+    }
+    expect(process.acknowledged).toEqual([500, 1000]);
+    expect((await a.backend.rows.get(id))!.rev).toBe(rev + 2);
+  });
+});
+
+describe("a command that a dead owner has carried out, and not answered", () => {
+  const unanswered: Between = (backend) => ({
+    inbox: {
+      receive: async function* (lease, signal) {
+        for await (const item of backend.inbox.receive(lease, signal)) {
+          yield { ...item, ack: async () => new Promise(() => undefined) };
+        }
+      },
+    },
+  });
+
+  /** It waits in the inbox for node b, which has another turn running by then. */
+  async function handedOn(command: Command) {
+    const { a, b, clock } = start({ a: unanswered });
+    const id = await a.open();
+    a.runtime.of(id).finish();
+    await a.seen(id, "turn.ended");
+    if (command.kind === "interrupt") {
+      await a.engine.prompt("local", id, { text: "more" });
+      await a.runtime.of(id).called("push more");
+    }
+    const reply = world.b.backend.inbox.send(id, command, 3_600_000);
+    await a.runtime.of(id).called(command.kind === "interrupt" ? "interrupt" : "control rewind");
+    if (command.kind === "interrupt") {
+      a.runtime.of(id).finish();
+      await a.seen(id, "turn.ended", 2);
+    }
+    await new Promise(setImmediate);
+    a.die();
+    clock.advance(LEASE_MS);
+    await b.engine.prompt("local", id, { text: "next" });
+    await b.runtime.moments.until(() => b.runtime.reattached.length > 0);
+    return { process: b.runtime.of(id), reply };
+  }
+
+  it("does not interrupt what came after it", async () => {
+    const command: Command = { id: "c1", principal: "local", kind: "interrupt", data: { by: "ann" } };
+    const { process, reply } = await handedOn(command);
+    expect(await reply).toMatchObject({ ok: true });
+    expect(process.calls).toEqual(["push next"]);
+  });
+
+  it("does not restore files a second time, and says that it is not known whether it did", async () => {
+    const request = { do: "rewind", promptId: "p", dryRun: false } as const;
+    const command: Command = { id: "c1", principal: "local", kind: "control", data: { by: "ann", request } };
+    const { process, reply } = await handedOn(command);
+    expect(await reply).toMatchObject({
+      ok: false,
+      refusal: { message: expect.stringContaining("outcome is unknown") as string },
+    });
+    expect(process.calls).toEqual(["push next"]);
+  });
+});
