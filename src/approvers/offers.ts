@@ -49,7 +49,7 @@ export class Offers {
       if (type === "permission.asked" || type === "question.asked") {
         this.#begin({ sessionId, requestId: data.requestId, at }, data);
       } else if (type === "request.passed") this.#begin({ sessionId, requestId: data.requestId, at });
-      // A server that died has offered them, and what it was told of them is gone with it.
+      // What the dead server has offered, and any answer on its way to that server, is gone.
       else if (type === "notice" && data.kind === "owner.changed") {
         for (const { requestId } of requests) this.#begin({ sessionId, requestId, at });
       }

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import { changedInputOf, NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
@@ -12,7 +11,7 @@ import { nextDeadline, step, type Happening, type Step } from "./step.ts";
 import { showsTheSame } from "./step/time.ts";
 
 const STORE_RETRY_MS = 1000;
-/** A row is not written for lines alone that tell nothing, before there are so many: Claude Code streams text by the word. */
+/** Lines that tell nothing are stored in steps of this number, as Claude Code streams text by the word. */
 const LINES_BEHIND = 500;
 
 /** What is to be stepped, and when it came: by the clock for people, and by the one that counts. */
@@ -81,7 +80,7 @@ export class SessionActor {
   /** Whether the log holds something else, because there are secrets in it. */
   #isMasked(input: JsonObject): boolean {
     const event: SessionEvent = { type: "message", data: { message: input } };
-    return !isDeepStrictEqual(this.#context.mask(event), event);
+    return JSON.stringify(this.#context.mask(event)) !== JSON.stringify(event);
   }
 
   /** Resolves when what has arrived so far is stored and done. */

@@ -32,7 +32,7 @@ interface EffectRunnerOptions {
   readonly post: (happening: Happening) => void;
 }
 
-/** Messages that are told of a turn whose process is attached to. */
+/** Maximum number of messages of a turn that the reader of its attached process gets. */
 const SPOKEN = 200;
 
 /** Performs the effects of steps. No other code touches the session's process. */

@@ -9,7 +9,7 @@ import { objectionTo, gateUnder, limitsUnder, policyFor } from "./policy/operato
 import { nothingRuns } from "./session/wait.ts";
 import type { Gate } from "./policy/gate.ts";
 import { policyOf, type Limits, type UnattendedPolicy } from "./policy/policy.ts";
-import { refuseTheirs } from "./recovery.ts";
+import { refuseTheirs } from "./shim-standing.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
 /** Length of a lease, ms. A node that does not renew it in time loses its sessions. */

@@ -1,8 +1,8 @@
-import { AppError } from "../domain/error.ts";
 import { isAtWork } from "../domain/session.ts";
 import { inRounds } from "./clock.ts";
 import type { Ownership } from "./ownership.ts";
-import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord, ShimStanding } from "./ports.ts";
+import { isTheirs } from "./shim-standing.ts";
+import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
 /**
  * What a server that died has left: here and nowhere else is said which sessions are abandoned, watched for them, and seen to it
@@ -16,25 +16,6 @@ const LOOK = 50;
 /** Recorded as at work by an owner that is dead, or that gave it up without saying so. */
 export function isAbandoned({ owner, state }: Pick<SessionRecord, "owner" | "state">): boolean {
   return owner?.alive !== true && isAtWork(state);
-}
-
-/**
- * Another daemon may still go on with the process of this abandoned session: it is left alone, and no command to it can be carried
- * out. Throws SESSION_BUSY then; otherwise resolves with how its shim stands to this server.
- */
-export async function refuseTheirs(
-  record: Pick<SessionRecord, "id" | "state">,
-  runtime: Pick<AgentRuntime, "shimOf">,
-): Promise<ShimStanding> {
-  const { id: sessionId, state } = record;
-  const { process } = state;
-  const shim = process.phase === "none" ? undefined : process.shim;
-  const standing = shim ? await runtime.shimOf(process) : "gone";
-  if (!shim || standing !== "theirs") return standing;
-  const problem = `The session's Claude Code runs on, and only the daemon ${shim.daemon}, which has ended, may go on with it`;
-  const until = `It is kept for that daemon for ${String(Math.ceil(shim.keepMs / 1000))} s after its end (--keep-ms)`;
-  const advice = "Use a client of that daemon, which starts it again, or try again when that time is over.";
-  throw new AppError("SESSION_BUSY", `${problem}. ${until}. ${advice}`, { sessionId });
 }
 
 /** A session as its next owner goes on with it: a lost turn is not run on where its prompt would be refused. */
@@ -69,7 +50,7 @@ export class Recovery {
    * its log agree and no dead turn is shown as running.
    */
   async recovered(record: SessionRecord): Promise<SessionRecord> {
-    if (!isAbandoned(record) || (await this.#isTheirs(record))) return record;
+    if (!isAbandoned(record) || (await isTheirs(record, this.#dependencies.runtime))) return record;
     const underWay = this.#takeOvers.get(record.id);
     if (underWay) return underWay;
     const takeOver = this.#takeOver(record).finally(() => this.#takeOvers.delete(record.id));
@@ -93,14 +74,11 @@ export class Recovery {
     // The record was read a while ago: another node may have been quicker.
     const found = (await backend.rows.get(record.id)) ?? record;
     // What this server runs, it runs, also when its lease has run out because the machine slept.
-    if (!isAbandoned(found) || ownership.owns(found.id) || (await this.#isTheirs(found))) return found;
+    if (!isAbandoned(found) || ownership.owns(found.id) || (await isTheirs(found, this.#dependencies.runtime)))
+      return found;
     const actor = await ownership.claim(found);
     await actor?.settled();
     return (await backend.rows.get(found.id)) ?? found;
-  }
-
-  async #isTheirs({ state: { process } }: SessionRecord): Promise<boolean> {
-    return (await this.#dependencies.runtime.shimOf(process)) === "theirs";
   }
 
   async #endSessions(): Promise<void> {

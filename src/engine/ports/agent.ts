@@ -25,7 +25,7 @@ export type AgentSignal =
       /** Who holds its pipes, where that is not this server. */
       shim?: ShimRef;
     }
-  /** In place of `started`, of a process that ran before. `lost` is how many of its lines, other than partial text, nobody can read any more. */
+  /** In place of `started`, of a process that ran before. `lost` is how many of its lines, other than partial text, can no longer be read. */
   | { type: "attached"; lost: number }
   /** Claude Code answered its initialize: the process takes turns. */
   | { type: "ready" }
@@ -71,7 +71,7 @@ export interface AgentProcess {
   stop(): void;
   /** SIGKILL to the whole tree, now. */
   kill(): void;
-  /** What its lines up to this one have told is stored: they need not be kept for another owner. Nothing, where nobody keeps them. */
+  /** What its lines up to this one have told is stored: they need not be kept for another owner. Nothing, where they are not kept. */
   acknowledge(line: number): void;
 }
 
@@ -125,7 +125,7 @@ export interface AgentReattach extends AgentStart {
   };
 }
 
-/** Of a recorded process whose owner died. `ours`: this server may attach to it; `theirs`: another may; `gone`: nobody can. */
+/** Of a recorded process whose owner died. `ours`: this server may attach to it; `theirs`: another may; `gone`: no server can. */
 export type ShimStanding = "ours" | "theirs" | "gone";
 
 /** A session, as far as it is about where it may work. */

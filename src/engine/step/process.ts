@@ -154,7 +154,7 @@ export function onRecovered(draft: Draft): void {
 
 /**
  * This node took the session over and goes on with its process. What the dead owner has said last may not have arrived: it is said
- * again, and whoever has heard it drops it. A turn that was to end with its client ends here as well.
+ * again, and what has arrived is dropped there. A turn that was to end with its client ends here as well.
  */
 export function onAttached(draft: Draft): void {
   const { effects, state } = draft;

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import type { BackgroundTask } from "../../domain/event.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
 import type { AgentSignal } from "../ports.ts";
@@ -99,10 +98,16 @@ function onBackground(draft: Draft, { tasks }: SignalOf<"background">): void {
   const before = draft.state.background;
   const now = inShort(tasks);
   // An owner that attaches is told what there is.
-  if (tasks.length <= TASKS_KEPT && isDeepStrictEqual(before, now)) return;
+  if (tasks.length <= TASKS_KEPT && areSame(before, now)) return;
   draft.state.background = now;
   beIdle(draft);
   emit(draft, { type: "background.changed", data: { tasks } });
+}
+
+function areSame(some: readonly BackgroundTask[], others: readonly BackgroundTask[]): boolean {
+  const isSame = ({ description, id, type }: BackgroundTask, other: BackgroundTask | undefined) =>
+    id === other?.id && type === other.type && description === other.description;
+  return some.length === others.length && some.every((task, index) => isSame(task, others[index]));
 }
 
 /** The state holds what is decided by; all of it is in the event. */

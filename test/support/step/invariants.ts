@@ -214,7 +214,7 @@ function canAttach({ process, turn }: SessionState): boolean {
   return process.phase !== "none" && process.shim !== undefined && turn?.prompt?.limits?.endWithClient !== true;
 }
 
-/** The process has said what nobody can read any more. */
+/** Messages of the process can no longer be read. */
 function loses({ closed, process }: SessionState, input: Input): boolean {
   if (input.type !== "signal" || input.signal.type !== "attached" || input.signal.lost === 0) return false;
   return !closed && process.phase !== "none" && process.id === input.processId;

@@ -1,0 +1,28 @@
+import { AppError } from "../domain/error.ts";
+import type { ShimRef } from "../domain/session.ts";
+import type { AgentRuntime, SessionRecord, ShimStanding } from "./ports.ts";
+
+/** How the shim of an abandoned session stands to this server. */
+
+type Shown = Pick<SessionRecord, "id" | "state">;
+type Shims = Pick<AgentRuntime, "shimOf">;
+
+/** Another daemon may still go on with its process: the session is left alone, and shown as it is. */
+export async function isTheirs({ state: { process } }: Pick<Shown, "state">, runtime: Shims): Promise<boolean> {
+  return (await runtime.shimOf(process)) === "theirs";
+}
+
+/** The same for a command, which cannot be carried out then: throws SESSION_BUSY. */
+export async function refuseTheirs({ id: sessionId, state }: Shown, runtime: Shims): Promise<ShimStanding> {
+  const { process } = state;
+  const standing = await runtime.shimOf(process);
+  if (standing !== "theirs" || process.phase === "none" || !process.shim) return standing;
+  throw new AppError("SESSION_BUSY", whoHas(process.shim), { sessionId });
+}
+
+function whoHas({ daemon, keepMs }: ShimRef): string {
+  const problem = `The session's Claude Code runs on, and only the daemon ${daemon}, which has ended, may go on with it`;
+  const until = `It is kept for that daemon for ${String(Math.ceil(keepMs / 1000))} s after its end (--keep-ms)`;
+  const advice = "Use a client of that daemon, which starts it again, or try again when that time is over.";
+  return `${problem}. ${until}. ${advice}`;
+}
