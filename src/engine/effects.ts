@@ -128,7 +128,7 @@ export class EffectRunner {
     const { line = 0, shim } = process;
     const { epoch, runtime } = this.#options;
     const open = requests.map(({ requestId }) => requestId);
-    const reattach = { shim, line, epoch, open, spoken: await this.#spoken(state) };
+    const reattach = { shim, line, epoch, open, spoken: await this.#spoken(state).catch(() => []) };
     const about = this.#about(processId, state);
     this.#have(processId, runtime.reattach({ ...about, admitted: Promise.resolve(), first: false, reattach }));
   }

@@ -21,6 +21,8 @@ const RENEW_AGAIN_MS = 2_000;
 /** How long a command to another node's session is tried, and a single try of it, ms. */
 const COMMAND_MS = 15_000;
 const SEND_MS = 3_000;
+/** Clients of a daemon that died connect to the next one within a second or two. */
+const RECONNECT_MS = 10_000;
 /** How often it is looked whether the last turn has ended, while a server stops. */
 const QUIET_LOOK_MS = 100;
 
@@ -227,9 +229,10 @@ export class Ownership {
   }
 
   #own(lease: Lease, record: SessionRecord, isAttachable: boolean): SessionActor {
-    const { initMs, unattended } = this.#options;
+    const { clock, initMs, unattended } = this.#options;
     const { principal, spec } = record;
-    const state = { ...record.state, ...(unattended && { reach: unattended.reach() }) };
+    // The clients of the dead owner count as there while they may be on their way.
+    const state = { ...record.state, ...(unattended && !isAttachable && { reach: unattended.reach() }) };
     const operator = policyFor(this.#options, record);
     const policy = { ...policyOf(spec, limitsUnder(operator), initMs), unattended };
     const gate = gateUnder(this.#options, record);
@@ -238,6 +241,9 @@ export class Ownership {
     const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(lease.sessionId, lost));
     this.#actors.set(lease.sessionId, actor);
     this.#lost.delete(lease.sessionId);
+    if (unattended && isAttachable) {
+      clock.after(RECONNECT_MS, () => actor.hear({ type: "reach", reach: unattended.reach() }));
+    }
     return actor;
   }
 

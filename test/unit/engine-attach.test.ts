@@ -110,6 +110,32 @@ describe("a session whose owner died, and whose process did not", () => {
     expect(state.requests[0]!.expiresAt).toBeGreaterThan(clock.now());
   });
 
+  it("counts the clients of its dead owner as there for a while: a request is not denied because none is back yet", async () => {
+    const { clock } = start();
+    const bounds = {
+      requests: "deny" as const,
+      afterMs: 100_000,
+      maxMs: 3_600_000,
+      maxUsd: 10,
+      onReach: () => undefined,
+    };
+    const reaching = (isThere: boolean) => ({
+      unattended: { ...bounds, reach: () => ({ caller: isThere, user: isThere }) },
+    });
+    const c = world.connect("c", undefined, reaching(true));
+    c.runtime.shim = SHIM;
+    const id = await c.asked();
+    c.die();
+    clock.advance(LEASE_MS);
+    const d = world.connect("d", undefined, reaching(false));
+    d.runtime.standing = "ours";
+    expect((await d.engine.get("local", id)).state.requests).toHaveLength(1);
+    await clock.pass(5_000);
+    expect((await d.engine.get("local", id)).state.requests).toHaveLength(1);
+    await clock.pass(5_000);
+    expect(await d.seen(id, "permission.answered")).toMatchObject({ data: { behavior: "deny", by: "rule" } });
+  });
+
   it("keeps the slot of its process", async () => {
     const { b, id } = await died();
     expect(await b.backend.leases.atWork()).toEqual([]);
