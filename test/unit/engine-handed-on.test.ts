@@ -39,6 +39,22 @@ describe("what Claude Code has written", () => {
     expect(process.acknowledged).toEqual([2, 3]);
   });
 
+  it("is acknowledged to a process that was given up, when it has gone", async () => {
+    const { a, b, clock } = start();
+    const id = await a.open("begin", undefined, { onLost: "resume" });
+    await a.seen(id, "process.started");
+    a.die();
+    clock.advance(LEASE_MS);
+    b.runtime.lost = 1;
+    await b.engine.get("local", id);
+    await b.seen(id, "process.started", 2);
+    const [former] = b.runtime.processes;
+    former!.sayLine(9, { type: "exited", code: null, signal: "SIGKILL" });
+    b.runtime.of(id).say(message("again"));
+    await former!.moments.until(() => former!.acknowledged.length > 0);
+    expect(former!.acknowledged).toEqual([9]);
+  });
+
   it("is stored now and then when it tells nothing", async () => {
     const { a } = start();
     const id = await a.open();
@@ -66,9 +82,24 @@ describe("a command that a dead owner has carried out, and not answered", () => 
     },
   });
 
+  /** The command comes after what callers ask of the server itself. */
+  const late =
+    (gate: Gate): Between =>
+    (backend) => ({
+      inbox: {
+        receive: async function* (lease, signal) {
+          for await (const item of backend.inbox.receive(lease, signal)) {
+            await gate.pass();
+            yield item;
+          }
+        },
+      },
+    });
+
   /** It waits in the inbox for node b, which has another turn running by then. */
   async function handedOn(command: Command) {
-    const { a, b, clock } = start({ a: unanswered });
+    const gate = new Gate();
+    const { a, b, clock } = start({ a: unanswered, b: late(gate) });
     const id = await a.open();
     a.runtime.of(id).finish();
     await a.seen(id, "turn.ended");
@@ -85,8 +116,10 @@ describe("a command that a dead owner has carried out, and not answered", () => 
     await new Promise(setImmediate);
     a.die();
     clock.advance(LEASE_MS);
+    gate.closed = true;
     await b.engine.prompt("local", id, { text: "next" });
-    await b.runtime.moments.until(() => b.runtime.reattached.length > 0);
+    await b.runtime.of(id).called("push next");
+    gate.open();
     return { process: b.runtime.of(id), reply };
   }
 
