@@ -26,9 +26,10 @@ type Changed = Pick<Extract<Input, { type: "command" }>, "isMasked" | "judgement
 
 /**
  * A command whose owner died before it could say that it was done is given to the next one, which cannot tell. Most are harmless to
- * repeat: prompts and answers are known by their ids, what is asked or told of a request that is gone changes nothing, a session is
- * closed once, and what the process is asked (a mode, a model, the end of a task, its output, usage) is the same a second time. Of
- * these it is remembered that they were carried out, because a second time they would meet what came after the first.
+ * repeat: prompts and answers are known by their ids; delivered, pass and fill do nothing where the request is gone or with another
+ * approver; revoke finds nothing the second time; to attend is what a client does all the time; a session is closed or cancelled once;
+ * and what the process is asked (a mode, a model, the end of a task, its output, usage, to close when idle) is the same a second time.
+ * Of the others it is remembered that they were carried out, because a second time they would meet what came after the first.
  */
 function isForOnce(command: Command): boolean {
   if (command.kind === "control") return command.data.request.do === "rewind" && !command.data.request.dryRun;
