@@ -61,13 +61,19 @@ const pageModules = [];
 const maps = join(root, "coverage/maps");
 const withMaps = process.argv.includes("--source-maps");
 
-const finish = {
-  name: "finish",
+const keepMaps = {
+  name: "keep-maps",
   writeBundle(_, bundle) {
     for (const file of Object.keys(bundle).filter((name) => name.endsWith(".map"))) {
       mkdirSync(dirname(join(maps, file)), { recursive: true });
       renameSync(join(dist, file), join(maps, file));
     }
+  },
+};
+
+const finish = {
+  name: "finish",
+  writeBundle(_, bundle) {
     keepSmall(bundle);
     chmodSync(join(dist, "cli/main.js"), 0o755);
     writeFileSync(join(dist, "THIRD-PARTY-NOTICES.txt"), noticesOf([...modulesOf(bundle), ...pageModules]));
@@ -107,7 +113,7 @@ const options = {
   external: EXTERNAL,
   // Its `main` is UMD, whose own `require` calls no bundler can follow.
   resolve: { alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" } },
-  plugins: [lightValidator, finish],
+  plugins: [lightValidator, keepMaps, finish],
   output: {
     dir: dist,
     entryFileNames: "[name].js",
@@ -120,15 +126,30 @@ const options = {
   },
 };
 
+/** One file that needs no other: it runs on when the package is deleted. It is built first, because the build id counts it. */
+const shim = {
+  cwd: root,
+  platform: "node",
+  input: { "shim/shim": "src/shim/main.ts" },
+  plugins: [keepMaps],
+  output: {
+    dir: dist,
+    entryFileNames: "[name].js",
+    comments: options.output.comments,
+    sourcemap: withMaps && "hidden",
+  },
+};
+
 rmSync(dist, { recursive: true, force: true });
 const notePage = { name: "note-page", writeBundle: (_, bundle) => void pageModules.push(...modulesOf(bundle)) };
 await buildPage({ configFile: join(root, "console/vite.config.ts"), logLevel: "warn", plugins: [notePage] });
 if (process.argv.includes("--watch")) {
-  watch(options).on("event", (event) => {
+  watch([shim, options]).on("event", (event) => {
     if (event.code === "ERROR") console.error(event.error);
     if (event.code === "BUNDLE_END") console.log(`built in ${event.duration} ms`);
     if ("result" in event) void event.result.close();
   });
 } else {
+  await build(shim);
   await build(options);
 }

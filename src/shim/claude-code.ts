@@ -1,0 +1,240 @@
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { constants } from "node:os";
+import { LastLines } from "../claude/supervise/output.ts";
+import { killTree, startTime } from "../claude/supervise/tree.ts";
+import type { Connection, Source } from "./connection.ts";
+import { Exchange, Refusal } from "./exchange.ts";
+import { MAX_BODY } from "./frame.ts";
+import { type Exit, LineSplitter, TOO_LONG } from "./line-buffer.ts";
+import type { Attached, FromShim, ToShim } from "./protocol.ts";
+
+export type StartMessage = Extract<ToShim, { t: "start" }>;
+
+interface Handlers {
+  /** There is something to send to the owner. */
+  news(): void;
+  exited(): void;
+}
+
+const MAX_STDERR_CHARS = 4_096;
+/** Lines that Claude Code does not read, bytes. */
+const MAX_UNREAD = 2 * MAX_BODY;
+/** When a process has exited, what it wrote is there at once; a child of it may hold the pipe for longer, ms. */
+const SILENCE_MS = 300;
+/** The stop recipe: end of input, SIGTERM, SIGKILL. ms. */
+const INPUT_MS = 500;
+const TERM_MS = 2_000;
+const LINE_BREAK = Buffer.from("\n");
+
+/** One Claude Code that the shim has started. */
+export class ClaudeCode implements Source {
+  readonly id: string;
+  readonly tag: string;
+  readonly exchange: Exchange<Connection>;
+  /** Its session is in the memory of its owner. */
+  isBound = false;
+  isAbandoned = false;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #handlers: Handlers;
+  readonly #splitter = new LineSplitter(MAX_BODY);
+  readonly #stderr = new LastLines(MAX_STDERR_CHARS);
+  /** What the owner has not got of it. */
+  #unsentStderr = new LastLines(MAX_STDERR_CHARS);
+  #timers: NodeJS.Timeout[] = [];
+  #exit: Exit | undefined;
+  #hasClosed = false;
+  #bytesRead = 0;
+  #identity: { readonly pid: number; readonly startedAt: string } | undefined;
+
+  /** Throws where the system refuses it at once; see `started`. */
+  constructor(start: StartMessage, owner: Connection, handlers: Handlers) {
+    this.id = start.id;
+    this.tag = start.tag;
+    this.exchange = new Exchange(owner, start.epoch);
+    this.#handlers = handlers;
+    this.#child = spawn(start.command, start.args, {
+      ...(start.cwd !== undefined && { cwd: start.cwd }),
+      env: start.env,
+      stdio: "pipe",
+      detached: process.platform !== "win32",
+      windowsHide: true,
+    });
+  }
+
+  /** Resolves when it runs. Rejects with the error of the system. */
+  async started(): Promise<{ readonly pid: number; readonly startedAt: string }> {
+    const child = this.#child;
+    const pid = await new Promise<number>((resolve, reject) => {
+      child.once("error", reject);
+      child.once("spawn", () => resolve(child.pid ?? 0));
+    });
+    child.on("error", () => undefined);
+    child.once("exit", (code, signal) => this.#exited({ code, signal }));
+    this.#follow();
+    this.#identity = { pid, startedAt: (await startTime(pid)) ?? "" };
+    return this.#identity;
+  }
+
+  /** Undefined until it runs. */
+  get identity(): { readonly pid: number; readonly startedAt: string } | undefined {
+    return this.#identity;
+  }
+
+  get hasExited(): boolean {
+    return this.#exit !== undefined;
+  }
+
+  /** Nothing more comes of it. */
+  get isOver(): boolean {
+    return this.hasExited && this.#hasClosed;
+  }
+
+  next(connection: Connection): { readonly header: FromShim; readonly body?: Buffer } | undefined {
+    if (this.exchange.owner !== connection || !this.#identity) return undefined;
+    const { id } = this;
+    const { text } = this.#unsentStderr;
+    if (text !== "") {
+      this.#unsentStderr = new LastLines(MAX_STDERR_CHARS);
+      return { header: { t: "stderr", id }, body: Buffer.from(text) };
+    }
+    const item = this.exchange.next();
+    if (!item) return undefined;
+    if ("exit" in item) return { header: { t: "exit", id, n: item.n, ...item.exit } };
+    return { header: { t: "line", id, n: item.n }, body: item.line };
+  }
+
+  /** Throws Refusal, see `Exchange.attach`. */
+  attach(owner: Connection, { after, epoch }: Extract<ToShim, { t: "attach" }>) {
+    if (!this.#identity) throw new Refusal("it is being started");
+    if (this.isAbandoned) throw new Refusal("it is being ended");
+    const { evicted, former, lost } = this.exchange.attach(owner, epoch, after);
+    this.#unsentStderr = new LastLines(MAX_STDERR_CHARS);
+    this.#unsentStderr.take(this.#stderr.text);
+    const { control, written } = this.exchange;
+    const initialize = control.initialized;
+    const identity = this.#identity;
+    const state = { initialize: initialize !== undefined, open: control.open, written };
+    const header: Attached = { t: "attached", id: this.id, ...identity, lost, evicted, ...state };
+    return { former, header, body: initialize };
+  }
+
+  /** Writes a line once. `onWritten` is called when the system has taken it, or with why it did not. Throws Refusal. */
+  write(lineId: string, line: Buffer, onWritten: (again: boolean, error?: Error | null) => void): void {
+    const { stdin } = this.#child;
+    if (line.includes(LINE_BREAK)) throw new Refusal("the body has a line break");
+    if (this.#exit || !stdin.writable) throw new Refusal("its input has ended");
+    if (stdin.writableLength + line.length > MAX_UNREAD) throw new Refusal("it does not read its input");
+    if (!this.exchange.write(lineId, line)) return onWritten(true);
+    stdin.cork();
+    stdin.write(line);
+    stdin.write(LINE_BREAK, (error) => onWritten(false, error));
+    stdin.uncork();
+  }
+
+  /** Throws Refusal, see `Exchange.acknowledge`. */
+  acknowledge(upTo: number): void {
+    this.exchange.acknowledge(upTo);
+    if (!this.exchange.lines.isFull) this.#child.stdout.resume();
+  }
+
+  endInput(): void {
+    this.#child.stdin.end();
+  }
+
+  /** Throws Refusal for what is no signal. */
+  signal(name: string): void {
+    if (!isSignal(name)) throw new Refusal(`"${name}" is no signal`);
+    if (!this.#exit) this.#child.kill(name);
+  }
+
+  kill(): void {
+    // A pid is another process's once this one has been waited for.
+    if (!this.#exit && this.#child.pid !== undefined) void killTree(this.#child.pid).catch(() => undefined);
+  }
+
+  /** Nobody is to get its exit, nor the lines before it. */
+  abandon(): void {
+    this.isAbandoned = true;
+    if (this.#exit) this.#child.stdout.destroy();
+  }
+
+  /** Ends it step by step. At once: without time to end by itself. */
+  stop(atOnce = false): void {
+    if (this.#exit || this.#timers.length > 0) return;
+    const inputMs = atOnce ? 0 : INPUT_MS;
+    this.endInput();
+    this.#timers = [
+      setTimeout(() => this.signal("SIGTERM"), inputMs),
+      setTimeout(() => this.kill(), inputMs + TERM_MS),
+    ];
+  }
+
+  #follow(): void {
+    const { stderr, stdin, stdout } = this.#child;
+    stdin.on("error", () => undefined);
+    stdout
+      .on("data", (chunk: Buffer) => this.#read(chunk))
+      .on("error", () => undefined)
+      .on("close", () => {
+        this.#hasClosed = true;
+        this.#finish();
+      });
+    stderr
+      .setEncoding("utf8")
+      .on("data", (text: string) => this.#say(text))
+      .on("error", () => undefined);
+  }
+
+  #read(chunk: Buffer): void {
+    this.#bytesRead += chunk.length;
+    for (const line of this.#splitter.push(chunk)) {
+      if (line !== TOO_LONG) {
+        this.exchange.read(line);
+        continue;
+      }
+      this.exchange.lines.lose();
+      this.#say(`It wrote more than ${String(MAX_BODY)} bytes without a line break, and was ended.\n`);
+      this.kill();
+    }
+    if (this.exchange.lines.isFull) this.#child.stdout.pause();
+    this.#handlers.news();
+  }
+
+  #say(text: string): void {
+    this.#stderr.take(text);
+    this.#unsentStderr.take(text);
+    this.#handlers.news();
+  }
+
+  #exited(exit: Exit): void {
+    this.#exit = exit;
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#child.stdin.destroy();
+    if (this.isAbandoned) this.#child.stdout.destroy();
+    this.#awaitSilence(0);
+    this.#finish();
+  }
+
+  /** What holds the pipe still, with nothing to say, is not waited for. */
+  #awaitSilence(bytesBefore: number): void {
+    setTimeout(() => {
+      const { stdout } = this.#child;
+      if (this.#hasClosed) return;
+      if (!stdout.isPaused() && this.#bytesRead === bytesBefore) stdout.destroy();
+      else this.#awaitSilence(this.#bytesRead);
+    }, SILENCE_MS);
+  }
+
+  #finish(): void {
+    if (!this.#exit || !this.#hasClosed) return;
+    const rest = this.#splitter.rest();
+    if (rest) this.exchange.read(rest);
+    this.exchange.lines.end(this.#exit);
+    this.#handlers.news();
+    this.#handlers.exited();
+  }
+}
+
+function isSignal(name: string): name is NodeJS.Signals {
+  return name in constants.signals;
+}

@@ -1,0 +1,124 @@
+import type { Socket } from "node:net";
+import { type Frame, FrameReader, writeFrame } from "./frame.ts";
+import type { FromShim } from "./protocol.ts";
+
+/** Has frames for a connection, made when there is room for them. */
+export interface Source {
+  next(connection: Connection): { readonly header: FromShim; readonly body?: Buffer } | undefined;
+}
+
+interface Handlers {
+  frame(connection: Connection, frame: Frame): void;
+  closed(connection: Connection): void;
+}
+
+/** Unsent bytes above which no source is asked. */
+const MAX_UNSENT = 1_048_576;
+/** Bytes of one source before it is the turn of the next. */
+const TURN = 65_536;
+/** Bytes of unsent answers above which nothing more is read. */
+const MAX_ANSWERS = 1_048_576;
+/** For the hello, ms. */
+const HELLO_MS = 5_000;
+
+/** One connection to a shim. An owner that reads nothing gets no more lines, and one that reads no answers is not read either. */
+export class Connection {
+  /** Its hello was good. */
+  isGreeted = false;
+  readonly #socket: Socket;
+  readonly #handlers: Handlers;
+  readonly #reader = new FrameReader();
+  readonly #sources = new Set<Source>();
+  #frames: Frame[] = [];
+  #answers = 0;
+  #isEnding = false;
+
+  constructor(socket: Socket, handlers: Handlers) {
+    this.#socket = socket;
+    this.#handlers = handlers;
+    const timer = setTimeout(() => !this.isGreeted && socket.destroy(), HELLO_MS);
+    socket
+      .on("data", (chunk) => this.#take(chunk))
+      .on("drain", () => this.#pump())
+      // `close` follows.
+      .on("error", () => undefined)
+      .on("close", () => {
+        clearTimeout(timer);
+        handlers.closed(this);
+      });
+  }
+
+  answer(header: FromShim, body?: Buffer): void {
+    if (this.#socket.destroyed) return;
+    const before = this.#socket.writableLength;
+    let size = 0;
+    const onFlushed = () => {
+      this.#answers -= size;
+      this.#work();
+    };
+    writeFrame(this.#socket, header, body, onFlushed);
+    size = Math.max(0, this.#socket.writableLength - before);
+    this.#answers += size;
+  }
+
+  /** The source has something to send. */
+  offer(source: Source): void {
+    this.#sources.add(source);
+    this.#pump();
+  }
+
+  /** Ends it when all answers are sent, and reads nothing more. */
+  end(): void {
+    this.#isEnding = true;
+    this.#frames = [];
+    this.#socket.end();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#isEnding) return;
+    try {
+      this.#frames.push(...this.#reader.push(chunk));
+    } catch {
+      // It is no owner that this version understands.
+      this.destroy();
+      return;
+    }
+    this.#work();
+  }
+
+  #work(): void {
+    while (this.#answers <= MAX_ANSWERS) {
+      const frame = this.#frames.shift();
+      if (!frame) break;
+      this.#handlers.frame(this, frame);
+    }
+    if (this.#frames.length > 0) this.#socket.pause();
+    else if (this.#socket.isPaused()) this.#socket.resume();
+  }
+
+  #pump(): void {
+    this.#socket.cork();
+    for (const source of this.#sources) {
+      if (this.#socket.writableLength > MAX_UNSENT) break;
+      this.#sources.delete(source);
+      // Behind the others.
+      if (this.#sendFrom(source)) this.#sources.add(source);
+    }
+    this.#socket.uncork();
+  }
+
+  /** Whether it may have more. */
+  #sendFrom(source: Source): boolean {
+    const end = this.#socket.writableLength + TURN;
+    while (this.#socket.writableLength < end) {
+      const frame = source.next(this);
+      if (!frame) return false;
+      writeFrame(this.#socket, frame.header, frame.body);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,87 @@
+import { isId } from "./protocol.ts";
+
+/**
+ * The control requests that pass a shim: Claude Code's own, as long as they are open, and the first answer to `initialize`, which a
+ * later owner may need. Only the beginning of a line is read where Claude Code writes `type` and `request_id` first, as it does.
+ */
+
+/** Many more than Claude Code has at a time; beyond it the oldest is forgotten. */
+const MAX_OPEN = 1_024;
+/** Bytes in which `request_id` is looked for before the whole line is parsed. */
+const HEAD = 512;
+/** A longer line that begins otherwise is not parsed: it would take several times its memory. Bytes. */
+const MAX_PARSED = 1_048_576;
+const QUICK =
+  /^\{"type":"(control_request|control_response|control_cancel_request)"(?:,"response":\{"subtype":"\w+")?,"request_id":"([^"\\]+)"/;
+const ANY = Buffer.from('"control_');
+const INITIALIZE = Buffer.from('"initialize"');
+
+interface Control {
+  readonly type: string;
+  readonly requestId: string;
+}
+
+export class ControlRequests {
+  readonly #open = new Set<string>();
+  #initializeId: string | undefined;
+  #initialized: Buffer | undefined;
+
+  get open(): string[] {
+    return [...this.#open];
+  }
+
+  /** The line with the first answer to `initialize`. */
+  get initialized(): Buffer | undefined {
+    return this.#initialized;
+  }
+
+  /** A line towards Claude Code, under its id: `r:` and the id of the request for a response. */
+  wrote(lineId: string, line: Buffer): void {
+    if (lineId.startsWith("r:")) this.#open.delete(lineId.slice(2));
+    if (this.#initializeId === undefined && line.includes(INITIALIZE)) this.#initializeId = initializeIdOf(line);
+  }
+
+  /** A line of Claude Code. */
+  read(line: Buffer): void {
+    const control = controlOf(line);
+    if (control?.type === "control_request") this.#opened(control.requestId);
+    if (control?.type === "control_cancel_request") this.#open.delete(control.requestId);
+    if (control?.type === "control_response" && control.requestId === this.#initializeId) this.#initialized ??= line;
+  }
+
+  #opened(requestId: string): void {
+    // An owner could not name another.
+    if (!isId(requestId)) return;
+    this.#open.add(requestId);
+    const [oldest] = this.#open;
+    if (this.#open.size > MAX_OPEN && oldest !== undefined) this.#open.delete(oldest);
+  }
+}
+
+function controlOf(line: Buffer): Control | undefined {
+  const [, type, requestId] = QUICK.exec(line.toString("utf8", 0, HEAD)) ?? [];
+  if (type !== undefined && requestId !== undefined) return { type, requestId };
+  if (line.length > MAX_PARSED || !line.includes(ANY)) return undefined;
+  const { request_id: own, response, type: parsedType } = fieldsOf(parsed(line));
+  const id = parsedType === "control_response" ? fieldsOf(response)["request_id"] : own;
+  return typeof parsedType === "string" && typeof id === "string" ? { type: parsedType, requestId: id } : undefined;
+}
+
+function initializeIdOf(line: Buffer): string | undefined {
+  const { request, request_id: requestId, type } = fieldsOf(parsed(line));
+  const isInitialize = type === "control_request" && fieldsOf(request)["subtype"] === "initialize";
+  return isInitialize && typeof requestId === "string" ? requestId : undefined;
+}
+
+function parsed(line: Buffer): unknown {
+  try {
+    return JSON.parse(line.toString("utf8"));
+  } catch {
+    // Whatever it is, it is no control request.
+    return undefined;
+  }
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}

@@ -1,0 +1,271 @@
+import { createServer, type Server } from "node:net";
+import { ClaudeCode, type StartMessage } from "./claude-code.ts";
+import { Connection } from "./connection.ts";
+import { Refusal } from "./exchange.ts";
+import { type Frame, ProtocolError } from "./frame.ts";
+import { type Program, ReaperPipe, Restarts, type RestartProgram } from "./programs.ts";
+import { type ListedProcess, readToShim, SHIM_PROTOCOL, type ToShim } from "./protocol.ts";
+
+export interface ShimOptions {
+  /** The name of the daemon, which its owners have. */
+  readonly daemon: string;
+  readonly identity: { readonly pid: number; readonly startedAt: string };
+  /** How long a process waits for an owner, ms. */
+  readonly keepMs: number;
+  readonly restart?: RestartProgram | undefined;
+  /** Without an owner, until `restart` is run, ms. */
+  readonly restartAfterMs: number;
+  readonly reaper?: Program | undefined;
+  readonly log: (text: string) => void;
+  /** It has no process, and no owner needs it. */
+  readonly onEnd: () => void;
+}
+
+/** For the first connection, ms. */
+const FIRST_MS = 30_000;
+const CLOSE_MS = 1_000;
+const MAX_CONNECTIONS = 64;
+
+type OfProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "list" | "reaper" | "end" }>;
+
+/** The socket of a shim: connections, processes, and who owns which. */
+export class ShimServer {
+  readonly #options: ShimOptions;
+  readonly #server: Server;
+  readonly #connections = new Set<Connection>();
+  readonly #processes = new Map<string, ClaudeCode>();
+  readonly #waiting = new Map<ClaudeCode, NodeJS.Timeout>();
+  readonly #reaper: ReaperPipe;
+  readonly #restarts: Restarts;
+  #isEnding = false;
+
+  constructor(options: ShimOptions) {
+    this.#options = options;
+    this.#reaper = new ReaperPipe(options.reaper);
+    const { log, restart: program, restartAfterMs: afterMs } = options;
+    this.#restarts = new Restarts({ program, afterMs, log, isWanted: () => this.#isWorthRestart() });
+    const handlers = {
+      frame: (connection: Connection, frame: Frame) => this.#onFrame(connection, frame),
+      closed: (connection: Connection) => this.#onClosed(connection),
+    };
+    this.#server = createServer((socket) => void this.#connections.add(new Connection(socket, handlers)));
+    this.#server.maxConnections = MAX_CONNECTIONS;
+  }
+
+  /** Rejects with the error of the system. */
+  async listen(path: string): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(path, resolve);
+    });
+    // A connection that cannot be accepted for want of descriptors is lost; the others go on.
+    this.#server.on("error", ({ message }) => this.#options.log(message));
+    setTimeout(() => this.#endIfUnused(), FIRST_MS);
+  }
+
+  /** Removes the socket. Resolves when all answers are sent, or after a second. */
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      setTimeout(resolve, CLOSE_MS);
+      this.#server.close(() => resolve());
+      for (const connection of this.#connections) connection.end();
+    });
+  }
+
+  /** Ends all processes by the stop recipe, then itself. */
+  stop(why: string): void {
+    this.#options.log(`${why}: ${String(this.#processes.size)} processes are ended`);
+    this.#isEnding = true;
+    for (const process of this.#processes.values()) this.#abandon(process);
+    this.#endIfUnused();
+  }
+
+  #onFrame(connection: Connection, { body, header }: Frame): void {
+    try {
+      const message = readToShim(header);
+      if (connection.isGreeted) this.#carryOut(connection, message, body);
+      else this.#greet(connection, message);
+    } catch (error) {
+      if (!(error instanceof Refusal || error instanceof ProtocolError)) throw error;
+      const { id, lineId, t: of } = header;
+      const named = { ...(typeof id === "string" && { id }), ...(typeof lineId === "string" && { lineId }) };
+      connection.answer({ t: "refused", of, ...named, message: error.message });
+      if (!connection.isGreeted) connection.end();
+    }
+  }
+
+  #greet(connection: Connection, message: ToShim): void {
+    if (message.t !== "hello") throw new ProtocolError("the first message is no hello");
+    connection.answer({ t: "hello", protocol: SHIM_PROTOCOL, ...this.#options.identity });
+    const { daemon } = this.#options;
+    if (message.protocol !== SHIM_PROTOCOL) throw new ProtocolError(`only protocol ${String(SHIM_PROTOCOL)} is spoken`);
+    if (message.daemon !== daemon) throw new Refusal(`this shim belongs to the daemon ${daemon}`);
+    connection.isGreeted = true;
+    this.#restarts.ownerCame();
+  }
+
+  #carryOut(connection: Connection, message: ToShim, body: Buffer): void {
+    switch (message.t) {
+      case "hello":
+        throw new Refusal("the hello was said");
+      case "start":
+        return this.#start(connection, message);
+      case "attach":
+        return this.#attach(connection, message);
+      case "list":
+        return connection.answer({ t: "processes", processes: this.#listed() });
+      case "reaper":
+        this.#reaper.ready();
+        return this.#reaper.send(message.line);
+      case "end":
+        this.#isEnding = true;
+        return this.#endIfUnused();
+      case "write":
+      case "ack":
+      case "end-input":
+      case "signal":
+      case "kill":
+      case "bound":
+        return this.#control(connection, message, body);
+    }
+  }
+
+  #control(connection: Connection, message: OfProcess, body: Buffer): void {
+    const process = this.#processOf(message.id);
+    process.exchange.check(connection, message.epoch);
+    switch (message.t) {
+      case "write":
+        return this.#write(connection, process, message.lineId, body);
+      case "ack":
+        process.acknowledge(message.upTo);
+        if (process.exchange.lines.isDone) this.#forget(process);
+        return;
+      case "end-input":
+        return process.endInput();
+      case "signal":
+        return process.signal(message.signal);
+      case "kill":
+        return process.kill();
+      case "bound":
+        process.isBound = true;
+    }
+  }
+
+  #start(connection: Connection, message: StartMessage): void {
+    const { id } = message;
+    const fail = (error: unknown) => {
+      const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+      const text = error instanceof Error ? error.message : String(error);
+      connection.answer({ t: "failed", id, message: text, ...(code !== undefined && { code }) });
+    };
+    if (this.#isEnding) return fail(new Error("this shim is ending"));
+    if (this.#processes.has(id)) return fail(new Error("a process has this id"));
+    try {
+      this.#reaper.ready();
+      const process: ClaudeCode = new ClaudeCode(message, connection, {
+        news: () => process.exchange.owner?.offer(process),
+        exited: () => this.#onExited(process),
+      });
+      this.#processes.set(id, process);
+      this.#report(connection, process).catch((error: unknown) => {
+        fail(error);
+        this.#forget(process);
+      });
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  /** Rejects when it could not be started. */
+  async #report(connection: Connection, process: ClaudeCode): Promise<void> {
+    const identity = await process.started();
+    this.#reaper.send(`+${String(identity.pid)} ${process.tag}`);
+    connection.answer({ t: "started", id: process.id, ...identity });
+    process.exchange.owner?.offer(process);
+  }
+
+  #attach(connection: Connection, message: Extract<ToShim, { t: "attach" }>): void {
+    const process = this.#processOf(message.id);
+    const { body, former, header } = process.attach(connection, message);
+    former?.answer({ t: "superseded", id: process.id });
+    clearTimeout(this.#waiting.get(process));
+    this.#waiting.delete(process);
+    process.isBound = false;
+    connection.answer(header, body);
+    connection.offer(process);
+  }
+
+  #write(connection: Connection, process: ClaudeCode, lineId: string, line: Buffer): void {
+    const { id } = process;
+    process.write(lineId, line, (again, error) => {
+      if (error) connection.answer({ t: "refused", of: "write", id, lineId, message: error.message });
+      else connection.answer({ t: "written", id, lineId, again });
+    });
+  }
+
+  #processOf(id: string): ClaudeCode {
+    const process = this.#processes.get(id);
+    if (process) return process;
+    throw new Refusal("no process has this id");
+  }
+
+  #listed(): ListedProcess[] {
+    return [...this.#processes.values()].flatMap(({ exchange: { epoch, owner }, hasExited, id, identity, tag }) => {
+      if (!identity) return [];
+      const traits = { ...(epoch > 0 && { session: true as const }), ...(owner && { owned: true as const }) };
+      return [{ id, ...identity, epoch, tag, ...traits, ...(hasExited && { exited: true as const }) }];
+    });
+  }
+
+  #onExited(process: ClaudeCode): void {
+    if (process.isAbandoned) this.#forget(process);
+  }
+
+  #onClosed(connection: Connection): void {
+    this.#connections.delete(connection);
+    for (const process of this.#processes.values()) {
+      if (process.exchange.release(connection)) this.#released(process);
+    }
+    if (connection.isGreeted && ![...this.#connections].some(({ isGreeted }) => isGreeted)) this.#restarts.ownerWent();
+    this.#endIfUnused();
+  }
+
+  #released(process: ClaudeCode): void {
+    if (process.isBound) {
+      this.#abandon(process, true);
+      return;
+    }
+    const { keepMs, log } = this.#options;
+    const onTime = () => {
+      log(`no owner came for process ${process.id} within ${String(keepMs)} ms: it is ended`);
+      this.#abandon(process);
+    };
+    this.#waiting.set(process, setTimeout(onTime, keepMs));
+  }
+
+  #abandon(process: ClaudeCode, atOnce = false): void {
+    process.abandon();
+    if (process.isOver) this.#forget(process);
+    else process.stop(atOnce);
+  }
+
+  #forget(process: ClaudeCode): void {
+    clearTimeout(this.#waiting.get(process));
+    this.#waiting.delete(process);
+    this.#processes.delete(process.id);
+    this.#endIfUnused();
+  }
+
+  /** A spare is not: no work is lost with it. */
+  #isWorthRestart(): boolean {
+    const processes = [...this.#processes.values()].filter(({ isAbandoned }) => !isAbandoned);
+    if (processes.some(({ exchange: { epoch } }) => epoch > 0)) return true;
+    for (const process of processes) this.#abandon(process);
+    return false;
+  }
+
+  #endIfUnused(): void {
+    if (this.#processes.size > 0) return;
+    if (this.#isEnding || this.#connections.size === 0) this.#options.onEnd();
+  }
+}
