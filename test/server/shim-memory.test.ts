@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, it } from "vitest";
+import { ECHO, isRunning, OF, sh, useShims, write } from "../support/shim/shim.ts";
+
+const shims = useShims();
+
+describe("the memory of a shim", () => {
+  const LINES = 13_000;
+  const LENGTH = 10_000;
+  const flood = (kind: string) => {
+    const line = `{"type":"${kind}","text":"`.padEnd(LENGTH - 2, "x");
+    return sh(`read go; yes '${line}"}' | head -n ${String(LINES)}; read go; echo after`);
+  };
+  /** 64 MiB, with 256 bytes more for each line. */
+  const KEPT = Math.ceil(67_108_864 / (LENGTH + 256));
+  /** Each line is 10 KB: what is on its way counts little. */
+  const MAX_MEMORY = 250_000_000;
+
+  it("is bounded when its owner acknowledges nothing: the process has to wait, and no line is lost", async ({
+    expect,
+  }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    await owner.start("p", flood("assistant"));
+    write(owner, "go", "go");
+    await owner.hasLines(KEPT);
+    // It would have written all of them by now, and a line of another process is behind what was read of this one.
+    await owner.start("q", ["/bin/sleep", "0.3"]);
+    await owner.hasLines(1, "q");
+    expect(owner.lines().length).toBeLessThan(KEPT + 20);
+    expect(shim.memory()).toBeLessThan(MAX_MEMORY);
+    owner.send({ t: "ack", ...OF, upTo: KEPT });
+    await owner.hasLines(KEPT + 5_000);
+    owner.send({ t: "ack", ...OF, upTo: KEPT + 5_000 });
+    const all = await owner.hasLines(LINES);
+    expect(all.findIndex(([n], at) => n !== at + 1)).toBe(-1);
+  });
+
+  it("is bounded when nobody is there: partial text is evicted and counted, and the turn goes on", async ({
+    expect,
+  }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    const { pid } = await owner.start("p", flood("stream_event"));
+    for (const lineId of ["go", "go-on"]) write(owner, lineId, lineId);
+    await owner.find((message) => message.t === "written" && message.lineId === "go-on");
+    owner.end();
+    // The last line stands behind all of the partial text.
+    while (isRunning(pid)) await sleep(20);
+    expect(shim.memory()).toBeLessThan(MAX_MEMORY);
+    const next = await shim.owner();
+    const { evicted, lost } = await next.attach("p", 2, 0);
+    const lines = await next.hasLines(LINES + 2 - evicted);
+    expect([lost, lines.at(-2), lines.at(-1)]).toEqual([0, [LINES + 1, "after"], [LINES + 2, "exit 0"]]);
+    expect(LINES - evicted).toBeLessThan(KEPT);
+  });
+
+  it("is bounded when a client reads none of its answers", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    owner.output.pause();
+    for (let count = 0; count < 300_000; count += 1) owner.send({ t: "list" });
+    await expect.poll(() => owner.input.writableLength, { interval: 100 }).toBeLessThan(6_500_000);
+    await sleep(300);
+    expect(owner.input.writableLength).toBeGreaterThan(3_000_000);
+    expect(shim.memory()).toBeLessThan(150_000_000);
+    // Another is served all the while.
+    const other = await shim.owner();
+    await other.start("p", ECHO);
+  });
+});

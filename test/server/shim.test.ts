@@ -1,0 +1,294 @@
+import { cpSync, existsSync, readFileSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, it } from "vitest";
+import { ECHO, isRunning, OF, PROGRAM, sh, useShims, write } from "../support/shim/shim.ts";
+
+const shims = useShims();
+
+describe("a shim", () => {
+  it.concurrent(
+    "numbers lines, takes input, and ends when its last process is acknowledged and nobody is connected",
+    async ({ expect }) => {
+      const shim = await shims.start();
+      expect(statSync(shim.socket).mode & 0o777).toBe(0o600);
+      const owner = await shim.owner();
+      const { pid } = await owner.start("p", ECHO, { tag: "7 tag" });
+      for (const name of ["a", "b"]) write(owner, name, name);
+      expect(await owner.hasLines(2)).toEqual([
+        [1, "got a"],
+        [2, "got b"],
+      ]);
+      owner.send({ t: "list" });
+      const { processes } = await owner.answer("processes");
+      expect(processes).toEqual([
+        expect.objectContaining({ id: "p", pid, epoch: 1, tag: "7 tag", session: true, owned: true }),
+      ]);
+      owner.send({ t: "end-input", ...OF });
+      expect((await owner.hasLines(3)).at(-1)).toEqual([3, "exit 0"]);
+      owner.send({ t: "ack", ...OF, upTo: 3 });
+      write(owner, "c", "late");
+      expect((await owner.answer("refused")).message).toBe("no process has this id");
+      owner.end();
+      expect(await shim.gone).toBe(0);
+      expect(existsSync(shim.socket)).toBe(false);
+    },
+  );
+
+  it.concurrent(
+    "hands each line to the next owner once and in order, and the exit last, when owners are killed",
+    async ({ expect }) => {
+      const shim = await shims.start();
+      const first = await shim.ownerProcess();
+      const speak =
+        "for i in $(seq 1 300); do echo line $i; done; read go; for i in $(seq 301 600); do echo line $i; done";
+      const { pid } = await first.owner.start("p", sh(speak));
+      await first.owner.hasLines(300);
+      first.owner.send({ t: "ack", ...OF, upTo: 100 });
+      // Of the same owner, so that the number has arrived.
+      first.owner.send({ t: "list" });
+      await first.owner.answer("processes");
+      first.process.kill("SIGKILL");
+      await first.owner.closed;
+      const second = await shim.owner();
+      expect(await second.attach("p", 2, 100)).toMatchObject({ pid, lost: 0, evicted: 0, written: [], open: [] });
+      write(second, "go", "go", 2);
+      await second.hasLines(501);
+      second.end();
+      const third = await shim.owner();
+      await third.attach("p", 3, 250);
+      const read = [
+        ...first.owner.lines().slice(0, 100),
+        ...second.lines().slice(0, 150),
+        ...(await third.hasLines(351)),
+      ];
+      expect(read).toEqual([
+        ...Array.from({ length: 600 }, (_, at) => [at + 1, `line ${String(at + 1)}`]),
+        [601, "exit 0"],
+      ]);
+    },
+  );
+
+  it.concurrent("keeps lines and exit of a process that ends while nobody is there", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    const { pid } = await owner.start("p", sh("read go; echo last; printf half; exit 3"));
+    write(owner, "go", "go");
+    await owner.answer("written");
+    owner.end();
+    const next = await shim.owner();
+    while (isRunning(pid)) await sleep(5);
+    await next.attach("p", 2, 0);
+    expect(await next.hasLines(3)).toEqual([
+      [1, "last"],
+      [2, "half"],
+      [3, "exit 3"],
+    ]);
+  });
+
+  it.concurrent("writes a line once by its id, whoever repeats it", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    await owner.start("p", ECHO);
+    for (const lineId of ["a", "a", "b"]) write(owner, lineId, lineId);
+    await owner.hasLines(2);
+    const next = await shim.owner();
+    expect((await next.attach("p", 2, 2)).written).toEqual(["a", "b"]);
+    for (const lineId of ["b", "c"]) write(next, lineId, lineId, 2);
+    expect(await next.hasLines(1)).toEqual([[3, "got c"]]);
+    const answers = next.received.filter(({ message }) => message.t === "written").map(({ message }) => message);
+    expect(answers).toMatchObject([
+      { lineId: "b", again: true },
+      { lineId: "c", again: false },
+    ]);
+  });
+
+  it.concurrent("drops what a frozen owner writes after another has attached, and says so", async ({ expect }) => {
+    const shim = await shims.start();
+    const { owner: frozen, process: child } = await shim.ownerProcess();
+    await frozen.start("p", ECHO);
+    child.kill("SIGSTOP");
+    write(frozen, "r:1", "allow");
+    const next = await shim.owner();
+    await next.attach("p", 2, 0);
+    write(next, "r:1", "deny", 2);
+    await next.hasLines(1);
+    child.kill("SIGCONT");
+    expect(await frozen.answer("superseded")).toMatchObject({ id: "p" });
+    expect(await frozen.answer("refused")).toMatchObject({
+      of: "write",
+      lineId: "r:1",
+      message: expect.stringContaining("epoch 1"),
+    });
+    write(next, "end", "end", 2);
+    expect(await next.hasLines(2)).toEqual([
+      [1, "got deny"],
+      [2, "got end"],
+    ]);
+    expect(frozen.lines()).toEqual([]);
+  });
+
+  it.concurrent("passes stderr on, and tells the next owner the last of it", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    await owner.start("p", sh("read go; seq 1 5000 >&2; echo done; read go"));
+    write(owner, "go", "go");
+    await owner.find((message, body) => message.t === "stderr" && body.endsWith("5000\n"));
+    const next = await shim.owner();
+    await next.attach("p", 2, 0);
+    const { body } = await next.answer("stderr");
+    expect([body.length <= 4_096, body.endsWith("\n4999\n5000\n"), /^\d{4}\n/.test(body)]).toEqual([true, true, true]);
+  });
+
+  it.concurrent("goes on when its program and the state folder are deleted", async ({ expect }) => {
+    const [folder, stateFolder] = [join(shims.root, "package"), join(shims.root, "state")];
+    cpSync(dirname(PROGRAM), folder, { recursive: true });
+    const shim = await shims.start({ program: join(folder, "shim.js"), stateFolder, keepMs: 200 });
+    for (const each of [folder, stateFolder]) rmSync(each, { recursive: true });
+    const owner = await shim.owner();
+    // The folder in which it runs is gone.
+    owner.send({
+      t: "start",
+      ...OF,
+      command: "/bin/sh",
+      args: ["-c", "echo on; read go; cat"],
+      env: {},
+      tag: "",
+      cwd: "/",
+    });
+    await owner.hasLines(1);
+    write(owner, "go", "go");
+    write(owner, "x", "x");
+    expect(await owner.hasLines(2)).toEqual([
+      [1, "on"],
+      [2, "x"],
+    ]);
+    owner.end();
+    expect(await shim.gone).toBe(0);
+  });
+
+  it.concurrent("ends a process for which no owner comes, with all below it, and then itself", async ({ expect }) => {
+    const shim = await shims.start({ keepMs: 200 });
+    const owner = await shim.owner();
+    const { pid } = await owner.start("p", sh("trap '' TERM; echo $$; sleep 100 & echo $!; wait; sleep 100"));
+    const [, below] = (await owner.hasLines(2)).map(([, text]) => Number(text));
+    owner.end();
+    expect(await shim.gone).toBe(0);
+    // What is sent SIGKILL takes a moment.
+    await expect.poll(() => [isRunning(pid), isRunning(below!)]).toEqual([false, false]);
+    expect(shim.log()).toContain("no owner came for process p within 200 ms");
+  });
+
+  it.concurrent("starts its daemon again when no owner comes, three times at most", async ({ expect }) => {
+    const file = join(shims.root, "restarted");
+    const restart = { command: "/bin/sh", args: ["-c", 'echo "$PPID" >> "$0"', file] };
+    const shim = await shims.start({ keepMs: 1_500, restart, restartAfterMs: 50 });
+    const owner = await shim.owner();
+    await owner.start("p", ECHO);
+    owner.end();
+    await shim.gone;
+    expect(readFileSync(file, "utf8")).toBe(`${String(shim.pid)}\n`.repeat(3));
+  });
+
+  it.concurrent("starts no daemon for a spare, which ends, nor while an owner is there", async ({ expect }) => {
+    const file = join(shims.root, "not-restarted");
+    const restart = { command: "/usr/bin/touch", args: [file] };
+    const shim = await shims.start({ restart, restartAfterMs: 50 });
+    const owner = await shim.owner();
+    await owner.start("p", ECHO, { epoch: 0 });
+    const other = await shim.owner();
+    owner.end();
+    await owner.closed;
+    await sleep(150);
+    other.send({ t: "list" });
+    expect((await other.answer("processes")).processes).toEqual([
+      expect.not.objectContaining({ session: true, owned: true }),
+    ]);
+    other.end();
+    expect(await shim.gone).toBe(0);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it.concurrent("ends a process that is bound to its owner at once, and keeps the others", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    const bound = await owner.start("b", ECHO);
+    const { pid } = await owner.start("p", ECHO);
+    owner.send({ t: "bound", id: "b", epoch: 1 });
+    const other = await shim.owner();
+    owner.end();
+    await owner.closed;
+    while (isRunning(bound.pid)) await sleep(5);
+    expect((await other.attach("p", 2, 0)).pid).toBe(pid);
+    other.send({ t: "attach", id: "b", epoch: 2, after: 0 });
+    expect(await other.answer("refused")).toMatchObject({ id: "b" });
+  });
+
+  it.concurrent("ends with its last process when its owner said so, and starts nothing more", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    await owner.start("p", sh("trap 'echo term; exit' TERM; echo on; while :; do sleep 0.05; done"));
+    await owner.hasLines(1);
+    owner.send({ t: "end" });
+    owner.send({ t: "start", ...OF, id: "q", command: "/bin/sh", args: [], env: {}, tag: "" });
+    expect((await owner.answer("failed")).message).toBe("this shim is ending");
+    owner.send({ t: "signal", ...OF, signal: "SIGTERM" });
+    expect(await owner.hasLines(3)).toEqual([
+      [1, "on"],
+      [2, "term"],
+      [3, "exit 0"],
+    ]);
+    owner.send({ t: "ack", ...OF, upTo: 3 });
+    expect(await shim.gone).toBe(0);
+  });
+
+  it.concurrent("reports the exit though a child of the process holds its output", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    await owner.start("p", sh("sleep 60 & echo $!"));
+    const [[, child] = []] = await owner.hasLines(2);
+    expect(owner.lines().at(-1)).toEqual([2, "exit 0"]);
+    process.kill(Number(child), "SIGKILL");
+  });
+
+  it.concurrent("answers what it cannot do", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    owner.send({ t: "start", ...OF, command: "/no/such/program", args: [], env: {}, tag: "" });
+    expect(await owner.answer("failed")).toMatchObject({ id: "p", code: "ENOENT" });
+    await owner.start("p", ECHO);
+    write(owner, "a", "two\nlines");
+    expect((await owner.answer("refused")).message).toContain("line break");
+    const stranger = await shim.connect();
+    stranger.send({ t: "list" });
+    expect((await stranger.answer("refused")).message).toContain("hello");
+    const newer = await shim.connect();
+    newer.send({ t: "hello", protocol: 2, daemon: "d1", sdk: "" });
+    expect([(await newer.answer("hello")).protocol, (await newer.answer("refused")).message]).toEqual([
+      1,
+      "only protocol 1 is spoken",
+    ]);
+    const other = await shim.connect();
+    other.send({ t: "hello", protocol: 1, daemon: "d2", sdk: "" });
+    expect((await other.answer("refused")).message).toBe("this shim belongs to the daemon d1");
+    const noise = await shim.connect();
+    noise.input.write(Buffer.alloc(64, 0xff));
+    await Promise.all([stranger.closed, newer.closed, other.closed, noise.closed]);
+    write(owner, "b", "b");
+    expect(await owner.hasLines(1)).toEqual([[1, "got b"]]);
+  });
+
+  it.concurrent("leaves nothing behind when it is killed: its reaper ends what it has started", async ({ expect }) => {
+    const reaper = {
+      command: process.execPath,
+      args: [join(dirname(PROGRAM), "../claude/supervise/reaper-process.js")],
+    };
+    const shim = await shims.start({ reaper });
+    const owner = await shim.owner();
+    const { pid } = await owner.start("p", sh("echo on; exec sleep 100"), { tag: " no/1-tag/1/p" });
+    await owner.hasLines(1);
+    process.kill(shim.pid, "SIGKILL");
+    await owner.closed;
+    await expect.poll(() => isRunning(pid)).toBe(false);
+  });
+});

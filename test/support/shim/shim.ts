@@ -1,0 +1,241 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { afterAll } from "vitest";
+import { encodeFrame, type Frame, FrameReader } from "../../../src/shim/frame.ts";
+import { type FromShim, readFromShim, SHIM_PROTOCOL, type ToShim } from "../../../src/shim/protocol.ts";
+
+/** The built shim, and owners that a test plays. */
+
+export const PROGRAM = join(import.meta.dirname, "../../../dist/shim/shim.js");
+const DAEMON = "d1";
+
+export const sh = (script: string): string[] => ["/bin/sh", "-c", script];
+/** Answers each line that it reads. */
+export const ECHO = sh("while read line; do echo got $line; done");
+/** What the tests call their process, and its first owner's epoch. */
+export const OF = { id: "p", epoch: 1 } as const;
+
+export function write(owner: Owner, lineId: string, text: string, epoch: number = OF.epoch): void {
+  owner.send({ t: "write", id: OF.id, epoch, lineId }, text);
+}
+
+export interface Received {
+  readonly message: FromShim;
+  readonly body: string;
+}
+
+type Of<Kind extends FromShim["t"]> = Extract<FromShim, { t: Kind }>;
+
+/** One connection of an owner to a shim. */
+export class Owner {
+  /** All but lines and exits. */
+  readonly received: Received[] = [];
+  /** Resolves when the connection has ended. */
+  readonly closed: Promise<unknown>;
+  readonly input: Writable;
+  readonly output: Readable;
+  readonly #reader = new FrameReader();
+  readonly #waiting = new Set<() => void>();
+  readonly #lines = new Map<string, [number, string][]>();
+  readonly #end: () => void;
+
+  constructor(input: Writable, output: Readable, end: () => void) {
+    this.input = input.on("error", () => undefined);
+    this.output = output.on("error", () => undefined);
+    this.#end = end;
+    this.closed = new Promise((resolve) => void output.once("close", resolve));
+    output.on("data", (chunk: Buffer) => {
+      for (const frame of this.#reader.push(chunk)) this.#take(frame);
+      for (const look of this.#waiting) look();
+    });
+  }
+
+  send(message: ToShim, body = ""): void {
+    this.input.write(encodeFrame(message, Buffer.from(body)));
+  }
+
+  /** The first message that fits, past or to come, with its body. */
+  async find<Found extends FromShim>(
+    fits: (message: FromShim, body: string) => message is Found,
+  ): Promise<Received & { message: Found }>;
+  async find(fits: (message: FromShim, body: string) => boolean): Promise<Received>;
+  async find(fits: (message: FromShim, body: string) => boolean): Promise<Received> {
+    return new Promise((resolve) => {
+      const look = () => {
+        const found = this.received.find(({ body, message }) => fits(message, body));
+        if (!found) return;
+        this.#waiting.delete(look);
+        resolve(found);
+      };
+      this.#waiting.add(look);
+      look();
+    });
+  }
+
+  async answer<Kind extends FromShim["t"]>(kind: Kind): Promise<Of<Kind> & { readonly body: string }> {
+    const { body, message } = await this.find((each): each is Of<Kind> => each.t === kind);
+    return { ...message, body };
+  }
+
+  /** Starts a program; resolves when it runs. */
+  async start(
+    id: string,
+    command: readonly string[],
+    more: { epoch?: number; env?: Record<string, string>; tag?: string } = {},
+  ) {
+    const [program = "", ...args] = command;
+    const env = { PATH: process.env["PATH"] ?? "", ...more.env };
+    this.send({ t: "start", id, epoch: more.epoch ?? 1, command: program, args, env, tag: more.tag ?? "" });
+    return (await this.find((each): each is Of<"started"> => each.t === "started" && each.id === id)).message;
+  }
+
+  async attach(id: string, epoch: number, after: number): Promise<Of<"attached"> & { readonly body: string }> {
+    this.send({ t: "attach", id, epoch, after });
+    return this.answer("attached");
+  }
+
+  /** Numbers and texts of the lines of a process so far; its exit is the last. */
+  lines(id = "p"): [number, string][] {
+    return this.#lines.get(id) ?? [];
+  }
+
+  /** Resolves with all lines when this many have come. */
+  async hasLines(count: number, id = "p"): Promise<[number, string][]> {
+    await new Promise<void>((resolve) => {
+      const look = () => {
+        if (this.lines(id).length < count) return;
+        this.#waiting.delete(look);
+        resolve();
+      };
+      this.#waiting.add(look);
+      look();
+    });
+    return this.lines(id);
+  }
+
+  /** As a process that is killed. */
+  end(): void {
+    this.#end();
+  }
+
+  #take({ body, header }: Frame): void {
+    const message = readFromShim(header);
+    if (message.t !== "line" && message.t !== "exit") {
+      this.received.push({ message, body: body.toString() });
+      return;
+    }
+    const text = message.t === "line" ? body.toString() : `exit ${String(message.code ?? message.signal)}`;
+    const lines = this.#lines.get(message.id) ?? [];
+    this.#lines.set(message.id, lines);
+    lines.push([message.n, text]);
+  }
+}
+
+export interface Shim {
+  readonly pid: number;
+  readonly socket: string;
+  readonly stateFolder: string;
+  /** Resolves to the exit code when the process has ended. */
+  readonly gone: Promise<number | null>;
+  /** An owner that has said hello. */
+  owner(): Promise<Owner>;
+  /** The same in a process of its own, which can be stopped and killed. */
+  ownerProcess(): Promise<{ readonly owner: Owner; readonly process: ChildProcess }>;
+  /** One that has said nothing. */
+  connect(): Promise<Owner>;
+  log(): string;
+  /** Bytes. */
+  memory(): number;
+}
+
+export interface ShimStart {
+  readonly keepMs?: number;
+  readonly restart?: { readonly command: string; readonly args: readonly string[] };
+  readonly restartAfterMs?: number;
+  readonly reaper?: { readonly command: string; readonly args: readonly string[] };
+  readonly program?: string;
+  readonly stateFolder?: string;
+}
+
+const RELAY = `const s = require("net").connect(process.argv[1]); process.stdin.pipe(s).pipe(process.stdout); s.on("close", () => process.exit())`;
+
+/** For the tests of a file, after which every shim and process is ended. */
+export function useShims() {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-shim-")));
+  const running = new Set<ChildProcess>();
+  const watched = (child: ChildProcess) => {
+    running.add(child);
+    return once(child, "exit").then(([code]: (number | null)[]) => {
+      running.delete(child);
+      return code ?? null;
+    });
+  };
+  afterAll(async () => {
+    await Promise.all([...running].map(async (child) => (child.kill("SIGKILL"), once(child, "exit"))));
+    rmSync(root, { recursive: true, force: true });
+  });
+
+  const start = async ({ program = PROGRAM, stateFolder = mkdtempSync(join(root, "s-")), ...more }: ShimStart = {}) => {
+    const socket = join(mkdtempSync(join(root, "run-")), "d1.0a1b2c3d.shim");
+    mkdirSync(join(stateFolder, "logs"), { recursive: true });
+    const child = spawn(process.execPath, [program], { stdio: ["pipe", "pipe", "ignore"], detached: true });
+    const gone = watched(child);
+    const { restart, ...others } = more;
+    const again = restart && { restart: { ...restart, cwd: root, env: { PATH: process.env["PATH"] ?? "" } } };
+    child.stdin.end(JSON.stringify({ socket, daemon: DAEMON, keepMs: 60_000, stateFolder, ...others, ...again }));
+    let said = "";
+    child.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    // It lets go of it.
+    await once(child.stdout, "close");
+    const [, pid] = /^ready (\d+) \S+\n$/.exec(said) ?? [];
+    if (pid === undefined) throw new Error(`the shim did not start: ${said}`);
+    const connected = async () => {
+      const stream = connect(socket);
+      await once(stream, "connect");
+      return new Owner(stream, stream, () => stream.destroy());
+    };
+    const shim: Shim = {
+      pid: Number(pid),
+      socket,
+      stateFolder,
+      gone,
+      connect: connected,
+      owner: async () => greeted(await connected()),
+      ownerProcess: async () => {
+        const relay = spawn(process.execPath, ["-e", RELAY, socket], { stdio: ["pipe", "pipe", "ignore"] });
+        void watched(relay);
+        const owner = new Owner(relay.stdin, relay.stdout, () => relay.kill("SIGKILL"));
+        return { owner: await greeted(owner), process: relay };
+      },
+      log: () => readFileSync(join(stateFolder, "logs", `daemon-${DAEMON}.shim.log`), "utf8"),
+      memory: () => residentMemory(Number(pid)),
+    };
+    return shim;
+  };
+  return { root, start };
+}
+
+async function greeted(owner: Owner): Promise<Owner> {
+  owner.send({ t: "hello", protocol: SHIM_PROTOCOL, daemon: DAEMON, sdk: "0.0.0" });
+  await owner.answer("hello");
+  return owner;
+}
+
+function residentMemory(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${String(pid)}/status`, "utf8")) ?? [];
+  return Number(kilobytes) * 1024;
+}
+
+export function isRunning(pid: number): boolean {
+  if (!existsSync(`/proc/${String(pid)}/stat`)) return false;
+  try {
+    return !/\) Z /.test(readFileSync(`/proc/${String(pid)}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}
