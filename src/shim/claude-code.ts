@@ -152,7 +152,7 @@ export class ClaudeCode implements Source {
     if (!this.#exit && this.#child.pid !== undefined) void killTree(this.#child.pid).catch(() => undefined);
   }
 
-  /** Nobody is to get its exit, nor the lines before it. */
+  /** No owner is to get its exit, nor the lines before it. */
   abandon(): void {
     this.isAbandoned = true;
     if (this.#exit) this.#child.stdout.destroy();

@@ -41,7 +41,7 @@ export class ReaperPipe {
   }
 }
 
-/** Of restarts: so many in this time, ms. */
+/** The number of restarts within this time, ms. */
 const MOST = 3;
 const WITHIN_MS = 600_000;
 /** A daemon that was started has this many times the first wait to connect. */

@@ -28,7 +28,7 @@ export type ToShim =
       /** The whole environment. */
       readonly env: Readonly<Record<string, string>>;
       /**
-       * As the reaper is told of it: `NUMBER VALUE`, where NUMBER may be empty. The shim registers the process with its reaper under
+       * The process as the reaper knows it: `NUMBER VALUE`, where NUMBER may be empty. The shim registers the process with its reaper under
        * it (`+PID TAG`), before `started`; to forget it again is up to the owner, who knows when nothing of it is left.
        */
       readonly tag: string;

@@ -36,9 +36,7 @@ describe("the memory of a shim", () => {
     expect(all.findIndex(([n], at) => n !== at + 1)).toBe(-1);
   });
 
-  it("is bounded when nobody is there: partial text is evicted and counted, and the turn goes on", async ({
-    expect,
-  }) => {
+  it("is bounded without an owner: partial text is evicted and counted, and the turn goes on", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     const { pid } = await owner.start("p", flood("stream_event"));

@@ -8,7 +8,7 @@ const shims = useShims();
 
 describe("a shim", () => {
   it.concurrent(
-    "numbers lines, takes input, and ends when its last process is acknowledged and nobody is connected",
+    "numbers lines, takes input, and ends when its last process is acknowledged and no owner is connected",
     async ({ expect }) => {
       const shim = await shims.start();
       expect(statSync(shim.socket).mode & 0o777).toBe(0o600);
@@ -69,7 +69,7 @@ describe("a shim", () => {
     },
   );
 
-  it.concurrent("keeps lines and exit of a process that ends while nobody is there", async ({ expect }) => {
+  it.concurrent("keeps lines and exit of a process that ends while no owner is there", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     const { pid } = await owner.start("p", sh("read go; echo last; printf half; exit 3"));
@@ -86,7 +86,7 @@ describe("a shim", () => {
     ]);
   });
 
-  it.concurrent("writes a line once by its id, whoever repeats it", async ({ expect }) => {
+  it.concurrent("writes a line once by its id, also when another owner repeats it", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     await owner.start("p", ECHO);

@@ -14,6 +14,7 @@ const MOVES = {
   commit: (setting, owner) => setting.commit(owner),
   acknowledge: (setting, owner) => setting.acknowledge(owner),
   decide: (setting, owner) => setting.decide(owner),
+  stop: (setting, owner) => setting.stop(owner),
   write: (setting, owner) => setting.write(owner),
   claim: (setting) => setting.claim(),
   crash: (_, owner) => void (owner.life = "dead"),

@@ -13,7 +13,8 @@ type Entry = readonly [number, string];
 type ToExchange =
   | { readonly do: "attach"; readonly after: number }
   | { readonly do: "write"; readonly intent: number }
-  | { readonly do: "ack"; readonly upTo: number };
+  | { readonly do: "ack"; readonly upTo: number }
+  | { readonly do: "stop" };
 
 /** One life of an owner, with its connection: what is on the way in both directions arrives in order, or not at all. */
 export interface Owner {
@@ -35,6 +36,8 @@ export class Setting {
   /** Small, so that partial text is evicted and Claude Code has to wait. */
   readonly exchange: Exchange<Owner>;
   readonly owners: Owner[] = [];
+  /** The last one that has attached. */
+  attached: Owner;
   /** What Claude Code has written, and which lines of it were partial text. */
   readonly spoken: string[] = [];
   readonly partial = new Set<number>();
@@ -46,6 +49,7 @@ export class Setting {
 
   constructor() {
     const first = this.#owner(1);
+    this.attached = first;
     this.exchange = new Exchange(first, 1, new LineBuffer(1_500));
   }
 
@@ -106,9 +110,13 @@ export class Setting {
     const { exchange } = this;
     if (message.do === "attach") {
       exchange.attach(owner, owner.epoch, message.after).former?.fromShim.push("superseded");
+      assert(owner.epoch > this.attached.epoch, "an owner has attached behind a later one");
+      this.attached = owner;
       return;
     }
     exchange.check(owner, owner.epoch);
+    assert.equal(owner.epoch, this.attached.epoch, "a former owner still has a say");
+    if (message.do === "stop") return;
     if (message.do === "ack") exchange.acknowledge(message.upTo);
     else if (!this.hasExited && exchange.write(`w${String(message.intent)}`, Buffer.from("x"))) {
       this.received.push(message.intent);
@@ -150,6 +158,11 @@ export class Setting {
 
   acknowledge(owner: Owner): void {
     if (owner.life === "runs") owner.toShim.push({ do: "ack", upTo: owner.stored });
+  }
+
+  /** It is to be ended: signals take effect each time, so that only the owner's may arrive. */
+  stop(owner: Owner): void {
+    if (owner.life === "runs") owner.toShim.push({ do: "stop" });
   }
 
   /** Something is decided: it stands in the log before it is written to Claude Code. */
