@@ -53,6 +53,21 @@ describe("the memory of a shim", () => {
     expect(LINES - evicted).toBeLessThan(KEPT);
   });
 
+  it("is bounded when a line has no end: the process is ended, and the line counts as lost", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    await owner.start("p", sh("echo before; exec cat /dev/zero"));
+    expect(await owner.exit()).toEqual([3, "exit SIGKILL"]);
+    const { body } = await owner.answer("stderr");
+    expect(body).toBe("It wrote more than 134217728 bytes without a line break, and was ended.\n");
+    const next = await shim.owner();
+    expect(await next.attach("p", 2, 0)).toMatchObject({ lost: 1, evicted: 0 });
+    expect(await next.hasLines(2)).toEqual([
+      [1, "before"],
+      [3, "exit SIGKILL"],
+    ]);
+  });
+
   it("is bounded when a client reads none of its answers", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();

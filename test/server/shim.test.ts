@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readFileSync, rmSync, statSync } from "node:fs";
+import { cpSync, existsSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, it } from "vitest";
@@ -167,81 +167,6 @@ describe("a shim", () => {
     expect(await shim.gone).toBe(0);
   });
 
-  it.concurrent("ends a process for which no owner comes, with all below it, and then itself", async ({ expect }) => {
-    const shim = await shims.start({ keepMs: 200 });
-    const owner = await shim.owner();
-    const { pid } = await owner.start("p", sh("trap '' TERM; echo $$; sleep 100 & echo $!; wait; sleep 100"));
-    const [, below] = (await owner.hasLines(2)).map(([, text]) => Number(text));
-    owner.end();
-    expect(await shim.gone).toBe(0);
-    // What is sent SIGKILL takes a moment.
-    await expect.poll(() => [isRunning(pid), isRunning(below!)]).toEqual([false, false]);
-    expect(shim.log()).toContain("no owner came for process p within 200 ms");
-  });
-
-  it.concurrent("starts its daemon again when no owner comes, three times at most", async ({ expect }) => {
-    const file = join(shims.root, "restarted");
-    const restart = { command: "/bin/sh", args: ["-c", 'echo "$PPID" >> "$0"', file] };
-    const shim = await shims.start({ keepMs: 1_500, restart, restartAfterMs: 50 });
-    const owner = await shim.owner();
-    await owner.start("p", ECHO);
-    owner.end();
-    await shim.gone;
-    expect(readFileSync(file, "utf8")).toBe(`${String(shim.pid)}\n`.repeat(3));
-  });
-
-  it.concurrent("starts no daemon for a spare, which ends, nor while an owner is there", async ({ expect }) => {
-    const file = join(shims.root, "not-restarted");
-    const restart = { command: "/usr/bin/touch", args: [file] };
-    const shim = await shims.start({ restart, restartAfterMs: 50 });
-    const owner = await shim.owner();
-    await owner.start("p", ECHO, { epoch: 0 });
-    const other = await shim.owner();
-    owner.end();
-    await owner.closed;
-    await sleep(150);
-    other.send({ t: "list" });
-    expect((await other.answer("processes")).processes).toEqual([
-      expect.not.objectContaining({ session: true, owned: true }),
-    ]);
-    other.end();
-    expect(await shim.gone).toBe(0);
-    expect(existsSync(file)).toBe(false);
-  });
-
-  it.concurrent("ends a process that is bound to its owner at once, and keeps the others", async ({ expect }) => {
-    const shim = await shims.start();
-    const owner = await shim.owner();
-    const bound = await owner.start("b", ECHO);
-    const { pid } = await owner.start("p", ECHO);
-    owner.send({ t: "bound", id: "b", epoch: 1 });
-    const other = await shim.owner();
-    owner.end();
-    await owner.closed;
-    while (isRunning(bound.pid)) await sleep(5);
-    expect((await other.attach("p", 2, 0)).pid).toBe(pid);
-    other.send({ t: "attach", id: "b", epoch: 2, after: 0 });
-    expect(await other.answer("refused")).toMatchObject({ id: "b" });
-  });
-
-  it.concurrent("ends with its last process when its owner said so, and starts nothing more", async ({ expect }) => {
-    const shim = await shims.start();
-    const owner = await shim.owner();
-    await owner.start("p", sh("trap 'echo term; exit' TERM; echo on; while :; do sleep 0.05; done"));
-    await owner.hasLines(1);
-    owner.send({ t: "end" });
-    owner.send({ t: "start", ...OF, id: "q", command: "/bin/sh", args: [], env: {}, tag: "" });
-    expect((await owner.answer("failed")).message).toBe("this shim is ending");
-    owner.send({ t: "signal", ...OF, signal: "SIGTERM" });
-    expect(await owner.hasLines(3)).toEqual([
-      [1, "on"],
-      [2, "term"],
-      [3, "exit 0"],
-    ]);
-    owner.send({ t: "ack", ...OF, upTo: 3 });
-    expect(await shim.gone).toBe(0);
-  });
-
   it.concurrent("reports the exit though a child of the process holds its output", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
@@ -276,19 +201,5 @@ describe("a shim", () => {
     await Promise.all([stranger.closed, newer.closed, other.closed, noise.closed]);
     write(owner, "b", "b");
     expect(await owner.hasLines(1)).toEqual([[1, "got b"]]);
-  });
-
-  it.concurrent("leaves nothing behind when it is killed: its reaper ends what it has started", async ({ expect }) => {
-    const reaper = {
-      command: process.execPath,
-      args: [join(dirname(PROGRAM), "../claude/supervise/reaper-process.js")],
-    };
-    const shim = await shims.start({ reaper });
-    const owner = await shim.owner();
-    const { pid } = await owner.start("p", sh("echo on; exec sleep 100"), { tag: " no/1-tag/1/p" });
-    await owner.hasLines(1);
-    process.kill(shim.pid, "SIGKILL");
-    await owner.closed;
-    await expect.poll(() => isRunning(pid)).toBe(false);
   });
 });

@@ -65,16 +65,9 @@ export class Owner {
   ): Promise<Received & { message: Found }>;
   async find(fits: (message: FromShim, body: string) => boolean): Promise<Received>;
   async find(fits: (message: FromShim, body: string) => boolean): Promise<Received> {
-    return new Promise((resolve) => {
-      const look = () => {
-        const found = this.received.find(({ body, message }) => fits(message, body));
-        if (!found) return;
-        this.#waiting.delete(look);
-        resolve(found);
-      };
-      this.#waiting.add(look);
-      look();
-    });
+    const found = () => this.received.find(({ body, message }) => fits(message, body));
+    await this.#when(() => found() !== undefined);
+    return found()!;
   }
 
   async answer<Kind extends FromShim["t"]>(kind: Kind): Promise<Of<Kind> & { readonly body: string }> {
@@ -106,21 +99,32 @@ export class Owner {
 
   /** Resolves with all lines when this many have come. */
   async hasLines(count: number, id = "p"): Promise<[number, string][]> {
+    await this.#when(() => this.lines(id).length >= count);
+    return this.lines(id);
+  }
+
+  /** Resolves with number and text of the exit. */
+  async exit(id = "p"): Promise<[number, string]> {
+    const last = () => this.lines(id).at(-1);
+    await this.#when(() => last()?.[1].startsWith("exit ") === true);
+    return last()!;
+  }
+
+  /** As a process that is killed. */
+  end(): void {
+    this.#end();
+  }
+
+  async #when(isTrue: () => boolean): Promise<void> {
     await new Promise<void>((resolve) => {
       const look = () => {
-        if (this.lines(id).length < count) return;
+        if (!isTrue()) return;
         this.#waiting.delete(look);
         resolve();
       };
       this.#waiting.add(look);
       look();
     });
-    return this.lines(id);
-  }
-
-  /** As a process that is killed. */
-  end(): void {
-    this.#end();
   }
 
   #take({ body, header }: Frame): void {
