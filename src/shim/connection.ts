@@ -31,6 +31,7 @@ export class Connection {
   readonly #sources = new Set<Source>();
   #frames: Frame[] = [];
   #answers = 0;
+  /** Nothing that comes is read. */
   #isEnding = false;
 
   constructor(socket: Socket, handlers: Handlers) {
@@ -44,6 +45,9 @@ export class Connection {
       .on("error", () => undefined)
       .on("close", () => {
         clearTimeout(timer);
+        // A message that was not carried out yet could make this connection an owner.
+        this.#isEnding = true;
+        this.#frames = [];
         handlers.closed(this);
       });
   }

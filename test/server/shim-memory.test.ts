@@ -4,7 +4,26 @@ import { ECHO, isRunning, OF, sh, useShims, write } from "../support/shim/shim.t
 
 const shims = useShims();
 
+const SESSIONS = 10;
+
 describe("the memory of a shim", () => {
+  it("is at most 1.15 times that of a bare Node that loads `net` and `child_process`, and 1 MB for each session", async ({
+    expect,
+  }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    const bare = await shims.bareNode();
+    const alone = shim.memory();
+    expect(alone / bare).toBeLessThanOrEqual(1.15);
+    for (let count = 0; count < SESSIONS; count += 1) {
+      const id = `p${String(count)}`;
+      await owner.start(id, ECHO);
+      owner.send({ t: "write", id, epoch: 1, lineId: "a" }, "a");
+      await owner.hasLines(1, id);
+    }
+    expect((shim.memory() - alone) / SESSIONS).toBeLessThanOrEqual(1_000_000);
+  });
+
   const LINES = 13_000;
   const LENGTH = 10_000;
   const flood = (kind: string) => {

@@ -168,6 +168,12 @@ export interface ShimStart {
 
 const RELAY = `const s = require("net").connect(process.argv[1]); process.stdin.pipe(s).pipe(process.stdout); s.on("close", () => process.exit())`;
 
+const BARE = `
+  import "node:child_process";
+  import { createServer } from "node:net";
+  createServer().listen(process.argv[1], () => process.stdout.write("up"));
+`;
+
 /** For the tests of a file, after which every shim and process is ended. */
 export function useShims() {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-shim-")));
@@ -221,7 +227,14 @@ export function useShims() {
     };
     return shim;
   };
-  return { root, start };
+  /** The memory of a Node that only listens, bytes. */
+  const bareNode = async () => {
+    const child = spawn(process.execPath, ["--input-type=module", "-e", BARE, join(root, "bare")], { stdio: "pipe" });
+    void watched(child);
+    await once(child.stdout, "data");
+    return residentMemory(child.pid!);
+  };
+  return { root, start, bareNode };
 }
 
 async function greeted(owner: Owner): Promise<Owner> {
