@@ -1,9 +1,12 @@
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { hasTerminal, isConfirmed } from "./confirm.ts";
-import { ask, chosen, findDaemons, type Found } from "./daemon/found.ts";
 import { logs } from "./daemon/logs.ts";
 import { nestingDepth } from "./preflight.ts";
 import { ConfigError } from "../config/error.ts";
+import { stateFolder } from "../config/state-folder.ts";
+import { socketFolders } from "../daemon/folders.ts";
+import { socketsIn } from "../daemon/socket.ts";
+import { askDaemon, describeDaemons, type RunningDaemon } from "../daemon/status.ts";
 import { escapeControlChars } from "../security/control-chars.ts";
 
 /** `claude-agents-mcp daemon VERB`: one server for many clients, which outlives them all. */
@@ -49,7 +52,7 @@ async function status({ values: { json } }: { values: { json?: boolean | undefin
   return daemons.length === 0 ? 1 : 0;
 }
 
-function paragraph(each: Found): string {
+function paragraph(each: RunningDaemon): string {
   const { differs, log, name, nodeVersion, pid, processes, proxies, sessions, startedAt, state, version } = each;
   const work = `${count(proxies, "client")}, ${count(sessions, "session")} at work, ${count(processes, "Claude Code process", "es")}`;
   const lines = [
@@ -80,13 +83,13 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
     throw new ConfigError("daemon stop cannot run inside a session of claude-agents-mcp. Run it in your own shell.");
   }
   const found = await findDaemons();
-  const meant = all === true ? found : chosen("stop", found, names);
+  const meant = all === true ? found : chosen(found, names);
   if (yes !== true && !(await mayInterrupt(meant))) {
     process.stderr.write("No daemon was stopped.\n");
     return 1;
   }
   if (meant.length > 0) process.stderr.write(`Waiting for ${count(meant.length, "daemon")} to end.\n`);
-  await Promise.all(meant.map(async ({ socket }) => ask(socket, "stop")));
+  await Promise.all(meant.map(async ({ socket }) => askDaemon(socket, "stop")));
   const stopped = meant.map(({ name, pid }) => ({ name, pid }));
   const text = stopped.length === 0 ? "No daemon runs.\n" : `${count(stopped.length, "daemon")} stopped.\n`;
   process.stdout.write(json === true ? `${JSON.stringify({ stopped })}\n` : text);
@@ -94,7 +97,7 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
 }
 
 /** Asks only where a turn runs. Throws ConfigError where there is no terminal to ask on. */
-async function mayInterrupt(daemons: readonly Found[]): Promise<boolean> {
+async function mayInterrupt(daemons: readonly RunningDaemon[]): Promise<boolean> {
   const turns = daemons.flatMap((each) => each.turns);
   if (turns.length === 0) return true;
   const named = turns.map(({ sessionId, title }) => `${sessionId}  ${escapeControlChars(title)}`.trimEnd());
@@ -105,4 +108,28 @@ async function mayInterrupt(daemons: readonly Found[]): Promise<boolean> {
   }
   process.stderr.write(`${what}:\n${named.map((line) => `  ${line}\n`).join("")}`);
   return isConfirmed("Stop?");
+}
+
+/** Those of this state folder, in the order of their start. Those that do not answer are named on stderr. */
+async function findDaemons(): Promise<readonly RunningDaemon[]> {
+  const folders = await socketFolders(stateFolder(process.env, process.platform), process.env);
+  const { running, silent } = await describeDaemons(await socketsIn(folders));
+  for (const { name } of silent) {
+    process.stderr.write(`claude-agents-mcp: the daemon "${name}" does not answer.\n`);
+  }
+  return running;
+}
+
+/** Those with these names, or the only one. Throws ConfigError where a name is unknown, or where it is not clear which is meant. */
+function chosen(found: readonly RunningDaemon[], names: readonly string[]): readonly RunningDaemon[] {
+  const unknown = names.find((name) => !found.some((each) => each.name === name));
+  if (unknown !== undefined) {
+    throw new ConfigError(`daemon stop: no daemon is named "${unknown}". \`daemon status\` lists them.`);
+  }
+  if (names.length === 0 && found.length > 1) {
+    const all = found.map(({ name }) => name).join(", ");
+    const number = String(found.length);
+    throw new ConfigError(`daemon stop: ${number} daemons run: ${all}. Name those that you mean, or use --all.`);
+  }
+  return found.filter(({ name }) => names.length === 0 || names.includes(name));
 }

@@ -1,7 +1,6 @@
 import { stateFolder } from "../config/state-folder.ts";
-import { fileOf, presenceOf, type Presence } from "../install/change.ts";
 import { CLIENTS, type Client, type Scope } from "../install/clients.ts";
-import { UnusableFile } from "../install/format.ts";
+import { cellOf, type Cell } from "../install/entries.ts";
 import type { Invocation } from "../install/invocation.ts";
 import { thesePlaces, type Places } from "../install/places.ts";
 import { findProgram } from "../security/programs.ts";
@@ -17,41 +16,17 @@ interface Row {
   readonly project: Cell | null;
 }
 
-interface Cell {
-  readonly file: string;
-  readonly state: Presence | "unreadable";
-  readonly problem?: string;
-}
-
 export async function listClients(json: boolean, invocation: (scope: Scope) => Invocation): Promise<number> {
   const places = thesePlaces(process.env, process.cwd());
+  const folder = stateFolder(process.env, process.platform);
   const rows: Row[] = [];
   for (const client of CLIENTS) {
-    const cell = async (scope: Scope) => cellOf({ client, scope, places }, invocation(scope));
+    const cell = async (scope: Scope) => cellOf({ client, scope, places, stateFolder: folder }, invocation(scope));
     const [user, project] = [await cell("user"), await cell("project")];
     rows.push({ client: client.id, title: client.title, found: isFound(client, places), user, project });
   }
   process.stdout.write(json ? `${JSON.stringify({ clients: rows })}\n` : page(rows));
   return 0;
-}
-
-interface Where {
-  readonly client: Client;
-  readonly scope: Scope;
-  readonly places: Places;
-}
-
-async function cellOf(where: Where, invocation: Invocation): Promise<Cell | null> {
-  const file = fileOf(where);
-  if (file === undefined) return null;
-  const aim = { ...where, stateFolder: stateFolder(process.env, process.platform) };
-  try {
-    return { file, state: await presenceOf(aim, where.client.entry(invocation)) };
-  } catch (error) {
-    const isOfFile = error instanceof UnusableFile || (error instanceof Error && "syscall" in error);
-    if (!isOfFile) throw error;
-    return { file, state: "unreadable", problem: error.message };
-  }
 }
 
 function isFound({ files, program }: Client, places: Places): boolean {

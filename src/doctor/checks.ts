@@ -1,3 +1,4 @@
+import { checkClients } from "./clients.ts";
 import type { Check, Finding } from "./finding.ts";
 import { checkDisk, checkStateFolder, checkTemporary, checkTrust } from "./folders.ts";
 import type { Machine } from "./machine.ts";
@@ -14,9 +15,10 @@ export const CHECKS: readonly Check[] = [
   { id: "store", subject: "the store", ms: STORE_MS + 5_000, find: checkStore },
   { id: "disk", subject: "the disk", ms: 10_000, find: checkDisk },
   { id: "temporary-files", subject: "temporary files", ms: 5_000, find: checkTemporary },
-  { id: "daemons", subject: "daemons", ms: 5_000, find: checkDaemons },
+  { id: "daemons", subject: "daemons", ms: 10_000, find: checkDaemons },
   { id: "leftover-processes", subject: "processes of dead servers", ms: 10_000, find: checkLeftovers },
   { id: "port", subject: "the port of --http", ms: 5_000, find: checkPort },
+  { id: "clients", subject: "entries of MCP clients", ms: 5_000, find: checkClients },
   { id: "trust", subject: "trust of this folder", ms: 5_000, find: checkTrust },
   { id: "sandbox", subject: "the sandbox", ms: 15_000, find: checkSandbox },
 ];

@@ -21,6 +21,8 @@ export interface Machine {
   readonly nodeVersion: string;
   readonly cwd: string;
   readonly home: string;
+  /** The script of this program, as it was started. */
+  readonly script: string;
   readonly config: Config;
   /** Why the settings cannot be used; `config` has the defaults then. */
   readonly configProblem: string | undefined;
@@ -28,6 +30,8 @@ export interface Machine {
   readonly cacheFolder: string;
   /** Undefined where no file holds the sessions. */
   readonly store: string | undefined;
+  /** Sessions outlive their server. */
+  readonly isStoreShared: boolean;
   readonly claude: Pick<ClaudeLocator, "locate">;
   /** Free for this user on the file system of the folder, bytes. */
   readonly freeBytes: (folder: string) => Promise<number>;
@@ -47,12 +51,14 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
     environment,
     nodeVersion: process.versions.node,
     cwd: process.cwd(),
+    script: process.argv[1] ?? "",
     home: environment["HOME"] ?? environment["USERPROFILE"] ?? homedir(),
     config,
     configProblem: problem,
     stateFolder: stateFolder(environment, process.platform),
     cacheFolder: cache,
     store: storeTraits(store).file,
+    isStoreShared: storeTraits(store).isShared,
     claude: new ClaudeLocator({ ...config, environment, cacheFolder: cache, log }),
     freeBytes,
     networkKindOf,

@@ -5,7 +5,8 @@ import { findAllLeftovers } from "../claude/supervise/leftover-processes.ts";
 import { addressOf } from "../config/http.ts";
 import { socketFolders } from "../daemon/folders.ts";
 import { isDead, socketsIn, sweep } from "../daemon/socket.ts";
-import { counted, MEND, type Finding } from "./finding.ts";
+import { describeDaemons, type RunningDaemon } from "../daemon/status.ts";
+import { counted, MEND, quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
 /** What runs of ours: daemons, what dead servers have left, and who has our port. */
@@ -25,15 +26,32 @@ export async function checkDaemons({ environment, stateFolder }: Machine): Promi
   const { folders, sockets } = looked;
   const isStale = await Promise.all(sockets.map(async ({ path }) => isDead(path)));
   const stale = sockets.filter((_, at) => isStale[at]);
-  const text = `${counted(sockets.length - stale.length, "daemon")} running ("claude-agents-mcp daemon status" lists them).`;
-  const found: Finding = { id: "daemons", level: "ok", text };
-  if (stale.length === 0) return [found];
+  const { running, silent } = await describeDaemons(sockets.filter((_, at) => isStale[at] !== true));
+  const found: Finding[] = [{ id: "daemons", level: "ok", text: described(running) }, ...silent.map(unanswered)];
+  if (stale.length === 0) return found;
   const mend = async () => {
     await sweep(folders);
     return `${counted(stale.length, "stale socket")} removed.`;
   };
   const left = `Sockets of daemons that have died: ${stale.map(({ path }) => path).join(", ")}.`;
-  return [found, { id: "stale-sockets", level: "warning", text: left, fix: MEND, mend }];
+  return [...found, { id: "stale-sockets", level: "warning", text: left, fix: MEND, mend }];
+}
+
+/** Each daemon, and the variables, flags and traits in which they are not the same: why there are several. */
+function described(running: readonly RunningDaemon[]): string {
+  if (running.length === 0) return "No daemon runs.";
+  const each = running.map(({ name, pid, proxies, sessions, version }) => {
+    const work = `${counted(proxies, "client")}, ${counted(sessions, "session")} at work`;
+    return `${name} (version ${version}, pid ${String(pid)}, ${work})`;
+  });
+  const differs = [...new Set(running.flatMap((daemon) => daemon.differs))].toSorted();
+  const why = running.length === 1 ? "" : ` They differ in: ${differs.join(", ") || "nothing that they report"}.`;
+  return `${counted(running.length, "daemon")} running: ${each.join("; ")}.${why}`;
+}
+
+function unanswered({ name }: { name: string }): Finding {
+  const text = `The daemon ${name} does not answer. Its log has its process ("server"): end that with kill -9.`;
+  return { id: "daemons", level: "warning", text, fix: `claude-agents-mcp daemon logs ${quoted(name)}` };
 }
 
 async function socketsOf(stateFolder: string, environment: Machine["environment"]) {

@@ -11,9 +11,13 @@ export const STORE_MS = 60_000;
 
 const LOCAL = "claude-agents-mcp --store FILE_ON_A_LOCAL_DISK";
 
+const IN_MEMORY = "Sessions are kept in memory, and end with their server (--store memory:).";
+/** The command opens the store as a server does. */
+const ELSEWHERE = `The store is not a file, and is not examined here: "claude-agents-mcp sessions list" opens it.`;
+
 export async function checkStore(machine: Machine): Promise<Finding[]> {
   const { store } = machine;
-  if (store === undefined) return [ok("Sessions are kept in memory, and end with their server (--store memory:).")];
+  if (store === undefined) return [ok(machine.isStoreShared ? ELSEWHERE : IN_MEMORY)];
   const network = await machine.networkKindOf(dirname(store));
   if (network !== undefined) {
     const text = `The store ${store} is on a network file system (${network}): servers refuse it. Name a file on a local disk.`;

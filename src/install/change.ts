@@ -7,7 +7,7 @@ import type { Entry, Format, Path } from "./format.ts";
 import { UnusableFile } from "./format.ts";
 import type { Places } from "./places.ts";
 import { ChangeRecord, digestOf, type Stored } from "./record.ts";
-import { readTarget, removeTarget, writeTarget, type TargetFile } from "./target-file.ts";
+import { readTarget, readText, removeTarget, writeTarget, type TargetFile } from "./target-file.ts";
 
 /** One file of a client, with and without the entry: planned first, and then written. */
 
@@ -119,12 +119,21 @@ function textWithout(text: string, client: Client, { format, stored }: Recorded)
 
 /** Throws UnusableFile for a file that cannot be read. */
 export async function presenceOf(aim: Aim, entry: Entry): Promise<Presence> {
-  return onFile(aim, ({ format, target }) => {
-    const present = target.text === undefined ? undefined : entryIn(format.parse(target.text), pathOf(aim.client));
-    if (present === undefined) return "absent";
-    const isSame = Object.entries(entry).every(([key, value]) => isDeepStrictEqual(present[key], value));
-    return isSame ? "installed" : "different";
-  });
+  const present = await presentEntry(aim);
+  if (present === undefined) return "absent";
+  const isSame = Object.entries(entry).every(([key, value]) => isDeepStrictEqual(present[key], value));
+  return isSame ? "installed" : "different";
+}
+
+/** The entry as it is in the file, which need not be one that can be written. Throws UnusableFile for one that cannot be read. */
+export async function presentEntry(aim: Aim): Promise<JsonObject | undefined> {
+  const file = fileOf(aim) ?? "";
+  try {
+    const text = await readText(file);
+    return text === undefined ? undefined : entryIn((await formatOf(aim.client)).parse(text), pathOf(aim.client));
+  } catch (error) {
+    throw withName(file, error);
+  }
 }
 
 export async function formatOf({ format }: Client): Promise<Format> {
@@ -157,8 +166,12 @@ async function onFile<T>(aim: Aim, use: (opened: Opened) => T | Promise<T>): Pro
     const record = new ChangeRecord(stateFolder, client.id, target.path);
     return await use({ file, format: await formatOf(client), record, target });
   } catch (error) {
-    throw error instanceof UnusableFile ? new UnusableFile(`${file} ${error.message}`) : error;
+    throw withName(file, error);
   }
+}
+
+function withName(file: string, error: unknown): unknown {
+  return error instanceof UnusableFile ? new UnusableFile(`${file} ${error.message}`) : error;
 }
 
 function entryIn(value: unknown, [table, name]: Path): JsonObject | undefined {

@@ -92,7 +92,8 @@ function onPath({ env, platform }: Running, name: string): string[] {
   return programFolders(env["PATH"] ?? "").map((folder) => join(folder, file));
 }
 
-function realOf(file: string): string | undefined {
+/** Where the links of a path lead; undefined where that is nowhere. */
+export function realOf(file: string): string | undefined {
   try {
     return realpathSync(file);
   } catch {

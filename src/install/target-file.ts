@@ -40,6 +40,15 @@ export async function readTarget(file: string, within: readonly string[], newMod
   return { path, text: decoded.slice(mark.length), mark, mode: found.mode & 0o7777 };
 }
 
+/** Without its byte order mark; undefined where there is no file. Throws UnusableFile. */
+export async function readText(file: string): Promise<string | undefined> {
+  const found = await stat(file).catch(absent);
+  if (found === undefined) return undefined;
+  if (!found.isFile()) throw new UnusableFile("is not a regular file.");
+  const decoded = decode(await readFile(file));
+  return decoded.startsWith(MARK) ? decoded.slice(MARK.length) : decoded;
+}
+
 function refuseUnfit(found: Stats): void {
   if (!found.isFile()) throw new UnusableFile("is not a regular file.");
   // By its bits, because root may write it and is not meant to. A file that is replaced has the user as its owner.

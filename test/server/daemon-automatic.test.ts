@@ -16,6 +16,18 @@ function command(home: string, ...args: string[]) {
   return spawnSync(process.execPath, [MAIN, "daemon", ...args], { env, encoding: "utf8", timeout: 60_000 });
 }
 
+/** The text of a finding of `doctor`. */
+function doctorOn(home: string, id: string): string {
+  const env = { PATH: process.env["PATH"] ?? "", HOME: home };
+  const { stdout } = spawnSync(process.execPath, [MAIN, "doctor", "--json"], {
+    env,
+    encoding: "utf8",
+    timeout: 60_000,
+  });
+  const { findings } = JSON.parse(stdout) as { findings: { id: string; text: string }[] };
+  return findings.find((each) => each.id === id)?.text ?? "";
+}
+
 interface Listed {
   readonly name: string;
   readonly pid: number;
@@ -48,6 +60,7 @@ it("clients that start at once share one daemon, those in another environment ha
   const { stdout } = command(env.HOME, "status");
   expect(stdout).toContain(`unlike the others in: ${differs.join(", ")}`);
   expect(stdout).not.toContain("secret");
+  expect(doctorOn(env.HOME, "daemons")).toContain(`They differ in: ${differs.join(", ")}.`);
 
   // Each of them wrote a log of its own, and nothing to its clients.
   expect(command(env.HOME, "logs", daemons[0]!.name).stdout).toContain("the daemon is ready");

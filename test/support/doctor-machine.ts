@@ -31,13 +31,19 @@ export class TestMachine {
 
   readonly at = (...names: string[]): string => join(this.#home, ...names);
 
+  /** This installation, as the doctor was started. */
+  get script(): string {
+    return this.at("lib", "main.js");
+  }
+
   get stateFolder(): string {
     return this.at("state", "claude-agents-mcp");
   }
 
   make(root: string): void {
     this.#home = mkdtempSync(join(root, "h-"));
-    for (const folder of ["bin", "tmp", "work"]) mkdirSync(this.at(folder));
+    for (const folder of ["bin", "lib", "tmp", "work"]) mkdirSync(this.at(folder));
+    writeFileSync(this.script, "", { mode: 0o755 });
     mkdirSync(this.stateFolder, { recursive: true, mode: 0o700 });
     vi.stubEnv("TMPDIR", this.at("tmp"));
     this.environment = {
@@ -62,6 +68,7 @@ export class TestMachine {
     return {
       ...thisMachine(argv, environment),
       cwd: this.at("work"),
+      script: this.script,
       claude: new ClaudeLocator({ environment, cacheFolder, log, ms: 500 }, () => []),
       sandboxProblem: async () => Promise.resolve(undefined),
       ...changes,

@@ -1,0 +1,62 @@
+import { once } from "node:events";
+import { connectTo, isAbsent, type Place } from "./socket.ts";
+import { firstLine, objectIn, PROTOCOL, type ClientHello, type DaemonStatus } from "./wire.ts";
+
+/** Running daemons, as each describes itself. */
+
+/** Time limit of an answer, ms. */
+const ANSWER_MS = 5_000;
+
+export interface RunningDaemon extends Omit<DaemonStatus, "traits"> {
+  readonly name: string;
+  /** Variables, flags and traits that are not the same in all of them. */
+  readonly differs: readonly string[];
+}
+
+export interface Daemons {
+  /** In the order of their start. */
+  readonly running: readonly RunningDaemon[];
+  /** Something listens there and does not answer. */
+  readonly silent: readonly Place[];
+}
+
+/** Asks the daemons behind the sockets; sockets without a listener are left out. */
+export async function describeDaemons(places: readonly Place[]): Promise<Daemons> {
+  const silent: Place[] = [];
+  const asked = places.map(async (place) => {
+    try {
+      const about = await askDaemon(place.path, "status");
+      return about ? [{ name: place.name, ...about }] : [];
+    } catch {
+      silent.push(place);
+      return [];
+    }
+  });
+  const found = (await Promise.all(asked)).flat().toSorted((one, other) => (one.startedAt < other.startedAt ? -1 : 1));
+  return { running: found.map(({ traits, ...each }) => ({ ...each, differs: differences(traits, found) })), silent };
+}
+
+function differences(traits: DaemonStatus["traits"], all: readonly DaemonStatus[]): string[] {
+  const names = new Set(all.flatMap((each) => Object.keys(each.traits)));
+  return [...names].filter((name) => all.some((other) => other.traits[name] !== traits[name])).toSorted();
+}
+
+/** Undefined where nothing listens. Rejects when the daemon does not answer. With "stop" it resolves when the daemon has ended. */
+export async function askDaemon(path: string, purpose: ClientHello["purpose"]): Promise<DaemonStatus | undefined> {
+  const socket = await connectTo(path).catch((error: unknown) => {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  });
+  if (!socket) return undefined;
+  const hello: ClientHello = { protocol: PROTOCOL, purpose, cwd: "/", commandLine: [] };
+  try {
+    socket.write(`${JSON.stringify(hello)}\n`);
+    const about = objectIn(await firstLine(socket, ANSWER_MS));
+    if (typeof about["refused"] === "string") throw new Error(about["refused"]);
+    if (purpose === "stop") await once(socket.resume(), "close");
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by this program
+    return { traits: {}, turns: [], ...about } as unknown as DaemonStatus;
+  } finally {
+    socket.destroy();
+  }
+}

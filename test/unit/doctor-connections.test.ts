@@ -1,0 +1,186 @@
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { once } from "node:events";
+import { dirname, join } from "node:path";
+
+import { describe, expect, it } from "vitest";
+
+import { makePrivate, socketFolders } from "../../src/daemon/folders.ts";
+import { Listener } from "../../src/daemon/listener.ts";
+import { examine } from "../../src/doctor/checks.ts";
+import { planInstall, planUninstall, type Aim } from "../../src/install/change.ts";
+import { CLIENTS, type Scope } from "../../src/install/clients.ts";
+import { thesePlaces } from "../../src/install/places.ts";
+import { useMachine } from "../support/doctor-machine.ts";
+
+/** What `doctor` says of clients, daemons, the store and what is on the disk. The other machines are in doctor.test.ts. */
+
+const machine = useMachine();
+const { at } = machine;
+
+async function textOf(id: string, seen = machine.seen()): Promise<string> {
+  const [first] = (await examine(seen, () => undefined)).filter((each) => each.id === id);
+  return first?.text ?? "";
+}
+
+describe("an entry of a client", () => {
+  function aimAt(id: string, scope: Scope = "user"): Aim & { file: string } {
+    const client = CLIENTS.find((each) => each.id === id)!;
+    const places = thesePlaces(machine.environment, at("work"));
+    return { client, scope, places, stateFolder: machine.stateFolder, file: client.files[scope]!(places) };
+  }
+
+  async function write(aim: Aim, command: string, ...args: string[]): Promise<void> {
+    await (await planInstall(aim, aim.client.entry({ command, args }))).perform();
+  }
+
+  it("of nobody is no fault", async () => {
+    expect(await textOf("clients")).toContain("No MCP client has an entry");
+  });
+
+  it.each(["claude-code", "codex", "opencode", "zed"])("of %s that starts this installation is named", async (id) => {
+    const { title } = CLIENTS.find((client) => client.id === id)!;
+    await write(aimAt(id), process.execPath, machine.script, "--max-live", "2");
+    expect(await machine.faults()).toEqual([]);
+    expect(await textOf("clients")).toContain(`${title}: this installation`);
+  });
+
+  it("by a link, in a file that is kept elsewhere, with variables, through npx or over HTTP is none either", async () => {
+    symlinkSync(machine.script, at("bin", "claude-agents-mcp"));
+    const kept = aimAt("cursor", "project");
+    await write(kept, "claude-agents-mcp");
+    renameSync(kept.file, at("kept.json"));
+    chmodSync(at("kept.json"), 0o444);
+    symlinkSync(at("kept.json"), kept.file);
+    await write(aimAt("zed"), "node", "${HOME}/clone/dist/cli/main.js");
+    await write(aimAt("gemini"), "npx", "-y", "claude-agents-mcp@0.1.0");
+    const { file } = aimAt("windsurf");
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(
+      file,
+      JSON.stringify({ mcpServers: { "claude-agents-mcp": { serverUrl: "http://127.0.0.1:7465/mcp" } } }),
+    );
+    expect(await machine.faults()).toEqual([]);
+    const text = await textOf("clients");
+    expect(text).toContain("Cursor (project): this installation");
+    expect(text).toContain("Gemini CLI: the package claude-agents-mcp@0.1.0 through npx");
+    expect(text).toContain("Windsurf: a server over HTTP");
+    expect(text).toContain("Zed: a command with variables");
+  });
+
+  it.each([
+    ["a Node that is gone", () => ({ gone: at("node-18", "bin", "node"), words: [machine.script] })],
+    ["a script that is gone", () => ({ words: [process.execPath], gone: at("old", "main.js") })],
+    ["a program that is not on PATH", () => ({ gone: "claude-agents-mcp", words: [] })],
+  ])("with %s is an error, and the command puts it right", async (_, entry) => {
+    const [command = "", ...args] = Object.values(entry()).flat();
+    const { gone } = entry();
+    const aim = aimAt("codex", "project");
+    await write(aim, command, ...args);
+    const found = await machine.fault();
+    expect(found).toMatchObject({
+      id: "clients",
+      level: "error",
+      fix: "claude-agents-mcp install codex --scope project",
+    });
+    expect(found.text).toContain(`its entry in ${aim.file} names ${gone}, which does not exist`);
+    // As the command does, which needs the built program.
+    await write(aim, process.execPath, machine.script);
+    expect(await machine.faults()).toEqual([]);
+  });
+
+  it("that starts another installation is a warning", async () => {
+    const other = at("other.js");
+    writeFileSync(other, "");
+    const aim = aimAt("claude-desktop");
+    await write(aim, process.execPath, "--no-warnings", other);
+    const found = await machine.fault();
+    expect(found).toMatchObject({ id: "clients", level: "warning", fix: "claude-agents-mcp install claude-desktop" });
+    expect(found.text).toBe(`Claude Desktop starts another installation, ${other}, by its entry in ${aim.file}.`);
+    await (await planUninstall(aim)).perform();
+    expect(await machine.faults()).toEqual([]);
+  });
+
+  it("in a file that cannot be read is a warning without its content", async () => {
+    const { file } = aimAt("vscode");
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, '{ "servers": { "key": "sk-secret" ');
+    const found = await machine.fault();
+    expect(found).toMatchObject({ id: "clients", level: "warning", fix: "claude-agents-mcp install vscode --print" });
+    expect(found.text).toContain(`${file} is not valid JSON`);
+    expect(found.text).not.toContain("secret");
+    rmSync(file);
+    expect(await machine.faults()).toEqual([]);
+  });
+});
+
+describe("daemons", () => {
+  /** One that listens in this process. Returns the function that ends it. */
+  async function daemon(name: string, traits: Record<string, string>): Promise<() => Promise<void>> {
+    const about = { startedAt: name, version: "1.2.3", nodeVersion: "", nodeId: "", state: "ready" as const };
+    const listener = new Listener({
+      folders: await socketFolders(machine.stateFolder, machine.environment),
+      name,
+      mayDisplace: false,
+      version: "1.2.3",
+      maxConnections: 9,
+      serve: () => ({ close: async () => Promise.resolve() }),
+      status: async () => Promise.resolve({ ...about, pid: process.pid, sessions: 2, processes: 1, turns: [], traits }),
+      onStop: () => undefined,
+      onCount: () => undefined,
+      log: { debug: () => undefined, info: () => undefined, warn: () => undefined },
+    });
+    await listener.listen();
+    return async () => {
+      await listener.refuseNew();
+      await listener.end();
+    };
+  }
+
+  it("are listed, and several with what they differ in", async () => {
+    expect(await textOf("daemons")).toBe("No daemon runs.");
+    const ends = [await daemon("one", { "--max-live": "1", umask: "a" })];
+    const one = `one (version 1.2.3, pid ${String(process.pid)}, 0 clients, 2 sessions at work)`;
+    expect(await textOf("daemons")).toBe(`1 daemon running: ${one}.`);
+    ends.push(await daemon("two", { "--max-live": "2", umask: "a", PATH: "b" }));
+    const text = await textOf("daemons");
+    expect(text).toContain(`2 daemons running: ${one}; two (`);
+    expect(text).toContain("They differ in: --max-live, PATH.");
+    expect(await machine.faults()).toEqual([]);
+    for (const end of ends) await end();
+  });
+
+  it("that do not answer are a warning, with the command that shows their process", async () => {
+    const [folder = ""] = await socketFolders(machine.stateFolder, machine.environment);
+    await makePrivate(folder);
+    const mute = createServer((socket) => socket.destroy()).listen(join(folder, "mute.sock"));
+    await once(mute, "listening");
+    const found = await machine.fault();
+    expect(found).toMatchObject({ id: "daemons", level: "warning", fix: "claude-agents-mcp daemon logs mute" });
+    expect(found.text).toContain("The daemon mute does not answer");
+    mute.close();
+    await once(mute, "close");
+    expect(await machine.faults()).toEqual([]);
+  });
+});
+
+it("a store that is no file is called in memory only where its sessions end with their server", async () => {
+  expect(await textOf("store", machine.seen({}, ["--store", "memory:"]))).toContain("in memory");
+  const elsewhere = await textOf("store", machine.seen({ store: undefined, isStoreShared: true }));
+  expect(elsewhere).not.toContain("memory");
+  expect(elsewhere).toContain("claude-agents-mcp sessions list");
+});
+
+it("the space that store, logs and cache take is said, with what lies beside the store", async () => {
+  const write = (bytes: number, ...names: string[]) => {
+    mkdirSync(dirname(at(...names)), { recursive: true });
+    writeFileSync(at(...names), Buffer.alloc(bytes));
+  };
+  write(1_000_000, "kept", "store.db");
+  write(300_000, "kept", "store.db-wal");
+  write(200_000, "state", "claude-agents-mcp", "logs", "daemon-a.log");
+  write(100_000, "audit.jsonl");
+  write(2_000_000, "cache", "claude-agents-mcp", "compiled", "v20", "a");
+  const seen = machine.seen({}, ["--store", at("kept", "store.db"), "--audit-log", at("audit.jsonl")]);
+  expect(await textOf("disk", seen)).toContain("Store 1.3 MB, logs 0.3 MB, cache 2.0 MB.");
+});
