@@ -1,12 +1,11 @@
 // Writes the generated parts of the docs, each between its two markers; everything around them is kept.
 // Usage: node scripts/generate-docs.mjs [--check]. With --check nothing is written: a stale file is
 // reported with the command that updates it, and the exit code is 1. It is also 1 if no test shows a parameter.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { format, resolveConfig } from "prettier";
-import { build } from "rolldown";
+import { fromSource } from "./from-source.mjs";
 import { shownByTests } from "./shown-by.mjs";
 
 /** Every parameter of every tool must be shown by a test in test/server or test/claude: see scripts/shown-by.mjs. */
@@ -47,7 +46,7 @@ const PARTS = [
 const MEND = "node scripts/generate-docs.mjs";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
-/** The modules that the docs describe. zod comes from the same bundle: a second copy would not know the descriptions. */
+/** The modules that the docs describe. */
 const MODULES = [
   "approvers/approvers",
   "config/query",
@@ -227,26 +226,6 @@ function schemaTable(tool, schema) {
     return [code(row.name), row.type, wordsOf(row), files.map((file) => basename(file, ".test.ts")).join(", ")];
   });
   return table(["Name", "Type", "Meaning", "Shown by"], rows);
-}
-
-/** All exports of these modules, from one bundled file that is deleted afterwards. */
-async function fromSource(modules) {
-  const lines = [...modules.map((module) => `export * from "/${module}.ts";`), 'export { z } from "zod";'];
-  lines.push('export { Registry } from "prom-client";');
-  const entry = {
-    name: "entry",
-    resolveId: (id) =>
-      id === "docs" ? join(root, "docs.mjs") : /^\/(src|test)\//.test(id) ? join(root, id) : undefined,
-    load: (id) => (id === join(root, "docs.mjs") ? lines.join("\n") : undefined),
-  };
-  const folder = mkdtempSync(join(tmpdir(), "ccm-docs-"));
-  const file = join(folder, "docs.mjs");
-  await build({ cwd: root, input: "docs", platform: "node", plugins: [entry], output: { file, codeSplitting: false } });
-  try {
-    return await import(pathToFileURL(file).href);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }
 
 /** The text with the part inserted. */

@@ -1,7 +1,7 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { resolve } from "node:path";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
-import { FORMER_PRODUCT, PRODUCT } from "../domain/names.ts";
+import { FORMER_PRODUCT, PLUGIN_SERVER, PRODUCT } from "../domain/names.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { denyRulesOf } from "../security/deny-rules.ts";
 import { protectedFor, type ProtectedPath } from "../security/protected-paths.ts";
@@ -67,7 +67,7 @@ async function deniedServers(policy: SessionPolicy | undefined, config: ClaudeSe
 
 function ownServer({ ownCommands }: ClaudeSettings) {
   return [
-    ...[PRODUCT, FORMER_PRODUCT].map((serverName) => ({ serverName })),
+    ...[PRODUCT, FORMER_PRODUCT, PLUGIN_SERVER].map((serverName) => ({ serverName })),
     ...ownCommands().map(([command, ...args]) => ({
       serverCommand: [command, ...args] satisfies [string, ...string[]],
     })),

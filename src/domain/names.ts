@@ -3,6 +3,12 @@
 /** The program and its folders, as package.json has it: a test compares them. */
 export const PRODUCT = "claude-agents-mcp";
 
+/** The plugin for Claude Code, which reserves names that begin with "claude-". */
+export const PLUGIN = "background-agents";
+
+/** As Claude Code names the server that the plugin brings. */
+export const PLUGIN_SERVER = `plugin:${PLUGIN}:${PRODUCT}`;
+
 /**
  * The name before 2026-11, which another package has. Nothing new carries it, but folders and entries in the configuration of
  * Claude Code may.

@@ -1,4 +1,7 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { FORMER_PRODUCT } from "../../src/domain/names.ts";
 import { restrictions } from "../../src/claude/restrictions.ts";
 
 describe("rules for the commands of a subagent", () => {
@@ -19,5 +22,27 @@ describe("rules for the commands of a subagent", () => {
       signal: new AbortController().signal,
     });
     expect(answer).toMatchObject({ hookSpecificOutput: { permissionDecision: "deny" } });
+  });
+});
+
+it("a session gets no server that starts sessions: by its names, that of the plugin in the marketplace, and its command", async () => {
+  const Marketplace = z.object({ plugins: z.tuple([z.object({ name: z.string() })]) });
+  const { plugins } = Marketplace.parse(JSON.parse(readFileSync(".claude-plugin/marketplace.json", "utf8")));
+  const settings = {
+    rules: { allow: [], ask: [], deny: [] },
+    closed: [],
+    ownCommands: () => [["npx", "-y", "claude-agents-mcp"]],
+    mayNest: false,
+    ownUrls: async () => Promise.resolve([]),
+  };
+  const given = { options: { cwd: "/p" }, environment: { HOME: "/home/ann" }, sandboxed: undefined };
+  const found = await restrictions(given, settings as never);
+  expect(found.settings).toMatchObject({
+    deniedMcpServers: [
+      { serverName: "claude-agents-mcp" },
+      { serverName: FORMER_PRODUCT },
+      { serverName: `plugin:${plugins[0].name}:claude-agents-mcp` },
+      { serverCommand: ["npx", "-y", "claude-agents-mcp"] },
+    ],
   });
 });

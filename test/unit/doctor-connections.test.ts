@@ -34,7 +34,7 @@ describe("an entry of a client", () => {
     await (await planInstall(aim, aim.client.entry({ command, args }))).perform();
   }
 
-  it("of nobody is no fault", async () => {
+  it("that no client has is no fault", async () => {
     expect(await textOf("clients")).toContain("No MCP client has an entry");
   });
 

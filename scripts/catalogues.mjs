@@ -1,0 +1,63 @@
+// Writes what catalogues of MCP servers read: server.json (MCP Registry), the plugin and its marketplace (Claude Code), the
+// manifest of the bundle (Claude Desktop), the Containerfile. All of it comes from package.json and src.
+// Usage: node scripts/catalogues.mjs [--check | --pack FILE] [--root FOLDER]. Each use validates the files as their catalogues do,
+// offline. --check writes nothing, and fails if a file is stale; --pack also writes the bundle (after npm run build). --root names
+// another clone, whose package.json and files are used.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
+import { catalogueFiles } from "./catalogues/files.mjs";
+import { packBundle } from "./catalogues/pack.mjs";
+import { faultsIn } from "./catalogues/validate.mjs";
+import { fromSource } from "./from-source.mjs";
+
+const options = { check: { type: "boolean" }, pack: { type: "string" }, root: { type: "string" } };
+const { check = false, pack, root = join(import.meta.dirname, "..") } = parseArgs({ options }).values;
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const modules = [
+  "config/query",
+  "config/schema",
+  "domain/names",
+  "install/clients",
+  "install/invocation",
+  "tools/toolsets",
+];
+const files = await catalogueFiles(manifest, await fromSource(modules.map((module) => `src/${module}`)));
+
+const stale = [...files].filter(([file, text]) => text !== present(file));
+const faults = check ? stale.map(([file]) => `${file} is stale: run node scripts/catalogues.mjs`) : [];
+if (!check) for (const [file, text] of stale) write(file, text);
+faults.push(...faultsIn(root, manifest, bundledClaude()));
+if (faults.length === 0 && pack !== undefined) await packBundle(root, pack);
+
+for (const fault of faults) console.error(fault);
+if (faults.length > 0) process.exitCode = 1;
+else console.log(`catalogues: ${files.size} files valid, ${check ? "none stale" : `${stale.length} written`}`);
+
+function present(file) {
+  try {
+    return readFileSync(join(root, file), "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function write(file, text) {
+  mkdirSync(dirname(join(root, file)), { recursive: true });
+  writeFileSync(join(root, file), text);
+}
+
+/** Of the Agent SDK, beside which npm has installed the one for this system. */
+function bundledClaude() {
+  const { resolve } = createRequire(import.meta.url);
+  const { arch, platform } = process;
+  for (const system of [`${platform}-${arch}`, `${platform}-${arch}-musl`]) {
+    try {
+      return resolve(`@anthropic-ai/claude-agent-sdk-${system}/${platform === "win32" ? "claude.exe" : "claude"}`);
+    } catch {
+      // Not for this C library.
+    }
+  }
+  throw new Error("npm has installed no Claude Code beside the Agent SDK: run npm ci");
+}

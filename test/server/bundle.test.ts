@@ -1,0 +1,42 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, sep } from "node:path";
+
+import { getMcpConfigForManifest, unpackExtension, vAny } from "@anthropic-ai/mcpb";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { connectTo } from "../support/stdio-server.ts";
+
+/** The bundle for Claude Desktop, unpacked and started as a client does. */
+
+let root: string;
+let unpacked: string;
+beforeAll(async () => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-bundle-ü ")));
+  const bundle = join(root, "server.mcpb");
+  execFileSync(process.execPath, ["scripts/catalogues.mjs", "--pack", bundle], { stdio: "pipe" });
+  unpacked = join(root, "unpacked");
+  expect(await unpackExtension({ mcpbPath: bundle, outputDir: unpacked, silent: true })).toBe(true);
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+it("a bundle starts the server with no option set, and is small because nothing of Claude Code is in it", async () => {
+  const manifest = vAny.McpbManifestSchema.parse(JSON.parse(readFileSync(join(unpacked, "manifest.json"), "utf8")));
+  const config = await getMcpConfigForManifest({
+    manifest,
+    extensionPath: unpacked,
+    systemDirs: {},
+    userConfig: {},
+    pathSeparator: sep,
+  });
+  expect(config?.command).toBe("node");
+  expect(JSON.stringify(config)).not.toContain("${");
+  const env = { ...config?.env, HOME: root, CLAUDE_CODE_MCP_STORE: "memory:" };
+  const server = await connectTo("modern", config?.args ?? [], env);
+  expect(await server.call("claude_code_session", { action: "list" })).toMatchObject({ sessions: [] });
+  await server.close();
+
+  expect(readdirSync(join(unpacked, "node_modules"))).not.toContain("@anthropic-ai");
+  expect(statSync(join(root, "server.mcpb")).size).toBeLessThan(3_000_000);
+});
