@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 
@@ -13,6 +13,30 @@ describe("continuous integration", () => {
     expect(events).toContain('tags: ["v*"]');
     expect(events).toContain("  pull_request:\n");
     expect(events).toContain("  workflow_dispatch:\n");
+  });
+});
+
+describe("a release", () => {
+  const release = readFileSync(".github/workflows/release.yml", "utf8");
+  const jobs = Object.fromEntries(release.split(/^ {2}(?=\w+:$)/m).map((job) => [/^\w+/.exec(job)?.[0] ?? "", job]));
+
+  it("publishes what has passed all checks, to npm before the registry, which reads the package there", () => {
+    expect(release).toContain('tags: ["v*"]');
+    expect(jobs["check"]).toMatch(/release\.mjs --verify[^]*\.ci\/run[^]*try-readme\.mjs[^]*--pack/);
+    expect(jobs["publish"]).toMatch(/needs: check[^]*npm publish --provenance[^]*sha256sum[^]*mcp-publisher publish/);
+    expect(jobs["attach"]).toMatch(/needs: publish[^]*claude-agents-mcp\.mcpb/);
+  });
+
+  it("may identify itself only where it publishes, and write only where it attaches the bundle", () => {
+    const having = (right: string) => Object.keys(jobs).filter((name) => jobs[name]?.includes(right));
+    expect(having("id-token: write")).toEqual(["publish"]);
+    expect(having("contents: write")).toEqual(["attach"]);
+  });
+
+  it("runs scripts that exist", () => {
+    const files = [...release.matchAll(/\bnode (scripts\/\S+)/g)].map(([, file = ""]) => file);
+    expect(files.length).toBeGreaterThan(3);
+    expect(files.filter((file) => !existsSync(file))).toEqual([]);
   });
 });
 
