@@ -45,9 +45,7 @@ export class Connection {
       .on("error", () => undefined)
       .on("close", () => {
         clearTimeout(timer);
-        // A message that was not carried out yet could make this connection an owner.
-        this.#isEnding = true;
-        this.#frames = [];
+        this.#ignore();
         handlers.closed(this);
       });
   }
@@ -56,8 +54,9 @@ export class Connection {
     if (this.#socket.destroyed) return;
     const before = this.#socket.writableLength;
     let size = 0;
-    const onFlushed = () => {
+    const onFlushed = (error?: Error | null) => {
       this.#answers -= size;
+      if (error ?? this.#socket.destroyed) this.#ignore();
       this.#work();
     };
     writeFrame(this.#socket, header, body, onFlushed);
@@ -73,13 +72,18 @@ export class Connection {
 
   /** Ends it when all answers are sent, and reads nothing more. */
   end(): void {
-    this.#isEnding = true;
-    this.#frames = [];
+    this.#ignore();
     this.#socket.end();
   }
 
   destroy(): void {
     this.#socket.destroy();
+  }
+
+  /** A message that is carried out after the end could make this connection an owner. */
+  #ignore(): void {
+    this.#isEnding = true;
+    this.#frames = [];
   }
 
   #take(chunk: Buffer): void {

@@ -40,12 +40,12 @@ export function encodeFrame(header: { readonly t: string }, body: Buffer = Buffe
   return Buffer.concat([frameHead(header, body.length), body]);
 }
 
-/** Writes a frame without copying its body. `onFlushed` is called when the system has taken it. Returns false above the high-water mark. */
+/** Writes a frame without copying its body. `onFlushed` is called when the system has taken it, or with an error. Returns false above the high-water mark. */
 export function writeFrame(
   stream: Writable,
   header: { readonly t: string },
   body?: Buffer,
-  onFlushed?: () => void,
+  onFlushed?: (error?: Error | null) => void,
 ): boolean {
   const head = frameHead(header, body?.length ?? 0);
   if (body === undefined || body.length === 0) return stream.write(head, onFlushed);

@@ -35,35 +35,45 @@ describe("the end of a shim", () => {
     expect(shim.log()).toContain("what was to start the daemon has ended with 0");
   });
 
-  it.concurrent("starts no daemon for a spare, which ends, nor while an owner is there", async ({ expect }) => {
-    const file = join(shims.root, "not-restarted");
+  it.concurrent("starts no daemon for a spare, which ends", async ({ expect }) => {
+    const file = join(shims.root, "not-for-a-spare");
     const restart = { command: "/usr/bin/touch", args: [file] };
     const shim = await shims.start({ restart, restartAfterMs: 50 });
     const owner = await shim.owner();
     await owner.start("p", ECHO, { epoch: 0 });
-    const other = await shim.owner();
+    owner.send({ t: "list" });
+    const [listed] = (await owner.answer("processes")).processes;
+    expect(listed).toEqual(expect.not.objectContaining({ session: true }));
     owner.end();
-    await owner.closed;
-    await sleep(150);
-    other.send({ t: "list" });
-    expect((await other.answer("processes")).processes).toEqual([
-      expect.not.objectContaining({ session: true, owned: true }),
-    ]);
-    other.end();
     expect(await shim.gone).toBe(0);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it.concurrent("starts no daemon when an owner comes in time", async ({ expect }) => {
+    const file = join(shims.root, "not-in-time");
+    const restart = { command: "/usr/bin/touch", args: [file] };
+    const shim = await shims.start({ restart, restartAfterMs: 1_000 });
+    const owner = await shim.owner();
+    await owner.start("p", ECHO);
+    owner.end();
+    const next = await shim.owner();
+    await next.attach("p", 2, 0);
+    await sleep(1_200);
     expect(existsSync(file)).toBe(false);
   });
 
   it.concurrent("ends a process that is bound to its owner at once, and keeps the others", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
-    const bound = await owner.start("b", ECHO);
+    const file = join(shims.root, "had-time");
+    const bound = await owner.start("b", sh(`while read line; do :; done; sleep 0.4; touch ${file}`));
     const { pid } = await owner.start("p", ECHO);
     owner.send({ t: "bound", id: "b", epoch: 1 });
     const other = await shim.owner();
     owner.end();
     await owner.closed;
     while (isRunning(bound.pid)) await sleep(5);
+    expect(existsSync(file)).toBe(false);
     expect((await other.attach("p", 2, 0)).pid).toBe(pid);
     other.send({ t: "attach", id: "b", epoch: 2, after: 0 });
     expect(await other.answer("refused")).toMatchObject({ id: "b" });

@@ -202,4 +202,24 @@ describe("a shim", () => {
     write(owner, "b", "b");
     expect(await owner.hasLines(1)).toEqual([[1, "got b"]]);
   });
+
+  it.concurrent("carries out nothing that a connection has sent when that has ended", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    await owner.start("p", ECHO, { tag: "x".repeat(100_000) });
+    const unheard = await shim.owner();
+    unheard.output.pause();
+    // Of one chunk, of which the shim reads on when the answers are taken.
+    unheard.input.cork();
+    for (let count = 0; count < 50; count += 1) unheard.send({ t: "list" });
+    unheard.send({ t: "attach", id: "p", epoch: 9, after: 0 });
+    unheard.input.uncork();
+    // Answered behind them.
+    write(owner, "a", "a");
+    await owner.hasLines(1);
+    unheard.end();
+    await unheard.closed;
+    const next = await shim.owner();
+    expect(await next.attach("p", 2, 1)).toMatchObject({ lost: 0 });
+  });
 });
