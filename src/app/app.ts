@@ -1,6 +1,7 @@
-import type { OverHttp, Running } from "./engine.ts";
+import type { EngineSettings, OverHttp, Running } from "./engine.ts";
 import type { HttpParts, HttpServing, LocalHttp } from "./http.ts";
 import { connectStore, settledState, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./store.ts";
+import type { ShimReport } from "../claude/shim/shims.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
@@ -44,6 +45,8 @@ export interface AppSettings extends StoreSettings {
   withoutDaemon?: string | undefined;
   /** Where clients of this server leave work to a daemon, which runs what they start. */
   operations?: Operations | undefined;
+  /** Who holds the pipes of Claude Codes, so that the next server goes on with them; undefined where they end with this one. */
+  shim?: EngineSettings["shim"];
   /** What `isolationOf` has found. */
   isolation?: readonly string[] | undefined;
 }
@@ -74,6 +77,8 @@ export interface NodeReport {
   readonly processes: number;
   /** Sessions in which a turn runs. */
   readonly turns: readonly { readonly sessionId: string; readonly title: string }[];
+  /** Those that hold its processes, and why there is none although there should be. */
+  readonly shim: { readonly fallback: string | undefined; readonly shims: readonly ShimReport[] };
 }
 
 export interface ServedClient extends Pick<StdioOptions, "onClose" | "streams"> {
@@ -199,7 +204,7 @@ async function loadAll({ store }: Pick<Running, "store">): Promise<void> {
   await Promise.all([preload(), import("../daemon/operations.ts"), store.maintenance.count()]);
 }
 
-async function reportOf({ spares, store }: Pick<Running, "spares" | "store">): Promise<NodeReport> {
+async function reportOf({ shims, spares, store }: Running): Promise<NodeReport> {
   const own = (await store.leases.atWork()).filter(({ owner }) => owner?.nodeId === store.nodeId);
   const running = own.filter(({ state: { process } }) => process.phase !== "none" && process.waiting !== true);
   const turns = own.filter(({ state }) => state.turn);
@@ -207,6 +212,7 @@ async function reportOf({ spares, store }: Pick<Running, "spares" | "store">): P
     nodeId: store.nodeId,
     processes: running.length + spares.available,
     turns: turns.map(({ id, spec, title = spec.title ?? "" }) => ({ sessionId: id, title })),
+    shim: { fallback: shims?.fallback, shims: (await shims?.report()) ?? [] },
   };
 }
 

@@ -4,6 +4,7 @@ import { configFolder, stateFile } from "../claude/environment.ts";
 import type { SandboxPolicy } from "../claude/sandbox/sandbox.ts";
 import { ClaudeLocator, startedClaudes } from "../claude/locate.ts";
 import { claudeRuntime } from "../claude/runtime.ts";
+import { sdkVersion, type ShimSettings, type Shims } from "../claude/shim/shims.ts";
 import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
 import { closedByApprovers } from "../config/approvals/approver-fields.ts";
@@ -54,6 +55,8 @@ export interface EngineSettings {
   readonly configFile?: string | undefined;
   /** Another process runs what clients start: this one looks for nothing that it could take over. */
   readonly runsNothing?: boolean | undefined;
+  /** See `ShimSettings`; undefined where Claude Codes end with this server. */
+  readonly shim?: Omit<ShimSettings, "log" | "sdk"> | undefined;
   /** Words before every command that give it a pid namespace of its own. */
   readonly isolation?: readonly string[] | undefined;
 }
@@ -63,6 +66,7 @@ export interface Running {
   readonly engine: Engine;
   readonly store: SessionBackend;
   readonly spares: Pick<Spares, "available">;
+  readonly shims: Pick<Shims, "fallback" | "report"> | undefined;
   readonly approvers: Pick<StartedApprovers, "close">;
 }
 
@@ -109,12 +113,14 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     startsReaper: settings.outlivesClients === true,
     server: { store: parts.storeName, ...parts.process },
     isolation: settings.isolation ?? [],
+    shim: settings.shim && { ...settings.shim, sdk: sdkVersion(), log },
     spares: config.spares,
     spareIdleMs: config.idleProcessMs,
     mask: (text) => masker.text(text),
     maskUnfinished: (text) => masker.unfinished(text),
     log,
   });
+  void runtime.shims?.adopt().catch((error: unknown) => log.warn("shims", { error: String(error) }));
   const engine = createEngine({
     backend: store,
     runtime,
@@ -145,7 +151,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
       placesOf: (principal) => sessionPlaces(confine(principal)),
     },
   });
-  return { engine, store, spares: runtime.spares, approvers };
+  return { engine, store, spares: runtime.spares, shims: runtime.shims, approvers };
 }
 
 /** Where this server keeps what is its own. */

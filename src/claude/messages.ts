@@ -63,6 +63,19 @@ export class MessageReader {
     this.#transcriptId = transcriptId;
   }
 
+  /** What another server has told of this process: messages of its turn as they are in the log, in order. */
+  remember(spoken: readonly JsonObject[]): void {
+    for (const message of spoken) {
+      const name = nameOf(message);
+      const { error, summary, task_id: id } = message;
+      if (name === "system/init") this.#lastInit = JSON.stringify(message);
+      if (name === "result") this.#assistantError = undefined;
+      if (name === "assistant" && typeof error === "string") this.#assistantError = error;
+      if (name === "system/task_progress" && typeof id === "string" && typeof summary === "string")
+        this.#summaries.set(id, summary);
+    }
+  }
+
   read(message: SDKMessage): AgentSignal[] {
     return [...this.#readId(message), ...this.#readMessage(message)];
   }

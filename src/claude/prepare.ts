@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter } from "node:path";
 import type { SessionOptions } from "../domain/options.ts";
-import type { AgentSignal, AgentStart } from "../engine/ports.ts";
+import type { AgentReattach, AgentSignal, AgentStart } from "../engine/ports.ts";
 import { checkAllPlaces } from "./check/folders.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
@@ -12,7 +12,7 @@ import { sandboxTerms, isNamedByAll } from "./sandbox/sandbox.ts";
 import { resumePlanOf } from "./folder/transcript.ts";
 import { projectAllowRules, emptyProject, isTrustedByAll, whatWouldRun } from "./folder/trust.ts";
 import { toSdkOptions } from "./sdk-options.ts";
-import { requiringAgent, startFresh, type LaunchPlan } from "./process/launch.ts";
+import { goOn, requiringAgent, startFresh, type LaunchPlan } from "./process/launch.ts";
 import type { Folders } from "./risk/places.ts";
 import { closedTo, denyingOf, restrictions } from "./restrictions.ts";
 import { rulesOf } from "./rules.ts";
@@ -76,12 +76,8 @@ export async function prepare(
   { spares, spawner }: { spares: SparePool; spawner: Spawner },
 ): Promise<LaunchPlan> {
   await request.admitted;
-  const { processTag, origin, policy, principal } = request;
-  const { all, own } = placesOf(config, principal, policy);
-  // Once more, and as late as can be: a link may lead elsewhere by now.
-  const closed = await closedTo(request.options, environmentOf(request.options, config, own), config);
-  const options = await checkAllPlaces(request.options, all, closed);
-  const base = await baseOf({ options, policy, principal }, config);
+  const { epoch, processTag, principal } = request;
+  const { base, options, own, plan } = await settled(request, config);
   const { env } = base.options;
   const resumePlan = await resumePlanOf(request, configFolder(env));
   const { query } = await import("@anthropic-ai/claude-agent-sdk");
@@ -90,10 +86,12 @@ export async function prepare(
   const fresh = startFresh(
     query,
     { ...base.options, ...resumePlan.options, env: { ...env, ...again } },
-    (process, onSpawned) => spawner.spawn(process, onSpawned, { name: processTag, wrapper }),
+    (process, onSpawned) => spawner.spawn(process, onSpawned, { name: processTag, wrapper, epoch }),
   );
   const split = spares.has(processTag) ? await spareSpecOf({ principal, wrapper }, base.options) : undefined;
+  await spawner.ready();
   return {
+    ...plan,
     // Taken no sooner than it is used: until then the session can be given up.
     start: requiringAgent(options.agent, async (bound) => {
       const spare = await spares.take(processTag, split?.spec.key);
@@ -101,14 +99,53 @@ export async function prepare(
     }),
     giveUp: async () => spares.drop(processTag),
     resumed: resumePlan.resumed,
-    folders: await foldersOf(options, env, config),
+    missing: resumePlan.missing,
+    notices: base.notices,
+  };
+}
+
+/** Of a process that a former server has left with its shim. Rejects with why this one cannot go on with it. */
+export async function prepareAttached(
+  request: AgentReattach,
+  config: ClaudeSettings,
+  { giveUp, spawner }: Pick<LaunchPlan, "giveUp"> & { spawner: Spawner },
+): Promise<LaunchPlan> {
+  await request.admitted;
+  const { processTag, reattach, transcriptId } = request;
+  const { base, plan } = await settled(request, config);
+  const { query } = await import("@anthropic-ai/claude-agent-sdk");
+  const attachment = await spawner.attach(processTag, reattach);
+  const { open, spoken } = reattach;
+  return {
+    ...plan,
+    start: goOn(query, { ...base.options, sessionId: transcriptId }, attachment),
+    giveUp,
+    resumed: true,
+    missing: [],
+    // What it has cost before its first prompt was told by the server that has started it.
+    watchCost: plan.watchCost === "always" ? "always" : "never",
+    notices: [],
+    attached: { open, spoken, lost: attachment.lost },
+  };
+}
+
+/** What does not depend on how the process begins. */
+async function settled(request: AgentStart, config: ClaudeSettings) {
+  const { origin, policy, principal } = request;
+  const { all, own } = placesOf(config, principal, policy);
+  // Once more, and as late as can be: a link may lead elsewhere by now.
+  const closed = await closedTo(request.options, environmentOf(request.options, config, own), config);
+  const options = await checkAllPlaces(request.options, all, closed);
+  const base = await baseOf({ options, policy, principal }, config);
+  const watchCost = options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always";
+  const plan = {
+    folders: await foldersOf(options, base.options.env, config),
     denying: denyingOf(options),
     allowsCommands: (options.allowedTools ?? []).some((rule) => /^Bash(?:\(:?\*\))?$/.test(rule)),
     isSandboxed: config.sandboxPolicy !== undefined,
-    missing: resumePlan.missing,
-    watchCost: options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always",
-    notices: base.notices,
-  };
+    watchCost,
+  } satisfies Partial<LaunchPlan>;
+  return { base, options, own, plan };
 }
 
 async function foldersOf(

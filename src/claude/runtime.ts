@@ -1,11 +1,10 @@
 import { existsSync } from "node:fs";
-import { AppError, invalidArgument } from "../domain/error.ts";
+import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type {
   AgentProcess,
   AgentRuntime,
-  AgentSignal,
   AgentStart,
   StartPlan,
   StartRequest,
@@ -17,10 +16,12 @@ import { readImages } from "./check/images.ts";
 import { checkAdded, childEnvironment, configFolder, identify } from "./environment.ts";
 import { checkShell } from "./check/git-bash.ts";
 import { checkSandboxedOptions } from "./sandbox/sandboxed-options.ts";
-import { prepare, spareSpecFor } from "./prepare.ts";
+import { prepare, prepareAttached, spareSpecFor } from "./prepare.ts";
 import { closedTo } from "./restrictions.ts";
 import { confinementOf, placesOf, type ClaudeSettings } from "./settings.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
+import type { LaunchPlan } from "./process/launch.ts";
+import { standingWithout, type Shims } from "./shim/shims.ts";
 import { SparePool } from "./spares/pool.ts";
 import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts";
 import { logTrackingMethod } from "./supervise/isolation.ts";
@@ -32,9 +33,10 @@ import { readOnlyGit, type GitPlace } from "../security/git/read-only-git.ts";
 const LEFTOVERS_MS = 5000;
 
 /** Runs Claude Code through the Agent SDK, which is loaded with the first session and not before. */
-export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
-  const { forceReaper, isolation, log, server } = config;
-  const spawner = new Spawner({ forceReaper, isolation, server });
+export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly shims: Shims | undefined } {
+  const { forceReaper, isolation, log, server, shim } = config;
+  const spawner = new Spawner({ forceReaper, isolation, server, shim });
+  const { shims } = spawner;
   if (config.startsReaper === true) spawner.prepare();
   logTrackingMethod(spawner.trackingMethod, log);
   const spares = new SparePool({ size: config.spares, idleMs: config.spareIdleMs, spawner, log });
@@ -44,7 +46,23 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
     const spec = spares.isOn ? await spareSpecFor(request, config) : undefined;
     if (spec) await spares.refill(spec, request.hasFreeSlot);
   };
+  const run = (request: AgentStart, launch: Promise<LaunchPlan>): AgentProcess => {
+    const { epoch, onPartial, processTag, transcriptId } = request;
+    const masks = { mask: config.mask, maskUnfinished: config.maskUnfinished };
+    const onSignal: AgentStart["onSignal"] = (signal, line) => {
+      request.onSignal(signal, line);
+      // Whatever is wrong with it, the next start tells.
+      if (signal.type === "idle") refill(request).catch(() => undefined);
+    };
+    const agent = new ClaudeProcess({ launch, transcriptId, epoch, onSignal, onPartial, ...masks });
+    running.add(agent);
+    // A session that was given up before it began leaves its spare unclaimed.
+    const forget = async () => spares.drop(processTag).finally(() => running.delete(agent));
+    void agent.ended.then(forget, forget);
+    return agent;
+  };
   return {
+    shims,
     spares,
     plan: async (request) => plan(request, config, spares),
     checkFolders: async (...request) => checkFolders(request, config),
@@ -56,30 +74,19 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
       return found;
     },
     workTree: async (...request) => workTree(request, config),
-    start(request: AgentStart): AgentProcess {
-      const masks = { mask: config.mask, maskUnfinished: config.maskUnfinished };
-      const launch = prepare(request, config, { spares, spawner });
-      const { processTag, onPartial, transcriptId } = request;
-      const onSignal = (signal: AgentSignal) => {
-        request.onSignal(signal);
-        // Whatever is wrong with it, the next start tells.
-        if (signal.type === "idle") refill(request).catch(() => undefined);
-      };
-      const agent = new ClaudeProcess({ launch, transcriptId, onSignal, onPartial, ...masks });
-      running.add(agent);
-      // A session that was given up before it began leaves its spare unclaimed.
-      const forget = async () => spares.drop(processTag).finally(() => running.delete(agent));
-      void agent.ended.then(forget, forget);
-      return agent;
-    },
-    shimOf: async () => Promise.resolve("gone"),
-    reattach() {
-      throw new AppError("INTERNAL", "No process of a former server can be attached to.");
+    start: (request) => run(request, prepare(request, config, { spares, spawner })),
+    shimOf: async (process) => (await shims?.standing(process)) ?? standingWithout(process),
+    reattach(request) {
+      const giveUp = async () => endLeftover(request, server.store);
+      const launch = prepareAttached(request, config, { giveUp, spawner });
+      // The session goes on without it.
+      return run(request, launch.catch(async (error: unknown) => giveUp().then(() => Promise.reject(error))));
     },
     endLeftover: async (leftover) => endLeftover(leftover, server.store),
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),
     drain: async () => {
       await Promise.all([spares.close(), ...[...running].map(async (agent) => agent.ended)]);
+      await shims?.close();
     },
   };
 }

@@ -6,6 +6,7 @@ import type { Logger } from "../engine/ports.ts";
 import type { ProtectedPath } from "../security/protected-paths.ts";
 import type { ClaudeLocator } from "./locate.ts";
 import type { SandboxPolicy } from "./sandbox/sandbox.ts";
+import type { ShimSettings } from "./shim/shims.ts";
 import type { TaggedServer } from "./supervise/process-tag.ts";
 
 /** What the operator has settled for every Claude Code of this server. */
@@ -36,6 +37,8 @@ export interface ClaudeSettings {
   forceReaper: boolean;
   /** Starts the reaper at once, not with the first process: the files of a daemon's package may be gone by then. */
   startsReaper?: boolean;
+  /** What holds the pipes of processes, so that the next server of this name goes on with them; undefined where they end with this one. */
+  shim?: ShimSettings | undefined;
   /** This server, as what it starts is marked. */
   server: TaggedServer;
   /** Words before every command that give it a pid namespace of its own; none where it is to have none. */

@@ -43,7 +43,7 @@ export async function serveWithoutDaemon(argv: string[], why: string): Promise<D
   return theirs;
 }
 
-interface Assembly extends Pick<AppSettings, "config" | "outlivesClients" | "start" | "withoutDaemon"> {
+interface Assembly extends Pick<AppSettings, "config" | "outlivesClients" | "shim" | "start" | "withoutDaemon"> {
   readonly argv: readonly string[];
 }
 
@@ -70,8 +70,14 @@ export async function assemble({ argv, config, ...given }: Assembly): Promise<Ap
   return app;
 }
 
-/** Ends the process in order on a signal or a fault; the function that is returned does so for other reasons. */
-export function endWith(app: Pick<App, "close" | "log">): (reason: string, code: number) => void {
+/**
+ * Ends the process in order on a signal or a fault; the function that is returned does so for other reasons. With `handsOver` a fault
+ * ends it at once: the next server goes on with its turns.
+ */
+export function endWith(
+  app: Pick<App, "close" | "log">,
+  { handsOver = false } = {},
+): (reason: string, code: number) => void {
   const end = (reason: string, code: number) => {
     app.log.debug("ending", { reason });
     void app
@@ -86,6 +92,7 @@ export function endWith(app: Pick<App, "close" | "log">): (reason: string, code:
   process.on("warning", (warning) => app.log.debug("warning", { name: warning.name, message: warning.message }));
   process.on("uncaughtException", (error) => {
     app.log.error("uncaught exception", { error: error.stack ?? error.message });
+    if (handsOver) process.exit(1);
     end("uncaught exception", 1);
   });
   return end;

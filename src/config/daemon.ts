@@ -29,4 +29,20 @@ export const daemonFields = {
       meaning: "End the daemon after this time without clients, running turns, queued prompts and background work.",
     },
   ),
+  shim: optionalChoice(["auto", "off"], "auto; off on Windows", {
+    flag: "shim",
+    variable: "CLAUDE_CODE_MCP_SHIM",
+    group: "Daemon",
+    meaning:
+      "With auto, a daemon or a server over HTTP starts Claude Code behind a shim, a small process that keeps a running turn when the server is killed or crashes; the next server of the same name goes on with the turn. With off, the turn ends with the server.",
+  }),
+  keepMs: milliseconds(
+    { least: 0, most: MAX_TIMER_MS, fallback: 300_000 },
+    {
+      flag: "keep-ms",
+      variable: "CLAUDE_CODE_MCP_KEEP_MS",
+      group: "Daemon",
+      meaning: "A shim whose server is gone ends its Claude Code processes after this time, unless the next server comes.",
+    },
+  ),
 };

@@ -101,6 +101,21 @@ async function wordOf(child: ChildProcess, ms: number): Promise<string> {
   });
 }
 
+/**
+ * What a shim starts when the daemon has died: the same daemon, with the same log. It has no parent among the processes of a client
+ * as it is.
+ */
+export function restartOf({ identity, main, stateFolder }: Omit<DaemonStart, "ms">) {
+  const command = [process.execPath, ...process.execArgv, main, "daemon", "run", ...identity.argv];
+  const log = logOf(stateFolder, identity.name);
+  return {
+    command: "/bin/sh",
+    args: ["-c", 'log=$1; shift; exec "$@" </dev/null >>"$log" 2>&1', "sh", log, ...command],
+    env: identity.environment,
+    cwd: stateFolder,
+  };
+}
+
 export function logFolder(stateFolder: string): string {
   return join(stateFolder, "logs");
 }

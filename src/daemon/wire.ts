@@ -58,8 +58,23 @@ export interface DaemonStatus {
   /** Its log file; undefined where it logs to the stderr of who has started it. */
   readonly log?: string | undefined;
   readonly socket: string;
+  /** Who holds the pipes of its processes; undefined where it was started before there were shims. */
+  readonly shim?: ShimStatus | undefined;
+  /** Why the one before it has ended, where that was not in order. */
+  readonly lastDeath?: { readonly at: string; readonly why: string } | undefined;
   /** Digests of what it was made with, by what each is called: compared, they tell by what two daemons differ, never how. */
   readonly traits: Readonly<Record<string, string>>;
+}
+
+export interface ShimStatus {
+  readonly setting: "auto" | "off";
+  /** Why there is none although there should be: processes end with the daemon. */
+  readonly fallback?: string | undefined;
+  readonly shims: readonly {
+    readonly pid: number;
+    readonly address: string;
+    readonly processes: readonly { readonly pid: number; readonly startedAt: string }[];
+  }[];
 }
 
 const PURPOSES: readonly unknown[] = ["mcp", "operations", "status", "stop"] satisfies Purpose[];

@@ -183,6 +183,7 @@ it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end
       processes: 0,
       turns: [],
       socket: expect.stringContaining("one.sock") as string,
+      shim: { setting: "auto", shims: [] },
       differs: [],
     },
   ]);

@@ -7,7 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { descriptorLimit } from "../../src/security/descriptors.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
-import { Spawner, type Spawned } from "../../src/claude/supervise/spawn.ts";
+import { Spawner } from "../../src/claude/supervise/spawn.ts";
+import type { Spawned } from "../../src/claude/supervise/spawned.ts";
 import { endTagged, findTagged } from "../../src/claude/supervise/tagged-processes.ts";
 import { killTree, listProcesses, signal, startTime } from "../../src/claude/supervise/tree.ts";
 

@@ -1,29 +1,23 @@
-import type { CanUseTool, PermissionResult, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import type { Query, SDKMessage, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ControlRequest } from "../../domain/control.ts";
 import { AppError } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import type { PermissionRequest, Decision } from "../../domain/permission.ts";
+import type { Decision } from "../../domain/permission.ts";
 import type { Attachment } from "../../domain/prompt.ts";
 import type { AgentProcess, AgentSignal, Judgement } from "../../engine/ports.ts";
 import { Background } from "./background.ts";
-import {
-  deniedByAnswer,
-  deniedBySettings,
-  judgeChanged,
-  toPermissionRequest,
-  toPermissionResult,
-  withoutFolders,
-} from "./permissions.ts";
+import { deniedBySettings } from "./permissions.ts";
 import { askClaude, settlesWithin, CostWatch, messageOf } from "./control.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
 import type { LaunchPlan } from "./launch.ts";
+import { OpenRequests } from "./open-requests.ts";
 import { fileGuard } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
-import { judgeRequest } from "../risk/judge.ts";
 import { startTime } from "../supervise/tree.ts";
-import type { Spawned } from "../supervise/spawn.ts";
+import { LINE_FIELD } from "../shim/inbound.ts";
+import type { Exit, Spawned } from "../supervise/spawned.ts";
 import { isDetachedId } from "../supervise/detached-processes.ts";
 
 /**
@@ -40,17 +34,13 @@ const ALIVE_MS = 100;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 
-/** Subagents and parallel calls ask at the same time; a few dozen is the most seen. */
-const MAX_OPEN_REQUESTS = 200;
-
-const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait until some are answered." };
-const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
-
 interface Context {
   launch: Promise<LaunchPlan>;
   /** The id under which Claude Code keeps the session. */
   transcriptId: string;
-  onSignal: (signal: AgentSignal) => void;
+  /** Of the session's lease. */
+  epoch: number;
+  onSignal: (signal: AgentSignal, line?: number) => void;
   onPartial: (text: string) => void;
   /** Takes secrets out of a text. */
   mask: (text: string) => string;
@@ -58,13 +48,13 @@ interface Context {
   maskUnfinished: (text: string) => string;
 }
 
+type Began = Pick<LaunchPlan, "attached" | "missing" | "resumed">;
+
 /** One Claude Code in streaming mode. */
 export class ClaudeProcess implements AgentProcess {
   readonly #context: Context;
   readonly #input = new AsyncQueue<SDKUserMessage>();
-  readonly #waiting = new Map<string, { request: PermissionRequest; resolve: (result: PermissionResult) => void }>();
-  /** Rules that answers have added. */
-  readonly #denied: string[] = [];
+  readonly #requests: OpenRequests;
   readonly #ended: Promise<void>;
   /** Claude Code takes control requests from here on; rejected when it ends before. */
   readonly #ready: Promise<Query>;
@@ -80,6 +70,7 @@ export class ClaudeProcess implements AgentProcess {
 
   constructor(context: Context) {
     this.#context = context;
+    this.#requests = new OpenRequests(context.onSignal, (requestId) => this.#spawned?.held?.settle(requestId));
     this.#background = new Background(
       () => this.#spawned?.detached,
       (tasks) => context.onSignal(this.#masked({ type: "background", tasks })),
@@ -110,21 +101,16 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   answer(requestId: string, decision: Decision): void {
-    const waiting = this.#waiting.get(requestId);
-    this.#waiting.delete(requestId);
-    this.#denied.push(...deniedByAnswer(decision));
-    waiting?.resolve(toPermissionResult(decision));
+    this.#requests.answer(requestId, decision);
   }
 
   async judge(requestId: string, input: JsonObject): Promise<Judgement | undefined> {
-    const waiting = this.#waiting.get(requestId);
-    if (!waiting) return undefined;
+    if (!this.#requests.has(requestId)) return undefined;
     const { denying, folders } = await this.#context.launch;
     const settings = deniedBySettings(await this.#ready);
     if (!(await settlesWithin(CONTROL_MS, settings)))
       throw new AppError("TIMEOUT", "Claude Code sent no settings. Retry.");
-    const rules = [...denying, ...this.#denied, ...(await settings)];
-    return judgeChanged({ request: waiting.request, input }, folders, rules);
+    return this.#requests.judge(requestId, input, { denying: [...denying, ...(await settings)], folders });
   }
 
   interrupt(): void {
@@ -141,25 +127,40 @@ export class ClaudeProcess implements AgentProcess {
     else this.#spawned.kill();
   }
 
-  acknowledge = (): void => undefined;
+  acknowledge(line: number): void {
+    this.#spawned?.held?.acknowledge(line);
+  }
 
   async #run(): Promise<void> {
     const { onSignal } = this.#context;
     const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));
     this.#input.end();
-    const exit = await this.#spawned?.exit;
+    const exit = await this.#endedBy();
     const error = this.#spawned?.fault() ?? this.#whyItEnded(failure ?? exit?.error?.message);
     const problem = error === undefined ? "ended before it could answer" : `did not start: ${error}`;
     this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Fix the cause and try again.`));
     await this.#announced;
     await this.#spawned?.gone;
-    onSignal({ type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...(error && { error }) });
+    const ended = { code: exit?.code ?? null, signal: exit?.signal ?? null, ...(error && { error }) };
+    onSignal({ type: "exited", ...ended }, this.#spawned?.held?.lastLine());
+  }
+
+  /** The SDK has ended the conversation, and with it a child of this server. What a shim holds is ended here. */
+  async #endedBy(): Promise<Exit | undefined> {
+    const { exit, held } = this.#spawned ?? {};
+    if (!exit || !held || (await settlesWithin(0, exit))) return exit;
+    held.endInput();
+    if (await settlesWithin(END_OF_INPUT_MS, exit)) return exit;
+    held.terminate();
+    if (!(await settlesWithin(CLOSE_MS, exit))) this.kill();
+    return exit;
   }
 
   /** Runs until the process ends. Returns what it ended with when that was no regular end. */
   async #converse(): Promise<string | undefined> {
     const { launch, onSignal } = this.#context;
     const { giveUp, notices, start, watchCost, ...began } = await launch;
+    const { attached } = began;
     if (this.#wanted.signal.aborted) return giveUp().then(() => "The process was stopped before it started.");
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
@@ -174,17 +175,19 @@ export class ClaudeProcess implements AgentProcess {
     };
     const running = await start({
       prompts: this.#input,
-      ask: this.#asking(began),
+      ask: this.#requests.asking(began),
       guard: fileGuard(began),
       onSpawned,
       signal: this.#wanted.signal,
+      epoch: this.#context.epoch,
     });
     this.#query = running;
     const cost = new CostWatch(running, onSignal);
     const up = (): void => {
       this.#onReady(running);
-      if (watchCost !== "never") cost.report(true);
+      if (watchCost !== "never") cost.report(!attached);
       onSignal({ type: "ready" });
+      void this.#withdrawAll(attached?.open ?? []);
     };
     // The stream ends with the same failure.
     running.initializationResult().then(
@@ -195,10 +198,22 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   /** Records pid and start time: a pid alone may be reused, and must not be signalled. */
-  async #announce({ pid }: Spawned, { missing, resumed }: Pick<LaunchPlan, "missing" | "resumed">): Promise<void> {
-    const startedAt = pid === undefined ? undefined : await startTime(pid).catch(() => undefined);
+  async #announce({ held, pid }: Spawned, { attached, missing, resumed }: Began): Promise<void> {
+    const { onSignal } = this.#context;
+    if (attached) return onSignal({ type: "attached", lost: attached.lost });
+    const startedAt = held?.startedAt ?? (pid === undefined ? undefined : await startTime(pid).catch(() => undefined));
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-    this.#context.onSignal({ type: "started", resumed, ...known, ...(missing.length > 0 && { missing }) });
+    const shim = held && { shim: held.shim };
+    onSignal({ type: "started", resumed, ...known, ...shim, ...(missing.length > 0 && { missing }) });
+  }
+
+  /** Those of the session's requests that Claude Code no longer waits for, after another server had it. */
+  async #withdrawAll(open: readonly string[]): Promise<void> {
+    const pending = open.length > 0 ? await this.#spawned?.held?.pending : undefined;
+    if (!pending) return;
+    for (const requestId of open) {
+      if (!pending.includes(requestId)) this.#context.onSignal({ type: "withdrawn", requestId });
+    }
   }
 
   async #readAll(running: Query, cost: CostWatch | undefined): Promise<string | undefined> {
@@ -208,14 +223,17 @@ export class ClaudeProcess implements AgentProcess {
       unfinished: this.#context.maskUnfinished,
     });
     let failedResult = false;
-    // `started` is the first signal of a process.
-    await this.#announced;
+    reader.remember((await this.#context.launch).attached?.spoken ?? []);
     try {
       for await (const message of running) {
+        // `started` is the first signal of a process.
+        await this.#announced;
+        const line = takeLine(message);
         if (message.type === "result") failedResult = message.is_error;
         partial.read(message);
-        for (const signal of reader.read(message)) {
-          if (!this.#isRepeated(signal)) await this.#report(signal);
+        const signals = reader.read(message);
+        for (const [at, signal] of signals.entries()) {
+          if (!this.#isRepeated(signal)) await this.#report(signal, at === signals.length - 1 ? line : undefined);
         }
         if (message.type === "assistant" || message.type === "user" || message.type === "system") cost?.report(false);
       }
@@ -226,11 +244,11 @@ export class ClaudeProcess implements AgentProcess {
     return undefined;
   }
 
-  async #report(signal: AgentSignal): Promise<void> {
+  async #report(signal: AgentSignal, line: number | undefined): Promise<void> {
     if (signal.type === "background") return this.#background.reported(signal.tasks);
     if (signal.type === "message" && signal.toolUseId !== undefined) this.#background.toolUsed();
     if (signal.type === "idle") await this.#background.turnEnded();
-    this.#context.onSignal(signal);
+    this.#context.onSignal(signal, line);
   }
 
   /** Throttles `alive`: each signal is a step of the session, and a streamed text gives thousands. */
@@ -247,31 +265,6 @@ export class ClaudeProcess implements AgentProcess {
     return { ...signal, tasks };
   }
 
-  #asking({ folders, isSandboxed }: Pick<LaunchPlan, "folders" | "isSandboxed">): CanUseTool {
-    return async (toolName, input, details) => {
-      const bare = toPermissionRequest(toolName, input, details);
-      const request = { ...bare, ...(await judgeRequest(bare, folders)) };
-      if (details.signal.aborted) return toPermissionResult(WITHDRAWN);
-      const result = await this.#ask(request, details.signal);
-      return isSandboxed ? withoutFolders(result) : result;
-    };
-  }
-
-  async #ask(request: PermissionRequest, signal: AbortSignal): Promise<PermissionResult> {
-    const { requestId } = request;
-    // Each waits in the session's row: what asks without end, or twice by one id, is not Claude Code at its work.
-    if (this.#waiting.size >= MAX_OPEN_REQUESTS || this.#waiting.has(requestId)) return toPermissionResult(TOO_MANY);
-    const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, { request, resolve }));
-    const withdraw = () => {
-      if (!this.#waiting.has(requestId)) return;
-      this.#context.onSignal({ type: "withdrawn", requestId });
-      this.answer(requestId, WITHDRAWN);
-    };
-    signal.addEventListener("abort", withdraw, { once: true });
-    this.#context.onSignal({ type: "asked", request });
-    return answered.finally(() => signal.removeEventListener("abort", withdraw));
-  }
-
   async #interrupt(): Promise<void> {
     // There is nothing to interrupt yet: what has not been started is not started.
     if (!this.#query) return this.kill();
@@ -283,6 +276,7 @@ export class ClaudeProcess implements AgentProcess {
   async #stop(): Promise<void> {
     await settlesWithin(INTERRUPT_MS, this.#interrupt());
     this.#input.end();
+    this.#spawned?.held?.endInput();
     await settlesWithin(END_OF_INPUT_MS, this.#ended);
     this.#query?.close();
     if (!(await settlesWithin(CLOSE_MS, this.#ended))) this.kill();
@@ -297,4 +291,11 @@ export class ClaudeProcess implements AgentProcess {
       .at(-1);
     return lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;
   }
+}
+
+/** The number that a shim has given its line; it is no part of the message. */
+function takeLine(message: SDKMessage): number | undefined {
+  const line: unknown = Reflect.get(message, LINE_FIELD);
+  Reflect.deleteProperty(message, LINE_FIELD);
+  return typeof line === "number" ? line : undefined;
 }

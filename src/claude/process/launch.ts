@@ -8,10 +8,11 @@ import type {
   SpawnOptions,
 } from "@anthropic-ai/claude-agent-sdk";
 import { once } from "node:events";
-import type { AgentSignal } from "../../engine/ports.ts";
+import type { AgentReattach, AgentSignal } from "../../engine/ports.ts";
 import type { Folders } from "../risk/places.ts";
 import { hooksOf } from "./hooks.ts";
-import type { Spawned } from "../supervise/spawn.ts";
+import type { Attachment } from "../shim/held-process.ts";
+import type { Spawned } from "../supervise/spawned.ts";
 
 /** The plan of a process start. Resolved after `ClaudeProcess` was created. */
 export interface LaunchPlan {
@@ -33,6 +34,8 @@ export interface LaunchPlan {
   /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */
   readonly watchCost: "always" | "at-start" | "never";
   readonly notices: Extract<AgentSignal, { type: "notice" }>[];
+  /** Of a process that another server has started: what of its lines is lost, and what that server has told of it. */
+  readonly attached?: (Pick<AgentReattach["reattach"], "open" | "spoken"> & { readonly lost: number }) | undefined;
 }
 
 /** Ties a process to its session. */
@@ -45,6 +48,8 @@ export interface SessionBindings {
   readonly onSpawned: (spawned: Spawned) => void;
   /** Aborts when the session gives the process up. */
   readonly signal: AbortSignal;
+  /** Of the session's lease. */
+  readonly epoch: number;
 }
 
 type StartQuery = (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;
@@ -56,6 +61,15 @@ export function startFresh(query: StartQuery, options: Options, spawn: Spawn): L
   return async ({ ask, guard, onSpawned, prompts }) => {
     const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawn(request, onSpawned);
     const bound = { canUseTool: ask, hooks: hooksOf(guard, options.hooks), spawnClaudeCodeProcess };
+    return Promise.resolve(query({ prompt: prompts, options: { ...options, ...bound } }));
+  };
+}
+
+/** Goes on with a process that another server has started. It is as the options say: they are what it was started with. */
+export function goOn(query: StartQuery, options: Options, { process, spawned }: Attachment): LaunchPlan["start"] {
+  return async ({ ask, guard, onSpawned, prompts }) => {
+    onSpawned(spawned);
+    const bound = { canUseTool: ask, hooks: hooksOf(guard, options.hooks), spawnClaudeCodeProcess: () => process };
     return Promise.resolve(query({ prompt: prompts, options: { ...options, ...bound } }));
   };
 }

@@ -97,6 +97,7 @@ export class SparePool {
   async #add(spec: SpareSpec): Promise<boolean> {
     const { idleMs, log, spawner } = this.#options;
     const { prewarm } = await import("@anthropic-ai/claude-agent-sdk");
+    await spawner.ready();
     if (this.#closed) return false;
     const spare = new Spare(spec, { prewarm, spawner });
     this.#timers.set(spare, setTimeout(() => void this.#end(spare), idleMs).unref());

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { firstProcessTag } from "../../domain/names.ts";
 import type { SessionBindings, LaunchPlan } from "../process/launch.ts";
 import { hooksOf } from "../process/hooks.ts";
-import type { Spawned, Spawner } from "../supervise/spawn.ts";
+import type { Spawner } from "../supervise/spawn.ts";
+import type { Spawned } from "../supervise/spawned.ts";
 import type { Claim, SpareSpec } from "./spec.ts";
 
 type Prewarm = (params: { options: Options; initializeTimeoutMs: number }) => Promise<SpareProcess>;
@@ -76,7 +77,7 @@ export class Spare {
     }
   }
 
-  async #claim(claim: Claim, { ask, guard, onSpawned, prompts, signal }: SessionBindings): Promise<Query> {
+  async #claim(claim: Claim, { ask, epoch, guard, onSpawned, prompts, signal }: SessionBindings): Promise<Query> {
     const spare = await this.#up;
     this.#ask = ask;
     this.#guard = guard;
@@ -85,6 +86,7 @@ export class Spare {
     const query = spare.claim({ prompt: once(decided, prompts), options: claim });
     const late = sleep(CLAIM_MS, false, { ref: false, signal });
     const isTaken = await Promise.race([spare.claimed.then(() => true), late]).catch(() => false);
+    if (isTaken) this.#spawned?.held?.own(epoch);
     decide(isTaken);
     if (!isTaken || !this.#spawned) throw new Error("The spare process is gone.");
     onSpawned(this.#spawned);

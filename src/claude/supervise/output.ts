@@ -1,4 +1,4 @@
-import { Transform, type TransformCallback } from "node:stream";
+import { Transform, type Readable, type TransformCallback } from "node:stream";
 import { JsonSize, type JsonBounds } from "../../security/json-size.ts";
 
 /** The last whole lines of a stream: half of a line could hold half of a secret, which no mask recognises. */
@@ -90,4 +90,19 @@ export class LineLimit extends Transform {
     if (bound === "members") return `It wrote a message of more than ${String(LINE_BOUNDS.members)} values`;
     return bound && `It wrote a message of values nested more than ${String(LINE_BOUNDS.depth)} deep`;
   }
+}
+
+/** Bounds what the SDK reads of a process, which ends where it passes them. The returned function says why it was ended. */
+export function limitLines(process: { stdout: Readable }, kill: () => void): () => string | undefined {
+  let fault: string | undefined;
+  const { stdout } = process;
+  const limit = new LineLimit((why) => {
+    fault = `${why}, and was ended`;
+    stdout.destroy();
+    kill();
+  });
+  stdout.on("error", () => undefined);
+  // The SDK reads `stdout`; Node itself keeps to `stdio`.
+  process.stdout = stdout.pipe(limit);
+  return () => fault;
 }

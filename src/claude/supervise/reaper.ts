@@ -37,10 +37,7 @@ export class Reaper {
   }
 
   #start(): ChildProcess {
-    const program = fileURLToPath(new URL("./reaper-process.js", import.meta.url));
-    // The tag of a session that this server runs in is not for it: it has work to do when that session has ended.
-    const untagged = this.#prlimit === undefined ? [] : [this.#prlimit, "--locks=unlimited:", "--"];
-    const [command, args] = wrapCommand(untagged, process.execPath, [program]);
+    const { args, command } = reaperProgram(this.#prlimit);
     // Detached: a Ctrl-C in the client's terminal must not take the reaper before us.
     const child = spawn(command, args, { stdio: ["pipe", "ignore", "ignore"], detached: true, env: {} });
     child.on("error", () => undefined);
@@ -51,4 +48,13 @@ export class Reaper {
     if (child.stdin instanceof Socket) child.stdin.unref();
     return child;
   }
+}
+
+/** What is to be started. */
+export function reaperProgram(prlimit: string | undefined): { command: string; args: string[] } {
+  const program = fileURLToPath(new URL("./reaper-process.js", import.meta.url));
+  // The tag of a session that this server runs in is not for it: it has work to do when that session has ended.
+  const untagged = prlimit === undefined ? [] : [prlimit, "--locks=unlimited:", "--"];
+  const [command, args] = wrapCommand(untagged, process.execPath, [program]);
+  return { command, args };
 }

@@ -1,48 +1,28 @@
 import type { SpawnedProcess, SpawnOptions } from "@anthropic-ai/claude-agent-sdk";
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { constants } from "node:os";
 import { PROCESS_VARIABLE } from "../../domain/names.ts";
-import { findProgram } from "../../security/programs.ts";
+import type { AgentReattach } from "../../engine/ports.ts";
 import { hasPipe, isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
-import { LastLines, LineLimit } from "./output.ts";
-import { processTagOf, TAG_COUNT, type ProcessTag, type TaggedServer } from "./process-tag.ts";
+import type { ShimConnection } from "../shim/connection.ts";
+import { attachTo, startBehind, type Attachment } from "../shim/held-process.ts";
+import { Shims, type ShimSettings } from "../shim/shims.ts";
+import { Guards, type GuardOptions } from "./guards.ts";
+import { LastLines, limitLines } from "./output.ts";
+import type { ProcessTag, TaggedServer } from "./process-tag.ts";
 import { hasTag, endTagged } from "./tagged-processes.ts";
 import { type TrackingMethod, wrapCommand } from "./isolation.ts";
-import { Reaper } from "./reaper.ts";
+import { Reaper, reaperProgram } from "./reaper.ts";
+import type { Exit, Spawned } from "./spawned.ts";
 import { DetachedProcesses } from "./detached-processes.ts";
 import { killTree } from "./tree.ts";
 const MAX_STDERR_CHARS = 4096;
 /** A process that was killed is gone within milliseconds, unless it waits for a disk or the network, ms. */
 const GONE_WITHIN_MS = 5000;
 
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly error?: Error;
-}
-
-export interface Spawned {
-  readonly pid: number | undefined;
-  /** The last words of the process on stderr, a few kilobytes at most. */
-  stderrTail(): string;
-  /** Why this server has ended it, where its output was nothing that can be read. */
-  fault(): string | undefined;
-  readonly exit: Promise<Exit>;
-  /** Resolves when it has ended and nothing is left of what it has started. */
-  readonly gone: Promise<unknown>;
-  /** SIGKILL to it and to all that it has started. */
-  kill(): void;
-  /** What it has started and no longer knows of. */
-  readonly detached: DetachedProcesses;
-}
-
-interface SpawnerOptions {
+interface SpawnerOptions extends GuardOptions {
   readonly server: TaggedServer;
-  /** Leaves out the Linux mechanism, so that the general one can be tested there. */
-  readonly forceReaper: boolean;
-  /** What gives each process a pid namespace of its own, see `pidNamespace`; nothing where they have none. */
-  readonly isolation?: readonly string[] | undefined;
+  /** Undefined where processes end with this server. */
+  readonly shim?: ShimSettings | undefined;
 }
 
 interface Start {
@@ -50,25 +30,24 @@ interface Start {
   readonly name: string;
   /** Stands before the command; the process that is followed is then the wrapper's, with the command below it. */
   readonly wrapper?: readonly string[];
+  /** Of the session; 0 for a spare. */
+  readonly epoch?: number;
 }
 
-/** Starts processes that do not outlive this server, whatever ends it. */
+/** Starts processes that do not outlive this server, whatever ends it; or those that its next one goes on with, behind a shim. */
 export class Spawner {
+  readonly shims: Shims | undefined;
   readonly #server: TaggedServer;
-  readonly #isolation: readonly string[];
-  readonly #setpriv: string | undefined;
-  readonly #prlimit: string | undefined;
+  readonly #guards: Guards;
   readonly #reaper: Reaper | undefined;
-  #count = 0;
+  #shim: ShimConnection | undefined;
 
-  constructor({ forceReaper, isolation = [], server }: SpawnerOptions) {
+  constructor({ server, shim, ...options }: SpawnerOptions) {
     this.#server = server;
-    this.#isolation = isolation;
-    this.#setpriv = forceReaper || process.platform !== "linux" ? undefined : findProgram("setpriv", process.env);
-    this.#prlimit = canNumber() ? findProgram("prlimit", process.env) : undefined;
-    // A namespace ends with the process that the kernel ends with us; everything else needs the reaper, which outlives the server.
-    const endsAlone = this.#setpriv !== undefined && isolation.length > 0;
-    this.#reaper = endsAlone ? undefined : new Reaper(this.#prlimit);
+    this.#guards = new Guards(options);
+    const { needsReaper, prlimit } = this.#guards;
+    this.#reaper = needsReaper ? new Reaper(prlimit) : undefined;
+    this.shims = shim && new Shims(shim, needsReaper ? reaperProgram(prlimit) : undefined);
   }
 
   /** Starts what the first process would start. Throws as `spawn` does. */
@@ -78,21 +57,25 @@ export class Spawner {
 
   /** How what is started is found again when it is to end. */
   get trackingMethod(): TrackingMethod {
-    if (this.#isolation.length > 0) return "pid namespace";
-    if (process.platform === "win32") return "tree";
-    return this.#prlimit === undefined ? "variable" : "variable and number";
+    return this.#guards.trackingMethod;
   }
 
-  spawn(request: SpawnOptions, onSpawned: (spawned: Spawned) => void, { name, wrapper = [] }: Start): SpawnedProcess {
-    const tag = this.#newTag(name);
-    const [command, args] = this.#guarded(tag, ...wrapCommand(wrapper, request.command, request.args));
-    const { cwd, env } = request;
+  /** To be called before `spawn`: resolves when the shim is there, if there is to be one. */
+  async ready(): Promise<void> {
+    this.#shim = await this.shims?.own();
+  }
+
+  spawn(request: SpawnOptions, onSpawned: (spawned: Spawned) => void, start: Start): SpawnedProcess {
+    const shim = this.#shim;
+    if (shim && this.shims && !shim.isClosed) return this.#spawnBehind(shim, { request, onSpawned, start });
+    const tag = this.#guards.newTag(this.#server, start.name);
+    const { args, command, cwd, env } = this.#commandOf(request, start, tag);
     // First: a process that the reaper cannot be told of must not be started.
     this.prepare();
     // Detached: a Ctrl-C in the terminal reaches the server only, which records the interruption before it ends anything.
     const child = spawn(command, args, {
       cwd,
-      env: { ...env, [PROCESS_VARIABLE]: tag.value },
+      env,
       stdio: "pipe",
       detached: process.platform !== "win32",
       windowsHide: true,
@@ -107,20 +90,29 @@ export class Spawner {
     return child;
   }
 
-  #newTag(name: string): ProcessTag {
-    this.#count = (this.#count + 1) % TAG_COUNT;
-    const tag = processTagOf(this.#server, name, this.#count);
-    return this.#prlimit === undefined ? { ...tag, number: undefined } : tag;
+  /** Goes on with a process that a former server has left with its shim. Rejects with why that cannot be. */
+  async attach(processTag: string, { epoch, line, shim }: AgentReattach["reattach"]): Promise<Attachment> {
+    if (!this.shims) throw new Error("this server uses no shims");
+    const connection = await this.shims.at(shim);
+    return attachTo(connection, { id: processTag, epoch, line, shim, guards: this.#guards });
   }
 
-  /** The kernel is asked to signal the child when its parent dies; pid and arguments stay. */
-  #guarded(tag: ProcessTag, command: string, args: readonly string[]): [string, string[]] {
-    const signal = this.#isolation.length > 0 ? "KILL" : "TERM";
-    const guards = [
-      ...(this.#setpriv === undefined ? [] : [this.#setpriv, "--pdeathsig", signal, "--"]),
-      ...(this.#prlimit === undefined ? [] : [this.#prlimit, `--locks=${tag.number ?? ""}:`, "--"]),
-    ];
-    return wrapCommand([...guards, ...this.#isolation], command, args);
+  #spawnBehind(
+    connection: ShimConnection,
+    { onSpawned, request, start }: { request: SpawnOptions; onSpawned: (spawned: Spawned) => void; start: Start },
+  ): SpawnedProcess {
+    const { pid, startedAt } = connection;
+    const tag = this.#guards.newTag({ store: this.#server.store, pid, startedAt }, start.name);
+    const shim = this.shims?.refOf(connection);
+    if (!shim) throw new Error("there is no shim");
+    const { epoch = 0, name: id } = start;
+    const command = this.#commandOf(request, start, tag);
+    return startBehind(connection, { id, epoch, shim, tag, command, guards: this.#guards }, onSpawned);
+  }
+
+  #commandOf(request: SpawnOptions, { wrapper = [] }: Start, tag: ProcessTag) {
+    const [command, args] = this.#guards.wrap(tag, ...wrapCommand(wrapper, request.command, request.args));
+    return { command, args, cwd: request.cwd, env: { ...request.env, [PROCESS_VARIABLE]: tag.value } };
   }
 
   #follow(child: ChildProcessWithoutNullStreams, tag: ProcessTag): Omit<Spawned, "fault"> {
@@ -129,59 +121,23 @@ export class Spawner {
     child.stderr.setEncoding("utf8").on("data", (chunk: string) => stderr.take(chunk));
     const stderrTail = () => stderr.text;
     const exit = new Promise<Exit>((resolve) => {
-      child.once("exit", (code, signal) => resolve(this.#exitOf(code, signal)));
+      child.once("exit", (code, signal) => resolve(this.#guards.exitOf({ code, signal })));
       child.once("error", (error) => resolve({ code: null, signal: null, error: explained(error) }));
     });
     const endAll = async () => endTagged((found) => hasTag(found, tag), GONE_WITHIN_MS).catch(() => undefined);
-    const detached = new DetachedProcesses({ tag, pid, isIsolated: this.#isolation.length > 0 });
-    if (pid === undefined) return { pid, exit, gone: exit, kill: () => undefined, detached, stderrTail };
+    const detached = new DetachedProcesses({ tag, pid, isIsolated: this.#guards.isIsolated });
+    const common = { pid, exit, detached, stderrTail, held: undefined };
+    if (pid === undefined) return { ...common, gone: exit, kill: () => undefined };
     this.#reaper?.watch(pid, tag);
     const gone = exit.then(endAll).then(() => this.#reaper?.forget(pid));
     const kill = () =>
       void killTree(pid)
         .catch(() => undefined)
         .then(endAll);
-    return { pid, exit, gone, kill, detached, stderrTail };
-  }
-
-  /** What is first in a namespace cannot die of the signal that has ended the command: it tells it as a shell does. */
-  #exitOf(code: number | null, signal: NodeJS.Signals | null): Exit {
-    if (this.#isolation.length === 0 || code === null || code <= SIGNALLED) return { code, signal };
-    const named = Object.entries(constants.signals).find(([, number]) => number === code - SIGNALLED)?.[0];
-    return named !== undefined && isSignal(named) ? { code: null, signal: named } : { code, signal };
+    return { ...common, gone, kill };
   }
 }
 
 function explained(error: Error): Error {
   return isOutOfDescriptors(error) ? new Error(outOfDescriptorsText(), { cause: error }) : error;
-}
-
-/** Bounds what the SDK reads of the child, which ends where it passes them. The returned function says why it was ended. */
-function limitLines(child: ChildProcessWithoutNullStreams, kill: () => void): Spawned["fault"] {
-  let fault: string | undefined;
-  const { stdout } = child;
-  const limit = new LineLimit((why) => {
-    fault = `${why}, and was ended`;
-    stdout.destroy();
-    kill();
-  });
-  stdout.on("error", () => undefined);
-  // The SDK reads `stdout`; Node itself keeps to `stdio`.
-  child.stdout = stdout.pipe(limit);
-  return () => fault;
-}
-
-const SIGNALLED = 128;
-
-function isSignal(name: string): name is NodeJS.Signals {
-  return name in constants.signals;
-}
-
-/** Whether the limit that carries the number can be set: its hard limit was not lowered. */
-function canNumber(): boolean {
-  try {
-    return /^Max file locks +\S+ +unlimited/m.test(readFileSync("/proc/self/limits", "utf8"));
-  } catch {
-    return false;
-  }
 }

@@ -14,7 +14,8 @@ import { identityOf, type Identity } from "../../daemon/identity.ts";
 import { Listener, type DaemonClient } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
 import { checkName, socketsIn, sweep } from "../../daemon/socket.ts";
-import { readyLine } from "../../daemon/start.ts";
+import { shimSettings } from "../../daemon/shim-sockets.ts";
+import { readyLine, restartOf } from "../../daemon/start.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import { connectionLimit } from "../../security/descriptors.ts";
 
@@ -60,12 +61,17 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   refuseUnfit(config);
   const { name: product, version } = readPackage();
   const start = { cwd: refuseCwd, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
-  const app = await assemble({ config, argv: rest, start, outlivesClients: true });
+  const place = { folders, name, stateFolder: folder };
+  const log = ownLog(folder, name);
+  // One that was started in the background; whoever starts another brings it back themselves.
+  const isAutomatic = declared === undefined && log !== undefined;
+  const restart = isAutomatic ? restartOf({ identity, main: process.argv[1] ?? "", stateFolder: folder }) : undefined;
+  const shim = shimSettings(config, place, restart);
+  const app = await assemble({ config, argv: rest, start, outlivesClients: true, shim });
   await sweep(folders);
   await sweepLogs(folder, [name, ...(await socketsIn(folders)).map((each) => each.name)]);
   await load(app, readyFd !== undefined);
   process.chdir(folder);
-  const log = ownLog(folder, name);
   let closing: Promise<void> | undefined;
   const listener = new Listener({
     folders,
@@ -74,7 +80,10 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     version,
     maxConnections: config.maxConnections ?? connectionLimit(),
     serve: (client) => serveClient(app, product, client),
-    status: async () => ({ ...(await statusOf(app, { isDraining: closing !== undefined, identity, version })), log }),
+    status: async () => ({
+      ...(await statusOf(app, { config, isDraining: closing !== undefined, identity, version })),
+      log,
+    }),
     onStop: () => end("daemon stop", 0),
     onCount: () => idle.look(),
     log: app.log,
@@ -84,7 +93,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     await app.close();
     await listener.end();
   };
-  const end = endWith({ log: app.log, close: async () => (closing ??= close()) });
+  const end = endWith({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
   const isIdle = () => listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(config.daemonIdleMs, isIdle, () => end("idle", 0));
   if (declared === undefined) idle.allow(FIRST_CLIENT_MS);
@@ -137,15 +146,17 @@ function refuseUnfit({ http, store }: Config): void {
 const startedAt = new Date(Date.now() - performance.now()).toISOString();
 
 interface About {
+  readonly config: Config;
   readonly isDraining: boolean;
   readonly identity: Identity;
   readonly version: string;
 }
 
-async function statusOf(app: App, { identity, isDraining, version }: About) {
+async function statusOf(app: App, { config, identity, isDraining, version }: About) {
   const state = isDraining ? ("draining" as const) : ("ready" as const);
   const { node: nodeVersion } = process.versions;
   const { traits } = identity;
+  const { shim, ...report } = await app.report();
   return {
     pid: process.pid,
     startedAt,
@@ -154,7 +165,8 @@ async function statusOf(app: App, { identity, isDraining, version }: About) {
     state,
     sessions: app.atWork(),
     traits,
-    ...(await app.report()),
+    ...report,
+    shim: { setting: config.shim ?? "auto", ...shim },
   };
 }
 

@@ -1,0 +1,81 @@
+import type { CanUseTool, PermissionResult } from "@anthropic-ai/claude-agent-sdk";
+import type { JsonObject } from "../../domain/json.ts";
+import type { Decision, PermissionRequest } from "../../domain/permission.ts";
+import type { AgentSignal, Judgement } from "../../engine/ports.ts";
+import type { Folders } from "../risk/places.ts";
+import { judgeRequest } from "../risk/judge.ts";
+import {
+  deniedByAnswer,
+  judgeChanged,
+  toPermissionRequest,
+  toPermissionResult,
+  withoutFolders,
+} from "./permissions.ts";
+
+/** Subagents and parallel calls ask at the same time; a few dozen is the most seen. */
+const MAX_OPEN_REQUESTS = 200;
+
+const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait until some are answered." };
+const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
+
+/** What Claude Code has asked and nobody has answered. */
+export class OpenRequests {
+  readonly #onSignal: (signal: AgentSignal) => void;
+  readonly #onReported: (requestId: string) => void;
+  readonly #waiting = new Map<string, { request: PermissionRequest; resolve: (result: PermissionResult) => void }>();
+  /** Rules that answers have added. */
+  readonly #denied: string[] = [];
+
+  /** `onReported` is called when the signal of a request was sent. */
+  constructor(onSignal: (signal: AgentSignal) => void, onReported: (requestId: string) => void) {
+    this.#onSignal = onSignal;
+    this.#onReported = onReported;
+  }
+
+  asking({ folders, isSandboxed }: { readonly folders: Folders; readonly isSandboxed: boolean }): CanUseTool {
+    return async (toolName, input, details) => {
+      const bare = toPermissionRequest(toolName, input, details);
+      const request = { ...bare, ...(await judgeRequest(bare, folders)) };
+      if (details.signal.aborted) return toPermissionResult(WITHDRAWN);
+      const result = await this.#ask(request, details.signal);
+      return isSandboxed ? withoutFolders(result) : result;
+    };
+  }
+
+  answer(requestId: string, decision: Decision): void {
+    const waiting = this.#waiting.get(requestId);
+    this.#waiting.delete(requestId);
+    this.#denied.push(...deniedByAnswer(decision));
+    waiting?.resolve(toPermissionResult(decision));
+  }
+
+  has(requestId: string): boolean {
+    return this.#waiting.has(requestId);
+  }
+
+  /** `denying` are the rules of the session and its settings that deny. Undefined for a request that is not open. */
+  async judge(
+    requestId: string,
+    input: JsonObject,
+    { denying, folders }: { readonly denying: readonly string[]; readonly folders: Folders },
+  ): Promise<Judgement | undefined> {
+    const waiting = this.#waiting.get(requestId);
+    return waiting && judgeChanged({ request: waiting.request, input }, folders, [...denying, ...this.#denied]);
+  }
+
+  async #ask(request: PermissionRequest, signal: AbortSignal): Promise<PermissionResult> {
+    const { requestId } = request;
+    // Each waits in the session's row: what asks without end, or twice by one id, is not Claude Code at its work.
+    if (this.#waiting.size >= MAX_OPEN_REQUESTS || this.#waiting.has(requestId)) return toPermissionResult(TOO_MANY);
+    const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, { request, resolve }));
+    const withdraw = () => {
+      if (!this.#waiting.has(requestId)) return;
+      this.#onSignal({ type: "withdrawn", requestId });
+      this.answer(requestId, WITHDRAWN);
+    };
+    signal.addEventListener("abort", withdraw, { once: true });
+    this.#onSignal({ type: "asked", request });
+    this.#onReported(requestId);
+    return answered.finally(() => signal.removeEventListener("abort", withdraw));
+  }
+}

@@ -1,0 +1,143 @@
+import type { ShimRef } from "../../domain/session.ts";
+import { isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
+import type { ListedProcess } from "../../shim/protocol.ts";
+import { DetachedProcesses } from "../supervise/detached-processes.ts";
+import type { Guards } from "../supervise/guards.ts";
+import { limitLines } from "../supervise/output.ts";
+import type { ProcessTag } from "../supervise/process-tag.ts";
+import type { Exit, Held, Spawned } from "../supervise/spawned.ts";
+import { endTagged, hasTag } from "../supervise/tagged-processes.ts";
+import { killTree, startTime } from "../supervise/tree.ts";
+import type { ShimConnection } from "./connection.ts";
+import { ShimmedProcess, type ShimmedExit } from "./shimmed-process.ts";
+
+/** Processes behind a shim: started there, or taken over from a former server. */
+
+const GONE_WITHIN_MS = 5000;
+
+interface Place {
+  /** Of the process, in its shim. */
+  readonly id: string;
+  readonly epoch: number;
+  readonly shim: ShimRef;
+  readonly guards: Pick<Guards, "exitOf" | "isIsolated">;
+}
+
+interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** `onSpawned` is called when it runs, or could not be started. */
+export function startBehind(
+  connection: ShimConnection,
+  { command, tag, ...place }: Place & { readonly command: Command; readonly tag: ProcessTag },
+  onSpawned: (spawned: Spawned) => void,
+): ShimmedProcess {
+  const { args, command: program, cwd, env } = command;
+  const { epoch, id } = place;
+  const onStarted = (identity: Identity | undefined) =>
+    onSpawned({ ...follow({ connection, process, tag, ...place }, identity), fault });
+  const start = {
+    command: program,
+    args,
+    ...(cwd !== undefined && { cwd }),
+    env: Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+    tag: textOfTag(tag),
+  };
+  const process = ShimmedProcess.start({ connection, id, epoch, onStarted }, start);
+  const fault = limitLines(process, () => process.killTree());
+  return process;
+}
+
+export interface Attachment {
+  readonly process: ShimmedProcess;
+  readonly spawned: Spawned;
+  /** How many of its lines, other than partial text, nobody can read any more. */
+  readonly lost: number;
+}
+
+/** Goes on behind `line`. Rejects with why that cannot be. */
+export async function attachTo(
+  connection: ShimConnection,
+  { line, ...place }: Place & { readonly line: number },
+): Promise<Attachment> {
+  const { epoch, id } = place;
+  const listed = (await connection.list()).find((each) => each.id === id);
+  if (!listed) throw new Error("its shim does not have it any more");
+  const { attached, process } = await ShimmedProcess.attach({ connection, id, epoch }, line);
+  const fault = limitLines(process, () => process.killTree());
+  const spawned = { ...follow({ connection, process, tag: tagOf(listed), ...place }, attached), fault };
+  return { process, spawned, lost: attached.lost };
+}
+
+interface Identity {
+  readonly pid: number;
+  readonly startedAt: string;
+}
+
+interface Followed extends Place {
+  readonly connection: ShimConnection;
+  readonly process: ShimmedProcess;
+  readonly tag: ProcessTag;
+}
+
+function follow(
+  { connection, guards, process, shim, tag }: Followed,
+  identity: Identity | undefined,
+): Omit<Spawned, "fault"> {
+  const pid = identity?.pid;
+  const exit = process.exit.then((ended) => guards.exitOf(explained(ended)));
+  const detached = new DetachedProcesses({ tag, pid, isIsolated: guards.isIsolated });
+  const common = { pid, exit, detached, stderrTail: () => process.stderrText };
+  if (!identity) return { ...common, gone: exit, kill: () => undefined, held: undefined };
+  const endAll = async () => {
+    // Another server has it now, with all that it has started.
+    if ((await process.exit).isTaken) return;
+    await endTagged((found) => hasTag(found, tag), GONE_WITHIN_MS).catch(() => undefined);
+    connection.send({ t: "reaper", line: `-${String(identity.pid)}` });
+  };
+  const kill = () => {
+    process.killTree();
+    void killAnyway(process, identity);
+  };
+  return { ...common, gone: exit.then(endAll), kill, held: heldOf(process, identity, shim) };
+}
+
+function heldOf(process: ShimmedProcess, { startedAt }: Identity, shim: ShimRef): Held {
+  return {
+    shim,
+    startedAt,
+    pending: process.pending,
+    lastLine: () => process.lastLine,
+    own: (epoch) => process.own(epoch),
+    acknowledge: (line) => process.acknowledge(line),
+    settle: (requestId) => process.settle(requestId),
+    endInput: () => process.endInput(),
+    terminate: () => process.terminate(),
+  };
+}
+
+/** Its shim may be frozen. */
+async function killAnyway(process: ShimmedProcess, { pid, startedAt }: Identity): Promise<void> {
+  const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), GONE_WITHIN_MS).unref());
+  if ((await Promise.race([process.exit, late])) !== "late") return;
+  if ((await startTime(pid).catch(() => undefined)) === startedAt) await killTree(pid).catch(() => undefined);
+}
+
+function explained({ code, error, signal }: ShimmedExit): Exit {
+  if (!error) return { code, signal };
+  return { code, signal, error: isOutOfDescriptors(error) ? new Error(outOfDescriptorsText(), { cause: error }) : error };
+}
+
+/** As a shim and its reaper are told of it. */
+function textOfTag({ number = "", value }: ProcessTag): string {
+  return `${number} ${value}`;
+}
+
+function tagOf({ tag }: ListedProcess): ProcessTag {
+  const [, number = "", value = ""] = /^(\d*) (.*)$/.exec(tag) ?? [];
+  return { value, number: number === "" ? undefined : number };
+}

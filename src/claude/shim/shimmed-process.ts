@@ -1,0 +1,239 @@
+import type { SpawnedProcess } from "@anthropic-ai/claude-agent-sdk";
+import { EventEmitter } from "node:events";
+import { constants } from "node:os";
+import { PassThrough, type Readable, type Writable } from "node:stream";
+import type { Attached, ToShim } from "../../shim/protocol.ts";
+import { LastLines } from "../supervise/output.ts";
+import type { OfProcess, ShimConnection } from "./connection.ts";
+import { Inbound, type Item } from "./inbound.ts";
+import { Outbound, type OutboundLine } from "./outbound.ts";
+
+/** How a process has ended. `isTaken`: it has not, but another server owns it now. */
+export interface ShimmedExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly error?: Error;
+  readonly isTaken?: true;
+}
+
+export interface ShimmedOptions {
+  readonly connection: ShimConnection;
+  readonly id: string;
+  readonly epoch: number;
+  /** It runs, or could not be started: then without a pid. */
+  readonly onStarted: (identity?: { readonly pid: number; readonly startedAt: string }) => void;
+}
+
+const MAX_STDERR_CHARS = 4096;
+
+type Refused = Extract<OfProcess, { t: "refused" }>;
+
+/** A Claude Code behind a shim, as the Agent SDK sees it. Nothing that the SDK does ends it: it may have another owner after this one. */
+export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
+  readonly stdin: Writable;
+  /** Bounded by the spawner. */
+  stdout: Readable;
+  readonly killed = false;
+  exitCode: number | null = null;
+  signalCode: NodeJS.Signals | null = null;
+  readonly exit: Promise<ShimmedExit>;
+  /** Of a process that was attached to: ids of the requests that Claude Code still waits for. */
+  readonly pending: Promise<readonly string[]>;
+  readonly #options: ShimmedOptions;
+  readonly #lines = new PassThrough();
+  #inbound: Inbound;
+  #stderr = new LastLines(MAX_STDERR_CHARS);
+  #epoch: number;
+  #initializeLine: string | undefined;
+  #hasHooks = false;
+  #onPending: (requestIds: readonly string[]) => void = () => undefined;
+  #onExit: (exit: ShimmedExit) => void = () => undefined;
+  #onAttached: ((attached: Attached) => void) | undefined;
+  #hasEnded = false;
+
+  private constructor(options: ShimmedOptions) {
+    super();
+    // Whoever is interested in it listens as well; without any listener Node would throw it.
+    this.on("error", () => undefined);
+    this.#options = options;
+    this.#epoch = options.epoch;
+    this.exit = new Promise((resolve) => (this.#onExit = resolve));
+    this.pending = new Promise((resolve) => (this.#onPending = resolve));
+    this.#inbound = new Inbound(this.#inboundOptions());
+    this.stdout = this.#lines;
+    this.stdin = new Outbound({
+      epoch: () => this.#epoch,
+      hasHooks: () => this.#hasHooks,
+      send: (line) => this.#write(line),
+      onEnd: () => this.#inbound.open(),
+    });
+    const { connection, id } = options;
+    connection.follow(id, (message, body) => this.#take(message, body));
+    void connection.closed.then(() => this.#end({ code: null, signal: null, error: new Error("its shim has ended") }));
+  }
+
+  static start(options: ShimmedOptions, start: Omit<Extract<ToShim, { t: "start" }>, "epoch" | "id" | "t">) {
+    const process = new ShimmedProcess(options);
+    options.connection.send({ t: "start", id: options.id, epoch: options.epoch, ...start });
+    return process;
+  }
+
+  /** Goes on with a process behind `after`, its last line that is dealt with. Rejects with why that cannot be. */
+  static async attach(options: Omit<ShimmedOptions, "onStarted">, after: number) {
+    const process = new ShimmedProcess({ ...options, onStarted: () => undefined });
+    const attached = new Promise<Attached>((resolve) => (process.#onAttached = resolve));
+    options.connection.send({ t: "attach", id: options.id, epoch: options.epoch, after });
+    const result = await Promise.race([attached, process.exit]);
+    if ("t" in result) return { process, attached: result };
+    throw result.error ?? new Error("it has ended");
+  }
+
+  get stderrText(): string {
+    return this.#stderr.text;
+  }
+
+  /** The number of its last line, or of its exit. */
+  get lastLine(): number {
+    return this.#inbound.last;
+  }
+
+  /** A spare has got its session: from now on only the session's owner may tell it anything. */
+  own(epoch: number): void {
+    this.#epoch = epoch;
+    this.#send({ t: "attach", after: this.#inbound.last });
+  }
+
+  acknowledge(line: number): void {
+    this.#send({ t: "ack", upTo: Math.min(line, this.#inbound.last) });
+  }
+
+  /** The request was reported to the session. */
+  settle(requestId: string): void {
+    this.#inbound.settle(requestId);
+  }
+
+  endInput(): void {
+    this.#send({ t: "end-input" });
+  }
+
+  /** SIGTERM to the process. */
+  terminate(): void {
+    this.#send({ t: "signal", signal: "SIGTERM" });
+  }
+
+  /** SIGKILL to the process and all below it. */
+  killTree(): void {
+    this.#send({ t: "kill" });
+  }
+
+  /** What the SDK would do when its session ends, or this server: the process is not its to end. */
+  kill(): boolean {
+    return true;
+  }
+
+  #inboundOptions() {
+    return {
+      hand: (line: Buffer) => void this.#lines.write(line),
+      onExit: ({ code, signal }: Extract<Item, { code: number | null }>) =>
+        this.#end({ code, signal: isSignal(signal) ? signal : null }),
+      onPending: (requestIds: readonly string[]) => this.#onPending(requestIds),
+    };
+  }
+
+  #send(message: { readonly t: ToShim["t"]; readonly [field: string]: unknown }): void {
+    const { connection, id } = this.#options;
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one of the messages of a process, completed
+    connection.send({ ...message, id, epoch: this.#epoch } as ToShim);
+  }
+
+  #write({ id: lineId, initializeId, text }: OutboundLine): void {
+    const { connection, id } = this.#options;
+    if (initializeId !== undefined) {
+      this.#initializeLine = lineId;
+      this.#inbound.initializing(initializeId);
+    }
+    connection.send({ t: "write", id, epoch: this.#epoch, lineId }, Buffer.from(text));
+  }
+
+  #take(message: OfProcess, body: Buffer): void {
+    switch (message.t) {
+      case "started":
+        return this.#options.onStarted(message);
+      case "failed":
+        return this.#fail(message.message, message.code);
+      case "attached":
+        return this.#attached(message, body);
+      case "line":
+        return this.#inbound.push({ n: message.n, line: body });
+      case "exit":
+        return this.#inbound.push({ n: message.n, code: message.code, signal: message.signal });
+      case "stderr":
+        return this.#stderr.take(body.toString("utf8"));
+      case "written":
+        return this.#answered(message.lineId);
+      case "superseded":
+        return this.#end(TAKEN);
+      case "refused":
+        return this.#refused(message);
+    }
+  }
+
+  #attached(message: Attached, body: Buffer): void {
+    // They come again.
+    this.#stderr = new LastLines(MAX_STDERR_CHARS);
+    const onAttached = this.#onAttached;
+    this.#onAttached = undefined;
+    // A spare that has got its session: nothing of it changes.
+    if (!onAttached) return;
+    const written = new Set(message.written);
+    const initialized = message.initialize ? body : undefined;
+    // The first that an SDK writes is its initialize.
+    this.#hasHooks = initialized !== undefined || message.written.some((each) => /^\d+:/.test(each));
+    this.#inbound = new Inbound(this.#inboundOptions(), 0, { written, initialized });
+    onAttached(message);
+  }
+
+  #answered(lineId: string): void {
+    if (lineId.startsWith("r:")) this.#inbound.settle(lineId.slice(2));
+  }
+
+  #refused({ lineId, message, of }: Refused): void {
+    if (of === "attach") return this.#end({ code: null, signal: null, error: new Error(message) });
+    if (of !== "write" || lineId === undefined) return;
+    this.#answered(lineId);
+    if (lineId === this.#initializeLine) this.#inbound.refused();
+  }
+
+  /** As Node tells of a child that it cannot start. */
+  #fail(message: string, code: string | undefined): void {
+    const error = Object.assign(new Error(message), { syscall: "spawn", ...(code !== undefined && { code }) });
+    this.#end({ code: null, signal: null, error }, () => {
+      this.#options.onStarted();
+      this.emit("error", error);
+    });
+  }
+
+  #end(exit: ShimmedExit, tell = () => void this.emit("exit", exit.code, exit.signal)): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    const { connection, id } = this.#options;
+    connection.unfollow(id);
+    this.exitCode = exit.code;
+    this.signalCode = exit.signal;
+    this.#onPending([]);
+    this.#onExit(exit);
+    this.#lines.end();
+    tell();
+  }
+}
+
+const TAKEN: ShimmedExit = {
+  code: null,
+  signal: "SIGHUP",
+  error: new Error("another server has taken it over"),
+  isTaken: true,
+};
+
+function isSignal(name: string | null): name is NodeJS.Signals {
+  return name !== null && name in constants.signals;
+}

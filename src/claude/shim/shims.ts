@@ -1,0 +1,216 @@
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { SessionState, ShimRef } from "../../domain/session.ts";
+import type { Logger, ShimStanding } from "../../engine/ports.ts";
+import { startTime } from "../supervise/tree.ts";
+import { ShimConnection, type ShimClient } from "./connection.ts";
+
+/** The shims of this server: its own, which is started with the first process, and those that a former server of its name has left. */
+
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+export interface ShimSettings extends ShimClient {
+  readonly stateFolder: string;
+  /** How long a shim keeps its processes when no server of the name is there, ms. */
+  readonly keepMs: number;
+  /** What starts this server again; undefined where it is brought back by others. */
+  readonly restart: (Program & { readonly env: Readonly<Record<string, string>>; readonly cwd: string }) | undefined;
+  /** A path that no shim has yet, in a folder that only the user can enter. */
+  readonly newAddress: () => Promise<string>;
+  /** Sockets of shims of this name; those of dead ones are removed. */
+  readonly found: () => Promise<readonly string[]>;
+  readonly log: Pick<Logger, "debug" | "info" | "warn">;
+}
+
+/** What a shim says of itself, for people. */
+export interface ShimReport {
+  readonly pid: number;
+  readonly address: string;
+  readonly processes: readonly { readonly pid: number; readonly startedAt: string }[];
+}
+
+/** A busy machine starts a Node in a second, ms. */
+const READY_MS = 10_000;
+
+export class Shims {
+  readonly #settings: ShimSettings;
+  readonly #reaper: Program | undefined;
+  #own: Promise<ShimConnection> | undefined;
+  readonly #others = new Map<string, Promise<ShimConnection>>();
+  #fallback: string | undefined;
+
+  /** `reaper` is what each shim starts beside Claude Code. */
+  constructor(settings: ShimSettings, reaper: Program | undefined) {
+    this.#settings = settings;
+    this.#reaper = reaper;
+  }
+
+  /** Why the last process was started without a shim. */
+  get fallback(): string | undefined {
+    return this.#fallback;
+  }
+
+  /** The shim for new processes; undefined where none can be started, and why is known by `fallback`. */
+  async own(): Promise<ShimConnection | undefined> {
+    const own = (this.#own ??= this.#start());
+    try {
+      const connection = await own;
+      this.#fallback = undefined;
+      if (!connection.isClosed) return connection;
+      if (this.#own === own) this.#own = undefined;
+      return await this.own();
+    } catch (error) {
+      if (this.#own === own) this.#own = undefined;
+      this.#fallback = error instanceof Error ? error.message : String(error);
+      this.#settings.log.warn("no shim: what is started now ends with this server", { why: this.#fallback });
+      return undefined;
+    }
+  }
+
+  refOf({ address, pid, startedAt }: ShimConnection): ShimRef {
+    const { daemon, keepMs, sdk } = this.#settings;
+    return { address, pid, startedAt, daemon, sdk, keepMs };
+  }
+
+  async standing(process: SessionState["process"]): Promise<ShimStanding> {
+    const { daemon, sdk } = this.#settings;
+    const shim = shimIn(process);
+    return shim?.daemon === daemon && shim.sdk === sdk && (await isThere(shim)) ? "ours" : standingWithout(process);
+  }
+
+  /** The shim of a recorded process. Rejects where it is not there any more. */
+  async at({ address, pid, startedAt }: ShimRef): Promise<ShimConnection> {
+    const own = await this.#own?.catch(() => undefined);
+    const connection = own?.address === address ? own : await this.#other(address);
+    if (connection.pid === pid && connection.startedAt === startedAt) return connection;
+    throw new Error("another shim has its socket");
+  }
+
+  /**
+   * Connects to what former servers of this name have left, so that it knows its owner is there, and ends the spares there, which no
+   * session can get any more.
+   */
+  async adopt(): Promise<void> {
+    for (const address of await this.#settings.found()) {
+      try {
+        const connection = await this.#other(address);
+        const processes = await connection.list();
+        this.#settings.log.info("a former server has left a shim", { pid: connection.pid, processes: processes.length });
+        for (const each of processes) if (each.epoch === 0) endSpare(connection, each.id);
+        connection.end();
+      } catch (error) {
+        this.#settings.log.warn("a former server has left a shim that does not answer", { address, error: String(error) });
+      }
+    }
+  }
+
+  /** Those that are connected, with their processes. */
+  async report(): Promise<ShimReport[]> {
+    const all = await Promise.allSettled([this.#own, ...this.#others.values()]);
+    const open = all.flatMap((each) => (each.status === "fulfilled" && each.value && !each.value.isClosed ? [each.value] : []));
+    const reports = open.map(async (connection) => {
+      const processes = (await connection.list().catch(() => [])).filter(({ exited }) => exited !== true);
+      const listed = processes.map(({ pid, startedAt }) => ({ pid, startedAt }));
+      return { pid: connection.pid, address: connection.address, processes: listed };
+    });
+    return Promise.all(reports);
+  }
+
+  /** The server ends: no shim is needed once its processes are gone. */
+  async close(): Promise<void> {
+    const all = await Promise.allSettled([this.#own, ...this.#others.values()]);
+    for (const each of all) if (each.status === "fulfilled") each.value?.end();
+  }
+
+  async #other(address: string): Promise<ShimConnection> {
+    const known = this.#others.get(address);
+    if (known && !(await known).isClosed) return known;
+    const opened = ShimConnection.open(address, this.#settings);
+    this.#others.set(address, opened);
+    const forget = () => void (this.#others.get(address) === opened && this.#others.delete(address));
+    opened.then(async ({ closed }) => closed.then(forget), forget);
+    return opened;
+  }
+
+  async #start(): Promise<ShimConnection> {
+    const { daemon, keepMs, log, newAddress, restart, stateFolder } = this.#settings;
+    const address = await newAddress();
+    const reaper = this.#reaper;
+    const given = { socket: address, daemon, keepMs, stateFolder, ...(restart && { restart }), ...(reaper && { reaper }) };
+    const said = await started(JSON.stringify(given), stateFolder);
+    if (!said.startsWith("ready ")) throw new Error(said === "" ? "it ended without a word" : said);
+    const connection = await ShimConnection.open(address, this.#settings);
+    log.debug("a shim is ready", { pid: connection.pid });
+    return connection;
+  }
+}
+
+/** For a server that goes on with no process of another. */
+export async function standingWithout(process: SessionState["process"]): Promise<ShimStanding> {
+  const shim = shimIn(process);
+  return shim && (await isThere(shim)) ? "theirs" : "gone";
+}
+
+function shimIn(process: SessionState["process"]): ShimRef | undefined {
+  return process.phase === "none" ? undefined : process.shim;
+}
+
+async function isThere({ pid, startedAt }: ShimRef): Promise<boolean> {
+  return (await startTime(pid)) === startedAt;
+}
+
+/** Nothing is lost with it. Its exit is acknowledged, so that its shim forgets it. */
+function endSpare(connection: ShimConnection, id: string): void {
+  connection.follow(id, (message) => {
+    if (message.t === "exit") connection.send({ t: "ack", id, epoch: 0, upTo: message.n });
+  });
+  connection.send({ t: "attach", id, epoch: 0, after: 0 });
+  connection.send({ t: "kill", id, epoch: 0 });
+}
+
+/** Starts the program of a shim, which is no part of this server's session or group; resolves to its first line. */
+async function started(given: string, cwd: string): Promise<string> {
+  const program = fileURLToPath(new URL("../../shim/shim.js", import.meta.url));
+  const child = spawn(process.execPath, [program], {
+    cwd,
+    detached: true,
+    env: {},
+    stdio: ["pipe", "pipe", "ignore"],
+    windowsHide: true,
+  });
+  child.unref();
+  child.stdin.on("error", () => undefined).end(given);
+  return new Promise((resolve, reject) => {
+    let said = "";
+    const finish = (then: () => void) => {
+      clearTimeout(timer);
+      child.stdout.destroy();
+      then();
+    };
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      finish(() => reject(new Error(`it was not ready within ${String(READY_MS)} ms`)));
+    }, READY_MS);
+    child.once("error", (error) => finish(() => reject(error)));
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      if (said.includes("\n")) finish(() => resolve(said.trim()));
+    });
+    child.stdout.once("end", () => finish(() => resolve(said.trim())));
+  });
+}
+
+/** Of the Agent SDK; "" where it is not installed. */
+export function sdkVersion(): string {
+  try {
+    const folder = new URL(".", import.meta.resolve("@anthropic-ai/claude-agent-sdk"));
+    const { version }: { version?: unknown } = JSON.parse(readFileSync(new URL("package.json", folder), "utf8"));
+    return typeof version === "string" ? version : "";
+  } catch {
+    return "";
+  }
+}

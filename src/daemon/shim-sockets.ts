@@ -1,0 +1,66 @@
+import { randomBytes } from "node:crypto";
+import { readdir, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { basename, join } from "node:path";
+import { existingFolders } from "./folders.ts";
+import { isDead, listenIn } from "./socket.ts";
+
+/** Sockets of the shims of daemons, beside those of the daemons: `NAME.8 hex digits.shim`. */
+
+const SUFFIX = /\.[0-9a-f]{8}\.shim$/;
+
+interface Place {
+  readonly folders: readonly string[];
+  /** Of the daemon. */
+  readonly name: string;
+  readonly stateFolder: string;
+}
+
+interface Settings {
+  readonly shim?: "auto" | "off" | undefined;
+  readonly keepMs: number;
+}
+
+/** What a server needs to know of its shims; undefined where it is to have none. `restart` is what starts it again. */
+export function shimSettings<Restart>(
+  { keepMs, shim }: Settings,
+  { folders, name, stateFolder }: Place,
+  restart: Restart | undefined,
+) {
+  if (shim === "off" || process.platform === "win32") return undefined;
+  return {
+    daemon: name,
+    stateFolder,
+    keepMs,
+    restart,
+    newAddress: async () => newShimAddress(folders, name),
+    found: async () => shimSockets(folders, name),
+  };
+}
+
+/** A path that no shim has, in the first folder in which it can listen. Throws ConfigError where it can in none. */
+async function newShimAddress(folders: readonly string[], name: string): Promise<string> {
+  const server = createServer();
+  const path = await listenIn(server, folders, `${name}.${randomBytes(4).toString("hex")}.shim`);
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  return path;
+}
+
+/** Those of the shims of the daemon of this name, or of all. What dead shims have left is removed. */
+export async function shimSockets(folders: readonly string[], name?: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of await existingFolders(folders)) {
+    for (const file of await readdir(folder)) {
+      const path = join(folder, file);
+      if (!SUFFIX.test(file) || (name !== undefined && daemonOf(path) !== name)) continue;
+      if (await isDead(path)) await rm(path, { force: true });
+      else found.push(path);
+    }
+  }
+  return found;
+}
+
+/** The name of the daemon whose shim has this socket. */
+export function daemonOf(path: string): string {
+  return basename(path).replace(SUFFIX, "");
+}
