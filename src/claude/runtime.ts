@@ -85,7 +85,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly
     endLeftover: async (leftover) => endLeftover(leftover, server.store),
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),
     drain: async () => {
-      await Promise.all([spares.close(), ...[...running].map(async (agent) => agent.ended)]);
+      const ended = [...running].map(async (agent) => agent.ended.then(() => agent.forget()));
+      await Promise.all([spares.close(), ...ended]);
       await shims?.close();
     },
   };

@@ -136,17 +136,13 @@ export async function bind(server: Server, naming: Naming): Promise<Bound> {
   return naming.folders.every(isOfPipes) ? bindPipe(server, naming) : bindSocket(server, naming);
 }
 
-function taken(name: string, error: unknown): ConfigError {
-  return new ConfigError(`Another daemon has the name "${name}". Stop it, or choose another name.`, error);
-}
-
 /** A pipe has its name until its process has closed it and all connections. */
 async function bindPipe(server: Server, { folders, name }: Naming): Promise<Bound> {
   try {
     const path = await listenIn(server, folders, `${name}${SUFFIX}`);
     return { path, release: async () => Promise.resolve() };
   } catch (error) {
-    throw error instanceof ConfigError ? error : taken(name, error);
+    throw error instanceof ConfigError ? error : nameIsTaken(name, error);
   }
 }
 
@@ -158,7 +154,7 @@ async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming
     await take(draft, path, mayDisplace);
   } catch (error) {
     server.close();
-    throw taken(name, error);
+    throw nameIsTaken(name, error);
   } finally {
     await rm(draft, { force: true });
   }
@@ -167,6 +163,10 @@ async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming
     if (now?.dev === dev && now.ino === ino) await rm(path, { force: true });
   };
   return { path, release };
+}
+
+export function nameIsTaken(name: string, cause?: unknown): ConfigError {
+  return new ConfigError(`Another daemon has the name "${name}". Stop it, or choose another name.`, cause);
 }
 
 async function take(draft: string, path: string, mayDisplace: boolean): Promise<void> {

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { AUTOMATIC_DAEMON } from "./world.ts";
 
 /** The suite ends the daemons that its clients have started: vitest calls teardown() after the last test. */
 
@@ -32,7 +33,7 @@ function leftDaemons(): string[] {
 function described(pid: string): string[] {
   try {
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").join(" ").trim();
-    if (!/ daemon run --ready-fd /.test(`${command} `)) return [];
+    if (!AUTOMATIC_DAEMON.test(command)) return [];
     const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
     const folders = environment.filter((each) => /^(?:HOME|CLAUDE_CONFIG_DIR)=/.test(each));
     const isOfTest = folders.some((each) => each.includes(`=${tmpdir()}${sep}`));

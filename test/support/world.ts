@@ -190,16 +190,22 @@ function daemonLogs(home: string): string {
   return files.map((file) => readFileSync(join(folder, file), "utf8")).join("");
 }
 
+/** One that a client has started, or a shim after the death of the one before. */
+export const AUTOMATIC_DAEMON = /^\S*node\S* .*main\.js daemon run(?! --daemon-socket)/;
+
 function isDaemon({ command }: { readonly command: string }): boolean {
-  return / daemon run --ready-fd /.test(command);
+  return AUTOMATIC_DAEMON.test(command);
 }
 
+/** Also those that a shim starts meanwhile in place of a daemon that was killed. */
 async function endDaemons(living: () => number[]): Promise<void> {
-  for (const pid of living()) {
-    for (const signal of ["SIGCONT", "SIGTERM"] as const) process.kill(pid, signal);
-  }
+  const told = new Set<number>();
   const deadline = Date.now() + 30_000;
   while (living().length > 0) {
+    for (const pid of living().filter((each) => !told.has(each))) {
+      told.add(pid);
+      for (const signal of ["SIGCONT", "SIGTERM"] as const) process.kill(pid, signal);
+    }
     if (Date.now() > deadline) throw new Error(`daemons do not end: ${JSON.stringify(living())}`);
     await sleep(50);
   }

@@ -131,6 +131,11 @@ export class ClaudeProcess implements AgentProcess {
     this.#spawned?.held?.acknowledge(line);
   }
 
+  /** Of one that has ended: nobody is to be told of it any more. */
+  forget(): void {
+    this.acknowledge(Number.MAX_SAFE_INTEGER);
+  }
+
   async #run(): Promise<void> {
     const { onSignal } = this.#context;
     const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));

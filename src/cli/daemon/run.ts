@@ -13,7 +13,8 @@ import { socketFolders } from "../../daemon/folders.ts";
 import { identityOf, type Identity } from "../../daemon/identity.ts";
 import { Listener, type DaemonClient } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
-import { checkName, socketsIn, sweep } from "../../daemon/socket.ts";
+import { checkName, connectByName, nameIsTaken, socketsIn, sweep } from "../../daemon/socket.ts";
+import { takeTurn } from "../../daemon/starting.ts";
 import { shimSettings } from "../../daemon/shim-sockets.ts";
 import { readyLine, restartOf } from "../../daemon/start.ts";
 import { invalidArgument } from "../../domain/error.ts";
@@ -67,6 +68,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const isAutomatic = declared === undefined && log !== undefined;
   const restart = isAutomatic ? restartOf({ identity, main: process.argv[1] ?? "", stateFolder: folder }) : undefined;
   const shim = shimSettings(config, place, restart);
+  const endTurn = isAutomatic && readyFd === undefined ? await turnOf(folders, name) : undefined;
   const app = await assemble({ config, argv: rest, start, outlivesClients: true, shim });
   await sweep(folders);
   await sweepLogs(folder, [name, ...(await socketsIn(folders)).map((each) => each.name)]);
@@ -98,9 +100,26 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const idle = new IdleWatch(config.daemonIdleMs, isIdle, () => end("idle", 0));
   if (declared === undefined) idle.allow(FIRST_CLIENT_MS);
   const socket = await listener.listen();
+  endTurn?.();
   idle.look();
   app.log.info("the daemon is ready", { socket, pid: process.pid });
   return name;
+}
+
+/** Long enough for another daemon to be ready, ms. */
+const TURN_MS = 30_000;
+
+/**
+ * Several shims may start the same daemon at once, and clients as well: only one is to take sessions over. Throws ConfigError where
+ * another has the name.
+ */
+async function turnOf(folders: readonly string[], name: string): Promise<(() => void) | undefined> {
+  const endTurn = await takeTurn(folders, name, TURN_MS);
+  const other = await connectByName(folders, name).catch(() => undefined);
+  if (!other) return endTurn;
+  other.destroy();
+  endTurn?.();
+  throw nameIsTaken(name);
 }
 
 /**

@@ -1,0 +1,103 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { allow, waitForRequest } from "../support/faults/driving.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { storedEvents } from "../support/store/stored.ts";
+import { useWorld } from "../support/world.ts";
+
+/** A daemon dies in a turn of the real Claude Code, and the next one goes on with the turn. */
+
+const world = useWorld();
+
+/** Appends to the file who runs it: its number, and the pid and start time of its Claude Code. */
+const note = (at: number, file: string) =>
+  `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
+
+function readLines(file: string): string[] {
+  try {
+    return readFileSync(file, "utf8").trim().split("\n");
+  } catch {
+    return [];
+  }
+}
+
+async function begin(client: Server, args: { steps: object[]; cwd: string }): Promise<string> {
+  const prompt = scriptTag([...(args.steps as Parameters<typeof scriptTag>[0]), { text: "done" }]);
+  const { sessionId } = await client.call("claude_code", { prompt, cwd: args.cwd });
+  return sessionId;
+}
+
+async function killDaemons(): Promise<void> {
+  const all = world.daemons();
+  for (const pid of all) process.kill(pid, "SIGKILL");
+  await expect.poll(() => world.daemons().filter((pid) => all.includes(pid))).toEqual([]);
+}
+
+async function answer(client: Server, sessionId: string, requestId: string): Promise<void> {
+  const given = { action: "respond_permission", sessionId, requestId, decision: "allow", until: "event" };
+  await client.call("claude_code_check", given);
+}
+
+/** The same Claude Code, each tool once, each event once and in order. */
+async function expectWhole(client: Server, { calls, file, sessionId }: { calls: number; file: string; sessionId: string }) {
+  const ended = await client.end(sessionId, 1);
+  expect([ended.status, ended.result?.result, ended.result?.isError]).toEqual(["idle", "done", false]);
+  const ran = readLines(file).map((line) => line.split(" "));
+  expect(ran.map(([at]) => at)).toEqual(Array.from({ length: calls }, (_, at) => String(at)));
+  expect(new Set(ran.map(([, ...who]) => who.join(" "))).size).toBe(1);
+  const log = await storedEvents(join(world.configFolder, ".."), sessionId);
+  expect(log.map(({ id }) => id)).toEqual(log.map((_, at) => at + 1));
+  const messages = log.flatMap(({ event, type }) =>
+    type === "message" ? [(JSON.parse(event) as { data: { message: { uuid?: string } } }).data.message] : [],
+  );
+  const uuids = messages.flatMap(({ uuid }) => uuid ?? []);
+  expect(new Set(uuids).size).toBe(uuids.length);
+  const count = (name: string) => log.filter(({ type }) => type === name).length;
+  expect([count("turn.started"), count("turn.ended"), count("result")]).toEqual([1, 1, count("result")]);
+  return log;
+}
+
+it("a turn goes on in the same process when its daemon is killed while a tool runs, with and without a client", { timeout: 120_000 }, async () => {
+  const args = ["--allow-rules", "Bash"];
+  for (const isConnected of [true, false]) {
+    const first = await world.shared({ args });
+    const cwd = world.folder();
+    const [file, go] = [join(cwd, "ran.txt"), join(cwd, "go")];
+    const waits = `${note(1, file)}; until [ -e ${go} ]; do sleep 0.05; done`;
+    const commands = [note(0, file), waits, note(2, file)];
+    const steps = commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] }));
+    const sessionId = await begin(first, { steps, cwd });
+    await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(2);
+    if (!isConnected) await first.close();
+    await killDaemons();
+    writeFileSync(go, "");
+    // Without a client, the shim brings the daemon back.
+    if (!isConnected) await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(3);
+    const next = isConnected ? first : await world.shared({ args });
+    const log = await expectWhole(next, { calls: 3, file, sessionId });
+    expect(log.filter(({ event, type }) => type === "notice" && event.includes("owner.changed"))).toHaveLength(1);
+    await next.close();
+  }
+});
+
+it("a request that was open when the daemon was killed is answered at the next one", { timeout: 120_000 }, async () => {
+  const first = await world.shared();
+  const cwd = world.folder();
+  const file = join(cwd, "ran.txt");
+  const steps = [0, 1].map((at) => ({ tools: [{ name: "Bash", input: { command: note(at, file) } }] }));
+  const sessionId = await begin(first, { steps, cwd });
+  const asked = await waitForRequest(first, sessionId);
+  await first.close();
+  await killDaemons();
+  const next = await world.shared();
+  const again = await waitForRequest(next, sessionId);
+  expect(again.actions.map(({ requestId }) => requestId)).toEqual(asked.actions.map(({ requestId }) => requestId));
+  await answer(next, sessionId, again.actions[0]!.requestId);
+  await allow(next, sessionId);
+  const log = await expectWhole(next, { calls: 2, file, sessionId });
+  expect(log.filter(({ type }) => type === "permission.asked")).toHaveLength(2);
+  await next.close();
+});
