@@ -59,9 +59,22 @@ function paragraph(each: RunningDaemon): string {
     `${name}  ${state}, ${work}`,
     `  version ${version} on Node ${nodeVersion}, pid ${String(pid)}, since ${startedAt}`,
     ...(log === undefined ? [] : [`  log: ${log}`]),
+    ...shimLines(each),
     ...(differs.length === 0 ? [] : [`  unlike the others in: ${differs.join(", ")}`]),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function shimLines({ lastDeath, shim }: Found): string[] {
+  const { fallback, setting, shims = [] } = shim ?? {};
+  const held = shims.reduce((sum, each) => sum + each.processes.length, 0);
+  const none = fallback === undefined ? undefined : `  shim: none, so turns end with it (${fallback})`;
+  const off = setting === "off" ? "  shim: off, so turns end with it" : undefined;
+  const own = `  ${count(shims.length, "shim")} with ${count(held, "Claude Code process", "es")}: ${shims.map(({ pid }) => String(pid)).join(", ")}`;
+  const line = none ?? off ?? (shims.length > 0 ? own : undefined);
+  const death =
+    lastDeath && `  the one before it (pid ${String(lastDeath.pid)}) has died: ${escapeControlChars(lastDeath.why)}`;
+  return [line, death].filter((each) => each !== undefined);
 }
 
 function count(number: number, noun: string, plural = "s"): string {

@@ -42,7 +42,7 @@ function bound(log: string): void {
 export async function sweepLogs(stateFolder: string, living: readonly string[]): Promise<void> {
   const folder = logFolder(stateFolder);
   for (const file of await readdir(folder).catch(() => [])) {
-    const [, name] = /^daemon-(.+)\.log(?:\.1)?$/.exec(file) ?? [];
+    const [, name] = /^daemon-(.+)\.(?:log(?:\.1)?|running)$/.exec(file) ?? [];
     if (name === undefined || living.includes(name)) continue;
     const path = join(folder, file);
     const { mtimeMs = Date.now() } = (await stat(path).catch(() => undefined)) ?? {};

@@ -34,7 +34,7 @@ export function shimSettings<Restart>(
     keepMs,
     restart,
     newAddress: async () => newShimAddress(folders, name),
-    found: async () => shimSockets(folders, name),
+    found: async () => livingShims(folders, name),
   };
 }
 
@@ -46,18 +46,23 @@ async function newShimAddress(folders: readonly string[], name: string): Promise
   return path;
 }
 
-/** Those of the shims of the daemon of this name, or of all. What dead shims have left is removed. */
-export async function shimSockets(folders: readonly string[], name?: string): Promise<string[]> {
-  const found: string[] = [];
-  for (const folder of await existingFolders(folders)) {
-    for (const file of await readdir(folder)) {
-      const path = join(folder, file);
-      if (!SUFFIX.test(file) || (name !== undefined && daemonOf(path) !== name)) continue;
-      if (await isDead(path)) await rm(path, { force: true });
-      else found.push(path);
-    }
+/** Of all daemons, those of dead shims too. */
+export async function shimSockets(folders: readonly string[]): Promise<string[]> {
+  const all = (await existingFolders(folders)).map(async (folder) =>
+    (await readdir(folder)).filter((file) => SUFFIX.test(file)).map((file) => join(folder, file)),
+  );
+  return (await Promise.all(all)).flat();
+}
+
+/** Those of the daemon of this name. What dead shims have left is removed. */
+async function livingShims(folders: readonly string[], name: string): Promise<string[]> {
+  const living: string[] = [];
+  for (const path of await shimSockets(folders)) {
+    if (daemonOf(path) !== name) continue;
+    if (await isDead(path)) await rm(path, { force: true });
+    else living.push(path);
   }
-  return found;
+  return living;
 }
 
 /** The name of the daemon whose shim has this socket. */

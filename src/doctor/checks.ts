@@ -2,7 +2,7 @@ import { checkClients } from "./clients.ts";
 import type { Check, Finding } from "./finding.ts";
 import { checkDisk, checkStateFolder, checkTemporary, checkTrust } from "./folders.ts";
 import type { Machine } from "./machine.ts";
-import { checkDaemons, checkLeftovers, checkPort } from "./processes.ts";
+import { checkDaemons, checkLeftovers, checkPort, checkShims } from "./processes.ts";
 import { checkClaude, checkNode, checkSandbox, checkSettings } from "./programs.ts";
 import { checkStore, STORE_MS } from "./store.ts";
 
@@ -16,6 +16,7 @@ export const CHECKS: readonly Check[] = [
   { id: "disk", subject: "the disk", ms: 10_000, find: checkDisk },
   { id: "temporary-files", subject: "temporary files", ms: 5_000, find: checkTemporary },
   { id: "daemons", subject: "daemons", ms: 10_000, find: checkDaemons },
+  { id: "shims", subject: "shims", ms: 5_000, find: checkShims },
   { id: "leftover-processes", subject: "processes of dead servers", ms: 10_000, find: checkLeftovers },
   { id: "port", subject: "the port of --http", ms: 5_000, find: checkPort },
   { id: "clients", subject: "entries of MCP clients", ms: 5_000, find: checkClients },

@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import { realpath, stat } from "node:fs/promises";
 import { createServer } from "node:net";
+import { basename } from "node:path";
 import { findAllLeftovers } from "../claude/supervise/leftover-processes.ts";
 import { addressOf } from "../config/http.ts";
 import { socketFolders } from "../daemon/folders.ts";
+import { daemonOf, shimSockets } from "../daemon/shim-sockets.ts";
 import { isDead, socketsIn, sweep } from "../daemon/socket.ts";
 import { describeDaemons, type RunningDaemon } from "../daemon/status.ts";
 import { counted, MEND, quoted, type Finding } from "./finding.ts";
@@ -13,11 +15,7 @@ import type { Machine } from "./machine.ts";
 
 export async function checkDaemons({ environment, stateFolder }: Machine): Promise<Finding[]> {
   // To look for sockets must not make their folder.
-  const isThere = await stat(stateFolder).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-  if (!isThere) return [{ id: "daemons", level: "ok", text: "No daemon runs." }];
+  if (!(await isFolder(stateFolder))) return [{ id: "daemons", level: "ok", text: "No daemon runs." }];
   const looked = await socketsOf(stateFolder, environment).catch(refusal);
   if (looked instanceof Error) {
     const text = `Daemons cannot be used: ${looked.message}`;
@@ -62,6 +60,34 @@ async function socketsOf(stateFolder: string, environment: Machine["environment"
 /** What is wrong with the state folder itself is a finding of its own. */
 function refusal(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
+}
+
+/** Those without a daemon wait for the next one of their name. */
+export async function checkShims({ environment, stateFolder }: Machine): Promise<Finding[]> {
+  const none: Finding = { id: "shims", level: "ok", text: "No shim runs." };
+  const looked = (await isFolder(stateFolder)) ? await socketsOf(stateFolder, environment).catch(refusal) : undefined;
+  // What is wrong with the folders of sockets is a finding of the daemons.
+  if (!looked || looked instanceof Error) return [none];
+  const living = async (paths: readonly string[]) => {
+    const isGone = await Promise.all(paths.map(isDead));
+    return paths.filter((_, at) => isGone[at] === false);
+  };
+  const shims = await living(await shimSockets(looked.folders));
+  if (shims.length === 0) return [none];
+  const daemons = new Set(await living(looked.sockets.map(({ path }) => path)));
+  const names = new Set(looked.sockets.filter(({ path }) => daemons.has(path)).map(({ name }) => name));
+  const alone = shims.filter((path) => !names.has(daemonOf(path))).map((path) => basename(path));
+  const text = `${counted(shims.length, "shim")} running.`;
+  if (alone.length === 0) return [{ id: "shims", level: "ok", text }];
+  const why = `Their daemons are gone: ${alone.join(", ")}. They end their Claude Code processes after --keep-ms, unless the daemon comes back.`;
+  return [{ id: "shims", level: "warning", text: `${text} ${why}`, fix: "claude-agents-mcp daemon status" }];
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 }
 
 export async function checkLeftovers({ store }: Machine): Promise<Finding[]> {

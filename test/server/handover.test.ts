@@ -41,6 +41,11 @@ async function answer(client: Server, sessionId: string, requestId: string): Pro
   await client.call("claude_code_check", given);
 }
 
+/** Resolves when the next daemon serves the client: a call that is under way when the one before dies is an error. */
+async function untilServed(client: Server): Promise<void> {
+  await expect.poll(async () => client.call("claude_code_session", { action: "list" }).catch(() => undefined), { timeout: 30_000 }).toBeTruthy();
+}
+
 /** The same Claude Code, each tool once, each event once and in order. */
 async function expectWhole(client: Server, { calls, file, sessionId }: { calls: number; file: string; sessionId: string }) {
   const ended = await client.end(sessionId, 1);
@@ -77,6 +82,7 @@ it("a turn goes on in the same process when its daemon is killed while a tool ru
     // Without a client, the shim brings the daemon back.
     if (!isConnected) await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(3);
     const next = isConnected ? first : await world.shared({ args });
+    await untilServed(next);
     const log = await expectWhole(next, { calls: 3, file, sessionId });
     expect(log.filter(({ event, type }) => type === "notice" && event.includes("owner.changed"))).toHaveLength(1);
     await next.close();

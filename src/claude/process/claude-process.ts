@@ -10,7 +10,7 @@ import { Background } from "./background.ts";
 import { deniedBySettings } from "./permissions.ts";
 import { askClaude, settlesWithin, CostWatch, messageOf } from "./control.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
-import type { LaunchPlan } from "./launch.ts";
+import { heldUntil, type LaunchPlan } from "./launch.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { fileGuard } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
@@ -63,6 +63,9 @@ export class ClaudeProcess implements AgentProcess {
   #query: Query | undefined;
   #spawned: Spawned | undefined;
   #announced: Promise<void> | undefined;
+  /** Resolves when the next owner would find the process: no prompt goes to one that would be lost. */
+  readonly #recorded: Promise<void>;
+  #onRecorded: () => void = () => undefined;
   #aliveAt = Number.NEGATIVE_INFINITY;
   readonly #background: Background;
   /** Aborted by a kill. */
@@ -79,6 +82,7 @@ export class ClaudeProcess implements AgentProcess {
       this.#onReady = resolve;
       this.#onNotReady = reject;
     });
+    this.#recorded = new Promise((resolve) => (this.#onRecorded = resolve));
     // Awaiting it is optional; without this Node would report an unhandled rejection.
     this.#ready.catch(() => undefined);
     this.#ended = this.#run();
@@ -128,6 +132,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   acknowledge(line: number): void {
+    this.#onRecorded();
     this.#spawned?.held?.acknowledge(line);
   }
 
@@ -174,12 +179,13 @@ export class ClaudeProcess implements AgentProcess {
     const onSpawned = (spawned: Spawned) => {
       this.#spawned = spawned;
       this.#announced = this.#announce(spawned, began);
+      if (!spawned.held || attached) this.#onRecorded();
       // It may have been given up in the same moment.
       if (this.#wanted.signal.aborted) this.kill();
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
     };
     const running = await start({
-      prompts: this.#input,
+      prompts: heldUntil(this.#recorded, this.#input),
       ask: this.#requests.asking(began),
       guard: fileGuard(began),
       onSpawned,
@@ -209,7 +215,9 @@ export class ClaudeProcess implements AgentProcess {
     const startedAt = held?.startedAt ?? (pid === undefined ? undefined : await startTime(pid).catch(() => undefined));
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
     const shim = held && { shim: held.shim };
-    onSignal({ type: "started", resumed, ...known, ...shim, ...(missing.length > 0 && { missing }) });
+    const signal = { type: "started" as const, resumed, ...known, ...shim, ...(missing.length > 0 && { missing }) };
+    // Before its first line: it is acknowledged when the next owner would find the process.
+    onSignal(signal, held && 0);
   }
 
   /** Those of the session's requests that Claude Code no longer waits for, after another server had it. */

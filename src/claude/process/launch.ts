@@ -91,7 +91,8 @@ export function requiringAgent(agent: string | undefined, start: LaunchPlan["sta
   };
 }
 
-async function* heldUntil<T>(ready: Promise<void>, source: AsyncIterable<T>): AsyncGenerator<T, void> {
+/** The items, once it is time. */
+export async function* heldUntil<T>(ready: Promise<void>, source: AsyncIterable<T>): AsyncGenerator<T, void> {
   await ready;
   yield* source;
 }

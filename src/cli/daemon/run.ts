@@ -9,6 +9,7 @@ import { stateFolder } from "../../config/state-folder.ts";
 import { storeTraits } from "../../config/store.ts";
 import { readPackage } from "../../config/version.ts";
 import { daemonEnvironment } from "../../daemon/environment.ts";
+import { DeathRecord } from "../../daemon/deaths.ts";
 import { socketFolders } from "../../daemon/folders.ts";
 import { identityOf, type Identity } from "../../daemon/identity.ts";
 import { Listener, type DaemonClient } from "../../daemon/listener.ts";
@@ -74,6 +75,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   await sweepLogs(folder, [name, ...(await socketsIn(folders)).map((each) => each.name)]);
   await load(app, readyFd !== undefined);
   process.chdir(folder);
+  const deaths = new DeathRecord(folder, name);
   let closing: Promise<void> | undefined;
   const listener = new Listener({
     folders,
@@ -85,6 +87,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     status: async () => ({
       ...(await statusOf(app, { config, isDraining: closing !== undefined, identity, version })),
       log,
+      lastDeath: deaths.last,
     }),
     onStop: () => end("daemon stop", 0),
     onCount: () => idle.look(),
@@ -94,13 +97,16 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     await listener.refuseNew();
     await app.close();
     await listener.end();
+    await deaths.end();
   };
+  process.on("uncaughtException", (error) => deaths.crashed(error));
   const end = endWith({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
   const isIdle = () => listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(config.daemonIdleMs, isIdle, () => end("idle", 0));
   if (declared === undefined) idle.allow(FIRST_CLIENT_MS);
   const socket = await listener.listen();
   endTurn?.();
+  await deaths.begin();
   idle.look();
   app.log.info("the daemon is ready", { socket, pid: process.pid });
   return name;

@@ -1,0 +1,120 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { storedEvents } from "../support/store/stored.ts";
+import { useWorld } from "../support/world.ts";
+
+/** The daemon is killed at exact points of a turn of the real Claude Code. test/support/faults/kill-daemon.cjs acts at them. */
+
+const world = useWorld();
+const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.cjs");
+
+const POINTS = [
+  "after line",
+  "before commit",
+  "after commit",
+  "before acknowledgement",
+  "after acknowledgement",
+  "before answer",
+  "after answer",
+  "before prompt",
+  "after prompt",
+  "before control",
+  "after control",
+];
+
+interface Case {
+  readonly cwd: string;
+  readonly file: string;
+  readonly mark: string;
+}
+
+const note = (at: number, file: string) =>
+  `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
+
+function prompt({ file }: Case): string {
+  const step = (at: number) => ({ text: `step ${String(at)}`, tools: [{ name: "Bash", input: { command: note(at, file) } }] });
+  return scriptTag([step(0), step(1), step(2), { text: "done" }]);
+}
+
+/** A call that is under way when the daemon dies is an error that says so. */
+async function persistently<T>(call: () => Promise<T>): Promise<T> {
+  const end = Date.now() + 60_000;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!String(error).includes("has ended") || Date.now() > end) throw error;
+    }
+  }
+}
+
+/** Allows whatever is asked until the turn has ended. */
+async function drive(client: Server, sessionId: string): Promise<Answer> {
+  for (;;) {
+    const args = { action: "poll", sessionId, waitMs: 5_000 };
+    const { actions, status } = await persistently(async () => client.call("claude_code_check", args));
+    if (status !== "running" && actions.length === 0) return persistently(async () => client.end(sessionId, 1));
+    for (const { requestId } of actions) {
+      const answer = { action: "respond_permission", sessionId, requestId, decision: "allow" };
+      await client.call("claude_code_check", answer).catch((error: unknown) => {
+        // Its death may have hit the answer or the reply to it.
+        if (!/has ended|REQUEST/.test(String(error))) throw error;
+      });
+    }
+  }
+}
+
+async function run(points: string): Promise<Case & { readonly answer: Answer; readonly sessionId: string }> {
+  const cwd = world.folder();
+  const about = { cwd, file: join(cwd, "ran.txt"), mark: join(cwd, "killed") };
+  const env = {
+    NODE_OPTIONS: `--require=${KILLER}`,
+    KILL_MARK: about.mark,
+    KILL_POINTS: points,
+  };
+  const client = await world.shared({ env });
+  const model = points.includes("control") ? { model: "haiku" } : {};
+  await client.call("claude_code", { prompt: prompt(about), cwd }).catch((error: unknown) => {
+    if (!String(error).includes("has ended")) throw error;
+  });
+  const { sessions } = await persistently(async () => client.call("claude_code_session", { action: "list" }));
+  const sessionId = sessions[0]!.sessionId;
+  if ("model" in model) {
+    await client.call("claude_code_session", { action: "set_model", sessionId, ...model }).catch((error: unknown) => String(error));
+  }
+  const answer = await drive(client, sessionId);
+  await client.close();
+  return { ...about, answer, sessionId };
+}
+
+async function expectWhole({ answer, file, mark, sessionId }: Awaited<ReturnType<typeof run>>, times = 1) {
+  expect(existsSync(mark) && readFileSync(mark, "utf8")).toBe("x".repeat(times));
+  expect([answer.status, answer.result?.result]).toEqual(["idle", "done"]);
+  const ran = readFileSync(file, "utf8").trim().split("\n");
+  expect(ran.map((line) => line.split(" ")[0])).toEqual(["0", "1", "2"]);
+  expect(new Set(ran.map((line) => line.slice(2))).size).toBe(1);
+  const log = await storedEvents(join(world.configFolder, ".."), sessionId);
+  expect(log.map(({ id }) => id)).toEqual(log.map((_, at) => at + 1));
+  const ofType = (name: string) => log.filter(({ type }) => type === name);
+  const messages = ofType("message").flatMap(({ event }) => {
+    const { data } = JSON.parse(event) as { data: { message: { uuid?: string } } };
+    return data.message.uuid ?? [];
+  });
+  expect(new Set(messages).size).toBe(messages.length);
+  const counts = ["turn.started", "turn.ended", "permission.asked", "permission.answered"].map((name) => ofType(name).length);
+  expect(counts).toEqual([1, 1, 3, 3]);
+}
+
+it.each(POINTS)("a turn is whole when its daemon is killed %s", { timeout: 120_000 }, async (point) => {
+  await expectWhole(await run(point));
+});
+
+it("a turn is whole when its daemon is killed twice, and while it attaches", { timeout: 120_000 }, async () => {
+  await expectWhole(await run("after answer,after answer"), 2);
+  await expectWhole(await run("before commit,after attach"), 2);
+});

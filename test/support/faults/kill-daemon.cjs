@@ -1,0 +1,116 @@
+// Loaded with NODE_OPTIONS=--require: kills the daemon at an exact point of its work. KILL_POINTS names a point for the first daemon, one
+// for the next, and so on; in the file KILL_MARK each death leaves a character. In every other process it does nothing.
+const { appendFileSync, readFileSync } = require("node:fs");
+const { Socket } = require("node:net");
+
+const { KILL_MARK: mark = "", KILL_POINTS: points = "" } = process.env;
+const born = deaths();
+const point = points.split(",")[born];
+
+function die() {
+  if (deaths() > born) return;
+  appendFileSync(mark, "x");
+  process.kill(process.pid, "SIGKILL");
+  // The signal is there before this returns.
+  for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
+}
+
+function deaths() {
+  try {
+    return readFileSync(mark, "utf8").length;
+  } catch {
+    return 0;
+  }
+}
+
+/** By point: what the header of a frame towards the shim, or the line in its body, is like. */
+const FRAMES = {
+  answer: /"t":"write".*"lineId":"r:/,
+  prompt: /"t":"write".*"lineId":"[0-9a-f]{8}-/,
+  control: /"t":"write".*"lineId":"\d+:/,
+  acknowledgement: /"t":"ack"/,
+  attach: /"t":"attach"/,
+};
+
+function install() {
+  const [when, what] = point.split(" ");
+  if (what === "line") return onLine();
+  if (what === "commit") return onCommit(when);
+  onFrame(when, FRAMES[what], what === "control" ? /"subtype":"set_/ : undefined);
+}
+
+const isShim = (socket) => socket.remoteName === true;
+
+const { connect } = Socket.prototype;
+Socket.prototype.connect = function (...args) {
+  this.remoteName = JSON.stringify(args).includes('.shim"');
+  return connect.apply(this, args);
+};
+
+function onFrame(when, header, body) {
+  const { write } = Socket.prototype;
+  let isMeant = false;
+  Socket.prototype.write = function (chunk, ...rest) {
+    if (!isShim(this)) return write.call(this, chunk, ...rest);
+    const text = Buffer.from(chunk).toString("latin1");
+    // A frame with a body is written in two parts.
+    const isFrame = header.test(text);
+    const isNow = body ? isMeant && body.test(text) : isFrame;
+    isMeant = isFrame;
+    if (isNow && when === "before") die();
+    const result = write.call(this, chunk, ...rest);
+    if (isNow && when === "after") {
+      this.uncork();
+      setImmediate(die);
+    }
+    return result;
+  };
+}
+
+/** The line that tells the result of a tool: it is read, and nothing of it is stored. */
+function onLine() {
+  const { emit } = Socket.prototype;
+  Socket.prototype.emit = function (event, chunk, ...rest) {
+    const result = emit.call(this, event, chunk, ...rest);
+    if (event === "data" && isShim(this) && chunk.includes('"type":"tool_result"')) die();
+    return result;
+  };
+}
+
+/** The transaction that stores the result of a tool. */
+function onCommit(when) {
+  const builtIn = process.getBuiltinModule?.("node:sqlite");
+  if (builtIn) {
+    builtIn.DatabaseSync = watched(builtIn.DatabaseSync, when);
+    return;
+  }
+  const { dlopen } = process;
+  process.dlopen = (module, ...rest) => {
+    dlopen(module, ...rest);
+    if (module.exports.DatabaseSync) module.exports.DatabaseSync = watched(module.exports.DatabaseSync, when);
+  };
+}
+
+function watched(Database, when) {
+  let isMeant = false;
+  return class extends Database {
+    prepare(...args) {
+      const statement = super.prepare(...args);
+      const run = statement.run.bind(statement);
+      statement.run = (...values) => {
+        if (JSON.stringify(values).includes("tool_result")) isMeant = true;
+        return run(...values);
+      };
+      return statement;
+    }
+
+    exec(sql) {
+      const isNow = sql === "COMMIT" && isMeant;
+      if (isNow && when === "before") die();
+      super.exec(sql);
+      if (isNow && when === "after") die();
+    }
+  };
+}
+
+if (process.argv.slice(2, 4).join(" ") === "daemon run" && point) install();
