@@ -15,11 +15,19 @@ export async function serve(argv: string[]): Promise<void> {
   const { name } = readPackage();
   // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
   const words = config.http === undefined ? process.argv : process.argv.slice(0, 2);
-  const app = await assemble({ config, argv, start: { cwd: startFolder, ownCommands: ownCommands(name, words) } });
-  const end = endWith(app);
+  const shim = config.http === undefined ? undefined : await shimFor(config, argv);
+  const start = { cwd: startFolder, ownCommands: ownCommands(name, words) };
+  const app = await assemble({ config, argv, start, shim });
+  const end = endWith(app, { handsOver: shim !== undefined });
   if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
   await app.serveHttp();
   if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
+}
+
+async function shimFor(config: Config, argv: readonly string[]): Promise<AppSettings["shim"]> {
+  if (config.shim === "off" || process.platform === "win32") return undefined;
+  const { httpShim } = await import("./http-shim.ts");
+  return httpShim(config, argv);
 }
 
 /** Rejects with ConfigError for settings with which `serve` does not start. */

@@ -22,10 +22,10 @@ interface Settings {
 }
 
 /** What a server needs to know of its shims; undefined where it is to have none. `restart` is what starts it again. */
-export function shimSettings<Restart>(
+export function shimSettings<Restart = undefined>(
   { keepMs, shim }: Settings,
   { folders, name, stateFolder }: Place,
-  restart: Restart | undefined,
+  restart?: Restart,
 ) {
   if (shim === "off" || process.platform === "win32") return undefined;
   return {

@@ -20,7 +20,7 @@ async function endsIn(sessionId: string) {
 }
 
 it("under eight clients of both eras with three waits and two forms, a daemon that is killed loses its turns once, and all go on with the next", async () => {
-  const args = ["--approvals", "user,caller"];
+  const args = ["--approvals", "user,caller", "--shim", "off"];
   const cwd = world.folder();
   let [forms, withdrawn] = [0, 0];
   let answer: () => void = () => undefined;

@@ -100,6 +100,8 @@ export class Shims {
         const connection = await this.#other(address);
         const processes = await connection.list();
         this.#settings.log.info("a former server has left a shim", { pid: connection.pid, processes: processes.length });
+        // Another server of this name lives: frozen for a while, or with an address of its own.
+        if (processes.some(({ owned }) => owned)) continue;
         for (const each of processes) if (each.epoch === 0) endSpare(connection, each.id);
         connection.end();
       } catch (error) {

@@ -97,10 +97,11 @@ function watched(Database, when) {
     prepare(...args) {
       const statement = super.prepare(...args);
       const run = statement.run.bind(statement);
-      statement.run = (...values) => {
+      const value = (...values) => {
         if (JSON.stringify(values).includes("tool_result")) isMeant = true;
         return run(...values);
       };
+      Object.defineProperty(statement, "run", { value });
       return statement;
     }
 
