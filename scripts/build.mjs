@@ -30,6 +30,7 @@ const CHUNKS = [
   // The reaper needs this chunk as well, but nothing else that is loaded with the engine.
   { name: "claude/supervise/tagged-processes", test: /src\/claude\/supervise\/(process-tag|tagged-processes)\.ts$/ },
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
+  { name: "claude/shim/shims", test: /src\/claude\/shim\/shims\.ts$/ },
   // Separate, because `--version` and the proxy need nothing else of the server.
   {
     name: "config/version",

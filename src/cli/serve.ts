@@ -5,6 +5,8 @@ import { unknownTools } from "../config/approvals/settings.ts";
 import { startFolder } from "../config/start-folder.ts";
 import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
+import { stateFolder } from "../config/state-folder.ts";
+import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./preflight.ts";
@@ -24,10 +26,20 @@ export async function serve(argv: string[]): Promise<void> {
   if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
 }
 
+/** The next server with the same arguments, settings and environment goes on with its turns; who runs it starts it again. */
 async function shimFor(config: Config, argv: readonly string[]): Promise<AppSettings["shim"]> {
   if (config.shim === "off" || process.platform === "win32") return undefined;
-  const { httpShim } = await import("./http-shim.ts");
-  return httpShim(config, argv);
+  // A session in memory ends with its server.
+  if (config.store && !storeTraits(config.store).isShared) return undefined;
+  const [{ socketFolders }, { identityOf }, { shimSettings }] = await Promise.all([
+    import("../daemon/folders.ts"),
+    import("../daemon/identity.ts"),
+    import("../daemon/shim-sockets.ts"),
+  ]);
+  const folder = stateFolder(process.env, process.platform);
+  const folders = await socketFolders(folder, process.env);
+  const { name } = await identityOf({ argv, cwd: process.cwd(), env: process.env, stateFolder: folder });
+  return shimSettings(config, { folders, name, stateFolder: folder });
 }
 
 /** Rejects with ConfigError for settings with which `serve` does not start. */

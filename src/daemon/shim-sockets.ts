@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { basename, join } from "node:path";
 import { existingFolders } from "./folders.ts";
 import { isDead, listenIn } from "./socket.ts";
+import type { restartOf } from "./start.ts";
 
 /** Sockets of the shims of daemons, beside those of the daemons: `NAME.8 hex digits.shim`. */
 
@@ -22,10 +23,10 @@ interface Settings {
 }
 
 /** What a server needs to know of its shims; undefined where it is to have none. `restart` is what starts it again. */
-export function shimSettings<Restart = undefined>(
+export function shimSettings(
   { keepMs, shim }: Settings,
   { folders, name, stateFolder }: Place,
-  restart?: Restart,
+  restart?: ReturnType<typeof restartOf>,
 ) {
   if (shim === "off" || process.platform === "win32") return undefined;
   return {

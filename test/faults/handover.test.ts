@@ -8,10 +8,10 @@ import type { Server } from "../support/stdio-server.ts";
 import { storedEvents } from "../support/store/stored.ts";
 import { useWorld } from "../support/world.ts";
 
-/** The daemon is killed at exact points of a turn of the real Claude Code. test/support/faults/kill-daemon.cjs acts at them. */
+/** The daemon is killed at exact points of a turn of the real Claude Code. test/support/faults/kill-daemon.mjs acts at them. */
 
 const world = useWorld();
-const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.cjs");
+const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
 
 const POINTS = [
   "after line",
@@ -73,7 +73,7 @@ async function run(points: string): Promise<Case & { readonly answer: Answer; re
   const cwd = world.folder();
   const about = { cwd, file: join(cwd, "ran.txt"), mark: join(cwd, "killed") };
   const env = {
-    NODE_OPTIONS: `--require=${KILLER}`,
+    NODE_OPTIONS: `--import=${KILLER}`,
     KILL_MARK: about.mark,
     KILL_POINTS: points,
   };

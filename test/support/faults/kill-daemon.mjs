@@ -1,7 +1,7 @@
-// Loaded with NODE_OPTIONS=--require: kills the daemon at an exact point of its work. KILL_POINTS names a point for the first daemon, one
+// Loaded with NODE_OPTIONS=--import: kills the daemon at an exact point of its work. KILL_POINTS names a point for the first daemon, one
 // for the next, and so on; in the file KILL_MARK each death leaves a character. In every other process it does nothing.
-const { appendFileSync, readFileSync } = require("node:fs");
-const { Socket } = require("node:net");
+import { appendFileSync, readFileSync } from "node:fs";
+import { Socket } from "node:net";
 
 const { KILL_MARK: mark = "", KILL_POINTS: points = "" } = process.env;
 const born = deaths();
