@@ -120,7 +120,6 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     maskUnfinished: (text) => masker.unfinished(text),
     log,
   });
-  void runtime.shims?.adopt().catch((error: unknown) => log.warn("shims", { error: String(error) }));
   const engine = createEngine({
     backend: store,
     runtime,

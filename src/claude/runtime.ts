@@ -2,14 +2,7 @@ import { existsSync } from "node:fs";
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
-import type {
-  AgentProcess,
-  AgentRuntime,
-  AgentStart,
-  StartPlan,
-  StartRequest,
-  WorkTree,
-} from "../engine/ports.ts";
+import type { AgentProcess, AgentRuntime, AgentStart, StartPlan, StartRequest, WorkTree } from "../engine/ports.ts";
 import { isExecutableFile } from "./binary.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
@@ -80,7 +73,10 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly
       const giveUp = async () => endLeftover(request, server.store);
       const launch = prepareAttached(request, config, { giveUp, spawner });
       // The session goes on without it.
-      return run(request, launch.catch(async (error: unknown) => giveUp().then(() => Promise.reject(error))));
+      return run(
+        request,
+        launch.catch(async (error: unknown) => giveUp().then(() => Promise.reject(error))),
+      );
     },
     endLeftover: async (leftover) => endLeftover(leftover, server.store),
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),

@@ -42,7 +42,8 @@ export const daemonFields = {
       flag: "keep-ms",
       variable: "CLAUDE_CODE_MCP_KEEP_MS",
       group: "Daemon",
-      meaning: "A shim whose server is gone ends its Claude Code processes after this time, unless the next server comes.",
+      meaning:
+        "A shim whose server is gone ends its Claude Code processes after this time, unless the next server comes.",
     },
   ),
 };

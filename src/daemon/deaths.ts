@@ -2,7 +2,7 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { logFolder } from "./start.ts";
-import type { DaemonStatus } from "./wire.ts";
+import { objectIn, type DaemonStatus } from "./wire.ts";
 
 /** How the daemon before this one has ended, if not in order: each leaves a file while it runs. */
 
@@ -57,7 +57,7 @@ function textOf(running: Running): string {
 
 function runningIn(text: string): Running | undefined {
   try {
-    const { pid, why }: { pid?: unknown; why?: unknown } = JSON.parse(text);
+    const { pid, why } = objectIn(text);
     return typeof pid === "number" ? { pid, ...(typeof why === "string" && { why }) } : undefined;
   } catch {
     return undefined;

@@ -21,6 +21,8 @@ const POINTS = [
   "after acknowledgement",
   "before answer",
   "after answer",
+  "before permission",
+  "after permission",
   "before prompt",
   "after prompt",
   "before control",
@@ -33,11 +35,13 @@ interface Case {
   readonly mark: string;
 }
 
-const note = (at: number, file: string) =>
-  `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
+const note = (at: number, file: string) => `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
 
 function prompt({ file }: Case): string {
-  const step = (at: number) => ({ text: `step ${String(at)}`, tools: [{ name: "Bash", input: { command: note(at, file) } }] });
+  const step = (at: number) => ({
+    text: `step ${String(at)}`,
+    tools: [{ name: "Bash", input: { command: note(at, file) } }],
+  });
   return scriptTag([step(0), step(1), step(2), { text: "done" }]);
 }
 
@@ -85,7 +89,9 @@ async function run(points: string): Promise<Case & { readonly answer: Answer; re
   const { sessions } = await persistently(async () => client.call("claude_code_session", { action: "list" }));
   const sessionId = sessions[0]!.sessionId;
   if ("model" in model) {
-    await client.call("claude_code_session", { action: "set_model", sessionId, ...model }).catch((error: unknown) => String(error));
+    await client
+      .call("claude_code_session", { action: "set_model", sessionId, ...model })
+      .catch((error: unknown) => String(error));
   }
   const answer = await drive(client, sessionId);
   await client.close();
@@ -106,7 +112,9 @@ async function expectWhole({ answer, file, mark, sessionId }: Awaited<ReturnType
     return data.message.uuid ?? [];
   });
   expect(new Set(messages).size).toBe(messages.length);
-  const counts = ["turn.started", "turn.ended", "permission.asked", "permission.answered"].map((name) => ofType(name).length);
+  const counts = ["turn.started", "turn.ended", "permission.asked", "permission.answered"].map(
+    (name) => ofType(name).length,
+  );
   expect(counts).toEqual([1, 1, 3, 3]);
 }
 

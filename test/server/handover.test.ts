@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { startHttp } from "../support/http-server.ts";
 import { allow, waitForRequest } from "../support/faults/driving.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { storedEvents } from "../support/store/stored.ts";
@@ -11,10 +12,11 @@ import { useWorld } from "../support/world.ts";
 /** A daemon dies in a turn of the real Claude Code, and the next one goes on with the turn. */
 
 const world = useWorld();
+const args = ["--allow-rules", "Bash"];
+const TOKEN = "ccm_of-the-operator-of-a-server-that-is-killed-01";
 
 /** Appends to the file who runs it: its number, and the pid and start time of its Claude Code. */
-const note = (at: number, file: string) =>
-  `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
+const note = (at: number, file: string) => `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
 
 function readLines(file: string): string[] {
   try {
@@ -24,9 +26,9 @@ function readLines(file: string): string[] {
   }
 }
 
-async function begin(client: Server, args: { steps: object[]; cwd: string }): Promise<string> {
-  const prompt = scriptTag([...(args.steps as Parameters<typeof scriptTag>[0]), { text: "done" }]);
-  const { sessionId } = await client.call("claude_code", { prompt, cwd: args.cwd });
+async function begin(client: Server, { cwd, steps }: { steps: object[]; cwd: string }): Promise<string> {
+  const prompt = scriptTag([...(steps as Parameters<typeof scriptTag>[0]), { text: "done" }]);
+  const { sessionId } = await client.call("claude_code", { prompt, cwd });
   return sessionId;
 }
 
@@ -36,18 +38,20 @@ async function killDaemons(): Promise<void> {
   await expect.poll(() => world.daemons().filter((pid) => all.includes(pid))).toEqual([]);
 }
 
-async function answer(client: Server, sessionId: string, requestId: string): Promise<void> {
-  const given = { action: "respond_permission", sessionId, requestId, decision: "allow", until: "event" };
-  await client.call("claude_code_check", given);
-}
-
 /** Resolves when the next daemon serves the client: a call that is under way when the one before dies is an error. */
 async function untilServed(client: Server): Promise<void> {
-  await expect.poll(async () => client.call("claude_code_session", { action: "list" }).catch(() => undefined), { timeout: 30_000 }).toBeTruthy();
+  await expect
+    .poll(async () => client.call("claude_code_session", { action: "list" }).catch(() => undefined), {
+      timeout: 30_000,
+    })
+    .toBeTruthy();
 }
 
 /** The same Claude Code, each tool once, each event once and in order. */
-async function expectWhole(client: Server, { calls, file, sessionId }: { calls: number; file: string; sessionId: string }) {
+async function expectWhole(
+  client: Pick<Server, "end">,
+  { calls, file, sessionId }: { calls: number; file: string; sessionId: string },
+) {
   const ended = await client.end(sessionId, 1);
   expect([ended.status, ended.result?.result, ended.result?.isError]).toEqual(["idle", "done", false]);
   const ran = readLines(file).map((line) => line.split(" "));
@@ -65,45 +69,77 @@ async function expectWhole(client: Server, { calls, file, sessionId }: { calls: 
   return log;
 }
 
-it("a turn goes on in the same process when its daemon is killed while a tool runs, with and without a client", { timeout: 120_000 }, async () => {
-  const args = ["--allow-rules", "Bash"];
-  for (const isConnected of [true, false]) {
-    const first = await world.shared({ args });
-    const cwd = world.folder();
-    const [file, go] = [join(cwd, "ran.txt"), join(cwd, "go")];
-    const waits = `${note(1, file)}; until [ -e ${go} ]; do sleep 0.05; done`;
-    const commands = [note(0, file), waits, note(2, file)];
-    const steps = commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] }));
-    const sessionId = await begin(first, { steps, cwd });
-    await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(2);
-    if (!isConnected) await first.close();
-    await killDaemons();
-    writeFileSync(go, "");
-    // Without a client, the shim brings the daemon back.
-    if (!isConnected) await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(3);
-    const next = isConnected ? first : await world.shared({ args });
-    await untilServed(next);
-    const log = await expectWhole(next, { calls: 3, file, sessionId });
-    expect(log.filter(({ event, type }) => type === "notice" && event.includes("owner.changed"))).toHaveLength(1);
-    await next.close();
-  }
-});
+it(
+  "a turn goes on in the same process when its daemon is killed while a tool runs, with and without a client",
+  { timeout: 120_000 },
+  async () => {
+    for (const isConnected of [true, false]) {
+      const first = await world.shared({ args });
+      const cwd = world.folder();
+      const [file, go] = [join(cwd, "ran.txt"), join(cwd, "go")];
+      const waits = `${note(1, file)}; until [ -e ${go} ]; do sleep 0.05; done`;
+      const commands = [note(0, file), waits, note(2, file)];
+      const steps = commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] }));
+      const sessionId = await begin(first, { steps, cwd });
+      await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(2);
+      if (!isConnected) await first.close();
+      await killDaemons();
+      writeFileSync(go, "");
+      // Without a client, the shim brings the daemon back, and the turn goes on.
+      await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(3);
+      const next = isConnected ? first : await world.shared({ args });
+      await untilServed(next);
+      const log = await expectWhole(next, { calls: 3, file, sessionId });
+      expect(log.filter(({ event, type }) => type === "notice" && event.includes("owner.changed"))).toHaveLength(1);
+      await next.close();
+    }
+  },
+);
 
 it("a request that was open when the daemon was killed is answered at the next one", { timeout: 120_000 }, async () => {
-  const first = await world.shared();
+  const first = await world.shared({ args });
   const cwd = world.folder();
   const file = join(cwd, "ran.txt");
-  const steps = [0, 1].map((at) => ({ tools: [{ name: "Bash", input: { command: note(at, file) } }] }));
-  const sessionId = await begin(first, { steps, cwd });
+  const write = { tools: [{ name: "Write", input: { file_path: join(cwd, "written.txt"), content: "once" } }] };
+  const [before, after] = [0, 1].map((at) => ({ tools: [{ name: "Bash", input: { command: note(at, file) } }] }));
+  const sessionId = await begin(first, { steps: [before!, write, after!], cwd });
   const asked = await waitForRequest(first, sessionId);
   await first.close();
   await killDaemons();
-  const next = await world.shared();
+  const next = await world.shared({ args });
+  await untilServed(next);
   const again = await waitForRequest(next, sessionId);
   expect(again.actions.map(({ requestId }) => requestId)).toEqual(asked.actions.map(({ requestId }) => requestId));
-  await answer(next, sessionId, again.actions[0]!.requestId);
   await allow(next, sessionId);
   const log = await expectWhole(next, { calls: 2, file, sessionId });
-  expect(log.filter(({ type }) => type === "permission.asked")).toHaveLength(2);
+  const { requestId } = asked.actions[0]!;
+  const requests = log.filter(({ event, type }) => type.startsWith("permission.") && event.includes(requestId));
+  expect(requests.map(({ type }) => type)).toEqual(["permission.asked", "permission.answered"]);
+  expect(readFileSync(join(cwd, "written.txt"), "utf8")).toBe("once");
   await next.close();
+});
+
+it("a turn goes on when a server over HTTP is killed and started again", { timeout: 120_000 }, async () => {
+  const tokenFile = join(world.folder(), "token");
+  writeFileSync(tokenFile, TOKEN, { mode: 0o600 });
+  const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--attended", "--drain-ms", "0", ...args];
+  const home = join(world.configFolder, "..");
+  const env = { ...world.model.environment(world.configFolder), HOME: home, CLAUDE_CODE_MCP_SPARES: "0" };
+  const first = await startHttp({ args: flags, env, token: TOKEN });
+  const client = await first.connect();
+  const cwd = world.folder();
+  const [file, go] = [join(cwd, "ran.txt"), join(cwd, "go")];
+  const commands = [`${note(0, file)}; until [ -e ${go} ]; do sleep 0.05; done`, note(1, file)];
+  const steps = commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] }));
+  const prompt = scriptTag([...steps, { text: "done" }]);
+  const { sessionId } = await client.call("claude_code", { prompt, cwd });
+  await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(1);
+  first.signal("SIGKILL");
+  await first.exited;
+  const second = await startHttp({ args: flags, env, token: TOKEN });
+  const next = await second.connect();
+  await next.call("claude_code_session", { action: "list" });
+  writeFileSync(go, "");
+  await expectWhole(next, { calls: 2, file, sessionId });
+  await second.close();
 });

@@ -141,7 +141,7 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
       writeFileSync(tokenFile, token, { mode: 0o600 });
       const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--drain-ms", "0"];
       // As on stdio, unless a test is about it.
-      flags.push("--caller-approves", "all", "--attended");
+      flags.push("--caller-approves", "all", "--attended", "--shim", "off");
       const all = { args: [...LOUD, ...flags, ...args], env: { ...environment, ...env } };
       const server = await startHttp({ ...all, token, through });
       servers.push(server);

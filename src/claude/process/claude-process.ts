@@ -1,4 +1,4 @@
-import type { Query, SDKMessage, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import type { Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ControlRequest } from "../../domain/control.ts";
 import { AppError } from "../../domain/error.ts";
@@ -16,7 +16,7 @@ import { fileGuard } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
 import { startTime } from "../supervise/tree.ts";
-import { LINE_FIELD } from "../shim/inbound.ts";
+import { takeNumber } from "../shim/inbound.ts";
 import type { Exit, Spawned } from "../supervise/spawned.ts";
 import { isDetachedId } from "../supervise/detached-processes.ts";
 
@@ -136,7 +136,7 @@ export class ClaudeProcess implements AgentProcess {
     this.#spawned?.held?.acknowledge(line);
   }
 
-  /** Of one that has ended: nobody is to be told of it any more. */
+  /** Of one that has ended: nothing more of it is reported. */
   forget(): void {
     this.acknowledge(Number.MAX_SAFE_INTEGER);
   }
@@ -198,7 +198,7 @@ export class ClaudeProcess implements AgentProcess {
       this.#onReady(running);
       if (watchCost !== "never") cost.report(!attached);
       onSignal({ type: "ready" });
-      void this.#withdrawAll(attached?.open ?? []);
+      void this.#requests.withdrawOthers(attached?.open ?? [], this.#spawned?.held?.pending);
     };
     // The stream ends with the same failure.
     running.initializationResult().then(
@@ -220,15 +220,6 @@ export class ClaudeProcess implements AgentProcess {
     onSignal(signal, held && 0);
   }
 
-  /** Those of the session's requests that Claude Code no longer waits for, after another server had it. */
-  async #withdrawAll(open: readonly string[]): Promise<void> {
-    const pending = open.length > 0 ? await this.#spawned?.held?.pending : undefined;
-    if (!pending) return;
-    for (const requestId of open) {
-      if (!pending.includes(requestId)) this.#context.onSignal({ type: "withdrawn", requestId });
-    }
-  }
-
   async #readAll(running: Query, cost: CostWatch | undefined): Promise<string | undefined> {
     const reader = new MessageReader(this.#context.transcriptId, this.#context.mask);
     const partial = new PartialText(this.#context.onPartial, {
@@ -241,7 +232,7 @@ export class ClaudeProcess implements AgentProcess {
       for await (const message of running) {
         // `started` is the first signal of a process.
         await this.#announced;
-        const line = takeLine(message);
+        const line = takeNumber(message);
         if (message.type === "result") failedResult = message.is_error;
         partial.read(message);
         const signals = reader.read(message);
@@ -304,11 +295,4 @@ export class ClaudeProcess implements AgentProcess {
       .at(-1);
     return lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;
   }
-}
-
-/** The number that a shim has given its line; it is no part of the message. */
-function takeLine(message: SDKMessage): number | undefined {
-  const line: unknown = Reflect.get(message, LINE_FIELD);
-  Reflect.deleteProperty(message, LINE_FIELD);
-  return typeof line === "number" ? line : undefined;
 }

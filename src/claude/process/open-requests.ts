@@ -18,7 +18,7 @@ const MAX_OPEN_REQUESTS = 200;
 const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait until some are answered." };
 const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
 
-/** What Claude Code has asked and nobody has answered. */
+/** What Claude Code has asked and is not answered yet. */
 export class OpenRequests {
   readonly #onSignal: (signal: AgentSignal) => void;
   readonly #onReported: (requestId: string) => void;
@@ -61,6 +61,14 @@ export class OpenRequests {
   ): Promise<Judgement | undefined> {
     const waiting = this.#waiting.get(requestId);
     return waiting && judgeChanged({ request: waiting.request, input }, folders, [...denying, ...this.#denied]);
+  }
+
+  /** After another server had the process: those of its open requests for which Claude Code no longer waits. */
+  async withdrawOthers(open: readonly string[], pending: Promise<readonly string[]> | undefined): Promise<void> {
+    const waitsFor = open.length > 0 ? await pending : undefined;
+    for (const requestId of waitsFor ? open : []) {
+      if (waitsFor?.includes(requestId) === false) this.#onSignal({ type: "withdrawn", requestId });
+    }
   }
 
   async #ask(request: PermissionRequest, signal: AbortSignal): Promise<PermissionResult> {

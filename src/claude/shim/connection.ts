@@ -110,7 +110,7 @@ export class ShimConnection {
 }
 
 function isOfProcess(message: FromShim): message is OfProcess {
-  return "id" in message && message.id !== undefined;
+  return message.t === "refused" ? message.id !== undefined : "id" in message;
 }
 
 function helloIn({ header }: Frame): Extract<FromShim, { t: "hello" }> {

@@ -44,7 +44,9 @@ export function startBehind(
     command: program,
     args,
     ...(cwd !== undefined && { cwd }),
-    env: Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+    env: Object.fromEntries(
+      Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    ),
     tag: textOfTag(tag),
   };
   const process = ShimmedProcess.start({ connection, id, epoch, onStarted }, start);
@@ -55,7 +57,7 @@ export function startBehind(
 export interface Attachment {
   readonly process: ShimmedProcess;
   readonly spawned: Spawned;
-  /** How many of its lines, other than partial text, nobody can read any more. */
+  /** How many of its lines, other than partial text, can no longer be read. */
   readonly lost: number;
 }
 
@@ -129,10 +131,14 @@ async function killAnyway(process: ShimmedProcess, { pid, startedAt }: Identity)
 
 function explained({ code, error, signal }: ShimmedExit): Exit {
   if (!error) return { code, signal };
-  return { code, signal, error: isOutOfDescriptors(error) ? new Error(outOfDescriptorsText(), { cause: error }) : error };
+  return {
+    code,
+    signal,
+    error: isOutOfDescriptors(error) ? new Error(outOfDescriptorsText(), { cause: error }) : error,
+  };
 }
 
-/** As a shim and its reaper are told of it. */
+/** As a shim and its reaper have it. */
 function textOfTag({ number = "", value }: ProcessTag): string {
   return `${number} ${value}`;
 }

@@ -26,11 +26,11 @@ export interface Former {
 }
 
 /** The field that carries the number of a line. */
-export const LINE_FIELD = "_line";
+const LINE_FIELD = "_line";
 
 /** Requests that this server answers: further lines wait until it has reported or answered them. */
 const ANSWERED = new Set(["can_use_tool", "hook_callback", "elicitation"]);
-/** Time limit for that, ms: a request that nobody takes must not stop the process. */
+/** Time limit for that, ms: a request that is not taken must not stop the process. */
 const GATE_MS = 10_000;
 
 const CONTROL = Buffer.from('{"type":"control_');
@@ -108,7 +108,9 @@ export class Inbound {
     this.#former = undefined;
     const { response } = fieldsOf(parsed(answer.toString()));
     const pending = listOf(fieldsOf(response)["pending_permission_requests"]);
-    const cancelled = new Set(this.#queue.flatMap((item) => controlOf(item, "control_cancel_request")?.requestId ?? []));
+    const cancelled = new Set(
+      this.#queue.flatMap((item) => controlOf(item, "control_cancel_request")?.requestId ?? []),
+    );
     const isOver = (id: string) => cancelled.has(id) || written.has(`r:${id}`);
     this.#queue = this.#queue.filter((item) => {
       const request = controlOf(item, "control_request");
@@ -175,4 +177,11 @@ function withBreak(line: Buffer): Buffer {
 function numbered(line: Buffer, n: number): Buffer {
   if (line.length <= 2 || line[line.length - 1] !== BRACE) return withBreak(line);
   return Buffer.concat([line.subarray(0, -1), Buffer.from(`,"${LINE_FIELD}":${String(n)}}\n`)]);
+}
+
+/** The number of a message's line, where it has come from a shim. It is no part of the message. */
+export function takeNumber(message: object): number | undefined {
+  const number: unknown = Reflect.get(message, LINE_FIELD);
+  Reflect.deleteProperty(message, LINE_FIELD);
+  return typeof number === "number" ? number : undefined;
 }

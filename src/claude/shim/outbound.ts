@@ -70,7 +70,7 @@ export class Outbound extends Writable {
     return `${String(this.#options.epoch())}:line-${String(this.#count)}`;
   }
 
-  /** Of a message that may be written again by another owner: that of what it is about, whoever writes it. */
+  /** Of a message that may be written again by another owner: that of what it is about, by which owner it is written. */
   #namedId(line: Fields): string | undefined {
     const requestId = textOf(line["request_id"]);
     switch (line["type"]) {

@@ -53,7 +53,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
 
   private constructor(options: ShimmedOptions) {
     super();
-    // Whoever is interested in it listens as well; without any listener Node would throw it.
+    // The SDK listens as well, but later; without a listener Node would throw it.
     this.on("error", () => undefined);
     this.#options = options;
     this.#epoch = options.epoch;
@@ -204,7 +204,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     if (lineId === this.#initializeLine) this.#inbound.refused();
   }
 
-  /** As Node tells of a child that it cannot start. */
+  /** As Node reports a child that it cannot start. */
   #fail(message: string, code: string | undefined): void {
     const error = Object.assign(new Error(message), { syscall: "spawn", ...(code !== undefined && { code }) });
     this.#end({ code: null, signal: null, error }, () => {

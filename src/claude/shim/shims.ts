@@ -94,18 +94,29 @@ export class Shims {
    * Connects to what former servers of this name have left, so that it knows its owner is there, and ends the spares there, which no
    * session can get any more.
    */
-  async adopt(): Promise<void> {
+  adopt(): void {
+    const { log } = this.#settings;
+    this.#adoptAll().catch((error: unknown) => log.warn("shims of a former server", { error: String(error) }));
+  }
+
+  async #adoptAll(): Promise<void> {
     for (const address of await this.#settings.found()) {
       try {
         const connection = await this.#other(address);
         const processes = await connection.list();
-        this.#settings.log.info("a former server has left a shim", { pid: connection.pid, processes: processes.length });
+        this.#settings.log.info("a former server has left a shim", {
+          pid: connection.pid,
+          processes: processes.length,
+        });
         // Another server of this name lives: frozen for a while, or with an address of its own.
         if (processes.some(({ owned }) => owned)) continue;
         for (const each of processes) if (each.epoch === 0) endSpare(connection, each.id);
         connection.end();
       } catch (error) {
-        this.#settings.log.warn("a former server has left a shim that does not answer", { address, error: String(error) });
+        this.#settings.log.warn("a former server has left a shim that does not answer", {
+          address,
+          error: String(error),
+        });
       }
     }
   }
@@ -113,7 +124,9 @@ export class Shims {
   /** Those that are connected, with their processes. */
   async report(): Promise<ShimReport[]> {
     const all = await Promise.allSettled([this.#own, ...this.#others.values()]);
-    const open = all.flatMap((each) => (each.status === "fulfilled" && each.value && !each.value.isClosed ? [each.value] : []));
+    const open = all.flatMap((each) =>
+      each.status === "fulfilled" && each.value && !each.value.isClosed ? [each.value] : [],
+    );
     const reports = open.map(async (connection) => {
       const processes = (await connection.list().catch(() => [])).filter(({ exited }) => exited !== true);
       const listed = processes.map(({ pid, startedAt }) => ({ pid, startedAt }));
@@ -142,7 +155,14 @@ export class Shims {
     const { daemon, keepMs, log, newAddress, restart, stateFolder } = this.#settings;
     const address = await newAddress();
     const reaper = this.#reaper;
-    const given = { socket: address, daemon, keepMs, stateFolder, ...(restart && { restart }), ...(reaper && { reaper }) };
+    const given = {
+      socket: address,
+      daemon,
+      keepMs,
+      stateFolder,
+      ...(restart && { restart }),
+      ...(reaper && { reaper }),
+    };
     const said = await started(JSON.stringify(given), stateFolder);
     if (!said.startsWith("ready ")) throw new Error(said === "" ? "it ended without a word" : said);
     const connection = await ShimConnection.open(address, this.#settings);
@@ -210,8 +230,8 @@ async function started(given: string, cwd: string): Promise<string> {
 export function sdkVersion(): string {
   try {
     const folder = new URL(".", import.meta.resolve("@anthropic-ai/claude-agent-sdk"));
-    const { version }: { version?: unknown } = JSON.parse(readFileSync(new URL("package.json", folder), "utf8"));
-    return typeof version === "string" ? version : "";
+    const about: unknown = JSON.parse(readFileSync(new URL("package.json", folder), "utf8"));
+    return typeof about === "object" && about !== null && "version" in about ? String(about.version) : "";
   } catch {
     return "";
   }

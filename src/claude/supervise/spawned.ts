@@ -1,7 +1,7 @@
 import type { ShimRef } from "../../domain/session.ts";
 import type { DetachedProcesses } from "./detached-processes.ts";
 
-/** A Claude Code that this server follows, whoever has started it. */
+/** A Claude Code that this server follows, whether it has started it or a shim has. */
 
 export interface Exit {
   readonly code: number | null;

@@ -65,7 +65,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const start = { cwd: refuseCwd, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
   const place = { folders, name, stateFolder: folder };
   const log = ownLog(folder, name);
-  // One that was started in the background; whoever starts another brings it back themselves.
+  // One that was started in the background; another is brought back by what runs it.
   const isAutomatic = declared === undefined && log !== undefined;
   const restart = isAutomatic ? restartOf({ identity, main: process.argv[1] ?? "", stateFolder: folder }) : undefined;
   const shim = shimSettings(config, place, restart);

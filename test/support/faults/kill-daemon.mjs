@@ -25,18 +25,23 @@ function deaths() {
 
 /** By point: what the header of a frame towards the shim, or the line in its body, is like. */
 const FRAMES = {
+  // The first is that of the hook that is called before each use of a tool.
   answer: /"t":"write".*"lineId":"r:/,
+  permission: /"t":"write".*"lineId":"r:/,
   prompt: /"t":"write".*"lineId":"[0-9a-f]{8}-/,
   control: /"t":"write".*"lineId":"\d+:/,
   acknowledgement: /"t":"ack"/,
   attach: /"t":"attach"/,
 };
 
+/** What the line is like, too. */
+const BODIES = { control: /"subtype":"set_/, permission: /"behavior":"allow"/ };
+
 function install() {
   const [when, what] = point.split(" ");
   if (what === "line") return onLine();
   if (what === "commit") return onCommit(when);
-  onFrame(when, FRAMES[what], what === "control" ? /"subtype":"set_/ : undefined);
+  onFrame(when, FRAMES[what], BODIES[what]);
 }
 
 const isShim = (socket) => socket.remoteName === true;
