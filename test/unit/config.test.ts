@@ -42,6 +42,7 @@ describe("the settings", () => {
     expect(load({})).toEqual({
       daemonStartMs: 3_000,
       daemonIdleMs: 600_000,
+      keepMs: 300_000,
       turnMaxMs: 14_400_000,
       unattended: "wait",
       unattendedAfterMs: 600_000,
