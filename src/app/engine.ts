@@ -116,8 +116,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     shim: settings.shim && { ...settings.shim, sdk: sdkVersion(), log },
     spares: config.spares,
     spareIdleMs: config.idleProcessMs,
-    mask: (text) => masker.text(text),
-    maskUnfinished: (text) => masker.unfinished(text),
+    ...masksOf(masker),
     log,
   });
   const engine = createEngine({
@@ -151,6 +150,13 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     },
   });
   return { engine, store, spares: runtime.spares, shims: runtime.shims, approvers };
+}
+
+function masksOf(masker: Masker) {
+  return {
+    mask: (text: string) => masker.text(text),
+    maskUnfinished: (text: string) => masker.unfinished(text),
+  };
 }
 
 /** Where this server keeps what is its own. */

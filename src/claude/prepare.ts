@@ -104,11 +104,24 @@ export async function prepare(
   };
 }
 
-/** Of a process that a former server has left with its shim. Rejects with why this one cannot go on with it. */
+/** Of a process that a former server has left with its shim. Gives it up and rejects with why this one cannot go on with it. */
 export async function prepareAttached(
   request: AgentReattach,
   config: ClaudeSettings,
-  { giveUp, spawner }: Pick<LaunchPlan, "giveUp"> & { spawner: Spawner },
+  parts: Pick<LaunchPlan, "giveUp"> & { spawner: Spawner },
+): Promise<LaunchPlan> {
+  try {
+    return await attachedPlan(request, config, parts);
+  } catch (error) {
+    await parts.giveUp();
+    throw error;
+  }
+}
+
+async function attachedPlan(
+  request: AgentReattach,
+  config: ClaudeSettings,
+  { giveUp, spawner }: Parameters<typeof prepareAttached>[2],
 ): Promise<LaunchPlan> {
   await request.admitted;
   const { processTag, reattach, transcriptId } = request;

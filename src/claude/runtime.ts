@@ -71,12 +71,7 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly
     shimOf: async (process) => (await shims?.standing(process)) ?? standingWithout(process),
     reattach(request) {
       const giveUp = async () => endLeftover(request, server.store);
-      const launch = prepareAttached(request, config, { giveUp, spawner });
-      // The session goes on without it.
-      return run(
-        request,
-        launch.catch(async (error: unknown) => giveUp().then(() => Promise.reject(error))),
-      );
+      return run(request, prepareAttached(request, config, { giveUp, spawner }));
     },
     endLeftover: async (leftover) => endLeftover(leftover, server.store),
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),

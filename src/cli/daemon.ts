@@ -65,7 +65,7 @@ function paragraph(each: RunningDaemon): string {
   return `${lines.join("\n")}\n`;
 }
 
-function shimLines({ lastDeath, shim }: Found): string[] {
+function shimLines({ lastDeath, shim }: RunningDaemon): string[] {
   const { fallback, setting, shims = [] } = shim ?? {};
   const held = shims.reduce((sum, each) => sum + each.processes.length, 0);
   const none = fallback === undefined ? undefined : `  shim: none, so turns end with it (${fallback})`;

@@ -18,7 +18,7 @@ export type ProcessListener = (message: OfProcess, body: Buffer) => void;
 
 /** A shim answers at once; one that does not is frozen, ms. */
 const HELLO_MS = 5_000;
-const LIST_MS = 5_000;
+const LIST_MS = 2_000;
 
 export class ShimConnection {
   readonly address: string;
