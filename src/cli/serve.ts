@@ -28,7 +28,7 @@ export async function serve(argv: string[]): Promise<void> {
 
 /** The next server with the same arguments, settings and environment goes on with its turns; who runs it starts it again. */
 async function shimFor(config: Config, argv: readonly string[]): Promise<AppSettings["shim"]> {
-  if (config.shim === "off" || process.platform === "win32") return undefined;
+  if (config.shim !== "auto" || process.platform === "win32") return undefined;
   // A session in memory ends with its server.
   if (config.store && !storeTraits(config.store).isShared) return undefined;
   const [{ socketFolders }, { identityOf }, { shimSettings }] = await Promise.all([
@@ -98,7 +98,9 @@ export function endWith(
   app: Pick<App, "close" | "log">,
   { handsOver = false } = {},
 ): (reason: string, code: number) => void {
+  let isEnding = false;
   const end = (reason: string, code: number) => {
+    isEnding = true;
     app.log.debug("ending", { reason });
     void app
       .close()
@@ -112,7 +114,8 @@ export function endWith(
   process.on("warning", (warning) => app.log.debug("warning", { name: warning.name, message: warning.message }));
   process.on("uncaughtException", (error) => {
     app.log.error("uncaught exception", { error: error.stack ?? error.message });
-    if (handsOver) process.exit(1);
+    // What ends in order hands nothing over.
+    if (handsOver && !isEnding) process.exit(1);
     end("uncaught exception", 1);
   });
   return end;

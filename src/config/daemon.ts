@@ -29,7 +29,7 @@ export const daemonFields = {
       meaning: "End the daemon after this time without clients, running turns, queued prompts and background work.",
     },
   ),
-  shim: optionalChoice(["auto", "off"], "auto; off on Windows", {
+  shim: optionalChoice(["auto", "off"], "auto; off on Windows and over HTTP", {
     flag: "shim",
     variable: "CLAUDE_CODE_MCP_SHIM",
     group: "Daemon",

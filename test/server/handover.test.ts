@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { startHttp } from "../support/http-server.ts";
 import { allow, waitForRequest } from "../support/faults/driving.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { storedEvents } from "../support/store/stored.ts";
@@ -13,7 +12,6 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 const args = ["--allow-rules", "Bash"];
-const TOKEN = "ccm_of-the-operator-of-a-server-that-is-killed-01";
 
 /** Appends to the file who runs it: its number, and the pid and start time of its Claude Code. */
 const note = (at: number, file: string) => `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
@@ -117,29 +115,4 @@ it("a request that was open when the daemon was killed is answered at the next o
   expect(requests.map(({ type }) => type)).toEqual(["permission.asked", "permission.answered"]);
   expect(readFileSync(join(cwd, "written.txt"), "utf8")).toBe("once");
   await next.close();
-});
-
-it("a turn goes on when a server over HTTP is killed and started again", { timeout: 120_000 }, async () => {
-  const tokenFile = join(world.folder(), "token");
-  writeFileSync(tokenFile, TOKEN, { mode: 0o600 });
-  const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--attended", "--drain-ms", "0", ...args];
-  const home = join(world.configFolder, "..");
-  const env = { ...world.model.environment(world.configFolder), HOME: home, CLAUDE_CODE_MCP_SPARES: "0" };
-  const first = await startHttp({ args: flags, env, token: TOKEN });
-  const client = await first.connect();
-  const cwd = world.folder();
-  const [file, go] = [join(cwd, "ran.txt"), join(cwd, "go")];
-  const commands = [`${note(0, file)}; until [ -e ${go} ]; do sleep 0.05; done`, note(1, file)];
-  const steps = commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] }));
-  const prompt = scriptTag([...steps, { text: "done" }]);
-  const { sessionId } = await client.call("claude_code", { prompt, cwd });
-  await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(1);
-  first.signal("SIGKILL");
-  await first.exited;
-  const second = await startHttp({ args: flags, env, token: TOKEN });
-  const next = await second.connect();
-  await next.call("claude_code_session", { action: "list" });
-  writeFileSync(go, "");
-  await expectWhole(next, { calls: 2, file, sessionId });
-  await second.close();
 });
