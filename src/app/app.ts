@@ -4,6 +4,7 @@ import { connectStore, settledState, storeLocation, storeNameOf, thisProcess, ty
 import type { ShimReport } from "../claude/shim/shims.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
+import { cacheFolder } from "../config/cache-folder.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Operations } from "../daemon/operations.ts";
 import type { Engine } from "../engine/api.ts";
@@ -194,9 +195,9 @@ async function serveOperations(client: Parameters<App["serveOperations"]>[0], pa
 }
 
 /** Loads the Agent SDK, which the first session would load. */
-export async function preloadSdk(): Promise<void> {
+export async function preloadSdk(environment: NodeJS.ProcessEnv): Promise<void> {
   const runtime = await import("../claude/runtime.ts");
-  await runtime.preloadSdk();
+  runtime.preloadSdk(cacheFolder(environment), environment);
 }
 
 async function loadAll({ store }: Pick<Running, "store">): Promise<void> {

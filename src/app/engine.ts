@@ -2,9 +2,13 @@ import { existsSync, realpathSync } from "node:fs";
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { configFolder, stateFile } from "../claude/environment.ts";
 import type { SandboxPolicy } from "../claude/sandbox/sandbox.ts";
+import { PackageCache } from "../packages/package-cache.ts";
+import { SDK_VERSION } from "../packages/pinned.ts";
+import { Preparation } from "../claude/preparation.ts";
 import { ClaudeLocator, startedClaudes } from "../claude/locate.ts";
 import { claudeRuntime } from "../claude/runtime.ts";
-import { sdkVersion, type ShimSettings, type Shims } from "../claude/shim/shims.ts";
+import type { ClaudeSettings } from "../claude/settings.ts";
+import type { ShimSettings, Shims } from "../claude/shim/shims.ts";
 import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
 import { closedByApprovers } from "../config/approvals/approver-fields.ts";
@@ -99,6 +103,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   const approvers = await approversOf(settings, parts, () => engine);
   const store = followedBy(parts.backend, [http, ...approvers.followers, auditorOf(parts)]);
   const runtime = claudeRuntime({
+    ...claudeOf(settings, log),
     environment,
     depth,
     mayNest: depth + 1 < config.maxDepth,
@@ -108,12 +113,11 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     rules: rulesOf(config),
     closed: await protectedPaths(ownedPlaces(installationOf(settings))),
     sandboxPolicy,
-    claude: new ClaudeLocator({ ...config, environment, cacheFolder: cacheFolder(environment), log }),
     forceReaper: config.reaper === "always",
     startsReaper: settings.outlivesClients === true,
     server: { store: parts.storeName, ...parts.process },
     isolation: settings.isolation ?? [],
-    shim: settings.shim && { ...settings.shim, sdk: sdkVersion(), log },
+    shim: settings.shim && { ...settings.shim, sdk: SDK_VERSION, log },
     spares: config.spares,
     spareIdleMs: config.idleProcessMs,
     ...masksOf(masker),
@@ -157,6 +161,17 @@ function masksOf(masker: Masker) {
     mask: (text: string) => masker.text(text),
     maskUnfinished: (text: string) => masker.unfinished(text),
   };
+}
+
+/** Which Claude Code runs the sessions, and what is installed for the first of them. */
+function claudeOf(
+  { config, environment }: EngineSettings,
+  log: Logger,
+): Pick<ClaudeSettings, "claude" | "preparation"> {
+  const place = { environment, cacheFolder: cacheFolder(environment) };
+  const packages = new PackageCache(place);
+  const claude = new ClaudeLocator({ ...config, ...place, log, packages });
+  return { claude, preparation: new Preparation({ claude, packages }) };
 }
 
 /** Where this server keeps what is its own. */

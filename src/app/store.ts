@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits, type StoreLocation } from "../config/store.ts";
@@ -24,7 +25,17 @@ export async function settledState({ config: { store }, environment }: StoreSett
   const former = stateFolder(environment, process.platform, FORMER_PRODUCT);
   const file = store && storeTraits(store).file;
   if (file !== undefined && isInside(file, former)) return former;
+  if (existsSync(former) && !(await hasDriver())) await installDriver();
   return settledFolder({ present, former }, { isRunning, log });
+}
+
+/** Whether SQLite is there: part of Node, or a package that npm has installed. */
+export async function hasDriver(): Promise<boolean> {
+  return (await import("../store/sqlite/connect/driver.ts")).hasDriver();
+}
+
+async function installDriver(): Promise<void> {
+  await (await import("../store/sqlite/connect/driver.ts")).installDriver();
 }
 
 /** Of two servers with the same store it is the same, whatever links lead there; sessions in memory are one server's alone. */
@@ -54,6 +65,7 @@ export async function connectStore(
   log: Logger,
   urls: readonly string[] = [],
 ): Promise<SessionBackend> {
+  if (storeTraits(location).file !== undefined && !(await hasDriver())) await installDriver();
   const [{ openStore }, { systemClock }, process] = await Promise.all([
     import("../store/open.ts"),
     import("../engine/clock.ts"),

@@ -3,27 +3,43 @@ import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { programFolders } from "../security/programs.ts";
+import { binaryPackage, SDK, SDK_VERSION, type Pinned } from "../packages/pinned.ts";
+import { sdkBeside, versionIn } from "./sdk.ts";
 
 /** Where a Claude Code may be on this machine. Nothing is started here. */
 
 /**
- * Those that came with the Agent SDK for this platform: none when npm left them out (`--omit=optional`, or a platform it is
- * not built for), two where it installed one for each C library.
+ * Those of the pinned version that npm has put beside the Agent SDK or this program: none where it was to leave them out, or for
+ * a platform that the SDK is not built for; two where it installed one for each C library.
  */
 export function bundledClaudes(): string[] {
-  const require = createRequire(import.meta.url);
+  const beside = sdkBeside();
+  const places = [import.meta.url, ...(beside === undefined ? [] : [beside])].map((file) => createRequire(file));
   return [PLATFORM, `${PLATFORM}-musl`]
-    .map((target) => resolveFolder(require, `${SDK}-${target}`))
+    .map((target) => places.map((require) => resolveFolder(require, `${SDK}-${target}`)).find((found) => found))
     .flatMap((folder) => (folder === undefined ? [] : [join(folder, NAME)]))
     .filter((file) => existsSync(file));
 }
 
 const NAME = process.platform === "win32" ? "claude.exe" : "claude";
 const PLATFORM = `${process.platform}-${process.arch}`;
-const SDK = "@anthropic-ai/claude-agent-sdk";
 
-/** The package that has it. */
-export const CLAUDE_PACKAGE = `${SDK}-${PLATFORM}`;
+/** The package with the Claude Code of this machine; undefined where the Agent SDK has none for it. */
+export function ownBinaryPackage(): Pinned | undefined {
+  const isMusl = process.platform === "linux" && !hasGlibc();
+  return binaryPackage(isMusl ? `${PLATFORM}-musl` : PLATFORM);
+}
+
+let glibc: boolean | undefined;
+
+function hasGlibc(): boolean {
+  if (glibc !== undefined) return glibc;
+  // Without it, a report looks up names in the network.
+  Object.assign(process.report, { excludeNetwork: true });
+  const report: { readonly header?: { readonly glibcVersionRuntime?: string } } = process.report.getReport();
+  glibc = report.header?.glibcVersionRuntime !== undefined;
+  return glibc;
+}
 
 export function isExecutableFile(path: string): boolean {
   try {
@@ -37,7 +53,8 @@ export function isExecutableFile(path: string): boolean {
 
 function resolveFolder(require: NodeJS.Require, name: string): string | undefined {
   try {
-    return dirname(require.resolve(`${name}/package.json`));
+    const folder = dirname(require.resolve(`${name}/package.json`));
+    return versionIn(folder) === SDK_VERSION ? folder : undefined;
   } catch {
     return undefined;
   }

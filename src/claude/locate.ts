@@ -2,12 +2,14 @@ import { accessSync, constants, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { AppError } from "../domain/error.ts";
 import type { Logger } from "../engine/ports.ts";
-import { bundledClaudes, CLAUDE_PACKAGE, existingOnce, isExecutableFile, ownPlaces } from "./binary.ts";
+import { bundledClaudes, existingOnce, isExecutableFile, ownBinaryPackage, ownPlaces } from "./binary.ts";
+import type { PackageCache } from "../packages/package-cache.ts";
+import { SDK, type Pinned } from "../packages/pinned.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "./version.ts";
 
 /**
- * Which Claude Code runs the sessions: that of --claude-path, else the Agent SDK's, else the user's own. The SDK's is used
- * without a question; any other one must answer --version, and be new enough.
+ * Which Claude Code runs the sessions: that of --claude-path, else the Agent SDK's, else the user's own; else the SDK's is to be
+ * installed. The SDK's is used without a question; any other one must answer --version, and be new enough.
  */
 
 export interface LocatorSettings {
@@ -18,6 +20,8 @@ export interface LocatorSettings {
   /** Time limit of an answer to --version, ms. Default: 5000. */
   readonly ms?: number;
   readonly log: Pick<Logger, "warn">;
+  /** Where the SDK's can be installed. */
+  readonly packages?: Pick<PackageCache, "entryOf"> | undefined;
 }
 
 export interface LocatedClaude {
@@ -27,6 +31,8 @@ export interface LocatedClaude {
   readonly version: string | undefined;
   /** What is to be said of a version outside of the tested range. */
   readonly warning: string | undefined;
+  /** There is none yet: the first session installs this one. */
+  readonly toInstall?: Pinned;
 }
 
 /** One that was looked at, and why it is not used. */
@@ -65,12 +71,13 @@ export class ClaudeLocator {
 
   /** Throws NoClaudeError, which says what was looked at and what to do. */
   async locate(): Promise<LocatedClaude> {
-    const { claudePath, environment } = this.#settings;
+    const { claudePath, environment, packages } = this.#settings;
     if (claudePath !== undefined) return this.#named(claudePath);
     const bundled = this.#bundled();
-    if (bundled.length > 0) {
-      return { path: bundled.length === 1 ? bundled[0] : undefined, version: undefined, warning: undefined };
-    }
+    if (bundled.length > 0) return ofTheSdk(bundled.length === 1 ? bundled[0] : undefined);
+    const pinned = packages && ownBinaryPackage();
+    const cached = pinned && packages.entryOf(pinned);
+    if (cached !== undefined) return ofTheSdk(cached);
     const places = ownPlaces(environment);
     const refused: Refused[] = [];
     for (const path of existingOnce([...places.path, ...places.usual])) {
@@ -78,7 +85,14 @@ export class ClaudeLocator {
       if (!("problem" in judged)) return judged;
       refused.push(judged);
     }
-    throw missing(refused, places.usual);
+    if (!pinned) throw missing(refused, places.usual);
+    for (const { path, problem } of refused) this.#warnOnce(`${path} ${problem}. The Agent SDK's is used.`);
+    return { ...ofTheSdk(undefined), toInstall: pinned };
+  }
+
+  #warnOnce(text: string): void {
+    if (!this.#warned.has(text)) this.#settings.log.warn(text);
+    this.#warned.add(text);
   }
 
   async #named(path: string): Promise<LocatedClaude> {
@@ -99,10 +113,13 @@ export class ClaudeLocator {
       return { path, problem: `is version ${version}: ${NEEDED_VERSION} or newer is needed`, fix: updateOf(path) };
     }
     const warning = untestedText(path, version);
-    if (warning !== undefined && !this.#warned.has(warning)) this.#settings.log.warn(warning);
-    if (warning !== undefined) this.#warned.add(warning);
+    if (warning !== undefined) this.#warnOnce(warning);
     return { path, version, warning };
   }
+}
+
+function ofTheSdk(path: string | undefined): LocatedClaude {
+  return { path, version: undefined, warning: undefined };
 }
 
 /**
@@ -144,7 +161,7 @@ function missing(refused: readonly Refused[], usual: readonly string[]): NoClaud
   const fix = refused.find((each) => each.fix !== undefined)?.fix ?? INSTALL;
   const found = refused.map(({ path, problem }) => `${path} ${problem}`);
   const looked = [
-    `npm did not install ${CLAUDE_PACKAGE}`,
+    `no ${SDK}-${process.platform}-${process.arch} is installed`,
     ...(found.length > 0 ? found : [`there is no claude in PATH, nor one of ${usual.join(", ")}`]),
   ];
   return new NoClaudeError(

@@ -80,7 +80,7 @@ export async function prepare(
   const { base, options, own, plan } = await settled(request, config);
   const { env } = base.options;
   const resumePlan = await resumePlanOf(request, configFolder(env));
-  const { query } = await import("@anthropic-ai/claude-agent-sdk");
+  const { query } = config.preparation.sdk();
   const again = resumePlan.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
   const { spawnWrapper: wrapper } = own;
   const fresh = startFresh(
@@ -126,7 +126,7 @@ async function attachedPlan(
   await request.admitted;
   const { processTag, reattach, transcriptId } = request;
   const { base, plan } = await settled(request, config);
-  const { query } = await import("@anthropic-ai/claude-agent-sdk");
+  const { query } = config.preparation.sdk();
   const attachment = await spawner.attach(processTag, reattach);
   const { open, spoken } = reattach;
   return {

@@ -8,6 +8,8 @@ import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
 import { checkAdded, childEnvironment, configFolder, identify } from "./environment.ts";
 import { checkShell } from "./check/git-bash.ts";
+import { PackageCache } from "../packages/package-cache.ts";
+import { loadSdk, sdkFile } from "./sdk.ts";
 import { checkSandboxedOptions } from "./sandbox/sandboxed-options.ts";
 import { prepare, prepareAttached, spareSpecFor } from "./prepare.ts";
 import { closedTo } from "./restrictions.ts";
@@ -32,7 +34,13 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly
   const { shims } = spawner;
   if (config.startsReaper === true) spawner.prepare();
   logTrackingMethod(spawner.trackingMethod, log);
-  const spares = new SparePool({ size: config.spares, idleMs: config.spareIdleMs, spawner, log });
+  const spares = new SparePool({
+    size: config.spares,
+    idleMs: config.spareIdleMs,
+    spawner,
+    loadSdk: () => config.preparation.sdk(),
+    log,
+  });
   const running = new Set<ClaudeProcess>();
   /** Starts of the one do not take the core of the other: a spare is started once the turn before it has ended. */
   const refill = async (request: AgentStart): Promise<void> => {
@@ -67,6 +75,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly
       return found;
     },
     workTree: async (...request) => workTree(request, config),
+    installMissing: async ({ pathToClaudeCodeExecutable: own }, onProgress) =>
+      config.preparation.complete(own, onProgress),
     start: (request) => run(request, prepare(request, config, { spares, spawner })),
     shimOf: async (process) => (await shims?.standing(process)) ?? standingWithout(process),
     reattach(request) {
@@ -176,7 +186,12 @@ async function workTreeOf(place: GitPlace): Promise<WorkTree | undefined> {
   return { commit: commit.toString().trim(), diff: diff.toString(), untracked: names };
 }
 
-/** Loads the Agent SDK before the first session needs it. One that is not installed is reported by the first session. */
-export async function preloadSdk(): Promise<void> {
-  await import("@anthropic-ai/claude-agent-sdk").catch(() => undefined);
+/** Loads the Agent SDK before the first session needs it, where it is installed; what is wrong with it, that session reports. */
+export function preloadSdk(cacheFolder: string, environment: NodeJS.ProcessEnv): void {
+  const packages = new PackageCache({ cacheFolder, environment });
+  try {
+    if (sdkFile(packages) !== undefined) loadSdk(packages);
+  } catch {
+    // Its files may be damaged.
+  }
 }

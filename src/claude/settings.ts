@@ -4,6 +4,7 @@ import type { Principal, Confine, Confinement } from "../domain/principal.ts";
 import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ProtectedPath } from "../security/protected-paths.ts";
+import type { Preparation } from "./preparation.ts";
 import type { ClaudeLocator } from "./locate.ts";
 import type { SandboxPolicy } from "./sandbox/sandbox.ts";
 import type { ShimSettings } from "./shim/shims.ts";
@@ -34,6 +35,8 @@ export interface ClaudeSettings {
   sandboxPolicy: SandboxPolicy | undefined;
   /** Which Claude Code runs the sessions. */
   claude: Pick<ClaudeLocator, "locate">;
+  /** The Agent SDK, and the installation of what is missing. */
+  preparation: Pick<Preparation, "complete" | "sdk">;
   forceReaper: boolean;
   /** Starts the reaper at once, not with the first process: the files of a daemon's package may be gone by then. */
   startsReaper?: boolean;

@@ -5,14 +5,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
-import { ClaudeLocator, NoClaudeError } from "../claude/locate.ts";
+import { ClaudeLocator } from "../claude/locate.ts";
+import { Preparation } from "../claude/preparation.ts";
 import { ConfigError } from "../config/error.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { loadConfig } from "../config/load.ts";
 import { connect, type ServerCommand } from "../demo/client.ts";
 import { startScriptedModel } from "../demo/model/server.ts";
 import { jsonScreen, textScreen, type Screen } from "../demo/screen.ts";
+import { PackageCache } from "../packages/package-cache.ts";
 import { play, usd, type Ending } from "../demo/story.ts";
+import { AppError } from "../domain/error.ts";
 
 interface Flags {
   json: boolean;
@@ -23,7 +26,7 @@ interface Flags {
 /** Plays one real session from client to Claude Code and back. Resolves to the exit code: 0 only when all went as told. */
 export async function demo(argv: string[]): Promise<number> {
   const flags = readFlags(argv);
-  const problem = await claudeProblem();
+  const problem = await prepare();
   if (problem !== undefined) {
     console.error(`claude-agents-mcp: ${problem}`);
     return 1;
@@ -48,17 +51,27 @@ export async function demo(argv: string[]): Promise<number> {
   }
 }
 
-/** What the server of the demo would say of it. */
-async function claudeProblem(): Promise<string | undefined> {
+/**
+ * Installs what the server of the demo needs: it has little of this environment. Resolves to what that server would say where
+ * there is no Claude Code.
+ */
+async function prepare(): Promise<string | undefined> {
   const environment = process.env;
   const { claudePath } = loadConfig({ argv: [], env: environment });
   const log = { warn: () => undefined };
-  const locator = new ClaudeLocator({ claudePath, environment, cacheFolder: cacheFolder(environment), log });
+  const place = { environment, cacheFolder: cacheFolder(environment) };
+  const packages = new PackageCache(place);
+  const claude = new ClaudeLocator({ claudePath, ...place, log, packages });
   try {
-    await locator.locate();
+    let told = -1;
+    await new Preparation({ claude, packages }).complete(undefined, (percent) => {
+      if (percent < told + 10) return;
+      told = percent;
+      process.stderr.write(`Preparing Claude Code, ${String(percent)} %\n`);
+    });
     return undefined;
   } catch (error) {
-    if (error instanceof NoClaudeError) return error.message;
+    if (error instanceof AppError) return error.message;
     throw error;
   }
 }
@@ -109,7 +122,9 @@ async function run(flags: Flags, screen: Screen, home: string): Promise<Ending> 
 
 function server(env: Record<string, string>): ServerCommand {
   const main = fileURLToPath(new URL("./main.js", import.meta.url));
-  return { command: process.execPath, args: [main, "serve", "--log-level", "warn", "--store", "memory:"], env };
+  const { XDG_CACHE_HOME: cache } = process.env;
+  const args = [main, "serve", "--log-level", "warn", "--store", "memory:"];
+  return { command: process.execPath, args, env: { ...env, ...(cache !== undefined && { XDG_CACHE_HOME: cache }) } };
 }
 
 function ownEnvironment(): Record<string, string> {

@@ -2,6 +2,7 @@ import { checkClients } from "./clients.ts";
 import type { Check, Finding } from "./finding.ts";
 import { checkDisk, checkStateFolder, checkTemporary, checkTrust } from "./folders.ts";
 import type { Machine } from "./machine.ts";
+import { checkPackages } from "./packages.ts";
 import { checkDaemons, checkLeftovers, checkPort, checkShims } from "./processes.ts";
 import { checkClaude, checkNode, checkSandbox, checkSettings } from "./programs.ts";
 import { checkStore, STORE_MS } from "./store.ts";
@@ -11,6 +12,7 @@ export const CHECKS: readonly Check[] = [
   { id: "node", subject: "Node", ms: 1_000, find: checkNode },
   { id: "settings", subject: "the settings", ms: 1_000, find: checkSettings },
   { id: "claude", subject: "Claude Code and its login", ms: 30_000, find: checkClaude },
+  { id: "packages", subject: "the Agent SDK", ms: 30_000, find: checkPackages },
   { id: "state-folder", subject: "the state folder", ms: 5_000, find: checkStateFolder },
   { id: "store", subject: "the store", ms: STORE_MS + 5_000, find: checkStore },
   { id: "disk", subject: "the disk", ms: 10_000, find: checkDisk },

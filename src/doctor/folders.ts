@@ -94,7 +94,8 @@ const [LITTLE, LESS] = [50e6, 500e6];
 
 export async function checkDisk(machine: Machine): Promise<Finding[]> {
   const { cacheFolder, config, environment, stateFolder, store } = machine;
-  const places = [stateFolder, ...(store === undefined ? [] : [dirname(store)]), configFolder(environment), tmpdir()];
+  const ours = [stateFolder, cacheFolder, ...(store === undefined ? [] : [dirname(store)])];
+  const places = [...ours, configFolder(environment), tmpdir()];
   const free = await Promise.all(
     [...new Set(places)].map(async (folder) => [folder, await machine.freeBytes(folder)] as const),
   );
@@ -103,8 +104,9 @@ export async function checkDisk(machine: Machine): Promise<Finding[]> {
   const audit = config.auditLog === undefined ? 0 : await bytesOf([config.auditLog]);
   const logs = audit + (await bytesBelow(logFolder(stateFolder)));
   const cache = await bytesBelow(cacheFolder);
-  const ours = `Store ${megabytes(storeBytes)}, logs ${megabytes(logs)}, cache ${megabytes(cache)}.`;
-  const text = `${megabytes(least)} free in ${folder}. ${ours}`;
+  const installed = await bytesBelow(machine.packages.folder);
+  const taken = `Store ${megabytes(storeBytes)}, logs ${megabytes(logs)}, cache ${megabytes(cache)} (the Agent SDK and what else npm has installed: ${megabytes(installed)}).`;
+  const text = `${megabytes(least)} free in ${folder}. ${taken}`;
   if (least >= LESS) return [{ id: "disk", level: "ok", text }];
   const fix =
     storeBytes >= cache

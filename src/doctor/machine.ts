@@ -12,6 +12,7 @@ import { networkKindOf } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
+import { PackageCache } from "../packages/package-cache.ts";
 import { sandboxProblem } from "../security/sandbox.ts";
 import { StoreReport } from "./store-report.ts";
 
@@ -33,6 +34,8 @@ export interface Machine {
   /** Sessions outlive their server. */
   readonly isStoreShared: boolean;
   readonly claude: Pick<ClaudeLocator, "locate">;
+  /** What npm has installed for this program, and what it can. */
+  readonly packages: PackageCache;
   /** Free for this user on the file system of the folder, bytes. */
   readonly freeBytes: (folder: string) => Promise<number>;
   readonly networkKindOf: (folder: string) => Promise<string | undefined>;
@@ -46,6 +49,7 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
   const { config, problem } = settings(argv, environment);
   const { store = defaultStore(stateFolder(environment, process.platform), process.platform) } = config;
   const cache = cacheFolder(environment);
+  const packages = new PackageCache({ cacheFolder: cache, environment });
   const log = { warn: () => undefined };
   return {
     environment,
@@ -59,7 +63,8 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
     cacheFolder: cache,
     store: storeTraits(store).file,
     isStoreShared: storeTraits(store).isShared,
-    claude: new ClaudeLocator({ ...config, environment, cacheFolder: cache, log }),
+    claude: new ClaudeLocator({ ...config, environment, cacheFolder: cache, log, packages }),
+    packages,
     freeBytes,
     networkKindOf,
     readStore,

@@ -55,7 +55,8 @@ export async function checkSettings({ configProblem, environment }: Machine): Pr
 export async function checkClaude(machine: Machine): Promise<Finding[]> {
   const { cacheFolder, claude, environment } = machine;
   try {
-    const { path = bundledClaudes()[0] ?? "", warning, version } = await claude.locate();
+    const { path = bundledClaudes()[0] ?? "", toInstall, warning, version } = await claude.locate();
+    if (toInstall) return [{ id: "claude", level: "ok", text: NONE_YET }];
     const answer = version === undefined ? await new Versions({ environment, cacheFolder }).of(path) : { version };
     if ("problem" in answer) return [unusable(`Claude Code ${path} ${answer.problem}.`)];
     const text = `Claude Code ${answer.version}: ${path}.`;
@@ -66,6 +67,8 @@ export async function checkClaude(machine: Machine): Promise<Finding[]> {
     return [{ id: "claude", level: "error", text: error.message, fix: error.fix }];
   }
 }
+
+const NONE_YET = "There is no Claude Code of your own that can be used: the first session installs the Agent SDK's.";
 
 function unusable(text: string): Finding {
   return { id: "claude", level: "error", text, fix: reinstall() };

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { counted, quoted, reinstall, type Finding } from "./finding.ts";
+import { counted, MEND, quoted, reinstall, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 import type { StoreReport } from "./store-report.ts";
 
@@ -49,7 +49,7 @@ const FIXES: Readonly<Record<string, (store: string) => string>> = {
   corrupt: moveAway,
   foreign: () => LOCAL,
   newer: () => reinstall(),
-  driver: () => reinstall(),
+  driver: () => MEND,
   readonly: (store) => `chmod u+rwX ${quoted(dirname(store))} ${quoted(store)}`,
 };
 

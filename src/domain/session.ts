@@ -113,6 +113,8 @@ const Running = z.object({
   startingMs: z.number().exactOptional(),
   /** Of a starting one: it waits for a slot, and does not run yet. */
   waiting: z.boolean().exactOptional(),
+  /** Of one that waits: what Claude Code needs is installed first, and until then no slot is asked for. */
+  installing: z.boolean().exactOptional(),
   pid: z.number().exactOptional(),
   startedAt: z.string().exactOptional(),
   /** Without: its pipes are its server's, and it ends with that. */

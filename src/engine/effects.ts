@@ -102,8 +102,9 @@ export class EffectRunner {
     const { limiter, runtime, sessionId } = this.#options;
     this.#leaveQueue = new AbortController();
     const { onSignal, ...about } = this.#about(processId, state);
-    const admitted = limiter.acquireSlot(sessionId, this.#leaveQueue.signal, (before) =>
-      onSignal(waitingNotice(before)),
+    const { signal: left } = this.#leaveQueue;
+    const admitted = this.#installed(onSignal, left).then(async () =>
+      limiter.acquireSlot(sessionId, left, (before) => onSignal(waitingNotice(before))),
     );
     // A failed start is reported to the caller that started it.
     admitted.then(
@@ -174,6 +175,23 @@ export class EffectRunner {
     }
   }
 
+  /** A session that is given up meanwhile does not wait for it; others may need it all the same. */
+  async #installed(onSignal: (signal: AgentSignal) => void, left: AbortSignal): Promise<void> {
+    const { runtime, spec } = this.#options;
+    let told: number | undefined;
+    const given = new Promise<never>((_, reject) => {
+      left.addEventListener("abort", () => reject(new Error("The process was stopped before it started.")));
+    });
+    const installed = runtime.installMissing(spec, (now) => {
+      const percent = now - (now % PERCENT_STEP);
+      if (percent === told || percent >= 100 || left.aborted) return;
+      told = percent;
+      onSignal({ type: "installing", percent });
+    });
+    await Promise.race([installed, given]);
+    if (told !== undefined) onSignal({ type: "installed" });
+  }
+
   /** The text stands in the event, which is in the log when it was not stored just now. */
   async #push({ eventId, partlyDone, promptId }: EffectOf<"push">, { events, firstId }: Stored): Promise<void> {
     const { backend, sessionId } = this.#options;
@@ -215,6 +233,9 @@ export class EffectRunner {
     await runtime.endLeftover({ processTag: processTagOf(sessionId, processId), ...known });
   }
 }
+
+/** Each word of progress is an event of the session's log. */
+const PERCENT_STEP = 10;
 
 function waitingNotice(before: number): AgentSignal {
   const ahead = before === 0 ? "first in the queue" : `${String(before)} ahead of it`;

@@ -98,7 +98,7 @@ export class ProcessLimiter {
   async #lookOnce(): Promise<void> {
     const records = await this.#context.backend.leases.atWork();
     const queue = records.filter(isWaiting).toSorted(byTurn);
-    const running = records.filter((record) => record.state.process.phase !== "none" && !isWaiting(record));
+    const running = records.filter((record) => record.state.process.phase !== "none" && !hasNoSlot(record));
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;
     const { maxLive, maxStarting } = this.#context.processLimits;
     const { available } = this.#context.spares;
@@ -160,8 +160,13 @@ export class ProcessLimiter {
   }
 }
 
-function isWaiting({ state }: SessionRecord): boolean {
+function hasNoSlot({ state }: SessionRecord): boolean {
   return state.process.phase === "starting" && state.process.waiting === true;
+}
+
+function isWaiting(record: SessionRecord): boolean {
+  const { process } = record.state;
+  return hasNoSlot(record) && process.phase === "starting" && process.installing !== true;
 }
 
 function byTurn(a: SessionRecord, b: SessionRecord): number {

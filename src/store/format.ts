@@ -49,6 +49,8 @@ export const VERSIONS: readonly Version[] = [
   {},
   // Processes that outlive their server: their shim, the last line that is dealt with, and what is done once more for them.
   {},
+  // What is installed before a process can start.
+  {},
 ];
 
 /** Thrown for what a server has written that this one cannot work with. */

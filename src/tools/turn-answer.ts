@@ -34,7 +34,7 @@ export async function answerTurn(
   // Its client waits by itself.
   if (call.client.tasks && deps.startTask) return beginTask(deps.startTask, view, begun, { call, deps });
   const plain: PlainWait = async ([target], until, timeoutMs) =>
-    target && waitFor([target], { until, timeoutMs }, call);
+    target && waitFor([target], { until, timeoutMs, maxMs: deps.limits.maxWaitMs }, call);
   const news = { targets: [{ view, cursor }], until: "news" as const };
   const waited = await waitEliciting(plain, news, { ...waiting, work: begun }, { call, deps });
   if ("needsInput" in waited) return waited;

@@ -33,15 +33,18 @@ export interface Target {
   readonly cursor: number;
 }
 
+/** `maxMs` bounds the whole wait: the time in which Claude Code is installed does not count for `timeoutMs`. */
+type Waited = Pick<Wait, "timeoutMs" | "until"> & { readonly maxMs: number };
+
 /** The session in which there is what was waited for; undefined when the time is over or the caller no longer waits. */
 export async function waitFor(
   targets: readonly [Target, ...Target[]],
-  wait: Pick<Wait, "timeoutMs" | "until">,
+  wait: Waited,
   call: ToolCall,
 ): Promise<string | undefined> {
   if (wait.timeoutMs <= 0 || call.signal.aborted) return undefined;
   const { news, progress } = call.client;
-  const waited = waitAll(targets, wait);
+  const waited = waitInstalled(targets, wait, call.signal);
   // A client without progress costs one wait and no reads.
   if (!news && !progress) return waited;
   const over = new AbortController();
@@ -53,6 +56,36 @@ export async function waitFor(
     over.abort();
     await reporting;
   }
+}
+
+/** Looks at intervals while a process starts, which without an installation is short. */
+async function waitInstalled(
+  targets: readonly [Target, ...Target[]],
+  { maxMs, timeoutMs, until }: Waited,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const latest = performance.now() + Math.max(maxMs, timeoutMs);
+  for (let left = timeoutMs; ;) {
+    const from = performance.now();
+    const starts = await startsOf(targets);
+    if (starts === "none") return left > 0 ? waitAll(targets, { until, timeoutMs: left }) : undefined;
+    const most = Math.ceil(latest - from);
+    const slice = Math.min(LOOK_MS, starts === "installing" ? most : left);
+    if (slice <= 0) return undefined;
+    const woke = await waitAll(targets, { until, timeoutMs: slice });
+    if (woke !== undefined || signal.aborted) return woke;
+    if (starts !== "installing") left = Math.ceil(left - (performance.now() - from));
+  }
+}
+
+/** Interval at which a start is looked at, ms. */
+const LOOK_MS = 1_000;
+
+async function startsOf(targets: readonly Target[]): Promise<"installing" | "starting" | "none"> {
+  const records = await Promise.all(targets.map(async ({ view }) => view.record()));
+  const starting = records.flatMap(({ state: { process } }) => (process.phase === "starting" ? [process] : []));
+  if (starting.some(({ installing }) => installing)) return "installing";
+  return starting.length > 0 ? "starting" : "none";
 }
 
 async function waitAll(

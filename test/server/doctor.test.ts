@@ -228,9 +228,10 @@ describe("a package without the Claude Code of the Agent SDK", () => {
     mkdirSync(join(modules, "@anthropic-ai"), { recursive: true });
     cpSync("dist", join(folder, "dist"), { recursive: true });
     cpSync("package.json", join(folder, "package.json"));
-    for (const name of ["pino", "@photostructure", "@anthropic-ai/claude-agent-sdk"]) {
-      symlinkSync(resolve("node_modules", name), join(modules, name));
-    }
+    for (const name of ["pino", "@photostructure"]) symlinkSync(resolve("node_modules", name), join(modules, name));
+    // A link would lead to where its Claude Code is.
+    const sdk = "@anthropic-ai/claude-agent-sdk";
+    cpSync(resolve("node_modules", sdk), join(modules, sdk), { recursive: true });
     main = join(folder, "dist", "cli", "main.js");
   });
   afterAll(async () => model.close());
@@ -240,18 +241,21 @@ describe("a package without the Claude Code of the Agent SDK", () => {
     environment = { ...rest, ...model.environment(at("config")) };
   };
 
-  it("runs sessions in the claude of PATH, and without one refuses with the command that installs it", async () => {
+  it("runs sessions in the claude of PATH; without one it says what keeps it from installing that of the SDK", async () => {
     unbundled();
     const args = ["--spares", "0"];
-    const server = await connect("modern", { args, env: environment, main });
+    const unreachable = { NPM_CONFIG_REGISTRY: "http://127.0.0.1:1/", NPM_CONFIG_FETCH_RETRIES: "0" };
+    const server = await connect("modern", { args, env: { ...environment, ...unreachable }, main });
     const cwd = mkdtempSync(join(home, "work-"));
     const answer = await server.call("claude_code", { prompt: "hello", cwd, waitMs: 20_000 });
     expect(answer["status"]).toBe("idle");
     rmSync(at("bin", "claude"));
-    const refused = await server.refusal("claude_code", { prompt: "hello", cwd });
-    expect(refused.text).toContain("npm install -g @anthropic-ai/claude-code");
+    const { result } = await server.call("claude_code", { prompt: "hello", cwd, waitMs: 20_000 });
+    expect(result?.result).toMatch(/npm does not reach the registry.*Run: npx -y claude-agents-mcp doctor --fix/);
     await server.close();
     const { stdout } = await run(process.execPath, [main, "doctor"]);
-    expect(stdout).toContain("fix: npm install -g @anthropic-ai/claude-code");
+    expect(stdout).toMatch(
+      /The first session has npm install @anthropic-ai\/claude-agent-sdk-.*\n +fix: claude-agents-mcp doctor --fix/,
+    );
   });
 });

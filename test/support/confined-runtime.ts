@@ -1,3 +1,4 @@
+import { prewarm, query } from "@anthropic-ai/claude-agent-sdk";
 import type { Confinement } from "../../src/domain/principal.ts";
 import { claudeRuntime } from "../../src/claude/runtime.ts";
 import type { ClaudeSettings } from "../../src/claude/settings.ts";
@@ -15,6 +16,7 @@ export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<
     confine: (principal) => (principal === "ann" ? { ...free, ...confinement } : undefined),
     closed: [],
     claude: { locate: async () => Promise.resolve({ path: process.execPath, version: undefined, warning: undefined }) },
+    preparation: { complete: async () => Promise.resolve(), sdk: () => ({ prewarm, query }) },
     forceReaper: false,
     server: { store: "a store", pid: process.pid, startedAt: "1" },
     isolation: [],

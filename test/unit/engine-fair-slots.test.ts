@@ -37,6 +37,12 @@ it("a connection with fewer processes goes first, though it came later", async (
   expect(await admittedOf(records, 3)).toEqual(["b1", "a2"]);
 });
 
+it("a session for which something is installed first takes no place in the queue", async () => {
+  const installing = record("x1", 1, true);
+  Object.assign(installing.state.process, { installing: true });
+  expect(await admittedOf([installing, record("b1", 2, true)], 1)).toEqual(["b1"]);
+});
+
 it("sessions of one connection keep their order, and places of other servers stay theirs", async () => {
   expect(await admittedOf([record("a1", 1, false), record("a2", 2, true), record("a3", 3, true)], 2)).toEqual(["a2"]);
   const behind = [record("x1", 1, true), record("a2", 2, true), record("b1", 3, true)];

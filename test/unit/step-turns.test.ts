@@ -43,6 +43,21 @@ describe("a turn", () => {
     });
   });
 
+  it("waits for the installation of what Claude Code needs, which is told and has no time limit of a start", () => {
+    const walk = new Walk().prompt("p1").hear({ type: "installing", percent: 0 });
+    walk.later(300).hear({ type: "installing", percent: 40 });
+    expect(walk.state).toMatchObject({
+      process: { phase: "starting", installing: true },
+      turn: { clock: { ranMs: 0 } },
+    });
+    const told = walk.log.flatMap((event) => (event.type === "notice" ? [event.data.message] : []));
+    expect(told).toEqual(["Preparing Claude Code, 0 %", "Preparing Claude Code, 40 %"]);
+    walk.hear({ type: "installed" }, { type: "admitted" }, ...UP);
+    expect(walk.state.process).not.toHaveProperty("installing");
+    walk.hear(once("Done."), IDLE);
+    expect(walk.ended).toMatchObject([{ outcome: "done" }]);
+  });
+
   it("continues while a background subagent works, makes requests and reports, and ends once", () => {
     const walk = running().hear({ type: "background", tasks: [AGENT_TASK] });
     walk.hear(once("Launched.", { costUsdTotal: 0.1 })).later(1);

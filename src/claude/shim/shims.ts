@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { SessionState, ShimRef } from "../../domain/session.ts";
 import type { Logger, ShimStanding } from "../../engine/ports.ts";
@@ -224,15 +223,4 @@ async function started(given: string, cwd: string): Promise<string> {
     });
     child.stdout.once("end", () => finish(() => resolve(said.trim())));
   });
-}
-
-/** Of the Agent SDK; "" where it is not installed. */
-export function sdkVersion(): string {
-  try {
-    const folder = new URL(".", import.meta.resolve("@anthropic-ai/claude-agent-sdk"));
-    const about: unknown = JSON.parse(readFileSync(new URL("package.json", folder), "utf8"));
-    return typeof about === "object" && about !== null && "version" in about ? String(about.version) : "";
-  } catch {
-    return "";
-  }
 }

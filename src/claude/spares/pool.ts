@@ -1,4 +1,5 @@
 import type { Logger } from "../../engine/ports.ts";
+import type { Preparation } from "../preparation.ts";
 import type { Spawner } from "../supervise/spawn.ts";
 import type { SpareSpec } from "./spec.ts";
 import { Spare } from "./spare.ts";
@@ -9,6 +10,7 @@ interface SparesOptions {
   /** A spare that is not claimed within this time is ended, ms. */
   readonly idleMs: number;
   readonly spawner: Spawner;
+  readonly loadSdk: Preparation["sdk"];
   readonly log: Pick<Logger, "debug">;
 }
 
@@ -95,8 +97,8 @@ export class SparePool {
   }
 
   async #add(spec: SpareSpec): Promise<boolean> {
-    const { idleMs, log, spawner } = this.#options;
-    const { prewarm } = await import("@anthropic-ai/claude-agent-sdk");
+    const { idleMs, loadSdk, log, spawner } = this.#options;
+    const { prewarm } = loadSdk();
     await spawner.ready();
     if (this.#closed) return false;
     const spare = new Spare(spec, { prewarm, spawner });

@@ -2,6 +2,7 @@ import { writeSync, closeSync } from "node:fs";
 import { assemble, endWith, ownCommands } from "../serve.ts";
 import { ownFlags } from "../own-flags.ts";
 import { preloadSdk, type App, type OwnCommand } from "../../app/app.ts";
+import { hasDriver } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Config } from "../../config/schema.ts";
@@ -135,9 +136,12 @@ async function turnOf(folders: readonly string[], name: string): Promise<(() => 
 const SDK_MS = 500;
 
 async function load(app: App, isAwaited: boolean): Promise<void> {
-  await app.preload();
-  if (isAwaited) setTimeout(() => void preloadSdk(), SDK_MS);
-  else await preloadSdk();
+  const loading = app.preload();
+  // The first start on this machine, with a Node that has no SQLite. Calls wait for the installation, and report what is wrong.
+  if (!(await hasDriver())) return void loading.catch((error: unknown) => app.log.warn(String(error)));
+  await loading;
+  if (isAwaited) setTimeout(() => void preloadSdk(process.env), SDK_MS);
+  else await preloadSdk(process.env);
 }
 
 /** Some variables are the terminal's or the editor's from which it was started, and not its clients'. */

@@ -13,6 +13,9 @@ import type { AgentResult } from "../../domain/turn.ts";
 
 /** What a process of Claude Code tells the engine, in the engine's words. */
 export type AgentSignal =
+  /** What Claude Code needs is being installed, before the session waits for a slot. */
+  | { type: "installing"; percent: number }
+  | { type: "installed" }
   /** There is a slot for the process: it is started now. */
   | { type: "admitted" }
   /** `missing` are the prompts of `rerunOf` that Claude Code has not written down: they never ran. */
@@ -226,6 +229,14 @@ export interface AgentRuntime {
     sessionId: string,
     options: Pick<SessionOptions, "env">,
   ): Promise<FoundSession | undefined>;
+  /**
+   * Installs what Claude Code needs and this machine has not got, and tells how much of it is done, in percent; says nothing
+   * where nothing is missing. Rejects with an AppError that says what to do.
+   */
+  installMissing(
+    options: Pick<SessionOptions, "pathToClaudeCodeExecutable">,
+    onProgress: (percent: number) => void,
+  ): Promise<void>;
   /**
    * Starts Claude Code for the session: new, or resumed where a transcript of that id exists. It judges folders once more, as
    * late as can be, and says as signals what there is to say of the process that starts: a start need not have been planned

@@ -8,9 +8,17 @@ import { endingOf, endTurn, finishTurn, push, runPending, type Ending } from "./
 /** The coming and going of a session's process. */
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
-type OfProcess = SignalOf<"admitted" | "started" | "attached" | "ready" | "exited">;
+type OfProcess = SignalOf<"installing" | "installed" | "admitted" | "started" | "attached" | "ready" | "exited">;
 
-const OF_PROCESS = new Set<AgentSignal["type"]>(["admitted", "started", "attached", "ready", "exited"]);
+const OF_PROCESS = new Set<AgentSignal["type"]>([
+  "installing",
+  "installed",
+  "admitted",
+  "started",
+  "attached",
+  "ready",
+  "exited",
+]);
 
 export function isOfProcess(signal: AgentSignal): signal is OfProcess {
   return OF_PROCESS.has(signal.type);
@@ -18,6 +26,10 @@ export function isOfProcess(signal: AgentSignal): signal is OfProcess {
 
 export function onProcess(draft: Draft, signal: OfProcess): void {
   switch (signal.type) {
+    case "installing":
+      return onInstalling(draft, signal);
+    case "installed":
+      return onInstalled(draft);
     case "admitted":
       return onAdmitted(draft);
     case "started":
@@ -29,6 +41,26 @@ export function onProcess(draft: Draft, signal: OfProcess): void {
     case "exited":
       return onExited(draft, signal);
   }
+}
+
+/** It waits for no slot yet, and takes no place in the queue. */
+function onInstalling(draft: Draft, { percent }: SignalOf<"installing">): void {
+  const { process } = draft.state;
+  if (process.phase !== "starting" || !process.waiting) return;
+  process.installing = true;
+  emitPrepared(draft, percent);
+}
+
+/** With an event: a change of the state alone is not stored. */
+function onInstalled(draft: Draft): void {
+  const { process } = draft.state;
+  if (process.phase === "none" || !process.installing) return;
+  delete process.installing;
+  emitPrepared(draft, 100);
+}
+
+function emitPrepared(draft: Draft, percent: number): void {
+  emit(draft, { type: "notice", data: { kind: "waiting", message: `Preparing Claude Code, ${String(percent)} %` } });
 }
 
 /** Until here the clock of its turn stood still. */
@@ -135,7 +167,8 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
   const how = howItEnded(death);
   const why = death.error === undefined ? "" : ` ${death.error.replace(/[.\s]*$/, ".")}`;
   if (phase === "starting") {
-    const message = `Claude Code did not start: it ${how}.${why}`;
+    const isUnborn = death.code === null && death.signal === null && why !== "";
+    const message = `Claude Code did not start:${isUnborn ? why : ` it ${how}.${why}`}`;
     return { outcome: "failed", errorSubtype: "start_failed", category: "configuration", message };
   }
   const last = lastToolUseId ? ` The last tool call seen is ${lastToolUseId}; its outcome may be unknown.` : "";

@@ -44,7 +44,9 @@ export async function answerCheck(
   deps: ToolDeps,
 ): Promise<ToolOutcome> {
   const reading = await Promise.all(request.targets.map(intoLog));
-  const plain: PlainWait = async (among, until, waitMs) => waitUntilShown(among, { ...request, until, waitMs }, call);
+  const { maxWaitMs: maxMs } = deps.limits;
+  const plain: PlainWait = async (among, until, waitMs) =>
+    waitUntilShown(among, { ...request, until, waitMs, maxMs }, call);
   const targets = reading.map(({ view, waitFrom }) => ({ view, cursor: waitFrom }));
   const waited = await waitEliciting(plain, { targets, until: request.until }, waiting, { call, deps });
   if ("needsInput" in waited) return waited;
@@ -101,7 +103,7 @@ async function intoLog({ view, cursor, waitFrom }: Target): Promise<Reading> {
 /** Many events are of no interest to a caller: until one is, waiting for any event goes on. */
 async function waitUntilShown(
   targets: readonly Awaited[],
-  { form, until, waitMs }: CheckRequest,
+  { form, maxMs, until, waitMs }: CheckRequest & { readonly maxMs: number },
   call: ToolCall,
 ): Promise<string | undefined> {
   const deadline = performance.now() + waitMs;
@@ -110,7 +112,7 @@ async function waitUntilShown(
   for (;;) {
     const [first, ...rest] = waiting;
     if (!first) return undefined;
-    const woke = await waitFor([first, ...rest], { until, timeoutMs: left }, call);
+    const woke = await waitFor([first, ...rest], { until, timeoutMs: left, maxMs }, call);
     const target = waiting.find(({ view }) => view.id === woke);
     if (!target || until !== "event") return woke;
     const { state } = await target.view.record();

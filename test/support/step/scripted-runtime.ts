@@ -124,6 +124,7 @@ export class ScriptedRuntime implements AgentRuntime {
   checkFolders = async (_: unknown, folders: readonly string[]) => Promise.resolve([...folders]);
   judge = async () => Promise.resolve({});
   workTree = async () => Promise.resolve(undefined);
+  installMissing = async (): Promise<void> => Promise.resolve();
   attach = async (): Promise<[]> => Promise.resolve([]);
   find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
   /** Processes that start from now on outlive this server. */

@@ -1,9 +1,13 @@
+import { createRequire } from "node:module";
 import { z } from "zod";
+import { cacheFolder } from "../../../config/cache-folder.ts";
+import { PackageCache } from "../../../packages/package-cache.ts";
+import { DRIVER_PACKAGE } from "../../../packages/pinned.ts";
 import { StoreError } from "../../errors.ts";
 
 /**
  * The one file that knows which SQLite is used: the one built into Node (22.13 and later), else @photostructure/sqlite,
- * which has the same interface. Loaded with the first use of a store.
+ * which has the same interface: beside this program, or in the cache folder. Loaded with the first use of a store.
  */
 
 export type SqlValue = string | number | null;
@@ -32,12 +36,38 @@ export async function openDatabase(file: string): Promise<Database> {
   return new driver.DatabaseSync(file);
 }
 
+const require: NodeJS.Require = createRequire(import.meta.url);
+const load: (file: string) => Driver = require;
+
 async function installed(file: string): Promise<Driver> {
   try {
-    return await import("@photostructure/sqlite");
+    const cached = isBeside() ? undefined : packages().entryOf(DRIVER_PACKAGE);
+    return cached === undefined ? await import("@photostructure/sqlite") : load(cached);
   } catch (error) {
     throw new StoreError("driver", file, error);
   }
+}
+
+function isBeside(): boolean {
+  try {
+    return require.resolve(DRIVER_PACKAGE.name) !== "";
+  } catch {
+    return false;
+  }
+}
+
+function packages(): PackageCache {
+  return new PackageCache({ cacheFolder: cacheFolder(process.env), environment: process.env });
+}
+
+/** Whether a store can be opened without an installation. */
+export function hasDriver(): boolean {
+  return builtIn() !== undefined || isBeside() || packages().entryOf(DRIVER_PACKAGE) !== undefined;
+}
+
+/** Throws InstallError. */
+export async function installDriver(): Promise<void> {
+  await packages().install(DRIVER_PACKAGE);
 }
 
 const BuiltIn = z.custom<Driver>((found) => typeof found === "object" && found !== null && "DatabaseSync" in found);

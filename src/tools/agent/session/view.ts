@@ -53,7 +53,7 @@ export function rememberedOf({ state: { remembered = [] } }: SessionRecord): Jso
 function placeOf(process: SessionRecord["state"]["process"]): JsonObject {
   const waits = process.phase === "starting" && process.waiting === true;
   const processLive = !waits && (process.phase === "starting" || process.phase === "live");
-  return { processLive, ...(waits && { waitsForSlot: true }) };
+  return { processLive, ...(waits && !process.installing && { waitsForSlot: true }) };
 }
 
 type Shown = OptionTraits["shown"];

@@ -1,0 +1,58 @@
+import type { ClaudeLocator } from "./locate.ts";
+import type { PackageCache } from "../packages/package-cache.ts";
+import { SDK_PACKAGE, type Pinned } from "../packages/pinned.ts";
+import { loadSdk, sdkFile, type Sdk } from "./sdk.ts";
+
+/** What a session needs of Anthropic's, which this program does not bring: installed before the first session starts. */
+
+interface Parts {
+  readonly claude: Pick<ClaudeLocator, "locate">;
+  readonly packages: PackageCache;
+}
+
+/** Interval at which progress is told, ms. */
+const TELL_MS = 500;
+
+export class Preparation {
+  readonly #parts: Parts;
+  #sdk: Sdk | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Installs what is missing, and tells how far that is, in percent; not a word where nothing is missing. Throws AppError. */
+  async complete(ownClaude: string | undefined, onProgress: (percent: number) => void): Promise<void> {
+    const missing = await this.#missing(ownClaude);
+    if (missing.length === 0) return;
+    const tell = async () => onProgress(await this.#percent(missing));
+    onProgress(0);
+    const timer = setInterval(() => void tell().catch(() => undefined), TELL_MS);
+    try {
+      await Promise.all(missing.map(async (pinned) => this.#parts.packages.install(pinned)));
+    } finally {
+      clearInterval(timer);
+    }
+    this.sdk();
+  }
+
+  /** Loaded at the first call. Throws InstallError where it is not installed. */
+  sdk(): Sdk {
+    this.#sdk ??= loadSdk(this.#parts.packages);
+    return this.#sdk;
+  }
+
+  /** A session that names its Claude Code needs no other. */
+  async #missing(ownClaude: string | undefined): Promise<Pinned[]> {
+    const { claude, packages } = this.#parts;
+    const missing: Pinned[] = this.#sdk === undefined && sdkFile(packages) === undefined ? [SDK_PACKAGE] : [];
+    const { toInstall } = ownClaude === undefined ? await claude.locate() : {};
+    return toInstall ? [...missing, toInstall] : missing;
+  }
+
+  async #percent(packages: readonly Pinned[]): Promise<number> {
+    const parts = await Promise.all(packages.map(async (pinned) => this.#parts.packages.installedBytes(pinned)));
+    const done = parts.reduce((sum, bytes) => sum + bytes, 0);
+    return Math.floor((100 * done) / packages.reduce((sum, { bytes }) => sum + bytes, 0));
+  }
+}

@@ -1,0 +1,45 @@
+import { NoClaudeError } from "../claude/locate.ts";
+import { sdkFile } from "../claude/sdk.ts";
+import { InstallError, NPM_MISSING } from "../packages/faults.ts";
+import { findNpm } from "../packages/npm.ts";
+import { writeFault } from "../packages/package-cache.ts";
+import { DRIVER_PACKAGE, SDK_PACKAGE, type Pinned } from "../packages/pinned.ts";
+import { hasDriver } from "../store/sqlite/connect/driver.ts";
+import { counted, megabytes, MEND, type Finding } from "./finding.ts";
+import type { Machine } from "./machine.ts";
+
+/** What npm installs for the first session: whether it is there, or could be installed. Asks no registry. */
+export async function checkPackages(machine: Machine): Promise<Finding[]> {
+  const { environment, packages } = machine;
+  const missing = await missingPackages(machine);
+  const [first] = missing;
+  if (!first) {
+    return [{ id: "packages", level: "ok", text: `The Agent SDK is installed: ${sdkFile(packages) ?? ""}.` }];
+  }
+  const fault = findNpm(environment) ? await writeFault(packages.folder) : NPM_MISSING;
+  if (fault) {
+    const { fix, message } = new InstallError(first, packages.folder, fault);
+    return [{ id: "packages", level: "error", text: message, fix }];
+  }
+  const size = megabytes(missing.reduce((sum, { bytes }) => sum + bytes, 0));
+  const names = missing.map(({ name, version }) => `${name} ${version}`).join(", ");
+  const text = `The first session has npm install ${names}: ${size} in ${packages.folder}.`;
+  const mend = async () => {
+    for (const pinned of missing) await packages.install(pinned);
+    return `${counted(missing.length, "package")} installed in ${packages.folder}.`;
+  };
+  return [{ id: "packages", level: "ok", text, fix: MEND, mend }];
+}
+
+async function missingPackages({ claude, packages }: Machine): Promise<Pinned[]> {
+  const { toInstall } = await claude.locate().catch((error: unknown) => {
+    // That there is none is a finding of its own.
+    if (error instanceof NoClaudeError) return { toInstall: undefined };
+    throw error;
+  });
+  return [
+    ...(hasDriver() ? [] : [DRIVER_PACKAGE]),
+    ...(sdkFile(packages) === undefined ? [SDK_PACKAGE] : []),
+    ...(toInstall ? [toInstall] : []),
+  ];
+}

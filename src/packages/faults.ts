@@ -1,0 +1,99 @@
+import { existsSync } from "node:fs";
+import { AppError } from "../domain/error.ts";
+import type { Pinned } from "./pinned.ts";
+
+/** What can keep npm from installing a package, and the one command that puts it right. */
+
+/** `code` is npm's, or the system's. */
+export interface Fault {
+  readonly code: string;
+  readonly text: string;
+}
+
+export const NPM_MISSING: Fault = { code: "ENPM", text: "there is no npm in PATH, nor beside Node" };
+
+/** Thrown where a package is needed and cannot be installed. */
+export class InstallError extends AppError {
+  /** The one command that puts it right. */
+  readonly fix: string;
+
+  constructor({ name, version }: Pick<Pinned, "name" | "version">, folder: string, fault: Fault) {
+    const [why, fix] = adviceFor(fault, folder);
+    super("INTERNAL", `${name} ${version} is not installed yet, and cannot be: ${why}. Run: ${fix}`);
+    this.fix = fix;
+  }
+}
+
+/** The registry of npm itself; companies have mirrors of it. */
+const REGISTRY = "https://registry.npmjs.org/";
+/** Installs what is missing, and says what is wrong. */
+const RETRY = "npx -y claude-agents-mcp doctor --fix";
+
+const UNREACHABLE = new Set([
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ERR_SOCKET_TIMEOUT",
+  "ERR_SOCKET_CLOSED",
+  "ENOTCACHED",
+]);
+
+const UNTRUSTED = /CERT|ISSUER|^ERR_TLS|^ERR_SSL|^EPROTO$/;
+
+function adviceFor({ code, text }: Fault, folder: string): [why: string, fix: string] {
+  if (code === "ENPM") return [text, installsNpm()];
+  if (code === "EINTEGRITY") {
+    const why = "the registry has sent something else than what this release was tested with (wrong integrity)";
+    return [why, `npm config set registry ${REGISTRY}`];
+  }
+  if (code === "E407" || /\b407\b|proxy authentication/i.test(text)) {
+    const why = "the proxy wants a name and a password";
+    return [why, "npm config set https-proxy http://NAME:PASSWORD@PROXY:PORT"];
+  }
+  if (code === "E401" || code === "E403" || code === "ENEEDAUTH") {
+    return [`the registry or a proxy refuses it (${code})`, "npm login"];
+  }
+  if (code === "E404" || code === "ETARGET") {
+    return [`the registry does not have it (${code})`, `npm config set registry ${REGISTRY}`];
+  }
+  if (UNTRUSTED.test(code)) {
+    return [`the certificate of the registry or of a proxy is not trusted (${code})`, "npm config set cafile FILE.pem"];
+  }
+  if (UNREACHABLE.has(code)) {
+    const why = `npm does not reach the registry (${code}). Connect to the network; behind a proxy, set npm's https-proxy`;
+    return [why, RETRY];
+  }
+  return ofTheDisk(code, folder) ?? [`npm says: ${text}`, RETRY];
+}
+
+function ofTheDisk(code: string, folder: string): [string, string] | undefined {
+  const quoted = `'${folder.replaceAll("'", String.raw`'\''`)}'`;
+  if (code === "ENOSPC" || code === "EDQUOT") return [`the disk of ${folder} is full`, "npm cache clean --force"];
+  if (code === "EROFS") return [`${folder} is on a read-only disk`, "export XDG_CACHE_HOME=FOLDER_THAT_CAN_BE_WRITTEN"];
+  if (code === "EACCES" || code === "EPERM") {
+    const uid = process.geteuid?.();
+    const why = `${folder} cannot be written (${code})`;
+    return [why, uid === undefined ? RETRY : `sudo chown -R ${String(uid)} ${quoted} && chmod -R u+rwX ${quoted}`];
+  }
+  if (code === "ENOTDIR" || code === "EEXIST") return [`${folder} is not a folder`, `mv ${quoted} ${quoted}.old`];
+  return undefined;
+}
+
+/** Node's own installers have it; packages of systems often have not. */
+function installsNpm(): string {
+  if (process.platform === "win32") return "winget install OpenJS.NodeJS.LTS";
+  if (process.platform === "darwin") return "brew install node";
+  const managers = [
+    ["/etc/debian_version", "sudo apt-get install -y npm"],
+    ["/etc/alpine-release", "sudo apk add npm"],
+    ["/etc/arch-release", "sudo pacman -S npm"],
+  ] as const;
+  return managers.find(([file]) => existsSync(file))?.[1] ?? "sudo dnf install -y nodejs-npm";
+}

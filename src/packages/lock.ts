@@ -1,0 +1,59 @@
+import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { z } from "zod";
+import { startTime } from "../claude/supervise/tree.ts";
+import { npmRuns } from "./npm.ts";
+
+/** Of several servers one installs a package; the others wait for it. The lock is a file that names who it is. */
+
+const Holder = z.object({ pid: z.int(), startedAt: z.string(), folder: z.string() });
+/** `folder` is where it installs. */
+export type Holder = z.infer<typeof Holder>;
+
+/** The holder writes the file in one go, at once after it has made it, ms. */
+const WRITTEN_MS = 5_000;
+const MOST_BYTES = 10_000;
+
+/** Whether this process has the lock now. */
+export async function takeLock(file: string, folder: string): Promise<boolean> {
+  const holder: Holder = { pid: process.pid, startedAt: (await startTime(process.pid)) ?? "", folder };
+  try {
+    await writeFile(file, JSON.stringify(holder), { flag: "wx", mode: 0o600 });
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** Who has it; undefined where no server has, or the file does not say. */
+export async function holderOf(file: string): Promise<Holder | undefined> {
+  const text = await readFile(file, "utf8").catch(() => "");
+  try {
+    return Holder.parse(JSON.parse(text.slice(0, MOST_BYTES)));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether its holder still installs: the server, or the npm that it has left behind. */
+export async function isHeld(file: string): Promise<boolean> {
+  const holder = await holderOf(file);
+  if (holder) return (await startTime(holder.pid)) === holder.startedAt || npmRuns(holder.folder);
+  const about = await stat(file).catch(() => undefined);
+  return about !== undefined && Date.now() - about.mtimeMs < WRITTEN_MS;
+}
+
+/**
+ * Takes the lock from a dead holder: false where another was faster. Should two take it at once, both install, and the folder of
+ * one of them is used.
+ */
+export async function breakLock(file: string): Promise<boolean> {
+  const broken = `${file}.${String(process.pid)}`;
+  try {
+    await rename(file, broken);
+    await rm(broken, { force: true });
+    return true;
+  } catch {
+    return false;
+  }
+}

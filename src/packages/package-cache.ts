@@ -1,0 +1,190 @@
+import { constants, existsSync } from "node:fs";
+import { access, mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isAlive } from "../claude/supervise/tree.ts";
+import { InstallError, type Fault } from "./faults.ts";
+import { breakLock, holderOf, isHeld, takeLock } from "./lock.ts";
+import { isComplete, runNpm } from "./npm.ts";
+import type { Pinned } from "./pinned.ts";
+
+/**
+ * Packages in the user's cache folder, once for all servers. A package is installed into a folder of its own, which is renamed
+ * when it is complete: what has the final name can be used.
+ */
+
+interface Place {
+  /** The cache folder of this program. */
+  readonly cacheFolder: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Interval of looks at what another server installs, ms. */
+const LOOK_MS = 200;
+/** What no server has used for this long goes, ms. */
+const UNUSED_MS = 30 * 86_400_000;
+
+export class PackageCache {
+  readonly #folder: string;
+  readonly #environment: Place["environment"];
+  readonly #running = new Map<string, Promise<void>>();
+
+  constructor({ cacheFolder, environment }: Place) {
+    this.#folder = join(cacheFolder, "packages");
+    this.#environment = environment;
+  }
+
+  get folder(): string {
+    return this.#folder;
+  }
+
+  /** The file that is loaded or started; undefined where the package is not installed. */
+  entryOf(pinned: Pinned): string | undefined {
+    const file = join(this.#target(pinned), "node_modules", pinned.name, pinned.entry);
+    return existsSync(file) ? file : undefined;
+  }
+
+  /** Installs the package unless that was done, or waits for who does it. Throws InstallError. */
+  async install(pinned: Pinned): Promise<void> {
+    const known = this.#running.get(pinned.name);
+    if (known) return known;
+    const running = this.#install(pinned).finally(() => this.#running.delete(pinned.name));
+    this.#running.set(pinned.name, running);
+    return running;
+  }
+
+  /** How much of it there is, bytes: also of what another server installs. */
+  async installedBytes(pinned: Pinned): Promise<number> {
+    if (this.entryOf(pinned) !== undefined) return pinned.bytes;
+    const holder = await holderOf(this.#lock(pinned));
+    if (!holder) return 0;
+    return Math.min(await bytesBelow(join(holder.folder, "node_modules")), pinned.bytes);
+  }
+
+  async #install(pinned: Pinned): Promise<void> {
+    try {
+      await makeFolder(this.#folder);
+      while (this.entryOf(pinned) === undefined) await this.#advance(pinned);
+      await this.#noteUse(pinned);
+    } catch (error) {
+      if (error instanceof InstallError) throw error;
+      throw new InstallError(pinned, this.#folder, faultOf(error));
+    }
+  }
+
+  async #advance(pinned: Pinned): Promise<void> {
+    const lock = this.#lock(pinned);
+    const draft = `${this.#target(pinned)}.${String(process.pid)}.draft`;
+    if (!(await takeLock(lock, draft))) return (await isHeld(lock)) ? sleep(LOOK_MS) : this.#takeOver(pinned);
+    try {
+      await this.#fetchLocked(pinned, draft);
+    } finally {
+      await rm(lock, { force: true });
+    }
+  }
+
+  async #fetchLocked(pinned: Pinned, draft: string): Promise<void> {
+    // Another server may have ended between the look and the lock.
+    if (this.entryOf(pinned) !== undefined) return;
+    try {
+      await rm(draft, { recursive: true, force: true });
+      await mkdir(draft, { mode: 0o700 });
+      const fault = await runNpm(pinned, draft, this.#environment);
+      if (fault) throw new InstallError(pinned, this.#folder, fault);
+      if (!isComplete(draft, pinned)) throw new InstallError(pinned, this.#folder, INCOMPLETE);
+      await this.#settle(pinned, draft);
+    } finally {
+      await rm(draft, { recursive: true, force: true }).catch(() => undefined);
+    }
+  }
+
+  /** What a dead server has left is used where npm has come to its end. */
+  async #takeOver(pinned: Pinned): Promise<void> {
+    const lock = this.#lock(pinned);
+    const holder = await holderOf(lock);
+    if (!(await breakLock(lock)) || !holder || !this.#isDraft(holder.folder)) return;
+    if (isComplete(holder.folder, pinned)) await this.#settle(pinned, holder.folder);
+    await rm(holder.folder, { recursive: true, force: true });
+  }
+
+  async #settle(pinned: Pinned, draft: string): Promise<void> {
+    await rename(draft, this.#target(pinned)).catch((error: unknown) => {
+      // Another server was faster.
+      if (this.entryOf(pinned) === undefined) throw error;
+    });
+    await this.#sweep().catch(() => undefined);
+  }
+
+  /** The time of its last use is that of its folder. */
+  async #noteUse(pinned: Pinned): Promise<void> {
+    const now = new Date();
+    await utimes(this.#target(pinned), now, now).catch(() => undefined);
+  }
+
+  /** Versions that no server uses any more, and drafts of dead servers. */
+  async #sweep(): Promise<void> {
+    for (const name of await readdir(this.#folder)) {
+      const path = join(this.#folder, name);
+      const unusedMs = Date.now() - (await stat(path)).mtimeMs;
+      const [, pid] = /\.(\d+)\.draft$/.exec(name) ?? [];
+      const isDead = pid !== undefined && !isAlive(Number(pid)) && unusedMs > DEAD_MS;
+      if (isDead || unusedMs > UNUSED_MS) await rm(path, { recursive: true, force: true });
+    }
+  }
+
+  #target({ name, version }: Pinned): string {
+    return join(this.#folder, `${basename(name)}-${version}`);
+  }
+
+  #lock(pinned: Pinned): string {
+    return `${this.#target(pinned)}.lock`;
+  }
+
+  /** The lock is a file that others of this user can write: nothing else is removed because of it. */
+  #isDraft(folder: string): boolean {
+    return folder === join(this.#folder, basename(folder)) && folder.endsWith(".draft");
+  }
+}
+
+/** An npm that was left behind may still write there, ms. */
+const DEAD_MS = 3_600_000;
+
+const INCOMPLETE: Fault = { code: "EUNKNOWN", text: "npm ended without an error, but has not installed it" };
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    // Of a read-only disk Node says that something above does not exist.
+    await access(existing(folder), constants.W_OK);
+    throw error;
+  }
+}
+
+/** What would keep this process from writing there, whether or not the folder exists. */
+export async function writeFault(folder: string): Promise<Fault | undefined> {
+  return access(existing(folder), constants.W_OK).then(() => undefined, faultOf);
+}
+
+function existing(folder: string): string {
+  return existsSync(folder) || folder === dirname(folder) ? folder : existing(dirname(folder));
+}
+
+function faultOf(error: unknown): Fault {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "EUNKNOWN";
+  return { code, text: error instanceof Error ? error.message : String(error) };
+}
+
+async function bytesBelow(folder: string): Promise<number> {
+  const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => []);
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const sizes = await Promise.all(
+    files.map(async (file) =>
+      stat(file).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}

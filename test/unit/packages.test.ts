@@ -1,0 +1,168 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+
+import { startTime } from "../../src/claude/supervise/tree.ts";
+import { InstallError, NPM_MISSING } from "../../src/packages/faults.ts";
+import { breakLock, holderOf, isHeld, takeLock } from "../../src/packages/lock.ts";
+import { findNpm } from "../../src/packages/npm.ts";
+import { binaryPackage, DRIVER_PACKAGE, SDK, SDK_PACKAGE, SDK_VERSION, TARGETS } from "../../src/packages/pinned.ts";
+
+const root = mkdtempSync(join(tmpdir(), "ccm-packages-"));
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(root, "f-"))));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const Entry = z.object({
+  version: z.string().default(""),
+  integrity: z.string().default(""),
+  dependencies: z.record(z.string(), z.string()).default({}),
+  optionalDependencies: z.record(z.string(), z.string()).default({}),
+});
+const Lock = z.object({ packages: z.record(z.string(), Entry) });
+
+describe("what npm is to install", () => {
+  const { packages } = Lock.parse(JSON.parse(readFileSync("package-lock.json", "utf8")));
+  const locked = (name: string) => packages[`node_modules/${name}`];
+  const pinned = [SDK_PACKAGE, DRIVER_PACKAGE, ...TARGETS.flatMap((target) => binaryPackage(target) ?? [])];
+
+  it("is what package-lock.json has", () => {
+    for (const { dependencies = [], integrity, name, version } of pinned) {
+      expect(locked(name)).toMatchObject({ version, integrity });
+      expect(Object.keys(locked(name)?.dependencies ?? {})).toEqual(dependencies.map((each) => each.name));
+      for (const { name: of, ...each } of dependencies) expect(locked(of)).toMatchObject(each);
+    }
+    const optional = Object.keys(locked(SDK)?.optionalDependencies ?? {});
+    expect(optional.toSorted()).toEqual(TARGETS.map((target) => `${SDK}-${target}`).toSorted());
+  });
+
+  it("is as large as the manifest of the SDK and the installed files say", () => {
+    const Manifest = z.object({ platforms: z.record(z.string(), z.object({ size: z.number() })) });
+    const { platforms } = Manifest.parse(JSON.parse(readFileSync(`node_modules/${SDK}/manifest.json`, "utf8")));
+    const sizes = TARGETS.map((target) => [target, { size: binaryPackage(target)?.bytes }]);
+    expect(Object.fromEntries(sizes)).toEqual(platforms);
+    for (const { bytes, name } of [SDK_PACKAGE, DRIVER_PACKAGE]) {
+      const files = readdirSync(`node_modules/${name}`, { recursive: true, encoding: "utf8" });
+      const sum = files.reduce((before, file) => before + statSync(`node_modules/${name}/${file}`).size, 0);
+      expect(bytes / sum).toBeGreaterThan(0.9);
+      expect(bytes / sum).toBeLessThan(1.1);
+    }
+  });
+
+  it.each(["docs/installation.md", "Containerfile"])("is named in %s", (file) => {
+    const named = [...readFileSync(file, "utf8").matchAll(/(@[\w-]+\/[\w-]+)@(\d+\.\d+\.\d+)/g)];
+    const versions = new Map([SDK_PACKAGE, DRIVER_PACKAGE].map(({ name, version }) => [name, version]));
+    expect(named.length).toBeGreaterThan(0);
+    for (const [, name = "", version] of named) expect(version).toBe(versions.get(name));
+  });
+
+  it("is no dependency of the published package", () => {
+    const Manifest = z.object({ dependencies: z.record(z.string(), z.string()) });
+    const { dependencies, ...others } = Manifest.loose().parse(JSON.parse(readFileSync("package.json", "utf8")));
+    expect(Object.keys(dependencies)).toEqual(["pino"]);
+    expect(Object.keys(others)).not.toContain("optionalDependencies");
+    expect(others).toMatchObject({ devDependencies: { [SDK]: SDK_VERSION } });
+  });
+});
+
+describe("the lock of an installation", () => {
+  const lock = () => join(folder, "package.lock");
+  const draft = () => join(folder, "draft");
+
+  it("is held by one of those who ask at once, while its process lives", async () => {
+    const taken = await Promise.all([1, 2, 3].map(async () => takeLock(lock(), draft())));
+    expect(taken.filter(Boolean)).toHaveLength(1);
+    expect(await holderOf(lock())).toMatchObject({ pid: process.pid, folder: draft() });
+    expect(await isHeld(lock())).toBe(true);
+  });
+
+  it("is not held by a dead process, also where another one has its number; one that asks breaks it", async () => {
+    const [pid, startedAt] = [process.pid, "1"];
+    writeFileSync(lock(), JSON.stringify({ pid, startedAt, folder: draft() }));
+    expect(await isHeld(lock())).toBe(false);
+    const broken = await Promise.all([breakLock(lock()), breakLock(lock())]);
+    expect(broken.toSorted()).toEqual([false, true]);
+    expect(await takeLock(lock(), draft())).toBe(true);
+  });
+
+  it("is held by the npm that a dead server has left, until that has ended", async () => {
+    writeFileSync(lock(), JSON.stringify({ pid: process.pid, startedAt: "1", folder: draft() }));
+    mkdirSync(draft());
+    const npm = { pid: process.pid, startedAt: await startTime(process.pid) };
+    writeFileSync(join(draft(), "npm.json"), JSON.stringify(npm));
+    expect(await isHeld(lock())).toBe(true);
+    writeFileSync(join(draft(), "npm.json"), JSON.stringify({ ...npm, startedAt: "1" }));
+    expect(await isHeld(lock())).toBe(false);
+  });
+
+  it("is held for a moment by who has only begun to write it", async () => {
+    writeFileSync(lock(), "");
+    expect(await isHeld(lock())).toBe(true);
+    utimesSync(lock(), 1, 1);
+    expect(await isHeld(lock())).toBe(false);
+  });
+});
+
+it.each([
+  ["EINTEGRITY", "", "wrong integrity", "npm config set registry https://registry.npmjs.org/"],
+  ["ENOTFOUND", "", "does not reach the registry", "npx -y claude-agents-mcp doctor --fix"],
+  ["E407", "", "name and a password", "npm config set https-proxy http://NAME:PASSWORD@PROXY:PORT"],
+  [
+    "EUNKNOWN",
+    "tunneling socket: 407 Proxy Authentication Required",
+    "name and a password",
+    "npm config set https-proxy",
+  ],
+  ["E403", "", "refuses it (E403)", "npm login"],
+  ["E404", "", "does not have it", "npm config set registry"],
+  ["SELF_SIGNED_CERT_IN_CHAIN", "", "not trusted", "npm config set cafile FILE.pem"],
+  ["ENOSPC", "", "the disk of /it's is full", "npm cache clean --force"],
+  ["EROFS", "", "read-only disk", "export XDG_CACHE_HOME=FOLDER_THAT_CAN_BE_WRITTEN"],
+  ["EACCES", "", "/it's cannot be written", "chmod -R u+rwX '/it'\\''s'"],
+  ["ENOTDIR", "", "/it's is not a folder", "mv '/it'\\''s' '/it'\\''s'.old"],
+  ["EWHATEVER", "a new trouble", "npm says: a new trouble", "npx -y claude-agents-mcp doctor --fix"],
+])("an installation that fails with %s %s says why, and the one command", (code, text, why, fix) => {
+  const error = new InstallError(SDK_PACKAGE, "/it's", { code, text });
+  expect(error.message).toContain(`${SDK} ${SDK_VERSION} is not installed yet, and cannot be: `);
+  expect(error.message).toContain(why);
+  expect(error.fix).toContain(fix);
+  expect(error.message.endsWith(`Run: ${error.fix}`)).toBe(true);
+});
+
+describe("npm", () => {
+  function program(...names: string[]): string {
+    const file = join(folder, ...names);
+    mkdirSync(join(file, ".."), { recursive: true });
+    writeFileSync(file, "#!/bin/sh\n", { mode: 0o755 });
+    return file;
+  }
+
+  it("is that of PATH, else the one beside Node; never that of a repository", () => {
+    const node = program("node", "node");
+    const own = program("repository", "node_modules", ".bin", "npm");
+    expect(findNpm({ PATH: join(own, "..") }, node)).toBeUndefined();
+    const beside = program("node", "npm");
+    expect(findNpm({ PATH: join(own, "..") }, node)).toEqual({ program: beside, words: [] });
+    const onPath = program("bin", "npm");
+    expect(findNpm({ PATH: join(onPath, "..") }, node)).toEqual({ program: onPath, words: [] });
+  });
+
+  it("where there is none, the error has the command of this system that installs it", () => {
+    const { fix, message } = new InstallError(SDK_PACKAGE, folder, NPM_MISSING);
+    expect(message).toContain("there is no npm in PATH, nor beside Node");
+    const managers = ["apt-get", "apk", "pacman", "dnf", "brew", "winget"];
+    expect(managers.filter((name) => fix.includes(name))).toHaveLength(1);
+  });
+});
