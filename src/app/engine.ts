@@ -1,5 +1,4 @@
 import { existsSync, realpathSync } from "node:fs";
-import { availableParallelism, homedir, totalmem } from "node:os";
 import { configFolder, stateFile } from "../claude/environment.ts";
 import type { SandboxPolicy } from "../claude/sandbox/sandbox.ts";
 import { PackageCache } from "../packages/package-cache.ts";
@@ -12,17 +11,14 @@ import type { ShimSettings, Shims } from "../claude/shim/shims.ts";
 import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
 import { closedByApprovers } from "../config/approvals/approver-fields.ts";
-import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf, rulesOf, hostsOf } from "../config/approvals/settings.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { confinements } from "../config/confinement.ts";
 import type { Config } from "../config/schema.ts";
 import { socketCandidates } from "../daemon/folders.ts";
-import type { ProcessLimits } from "../engine/process-limiter.ts";
 import type { Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
 import { createEngine } from "../engine/engine.ts";
-import type { EngineOptions } from "../engine/node.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { FORMER_PRODUCT, PRODUCT } from "../domain/names.ts";
@@ -38,6 +34,7 @@ import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { Connections } from "./connections.ts";
+import { limitsOf, processLimitsOf, unattendedOf } from "./limits.ts";
 import { canAnswer, switchIn, type ToolName } from "../tools/listed.ts";
 
 /** Servers of older versions may run beside this one. */
@@ -255,54 +252,7 @@ async function approversOf(
   return startApprovers({ config, secrets, version: info.version, store, engine, ...parts });
 }
 
-function limitsOf(config: Config): EngineOptions["limits"] {
-  const { approverTimeoutMs, approvers } = parseApprovals(config.approvals, config.permissionTimeoutMs);
-  return {
-    approvalChain: approvers,
-    approverTimeoutMs,
-    rules: { ...rulesOf(config), home: homedir() },
-    callerApproves: callerApprovesOf(config),
-    requestDeliveredMs: config.permissionTimeoutMs,
-    requestMaxMs: config.permissionMaxMs,
-    requestUnseenMs: config.permissionMaxMs,
-    turnMaxMs: config.turnMaxMs,
-    inactivityMs: config.inactivityMs,
-    idleProcessMs: config.idleProcessMs,
-    stopGraceMs: STOP_GRACE_MS,
-  };
-}
-
-function unattendedOf(
-  { unattended: requests, unattendedAfterMs: afterMs, unattendedMaxMs: maxMs, unattendedMaxUsd: maxUsd }: Config,
-  connections: Pick<Connections, "onReach" | "reach">,
-): EngineOptions["unattended"] {
-  return {
-    requests,
-    afterMs,
-    maxMs,
-    maxUsd,
-    reach: () => connections.reach(),
-    onReach: (listener) => connections.onReach(listener),
-  };
-}
-
-function processLimitsOf({ maxBackground, maxLive = livesInMemory() }: Config): ProcessLimits {
-  const maxStarting = Math.max(2, availableParallelism());
-  return { maxLive, maxStarting, maxBackground: maxBackground ?? Math.floor(maxLive / 2) };
-}
-
-/** What a Claude Code at work takes of the memory, bytes. */
-const PROCESS_BYTES = 110_000_000;
-
-/** Half of the memory is for others. */
-function livesInMemory(): number {
-  return Math.max(4, Math.floor(totalmem() / 2 / PROCESS_BYTES));
-}
-
 const DAY_MS = 86_400_000;
 
 /** Default of sessionInitTimeoutMs, ms. */
 const INIT_MS = 10_000;
-
-/** An interrupt takes 250 ms at most, 1,500 with a shell running: who has not obeyed by then does not listen. */
-const STOP_GRACE_MS = 10_000;

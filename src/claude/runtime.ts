@@ -68,12 +68,7 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly
     plan: async (request) => plan(request, config, spares),
     checkFolders: async (...request) => checkFolders(request, config),
     attach: async (...request) => attach(request, config),
-    async find(principal, sessionId, options) {
-      const found = await findSession(sessionId, configFolder(plainEnvironment(principal, options, config)));
-      const { allowDirs } = confinementOf(config, principal);
-      if (found) await checkOrigin("sessionId", found.cwd, allowDirs);
-      return found;
-    },
+    find: async (...request) => find(request, config),
     workTree: async (...request) => workTree(request, config),
     installMissing: async ({ pathToClaudeCodeExecutable: own }, onProgress) =>
       config.preparation.complete(own, onProgress),
@@ -101,6 +96,16 @@ async function plan(request: StartRequest, config: ClaudeSettings, spares: Spare
   // Last of all: what is refused keeps none.
   const spec = isNew && spares.available > 0 ? await spareSpecFor(request, config) : undefined;
   return { identity: identify(environment), openIn: open, spareId: spec && spares.reserve(spec.key) };
+}
+
+async function find(
+  [principal, sessionId, options]: Parameters<AgentRuntime["find"]>,
+  config: ClaudeSettings,
+): ReturnType<AgentRuntime["find"]> {
+  const found = await findSession(sessionId, configFolder(plainEnvironment(principal, options, config)));
+  const { allowDirs } = confinementOf(config, principal);
+  if (found) await checkOrigin("sessionId", found.cwd, allowDirs);
+  return found;
 }
 
 async function checkFolders(

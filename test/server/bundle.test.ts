@@ -17,7 +17,8 @@ beforeAll(async () => {
   const bundle = join(root, "server.mcpb");
   execFileSync(process.execPath, ["scripts/catalogues.mjs", "--pack", bundle], { stdio: "pipe" });
   unpacked = join(root, "unpacked");
-  expect(await unpackExtension({ mcpbPath: bundle, outputDir: unpacked, silent: true })).toBe(true);
+  const isUnpacked = await unpackExtension({ mcpbPath: bundle, outputDir: unpacked, silent: true });
+  if (!isUnpacked) throw new Error("the bundle cannot be unpacked");
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 

@@ -46,14 +46,14 @@ function install() {
 
 const isShim = (socket) => socket.remoteName === true;
 
-const { connect } = Socket.prototype;
+const connect = Reflect.get(Socket.prototype, "connect");
 Socket.prototype.connect = function (...args) {
   this.remoteName = JSON.stringify(args).includes('.shim"');
   return connect.apply(this, args);
 };
 
 function onFrame(when, header, body) {
-  const { write } = Socket.prototype;
+  const write = Reflect.get(Socket.prototype, "write");
   let isMeant = false;
   Socket.prototype.write = function (chunk, ...rest) {
     if (!isShim(this)) return write.call(this, chunk, ...rest);
@@ -74,7 +74,7 @@ function onFrame(when, header, body) {
 
 /** The line that tells the result of a tool: it is read, and nothing of it is stored. */
 function onLine() {
-  const { emit } = Socket.prototype;
+  const emit = Reflect.get(Socket.prototype, "emit");
   Socket.prototype.emit = function (event, chunk, ...rest) {
     const result = emit.call(this, event, chunk, ...rest);
     if (event === "data" && isShim(this) && chunk.includes('"type":"tool_result"')) die();
@@ -84,14 +84,14 @@ function onLine() {
 
 /** The transaction that stores the result of a tool. */
 function onCommit(when) {
-  const builtIn = process.getBuiltinModule?.("node:sqlite");
+  const builtIn = process.getBuiltinModule("node:sqlite");
   if (builtIn) {
     builtIn.DatabaseSync = watched(builtIn.DatabaseSync, when);
     return;
   }
-  const { dlopen } = process;
+  const dlopen = Reflect.get(process, "dlopen");
   process.dlopen = (module, ...rest) => {
-    dlopen(module, ...rest);
+    dlopen.call(process, module, ...rest);
     if (module.exports.DatabaseSync) module.exports.DatabaseSync = watched(module.exports.DatabaseSync, when);
   };
 }

@@ -1,0 +1,56 @@
+import { availableParallelism, homedir, totalmem } from "node:os";
+import { parseApprovals } from "../config/approvals/approvals-flag.ts";
+import { callerApprovesOf, rulesOf } from "../config/approvals/settings.ts";
+import type { Config } from "../config/schema.ts";
+import type { EngineOptions } from "../engine/node.ts";
+import type { ProcessLimits } from "../engine/process-limiter.ts";
+import type { Connections } from "./connections.ts";
+
+/** What the settings set limits to: turns, requests, unattended work, processes. */
+
+export function limitsOf(config: Config): EngineOptions["limits"] {
+  const { approverTimeoutMs, approvers } = parseApprovals(config.approvals, config.permissionTimeoutMs);
+  return {
+    approvalChain: approvers,
+    approverTimeoutMs,
+    rules: { ...rulesOf(config), home: homedir() },
+    callerApproves: callerApprovesOf(config),
+    requestDeliveredMs: config.permissionTimeoutMs,
+    requestMaxMs: config.permissionMaxMs,
+    requestUnseenMs: config.permissionMaxMs,
+    turnMaxMs: config.turnMaxMs,
+    inactivityMs: config.inactivityMs,
+    idleProcessMs: config.idleProcessMs,
+    stopGraceMs: STOP_GRACE_MS,
+  };
+}
+
+export function unattendedOf(
+  { unattended: requests, unattendedAfterMs: afterMs, unattendedMaxMs: maxMs, unattendedMaxUsd: maxUsd }: Config,
+  connections: Pick<Connections, "onReach" | "reach">,
+): EngineOptions["unattended"] {
+  return {
+    requests,
+    afterMs,
+    maxMs,
+    maxUsd,
+    reach: () => connections.reach(),
+    onReach: (listener) => connections.onReach(listener),
+  };
+}
+
+export function processLimitsOf({ maxBackground, maxLive = livesInMemory() }: Config): ProcessLimits {
+  const maxStarting = Math.max(2, availableParallelism());
+  return { maxLive, maxStarting, maxBackground: maxBackground ?? Math.floor(maxLive / 2) };
+}
+
+/** What a Claude Code at work takes of the memory, bytes. */
+const PROCESS_BYTES = 110_000_000;
+
+/** Half of the memory is for others. */
+function livesInMemory(): number {
+  return Math.max(4, Math.floor(totalmem() / 2 / PROCESS_BYTES));
+}
+
+/** An interrupt takes 250 ms at most, 1,500 with a shell running: who has not obeyed by then does not listen. */
+const STOP_GRACE_MS = 10_000;
