@@ -16,6 +16,7 @@ import { goOn, requiringAgent, startFresh, type LaunchPlan } from "./process/lau
 import type { Folders } from "./risk/places.ts";
 import { closedTo, denyingOf, restrictions } from "./restrictions.ts";
 import { rulesOf } from "./rules.ts";
+import { endAttached, TakenError } from "./shim/held-process.ts";
 import { placesOf, type ClaudeSettings } from "./settings.ts";
 import { spareSpecOf, type SpareSpec } from "./spares/spec.ts";
 import type { SparePool } from "./spares/pool.ts";
@@ -104,16 +105,16 @@ export async function prepare(
   };
 }
 
-/** Of a process that a former server has left with its shim. Gives it up and rejects with why this one cannot go on with it. */
+/** Of a process that a former server has left with its shim. Ends it and rejects with why this one cannot go on with it. */
 export async function prepareAttached(
   request: AgentReattach,
   config: ClaudeSettings,
-  parts: Pick<LaunchPlan, "giveUp"> & { spawner: Spawner },
+  parts: { readonly endLeftover: () => Promise<void>; readonly spawner: Spawner },
 ): Promise<LaunchPlan> {
   try {
     return await attachedPlan(request, config, parts);
   } catch (error) {
-    await parts.giveUp();
+    if (!(error instanceof TakenError)) await parts.endLeftover();
     throw error;
   }
 }
@@ -121,7 +122,7 @@ export async function prepareAttached(
 async function attachedPlan(
   request: AgentReattach,
   config: ClaudeSettings,
-  { giveUp, spawner }: Parameters<typeof prepareAttached>[2],
+  { spawner }: Parameters<typeof prepareAttached>[2],
 ): Promise<LaunchPlan> {
   await request.admitted;
   const { processTag, reattach, transcriptId } = request;
@@ -132,7 +133,7 @@ async function attachedPlan(
   return {
     ...plan,
     start: goOn(query, { ...base.options, sessionId: transcriptId }, attachment),
-    giveUp,
+    giveUp: async () => endAttached(attachment),
     resumed: true,
     missing: [],
     // What it has cost before its first prompt was told by the server that has started it.

@@ -55,7 +55,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly
       // Whatever is wrong with it, the next start tells.
       if (signal.type === "idle") refill(request).catch(() => undefined);
     };
-    const agent = new ClaudeProcess({ launch, transcriptId, epoch, onSignal, onPartial, ...masks });
+    const about = { transcriptId, epoch, isAttached: "reattach" in request };
+    const agent = new ClaudeProcess({ launch, ...about, onSignal, onPartial, ...masks });
     running.add(agent);
     // A session that was given up before it began leaves its spare unclaimed.
     const forget = async () => spares.drop(processTag).finally(() => running.delete(agent));
@@ -75,8 +76,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly
     start: (request) => run(request, prepare(request, config, { spares, spawner })),
     shimOf: async (process) => (await shims?.standing(process)) ?? standingWithout(process),
     reattach(request) {
-      const giveUp = async () => endLeftover(request, server.store);
-      return run(request, prepareAttached(request, config, { giveUp, spawner }));
+      const parts = { endLeftover: async () => endLeftover(request, server.store), spawner };
+      return run(request, prepareAttached(request, config, parts));
     },
     endLeftover: async (leftover) => endLeftover(leftover, server.store),
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),

@@ -133,6 +133,7 @@ export class Ownership {
   async drain(): Promise<void> {
     this.#draining = true;
     this.#cancelHeartbeat?.();
+    await Promise.allSettled(this.#claims.values());
     await Promise.all([...this.#actors.values()].map(async (actor) => actor.shutdown()));
   }
 

@@ -16,6 +16,7 @@ import { fileGuard } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
 import { startTime } from "../supervise/tree.ts";
+import { endsInOrder } from "../shim/held-process.ts";
 import { takeNumber } from "../shim/inbound.ts";
 import type { Exit, Spawned } from "../supervise/spawned.ts";
 import { isDetachedId } from "../supervise/detached-processes.ts";
@@ -36,6 +37,8 @@ const LAST_WORDS_MS = 2000;
 
 interface Context {
   launch: Promise<LaunchPlan>;
+  /** Another server has started it: it runs already, before this one can talk to it. */
+  isAttached: boolean;
   /** The id under which Claude Code keeps the session. */
   transcriptId: string;
   /** Of the session's lease. */
@@ -159,10 +162,7 @@ export class ClaudeProcess implements AgentProcess {
   async #endedBy(): Promise<Exit | undefined> {
     const { exit, held } = this.#spawned ?? {};
     if (!exit || !held || (await settlesWithin(0, exit))) return exit;
-    held.endInput();
-    if (await settlesWithin(END_OF_INPUT_MS, exit)) return exit;
-    held.terminate();
-    if (!(await settlesWithin(CLOSE_MS, exit))) this.kill();
+    if (!(await endsInOrder(held, exit))) this.kill();
     return exit;
   }
 
@@ -270,11 +270,16 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async #interrupt(): Promise<void> {
+    const query = this.#query ?? (await this.#attachedQuery());
     // There is nothing to interrupt yet: what has not been started is not started.
-    if (!this.#query) return this.kill();
+    if (!query) return this.kill();
     // `cancelQueued` is not in the types of the SDK yet: it also takes back what Claude Code has queued itself.
-    const interrupt: (options: { cancelQueued: true }) => Promise<unknown> = this.#query.interrupt.bind(this.#query);
+    const interrupt: (options: { cancelQueued: true }) => Promise<unknown> = query.interrupt.bind(query);
     await interrupt({ cancelQueued: true }).catch(() => undefined);
+  }
+
+  async #attachedQuery(): Promise<Query | undefined> {
+    return this.#context.isAttached ? this.#ready.catch(() => undefined) : undefined;
   }
 
   async #stop(): Promise<void> {

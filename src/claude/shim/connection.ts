@@ -63,7 +63,7 @@ export class ShimConnection {
     writeFrame(socket, ours);
     const opened = await hello;
     socket.setTimeout(0);
-    // It must not be what keeps this server alive.
+    // By itself it must not be what keeps this server alive; see `follow`.
     socket.unref();
     return opened;
   }
@@ -77,12 +77,15 @@ export class ShimConnection {
     if (!this.isClosed) writeFrame(this.#socket, message, body);
   }
 
+  /** Until `unfollow` this server lives: one that ends in good order waits for the end of its processes, and may have nothing else to wait for. */
   follow(id: string, listener: ProcessListener): void {
     this.#listeners.set(id, listener);
+    this.#socket.ref();
   }
 
   unfollow(id: string): void {
     this.#listeners.delete(id);
+    if (this.#listeners.size === 0) this.#socket.unref();
   }
 
   /** Rejects when the shim does not answer. */

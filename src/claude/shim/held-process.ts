@@ -1,6 +1,7 @@
 import type { ShimRef } from "../../domain/session.ts";
 import { isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
 import type { ListedProcess } from "../../shim/protocol.ts";
+import { settlesWithin } from "../process/control.ts";
 import { DetachedProcesses } from "../supervise/detached-processes.ts";
 import type { Guards } from "../supervise/guards.ts";
 import { limitLines } from "../supervise/output.ts";
@@ -61,6 +62,11 @@ export interface Attachment {
   readonly lost: number;
 }
 
+/** The process is another server's, and not to be ended here. */
+export class TakenError extends Error {
+  override readonly name = "TakenError";
+}
+
 /** Goes on behind `line`. Rejects with why that cannot be. */
 export async function attachTo(
   connection: ShimConnection,
@@ -69,10 +75,32 @@ export async function attachTo(
   const { epoch, id } = place;
   const listed = (await connection.list()).find((each) => each.id === id);
   if (!listed) throw new Error("its shim does not have it any more");
+  if (listed.epoch > epoch) throw new TakenError("another server has taken it over");
   const { attached, process } = await ShimmedProcess.attach({ connection, id, epoch }, line);
   const fault = limitLines(process, () => process.killTree());
   const spawned = { ...follow({ connection, process, tag: tagOf(listed), ...place }, attached), fault };
   return { process, spawned, lost: attached.lost };
+}
+
+/** Ends one that this server has attached to and is not to go on with. Resolves when it is gone, and its shim has forgotten it. */
+export async function endAttached({ process, spawned }: Attachment): Promise<void> {
+  // No SDK reads it: its exit waits for no answer.
+  process.stdin.end();
+  const { exit, held } = spawned;
+  if (held && !(await endsInOrder(held, exit))) spawned.kill();
+  await spawned.gone;
+  held?.acknowledge(Number.MAX_SAFE_INTEGER);
+}
+
+const INPUT_MS = 500;
+const TERM_MS = 2000;
+
+/** End of input, then SIGTERM; false where it ends of neither. */
+export async function endsInOrder(held: Held, exit: Promise<unknown>): Promise<boolean> {
+  held.endInput();
+  if (await settlesWithin(INPUT_MS, exit)) return true;
+  held.terminate();
+  return settlesWithin(TERM_MS, exit);
 }
 
 interface Identity {

@@ -187,7 +187,9 @@ async function isThere({ pid, startedAt }: ShimRef): Promise<boolean> {
 /** Nothing is lost with it. Its exit is acknowledged, so that its shim forgets it. */
 function endSpare(connection: ShimConnection, id: string): void {
   connection.follow(id, (message) => {
-    if (message.t === "exit") connection.send({ t: "ack", id, epoch: 0, upTo: message.n });
+    if (message.t !== "exit") return;
+    connection.send({ t: "ack", id, epoch: 0, upTo: message.n });
+    connection.unfollow(id);
   });
   connection.send({ t: "attach", id, epoch: 0, after: 0 });
   connection.send({ t: "kill", id, epoch: 0 });
