@@ -271,10 +271,11 @@ export class SessionActor {
     }
   }
 
-  /** The session is another's now, or its log cannot be written: what cannot be recorded must not go on. */
+  /** The session is another's now, or its log cannot be written: what cannot be recorded must not go on here. */
   #giveUp(error: unknown): void {
-    if (!(error instanceof FencedError)) this.#warn(error);
-    this.#runner.kill();
+    const isFenced = error instanceof FencedError;
+    if (!isFenced) this.#warn(error);
+    this.#runner[isFenced ? "letGo" : "kill"]();
     this.#leave();
   }
 

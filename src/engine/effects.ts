@@ -98,6 +98,12 @@ export class EffectRunner {
     this.#process?.kill();
   }
 
+  /** Another server has the session. */
+  letGo(): void {
+    this.#leaveQueue.abort();
+    this.#process?.letGo();
+  }
+
   #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
     const { limiter, runtime, sessionId } = this.#options;
     this.#leaveQueue = new AbortController();

@@ -39,7 +39,9 @@ function waiting() {
   return {
     begin: { prompt, cwd },
     go,
-    hasBegun: async () => expect.poll(() => existsSync(ran), { timeout: 30_000 }).toBe(true),
+    hasBegun: async () => {
+      await expect.poll(() => existsSync(ran), { timeout: 30_000 }).toBe(true);
+    },
   };
 }
 

@@ -55,6 +55,19 @@ describe("what Claude Code has written", () => {
     expect(former!.acknowledged).toEqual([9]);
   });
 
+  it("is left to the next owner with its process, by one that was frozen until then", async () => {
+    const { a, b, clock } = start();
+    const id = await a.open();
+    await a.seen(id, "process.started");
+    a.die();
+    clock.advance(LEASE_MS);
+    await b.engine.get("local", id);
+    const [former] = a.runtime.processes;
+    former!.sayLine(1, message("one"));
+    await former!.called("let go");
+    expect(former!.calls).not.toContain("kill");
+  });
+
   it("is stored now and then when it tells nothing", async () => {
     const { a } = start();
     const id = await a.open();

@@ -20,9 +20,14 @@ export class Background {
   #mayHaveLeft = false;
   #isFollowed = false;
 
-  constructor(detached: () => DetachedProcesses | undefined, report: (tasks: BackgroundTask[]) => void) {
+  /** `mask` takes secrets out of what is put into the state, which is not masked later. */
+  constructor(
+    detached: () => DetachedProcesses | undefined,
+    report: (tasks: BackgroundTask[]) => void,
+    mask: (text: string) => string,
+  ) {
     this.#detached = detached;
-    this.#report = report;
+    this.#report = (tasks) => report(tasks.map((task) => ({ ...task, description: mask(task.description) })));
   }
 
   /** Tasks that Claude Code reports. */

@@ -8,7 +8,7 @@ import type { Attachment } from "../../domain/prompt.ts";
 import type { AgentProcess, AgentSignal, Judgement } from "../../engine/ports.ts";
 import { Background } from "./background.ts";
 import { deniedBySettings } from "./permissions.ts";
-import { askClaude, settlesWithin, CostWatch, messageOf } from "./control.ts";
+import { AliveThrottle, askClaude, CostWatch, explained, messageOf, settlesWithin } from "./control.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
 import { heldUntil, type LaunchPlan } from "./launch.ts";
 import { OpenRequests } from "./open-requests.ts";
@@ -30,8 +30,6 @@ const END_OF_INPUT_MS = 500;
 const CLOSE_MS = 2000;
 /** Control requests are answered within 20 ms, the first of a process within a second. */
 const CONTROL_MS = 30_000;
-/** Throttles `alive` signals, ms: far below one second, the minimum of --inactivity-ms. */
-const ALIVE_MS = 100;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 
@@ -69,7 +67,9 @@ export class ClaudeProcess implements AgentProcess {
   /** Resolves when the next owner would find the process: no prompt goes to one that would be lost. */
   readonly #recorded: Promise<void>;
   #onRecorded: () => void = () => undefined;
-  #aliveAt = Number.NEGATIVE_INFINITY;
+  #isRecorded = false;
+  #isLetGo = false;
+  readonly #alive = new AliveThrottle();
   readonly #background: Background;
   /** Aborted by a kill. */
   readonly #wanted = new AbortController();
@@ -79,13 +79,19 @@ export class ClaudeProcess implements AgentProcess {
     this.#requests = new OpenRequests(context.onSignal, (requestId) => this.#spawned?.held?.settle(requestId));
     this.#background = new Background(
       () => this.#spawned?.detached,
-      (tasks) => context.onSignal(this.#masked({ type: "background", tasks })),
+      (tasks) => context.onSignal({ type: "background", tasks }),
+      context.mask,
     );
     this.#ready = new Promise((resolve, reject) => {
       this.#onReady = resolve;
       this.#onNotReady = reject;
     });
-    this.#recorded = new Promise((resolve) => (this.#onRecorded = resolve));
+    this.#recorded = new Promise((resolve) => {
+      this.#onRecorded = () => {
+        this.#isRecorded = true;
+        resolve();
+      };
+    });
     // Awaiting it is optional; without this Node would report an unhandled rejection.
     this.#ready.catch(() => undefined);
     this.#ended = this.#run();
@@ -134,6 +140,14 @@ export class ClaudeProcess implements AgentProcess {
     else this.#spawned.kill();
   }
 
+  letGo(): void {
+    // The next owner would not find one that is not recorded with its shim.
+    const isFound = this.#context.isAttached || (this.#isRecorded && this.#spawned?.held);
+    if (!isFound) return this.kill();
+    this.#isLetGo = true;
+    this.#spawned?.held?.letGo();
+  }
+
   acknowledge(line: number): void {
     this.#onRecorded();
     this.#spawned?.held?.acknowledge(line);
@@ -145,11 +159,11 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async #run(): Promise<void> {
-    const { onSignal } = this.#context;
-    const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));
+    const { mask, onSignal } = this.#context;
+    const failure = await this.#converse().catch((error: unknown) => mask(messageOf(error)));
     this.#input.end();
     const exit = await this.#endedBy();
-    const error = this.#spawned?.fault() ?? this.#whyItEnded(failure ?? exit?.error?.message);
+    const error = this.#whyItEnded(failure ?? exit?.error?.message);
     const problem = error === undefined ? "ended before it could answer" : `did not start: ${error}`;
     this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Fix the cause and try again.`));
     await this.#announced;
@@ -181,7 +195,8 @@ export class ClaudeProcess implements AgentProcess {
       this.#announced = this.#announce(spawned, began);
       if (!spawned.held || attached) this.#onRecorded();
       // It may have been given up in the same moment.
-      if (this.#wanted.signal.aborted) this.kill();
+      if (this.#isLetGo) spawned.held?.letGo();
+      else if (this.#wanted.signal.aborted) this.kill();
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
     };
     const running = await start({
@@ -237,7 +252,7 @@ export class ClaudeProcess implements AgentProcess {
         partial.read(message);
         const signals = reader.read(message);
         for (const [at, signal] of signals.entries()) {
-          if (!this.#isRepeated(signal)) await this.#report(signal, at === signals.length - 1 ? line : undefined);
+          if (!this.#alive.drops(signal)) await this.#report(signal, at === signals.length - 1 ? line : undefined);
         }
         if (message.type === "assistant" || message.type === "user" || message.type === "system") cost?.report(false);
       }
@@ -253,20 +268,6 @@ export class ClaudeProcess implements AgentProcess {
     if (signal.type === "message" && signal.toolUseId !== undefined) this.#background.toolUsed();
     if (signal.type === "idle") await this.#background.turnEnded();
     this.#context.onSignal(signal, line);
-  }
-
-  /** Throttles `alive`: each signal is a step of the session, and a streamed text gives thousands. */
-  #isRepeated({ type }: AgentSignal): boolean {
-    const isRepeated = type === "alive" && performance.now() < this.#aliveAt + ALIVE_MS;
-    if (type === "alive" && !isRepeated) this.#aliveAt = performance.now();
-    return isRepeated;
-  }
-
-  /** Masks what a signal puts into the state, which is not masked later. */
-  #masked(signal: AgentSignal): AgentSignal {
-    if (signal.type !== "background") return signal;
-    const tasks = signal.tasks.map((task) => ({ ...task, description: this.#context.mask(task.description) }));
-    return { ...signal, tasks };
   }
 
   async #interrupt(): Promise<void> {
@@ -292,12 +293,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   #whyItEnded(failure: string | undefined): string | undefined {
-    if (failure === undefined) return undefined;
-    const lastWords = this.#context
-      .mask(this.#spawned?.stderrTail() ?? "")
-      .trim()
-      .split("\n")
-      .at(-1);
-    return lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;
+    const said = this.#context.mask(this.#spawned?.stderrTail() ?? "");
+    return this.#spawned?.fault() ?? explained(failure, said);
   }
 }

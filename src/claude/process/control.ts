@@ -140,3 +140,23 @@ export async function settlesWithin(ms: number, promise: Promise<unknown>): Prom
   timer.abort();
   return inTime;
 }
+
+/** Far below one second, the minimum of --inactivity-ms. ms */
+const ALIVE_MS = 100;
+
+/** Each signal is a step of the session, and a streamed text gives thousands that say no more than `alive`. */
+export class AliveThrottle {
+  #at = Number.NEGATIVE_INFINITY;
+
+  drops({ type }: AgentSignal): boolean {
+    const isRepeated = type === "alive" && performance.now() < this.#at + ALIVE_MS;
+    if (type === "alive" && !isRepeated) this.#at = performance.now();
+    return isRepeated;
+  }
+}
+
+/** Why a process has ended, with its last line on stderr. */
+export function explained(failure: string | undefined, stderr: string): string | undefined {
+  const lastWords = stderr.trim().split("\n").at(-1);
+  return failure !== undefined && lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;
+}

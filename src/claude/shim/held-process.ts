@@ -145,6 +145,7 @@ function heldOf(process: ShimmedProcess, { startedAt }: Identity, shim: ShimRef)
     own: (epoch) => process.own(epoch),
     acknowledge: (line) => process.acknowledge(line),
     settle: (requestId) => process.settle(requestId),
+    letGo: () => process.letGo(),
     endInput: () => process.endInput(),
     terminate: () => process.terminate(),
   };

@@ -50,6 +50,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   #onExit: (exit: ShimmedExit) => void = () => undefined;
   #onAttached: ((attached: Attached) => void) | undefined;
   #hasEnded = false;
+  #isLetGo = false;
 
   private constructor(options: ShimmedOptions) {
     super();
@@ -112,6 +113,12 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#inbound.settle(requestId);
   }
 
+  /** Another server has its session. Its epoch may not have reached the shim yet, so nothing that is said from now on may either. */
+  letGo(): void {
+    this.#isLetGo = true;
+    this.#end(TAKEN);
+  }
+
   endInput(): void {
     this.#send({ t: "end-input" });
   }
@@ -142,12 +149,14 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
 
   #send(message: { readonly t: ToShim["t"]; readonly [field: string]: unknown }): void {
     const { connection, id } = this.#options;
+    if (this.#isLetGo) return;
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one of the messages of a process, completed
     connection.send({ ...message, id, epoch: this.#epoch } as ToShim);
   }
 
   #write({ id: lineId, initializeId, text }: OutboundLine): void {
     const { connection, id } = this.#options;
+    if (this.#isLetGo) return;
     if (initializeId !== undefined) {
       this.#initializeLine = lineId;
       this.#inbound.initializing(initializeId);

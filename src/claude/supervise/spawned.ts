@@ -43,6 +43,8 @@ export interface Held {
   acknowledge(line: number): void;
   /** The request was reported to the session: further lines may follow. */
   settle(requestId: string): void;
+  /** Another server has its session: nothing more is said to it, and nothing more of it is heard. */
+  letGo(): void;
   endInput(): void;
   /** SIGTERM to the process alone. */
   terminate(): void;

@@ -74,6 +74,8 @@ export interface AgentProcess {
   stop(): void;
   /** SIGKILL to the whole tree, now. */
   kill(): void;
+  /** Another server has the session now: one that it can go on with is left to it, as it is; any other is killed. */
+  letGo(): void;
   /** What its lines up to this one have told is stored: they need not be kept for another owner. Nothing, where they are not kept. */
   acknowledge(line: number): void;
 }

@@ -28,6 +28,7 @@ export class ScriptedProcess implements AgentProcess {
   readonly processTag: string;
   readonly sessionId: string;
   readonly #onSignal: AgentStart["onSignal"];
+  readonly #outlives: boolean;
   /** Lines that were acknowledged, in order. */
   readonly acknowledged: number[] = [];
   readonly decisions: Decision[] = [];
@@ -41,6 +42,7 @@ export class ScriptedProcess implements AgentProcess {
     this.processTag = processTag;
     this.sessionId = sessionId;
     this.#onSignal = onSignal;
+    this.#outlives = begins.some((signal) => signal.type === "attached" || (signal.type === "started" && signal.shim));
     queueMicrotask(() => this.say(...begins, { type: "ready" }));
   }
 
@@ -62,6 +64,10 @@ export class ScriptedProcess implements AgentProcess {
   acknowledge = (line: number): void => {
     this.acknowledged.push(line);
     this.moments.ring();
+  };
+  letGo = (): void => {
+    if (this.#outlives) this.#note("let go");
+    else this.kill();
   };
   kill = (): void => this.#end("kill", { code: null, signal: "SIGKILL" });
   say(...signals: AgentSignal[]): void {
