@@ -20,7 +20,8 @@ const MODES = ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk",
 
 const answers = {
   initialize({ appendSystemPrompt, hooks, systemPrompt }) {
-    session.hooks = hooks ?? {};
+    // A later owner names none, and those of the first one stay.
+    session.hooks = hooks ?? session.hooks;
     session.systemPrompt = [systemPrompt ?? session.systemPrompt, appendSystemPrompt].flat().filter(Boolean).join("\n");
     return {
       commands: [],

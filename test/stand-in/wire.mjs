@@ -28,10 +28,15 @@ export async function ask(request, signal) {
       reject(signal.reason);
     };
     signal?.addEventListener("abort", abort, { once: true });
-    waiting.set(id, { resolve, reject, settle: () => signal?.removeEventListener("abort", abort) });
-    write({ type: "control_request", request_id: id, request });
+    const line = { type: "control_request", request_id: id, request };
+    waiting.set(id, { line, resolve, reject, settle: () => signal?.removeEventListener("abort", abort) });
+    write(line);
   });
 }
+
+/** The requests for permission without an answer, as an owner that comes later is told of them. */
+const pending = () =>
+  [...waiting.values()].map(({ line }) => line).filter(({ request }) => request.subtype === "can_use_tool");
 
 /** What the SDK has answered. The answer to a request that was taken back is dropped. */
 export function answered({ error, request_id: id, response, subtype }) {
@@ -48,7 +53,9 @@ export async function serve({ request, request_id: id }, answers) {
   try {
     const answer = answers[request.subtype];
     if (!answer) throw new Error(`Unsupported control request subtype: ${request.subtype}`);
-    reply({ subtype: "success", response: (await answer(request)) ?? {} });
+    const isInitialize = request.subtype === "initialize";
+    const response = (await answer(request)) ?? {};
+    reply({ subtype: "success", response, ...(isInitialize && { pending_permission_requests: pending() }) });
   } catch (error) {
     reply({ subtype: "error", error: error.message });
   }

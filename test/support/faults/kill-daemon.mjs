@@ -1,15 +1,24 @@
 // Loaded with NODE_OPTIONS=--import: kills the daemon at an exact point of its work. KILL_POINTS names a point for the first daemon, one
-// for the next, and so on; in the file KILL_MARK each death leaves a character. In every other process it does nothing.
+// for the next, and so on; in the file KILL_MARK each death leaves a character. KILL_WAY is "exit" or "exception" where it is to die in
+// another way than by SIGKILL. In every other process it does nothing.
 import { appendFileSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
 
-const { KILL_MARK: mark = "", KILL_POINTS: points = "" } = process.env;
+const { KILL_MARK: mark = "", KILL_POINTS: points = "", KILL_WAY: way = "SIGKILL" } = process.env;
 const born = deaths();
 const point = points.split(",")[born];
 
 function die() {
   if (deaths() > born) return;
   appendFileSync(mark, "x");
+  if (way === "exit") process.exit(7);
+  if (way === "exception") {
+    // Nobody who called this catches it.
+    process.nextTick(() => {
+      throw new Error("a fault of this test");
+    });
+    return;
+  }
   process.kill(process.pid, "SIGKILL");
   // The signal is there before this returns.
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);

@@ -1,6 +1,8 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
+import { z } from "zod";
 
 import type { Answer } from "../connection.ts";
 import type { Server } from "../stdio-server.ts";
@@ -94,3 +96,17 @@ export async function wholeLog(home: string, sessionId: string) {
 }
 
 export const homeOf = ({ configFolder }: World) => join(configFolder, "..");
+
+const Status = z.object({
+  daemons: z.array(
+    z.looseObject({ pid: z.int(), socket: z.string(), lastDeath: z.looseObject({ why: z.string() }).optional() }),
+  ),
+});
+
+/** What `daemon status` tells of the daemons that answer. */
+export function daemonStatus(home: string): z.infer<typeof Status>["daemons"] {
+  const main = join(import.meta.dirname, "../../../dist/cli/main.js");
+  const env = { PATH: process.env["PATH"] ?? "", HOME: home };
+  const { stdout } = spawnSync(process.execPath, [main, "daemon", "status", "--json"], { env, encoding: "utf8" });
+  return Status.parse(JSON.parse(stdout)).daemons;
+}
