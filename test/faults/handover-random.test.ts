@@ -1,0 +1,84 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it } from "vitest";
+
+import { isFull, randoms, report } from "../support/faults/figures.ts";
+import { beginTurn, driveTurn, expectWholeTurn, type RandomTurn } from "../support/faults/random-turn.ts";
+import { homeOf, persistently, untilGone } from "../support/faults/shims.ts";
+import { storedEvents } from "../support/store/stored.ts";
+import { useWorld } from "../support/world.ts";
+
+/** The daemon is killed at random moments of turns of the real Claude Code: the next one goes on with them. */
+
+const world = useWorld();
+const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
+const runs = isFull ? 200 : 10;
+/** They mostly wait. */
+const LANES = 5;
+/** From the start of Claude Code to the end of the queued prompt. A turn whose Claude Code has not started yet cannot be handed over. */
+const MAX_KILL_MS = 5_000;
+
+const daemonOf = (lane: string) =>
+  world.daemons().filter((pid) =>
+    readFileSync(`/proc/${String(pid)}/environ`, "utf8")
+      .split("\0")
+      .includes(lane),
+  );
+
+async function killAt(lane: string, ms: number): Promise<void> {
+  await sleep(ms);
+  const killed = daemonOf(lane);
+  for (const pid of killed) process.kill(pid, "SIGKILL");
+  await untilGone(killed);
+}
+
+async function untilStarted({ sessionId }: RandomTurn): Promise<void> {
+  const types = async () => (await storedEvents(homeOf(world), sessionId)).map(({ type }) => type);
+  await expect.poll(types, { timeout: 60_000, interval: 20 }).toContain("process.started");
+}
+
+/** Half of the kills happen with no client connected. */
+async function run(number: number, lane: string, random: () => number): Promise<void> {
+  const env = { LANE: lane };
+  const ms = ((number + random()) / runs) * MAX_KILL_MS;
+  const start = async () => world.shared({ env, args: ["--max-live", "8"] });
+  const client = await start();
+  await persistently(async () => client.call("claude_code_session", { action: "list" }));
+  const turn = await beginTurn(client, world);
+  const driven = driveTurn(client, turn);
+  if (number % 2 === 0) {
+    await Promise.all([driven, untilStarted(turn).then(async () => killAt(`LANE=${lane}`, ms))]);
+    await expectWholeTurn(world, turn);
+    await client.close();
+    return;
+  }
+  // What it calls meanwhile ends with it.
+  driven.catch(() => undefined);
+  await untilStarted(turn);
+  await sleep(ms);
+  await client.close();
+  await killAt(`LANE=${lane}`, 0);
+  const next = await start();
+  await driveTurn(next, turn);
+  await expectWholeTurn(world, turn);
+  await next.close();
+}
+
+it(
+  `a turn is whole when its daemon is killed, ${String(runs)} times at random moments (seed ${String(seed)})`,
+  { timeout: runs * 30_000 },
+  async () => {
+    const random = randoms(seed);
+    const numbers = Array.from({ length: runs }, (_, at) => at);
+    const failed: string[] = [];
+    const lane = async (name: string) => {
+      for (let number = numbers.shift(); number !== undefined; number = numbers.shift()) {
+        const at = number;
+        await run(at, name, random).catch((error: unknown) => failed.push(`run ${String(at)}: ${String(error)}`));
+      }
+    };
+    await Promise.all(Array.from({ length: LANES }, async (_, at) => lane(`lane-${String(at)}`)));
+    report({ fault: "daemon killed at a random moment, handed over", runs, lost: failed.length, leftOver: 0 });
+    expect(failed).toEqual([]);
+  },
+);
