@@ -58,7 +58,7 @@ it("so it is where shim and daemon are both killed, at the next daemon", async (
   await world.quiet(10_000);
 });
 
-it("where nobody can bring the daemon back, a shim ends all after --keep-ms, and the next server says why", async () => {
+it("where nothing can bring the daemon back, a shim ends all after --keep-ms, and the next server says why", async () => {
   const root = mkdtempSync(join(world.folder(), "package-"));
   for (const part of ["dist", "package.json"]) cpSync(join(REPOSITORY, part), join(root, part), { recursive: true });
   symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));

@@ -34,7 +34,7 @@ export async function ask(request, signal) {
   });
 }
 
-/** The requests for permission without an answer, as an owner that comes later is told of them. */
+/** The requests for permission without an answer, as a later owner gets them. */
 const pending = () =>
   [...waiting.values()].map(({ line }) => line).filter(({ request }) => request.subtype === "can_use_tool");
 

@@ -13,7 +13,7 @@ function die() {
   appendFileSync(mark, "x");
   if (way === "exit") process.exit(7);
   if (way === "exception") {
-    // Nobody who called this catches it.
+    // No caller of this catches it.
     process.nextTick(() => {
       throw new Error("a fault of this test");
     });

@@ -103,7 +103,7 @@ const Status = z.object({
   ),
 });
 
-/** What `daemon status` tells of the daemons that answer. */
+/** What `daemon status` reports of the daemons that answer. */
 export function daemonStatus(home: string): z.infer<typeof Status>["daemons"] {
   const main = join(import.meta.dirname, "../../../dist/cli/main.js");
   const env = { PATH: process.env["PATH"] ?? "", HOME: home };
