@@ -182,5 +182,5 @@ it("the space that store, logs and cache take is said, with what lies beside the
   write(100_000, "audit.jsonl");
   write(2_000_000, "cache", "claude-agents-mcp", "compiled", "v20", "a");
   const seen = machine.seen({}, ["--store", at("kept", "store.db"), "--audit-log", at("audit.jsonl")]);
-  expect(await textOf("disk", seen)).toContain("Store 1.3 MB, logs 0.3 MB, cache 2.0 MB.");
+  expect(await textOf("disk", seen)).toContain("Store 1.3 MB, logs 0.3 MB, cache 2.0 MB ");
 });
