@@ -37,6 +37,8 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
   expect(refused.text).toContain("or claude_code_configure with action enable_bypass");
   expect(await change("enable_bypass")).toMatchObject({ allowBypass: true });
   const { sessionId } = await server.call("claude_code", { prompt, ...start, waitMs: 0 });
+  const poll = { action: "poll", sessionId, waitMs: 0, responseMode: "full" };
+  await expect.poll(async () => JSON.stringify(await server.call("claude_code_check", poll))).toContain('"init"');
   const off = await change("disable_bypass");
   expect(off).toMatchObject({ allowBypass: false });
   expect(off["message"]).toContain("continues to its end");
