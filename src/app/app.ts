@@ -66,7 +66,9 @@ export interface App {
   atWork(): number;
   /** What this node runs. Starts the engine. */
   report(): Promise<NodeReport>;
-  /** Loads what the first calls would load: from then on the files of this program may vanish, but for those of the Agent SDK. */
+  /** Starts the engine and opens its store, as the first call would. */
+  open(): Promise<void>;
+  /** Loads and starts what the first session would, the Agent SDK included: from then on the files of this program may vanish. */
   preload(): Promise<void>;
   /** Running turns have the drain time to end where clients come and go; then what runs is recorded as interrupted. Safe to call again. */
   close(): Promise<void>;
@@ -159,7 +161,9 @@ export function createApp(settings: AppSettings): App {
     serveHttp: async (factory) => http.ready(factory),
     atWork: () => sessions.now?.engine.atWork() ?? 0,
     report: async () => reportOf(await sessions.ready()),
-    preload: async () => loadAll(await sessions.ready()),
+    // Counting opens the store, and with it the driver.
+    open: async () => void (await (await sessions.ready()).store.maintenance.count()),
+    preload: async () => loadAll(await sessions.ready(), environment),
     close,
   };
 }
@@ -194,15 +198,14 @@ async function serveOperations(client: Parameters<App["serveOperations"]>[0], pa
   }
 }
 
-/** Loads the Agent SDK, which the first session would load. */
-export async function preloadSdk(environment: NodeJS.ProcessEnv): Promise<void> {
-  const runtime = await import("../claude/runtime.ts");
-  runtime.preloadSdk(cacheFolder(environment), environment);
-}
-
-async function loadAll({ store }: Pick<Running, "store">): Promise<void> {
-  // Counting opens the store, and with it the driver.
-  await Promise.all([preload(), import("../daemon/operations.ts"), store.maintenance.count()]);
+async function loadAll({ startGuards }: Running, environment: NodeJS.ProcessEnv): Promise<void> {
+  const [{ preloadSdk }] = await Promise.all([
+    import("../claude/runtime.ts"),
+    import("../daemon/operations.ts"),
+    preload(),
+  ]);
+  preloadSdk(cacheFolder(environment), environment);
+  startGuards();
 }
 
 async function reportOf({ shims, spares, store }: Running): Promise<NodeReport> {

@@ -5,7 +5,7 @@ import { PackageCache } from "../packages/package-cache.ts";
 import { SDK_VERSION } from "../packages/pinned.ts";
 import { Preparation } from "../claude/preparation.ts";
 import { ClaudeLocator, startedClaudes } from "../claude/locate.ts";
-import { claudeRuntime } from "../claude/runtime.ts";
+import { claudeRuntime, type ClaudeRuntime } from "../claude/runtime.ts";
 import type { ClaudeSettings } from "../claude/settings.ts";
 import type { ShimSettings, Shims } from "../claude/shim/shims.ts";
 import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
@@ -68,6 +68,7 @@ export interface Running {
   readonly store: SessionBackend;
   readonly spares: Pick<Spares, "available">;
   readonly shims: Pick<Shims, "fallback" | "report"> | undefined;
+  readonly startGuards: ClaudeRuntime["startGuards"];
   readonly approvers: Pick<StartedApprovers, "close">;
 }
 
@@ -111,7 +112,6 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     closed: await protectedPaths(ownedPlaces(installationOf(settings))),
     sandboxPolicy,
     forceReaper: config.reaper === "always",
-    startsReaper: settings.outlivesClients === true,
     server: { store: parts.storeName, ...parts.process },
     isolation: settings.isolation ?? [],
     shim: settings.shim && { ...settings.shim, sdk: SDK_VERSION, log },
@@ -150,7 +150,8 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
       placesOf: (principal) => sessionPlaces(confine(principal)),
     },
   });
-  return { engine, store, spares: runtime.spares, shims: runtime.shims, approvers };
+  const { shims, spares, startGuards } = runtime;
+  return { engine, store, spares, shims, startGuards, approvers };
 }
 
 function masksOf(masker: Masker) {

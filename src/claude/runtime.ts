@@ -27,12 +27,17 @@ import { readOnlyGit, type GitPlace } from "../security/git/read-only-git.ts";
 /** Time limit of `endAllLeftovers`, ms. */
 const LEFTOVERS_MS = 5000;
 
+export interface ClaudeRuntime extends AgentRuntime {
+  readonly shims: Shims | undefined;
+  /** Starts what guards the processes of sessions, which the first session would start: from then on its files may vanish. */
+  readonly startGuards: () => void;
+}
+
 /** Runs Claude Code through the Agent SDK, which is loaded with the first session and not before. */
-export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly shims: Shims | undefined } {
+export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
   const { forceReaper, isolation, log, server, shim } = config;
   const spawner = new Spawner({ forceReaper, isolation, server, shim });
   const { shims } = spawner;
-  if (config.startsReaper === true) spawner.prepare();
   logTrackingMethod(spawner.trackingMethod, log);
   const spares = new SparePool({
     size: config.spares,
@@ -65,6 +70,7 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime & { readonly
   };
   return {
     shims,
+    startGuards: () => spawner.prepare(),
     spares,
     plan: async (request) => plan(request, config, spares),
     checkFolders: async (...request) => checkFolders(request, config),

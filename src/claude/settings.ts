@@ -38,8 +38,6 @@ export interface ClaudeSettings {
   /** The Agent SDK, and the installation of what is missing. */
   preparation: Pick<Preparation, "complete" | "sdk">;
   forceReaper: boolean;
-  /** Starts the reaper at once, not with the first process: the files of a daemon's package may be gone by then. */
-  startsReaper?: boolean;
   /** What holds the pipes of processes, so that the next server of this name goes on with them; undefined where they end with this one. */
   shim?: ShimSettings | undefined;
   /** This server, as what it starts is marked. */

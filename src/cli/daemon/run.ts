@@ -1,7 +1,7 @@
 import { writeSync, closeSync } from "node:fs";
 import { assemble, endWith, ownCommands } from "../serve.ts";
 import { ownFlags } from "../own-flags.ts";
-import { preloadSdk, type App, type OwnCommand } from "../../app/app.ts";
+import type { App, OwnCommand } from "../../app/app.ts";
 import { hasDriver } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -130,18 +130,18 @@ async function turnOf(folders: readonly string[], name: string): Promise<(() => 
 }
 
 /**
- * After its client's first answers, which do not need the Agent SDK: loading it is a quarter of the start. A session that begins
- * earlier loads it. ms.
+ * After its client's first answers, which need none of what is loaded then: that is a third of the start. A session that begins earlier
+ * loads it. ms.
  */
-const SDK_MS = 500;
+const PRELOAD_MS = 500;
 
 async function load(app: App, isAwaited: boolean): Promise<void> {
-  const loading = app.preload();
+  const opening = app.open();
   // The first start on this machine, with a Node that has no SQLite. Calls wait for the installation, and report what is wrong.
-  if (!(await hasDriver())) return void loading.catch((error: unknown) => app.log.warn(String(error)));
-  await loading;
-  if (isAwaited) setTimeout(() => void preloadSdk(process.env), SDK_MS);
-  else await preloadSdk(process.env);
+  if (!(await hasDriver())) return void opening.catch((error: unknown) => app.log.warn(String(error)));
+  await opening;
+  if (!isAwaited) return app.preload();
+  setTimeout(() => void app.preload().catch((error: unknown) => app.log.warn(String(error))), PRELOAD_MS);
 }
 
 /** Some variables are the terminal's or the editor's from which it was started, and not its clients'. */
