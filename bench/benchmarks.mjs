@@ -11,12 +11,13 @@ import { longLog } from "./long-log.mjs";
 import { otherServers } from "./other-servers.mjs";
 import { permission } from "./permission.mjs";
 import { sessionList } from "./session-list.mjs";
+import { shim } from "./shim.mjs";
 import { startUp } from "./start-up.mjs";
 import { thousand } from "./thousand.mjs";
 import { waiting } from "./waiting.mjs";
 import { wake } from "./wake.mjs";
 
 const SHORT = [startUp, firstTurn, laterTurn, wake, permission, waiting, burst, answers, daemon];
-const LONG = [longLog, sessionList, atOnce, thousand, daemonWaiting, overHttp, otherServers];
+const LONG = [longLog, sessionList, atOnce, thousand, daemonWaiting, shim, overHttp, otherServers];
 
 export const BENCHMARKS = [...SHORT, ...LONG];

@@ -5,7 +5,7 @@ import { RawLive } from "./raw.mjs";
 import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
-const PARTS = 2_000;
+export const PARTS = 2_000;
 const READS = 60;
 
 export const burst = {
@@ -50,7 +50,8 @@ export const burst = {
   },
 };
 
-function inParts() {
+/** A prompt that is answered with a text in small parts. */
+export function inParts() {
   return prompt({ text: Array.from({ length: PARTS }, (_, part) => `word ${String(part)} `) });
 }
 

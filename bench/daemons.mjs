@@ -42,11 +42,16 @@ export async function withFreshState(world, work) {
   return withDaemons({ ...world, environment: { ...world.environment, XDG_STATE_HOME: state } }, work);
 }
 
-/** The pids of the daemons of this world. */
-export async function daemonsIn({ environment: env }) {
+/** What the daemons of this world report of themselves. */
+export async function daemonStatus({ environment: env }) {
   const status = ["dist/cli/main.js", "daemon", "status", "--json"];
   const { stdout } = await promisify(execFile)(process.execPath, status, { env });
-  return JSON.parse(stdout).daemons.map(({ pid }) => pid);
+  return JSON.parse(stdout).daemons;
+}
+
+/** The pids of the daemons of this world. */
+export async function daemonsIn(world) {
+  return (await daemonStatus(world)).map(({ pid }) => pid);
 }
 
 /** Processor time that these processes use meanwhile, % of a core. Undefined where the system does not say. */
