@@ -14,6 +14,7 @@ import { projectAllowRules, emptyProject, isTrustedByAll, whatWouldRun } from ".
 import { toSdkOptions } from "./sdk-options.ts";
 import { goOn, requiringAgent, startFresh, type LaunchPlan } from "./process/launch.ts";
 import type { Folders } from "./risk/places.ts";
+import { deniedBy } from "./process/permissions.ts";
 import { closedTo, denyingOf, restrictions } from "./restrictions.ts";
 import { rulesOf } from "./rules.ts";
 import { endAttached, TakenError } from "./shim/held-process.ts";
@@ -129,9 +130,10 @@ async function attachedPlan(
   const { base, plan } = await settled(request, config);
   const { query } = config.preparation.sdk();
   const attachment = await spawner.attach(processTag, reattach);
-  const { open, spoken } = reattach;
+  const { changes, open, spoken } = reattach;
   return {
     ...plan,
+    denying: [...plan.denying, ...deniedBy(changes)],
     start: goOn(query, { ...base.options, sessionId: transcriptId }, attachment),
     giveUp: async () => endAttached(attachment),
     resumed: true,

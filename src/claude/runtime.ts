@@ -17,6 +17,7 @@ import { confinementOf, placesOf, type ClaudeSettings } from "./settings.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
 import { standingWithout, type Shims } from "./shim/shims.ts";
+import { whyGone } from "./shim/why-gone.ts";
 import { SparePool } from "./spares/pool.ts";
 import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts";
 import { logTrackingMethod } from "./supervise/isolation.ts";
@@ -80,7 +81,7 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
     installMissing: async ({ pathToClaudeCodeExecutable: own }, onProgress) =>
       config.preparation.complete(own, onProgress),
     start: (request) => run(request, prepare(request, config, { spares, spawner })),
-    shimOf: async (process) => (await shims?.standing(process)) ?? standingWithout(process),
+    ...standingsOf(shims, shim),
     reattach(request) {
       const parts = { endLeftover: async () => endLeftover(request, server.store), spawner };
       return run(request, prepareAttached(request, config, parts));
@@ -93,6 +94,14 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
       await shims?.close();
     },
   };
+}
+
+/** How the shims of others stand to this server. */
+function standingsOf(shims: Shims | undefined, server: ClaudeSettings["shim"]) {
+  return {
+    shimOf: async (process) => (await shims?.standing(process)) ?? standingWithout(process),
+    whyGone: async (tag, process) => whyGone({ tag, process, server }),
+  } satisfies Pick<AgentRuntime, "shimOf" | "whyGone">;
 }
 
 async function plan(request: StartRequest, config: ClaudeSettings, spares: SparePool): Promise<StartPlan> {

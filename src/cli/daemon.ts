@@ -5,6 +5,7 @@ import { nestingDepth } from "./preflight.ts";
 import { ConfigError } from "../config/error.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/folders.ts";
+import { givenUpShims, type GivenUp } from "../daemon/shim-sockets.ts";
 import { socketsIn } from "../daemon/socket.ts";
 import { askDaemon, describeDaemons, type RunningDaemon } from "../daemon/status.ts";
 import { escapeControlChars } from "../security/control-chars.ts";
@@ -46,9 +47,12 @@ function readFlags<T extends NonNullable<ParseArgsConfig["options"]>>(verb: stri
 
 /** Exit code 1 when there is none. */
 async function status({ values: { json } }: { values: { json?: boolean | undefined } }): Promise<number> {
-  const daemons = await findDaemons();
-  const text = daemons.length === 0 ? "No daemon runs.\n" : daemons.map(paragraph).join("");
-  process.stdout.write(json === true ? `${JSON.stringify({ daemons })}\n` : text);
+  const folders = await socketFolders(stateFolder(process.env, process.platform), process.env);
+  const daemons = await findDaemons(folders);
+  const shimsGivenUp = await givenUpShims(folders);
+  const running = daemons.length === 0 ? "No daemon runs.\n" : daemons.map(paragraph).join("");
+  const text = `${running}${shimsGivenUp.map(givenUpLine).join("")}`;
+  process.stdout.write(json === true ? `${JSON.stringify({ daemons, shimsGivenUp })}\n` : text);
   return daemons.length === 0 ? 1 : 0;
 }
 
@@ -77,6 +81,12 @@ function shimLines({ lastDeath, shim }: RunningDaemon): string[] {
   return [line, death].filter((each) => each !== undefined);
 }
 
+function givenUpLine({ daemon: name, pid, processes }: GivenUp): string {
+  const [last] = processes.slice(-1);
+  const why = last === undefined ? "" : ` at ${last.at}: ${escapeControlChars(last.why)}`;
+  return `shim ${String(pid)} of ${name} has ended ${count(processes.length, "Claude Code process", "es")}${why}\n`;
+}
+
 function count(number: number, noun: string, plural = "s"): string {
   return `${String(number)} ${noun}${number === 1 ? "" : plural}`;
 }
@@ -95,7 +105,7 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
   if (nestingDepth() > 0) {
     throw new ConfigError("daemon stop cannot run inside a session of claude-agents-mcp. Run it in your own shell.");
   }
-  const found = await findDaemons();
+  const found = await findDaemons(await socketFolders(stateFolder(process.env, process.platform), process.env));
   const meant = all === true ? found : chosen(found, names);
   if (yes !== true && !(await mayInterrupt(meant))) {
     process.stderr.write("No daemon was stopped.\n");
@@ -124,8 +134,7 @@ async function mayInterrupt(daemons: readonly RunningDaemon[]): Promise<boolean>
 }
 
 /** Those of this state folder, in the order of their start. Those that do not answer are named on stderr. */
-async function findDaemons(): Promise<readonly RunningDaemon[]> {
-  const folders = await socketFolders(stateFolder(process.env, process.platform), process.env);
+async function findDaemons(folders: readonly string[]): Promise<readonly RunningDaemon[]> {
   const { running, silent } = await describeDaemons(await socketsIn(folders));
   for (const { name } of silent) {
     process.stderr.write(`claude-agents-mcp: the daemon "${name}" does not answer.\n`);

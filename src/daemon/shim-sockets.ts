@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { readdir, rm } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { basename, join } from "node:path";
-import { existingFolders } from "./folders.ts";
+import { existingFolders, isOfPipes } from "./folders.ts";
 import { isDead, listenIn } from "./socket.ts";
 import type { restartOf } from "./start.ts";
+import { ENDED_SUFFIX, readEnded, type EndedShim } from "../shim/ended.ts";
 
 /** Sockets of the shims of daemons, beside those of the daemons: `NAME.8 hex digits.shim`. */
 
@@ -49,14 +50,48 @@ async function newShimAddress(folders: readonly string[], name: string): Promise
 
 /** Of all daemons, those of dead shims too. */
 export async function shimSockets(folders: readonly string[]): Promise<string[]> {
-  const all = (await existingFolders(folders)).map(async (folder) =>
-    (await readdir(folder)).filter((file) => SUFFIX.test(file)).map((file) => join(folder, file)),
-  );
+  return (await filesIn(folders)).filter((path) => SUFFIX.test(path));
+}
+
+async function filesIn(folders: readonly string[]): Promise<string[]> {
+  // Where pipes are in place of folders, there are no shims.
+  const found = await existingFolders(folders.filter((folder) => !isOfPipes(folder)));
+  const all = found.map(async (folder) => (await readdir(folder)).map((file) => join(folder, file)));
   return (await Promise.all(all)).flat();
+}
+
+export interface GivenUp extends EndedShim {
+  /** The name of the daemon that did not come. */
+  readonly daemon: string;
+}
+
+/** Shims of all daemons that have ended processes because no daemon came, as far as they have left word of it. */
+export async function givenUpShims(folders: readonly string[]): Promise<GivenUp[]> {
+  const read = (await endedFiles(folders)).map(async (file) => {
+    const ended = await readEnded(file);
+    return ended ? [{ daemon: daemonOf(file.slice(0, -ENDED_SUFFIX.length)), ...ended }] : [];
+  });
+  return (await Promise.all(read)).flat();
+}
+
+async function endedFiles(folders: readonly string[]): Promise<string[]> {
+  const files = await filesIn(folders);
+  return files.filter((path) => path.endsWith(ENDED_SUFFIX) && SUFFIX.test(path.slice(0, -ENDED_SUFFIX.length)));
+}
+
+/** Long enough for a server to come that says it of their sessions, ms. */
+const KEPT_MS = 2_592_000_000;
+
+async function removeOldWords(folders: readonly string[]): Promise<void> {
+  for (const file of await endedFiles(folders)) {
+    const { mtimeMs = Date.now() } = (await stat(file).catch(() => undefined)) ?? {};
+    if (Date.now() - mtimeMs > KEPT_MS) await rm(file, { force: true });
+  }
 }
 
 /** Those of the daemon of this name. What dead shims have left is removed. */
 async function livingShims(folders: readonly string[], name: string): Promise<string[]> {
+  await removeOldWords(folders);
   const living: string[] = [];
   for (const path of await shimSockets(folders)) {
     if (daemonOf(path) !== name) continue;

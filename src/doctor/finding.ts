@@ -39,7 +39,8 @@ export function megabytes(bytes: number): string {
 }
 
 export function counted(number: number, noun: string): string {
-  return `${String(number)} ${noun}${number === 1 ? "" : "s"}`;
+  const plural = noun.endsWith("s") ? "es" : "s";
+  return `${String(number)} ${noun}${number === 1 ? "" : plural}`;
 }
 
 /** The command that brings this program up to date, with all that npm installs with it. */

@@ -5,7 +5,7 @@ import { basename } from "node:path";
 import { findAllLeftovers } from "../claude/supervise/leftover-processes.ts";
 import { addressOf } from "../config/http.ts";
 import { socketFolders } from "../daemon/folders.ts";
-import { daemonOf, shimSockets } from "../daemon/shim-sockets.ts";
+import { daemonOf, givenUpShims, shimSockets } from "../daemon/shim-sockets.ts";
 import { isDead, socketsIn, sweep } from "../daemon/socket.ts";
 import { describeDaemons, type RunningDaemon } from "../daemon/status.ts";
 import { counted, MEND, quoted, type Finding } from "./finding.ts";
@@ -64,23 +64,33 @@ function refusal(error: unknown): Error {
 
 /** Those without a daemon wait for the next one of their name. */
 export async function checkShims({ environment, stateFolder }: Machine): Promise<Finding[]> {
-  const none: Finding = { id: "shims", level: "ok", text: "No shim runs." };
   const looked = (await isFolder(stateFolder)) ? await socketsOf(stateFolder, environment).catch(refusal) : undefined;
   // What is wrong with the folders of sockets is a finding of the daemons.
-  if (!looked || looked instanceof Error) return [none];
+  if (!looked || looked instanceof Error) return [{ id: "shims", level: "ok", text: "No shim runs." }];
+  const givenUp = await describeGivenUp(looked.folders);
   const living = async (paths: readonly string[]) => {
     const isGone = await Promise.all(paths.map(isDead));
     return paths.filter((_, at) => isGone[at] === false);
   };
   const shims = await living(await shimSockets(looked.folders));
-  if (shims.length === 0) return [none];
+  if (shims.length === 0) return [{ id: "shims", level: "ok", text: `No shim runs.${givenUp}` }];
   const daemons = new Set(await living(looked.sockets.map(({ path }) => path)));
   const names = new Set(looked.sockets.filter(({ path }) => daemons.has(path)).map(({ name }) => name));
   const alone = shims.filter((path) => !names.has(daemonOf(path))).map((path) => basename(path));
-  const text = `${counted(shims.length, "shim")} running.`;
+  const text = `${counted(shims.length, "shim")} running.${givenUp}`;
   if (alone.length === 0) return [{ id: "shims", level: "ok", text }];
   const why = `Their daemons are gone: ${alone.join(", ")}. They end their Claude Code processes after --keep-ms, unless the daemon comes back.`;
   return [{ id: "shims", level: "warning", text: `${text} ${why}`, fix: "claude-agents-mcp daemon status" }];
+}
+
+/** Their sessions say so as well, once a server has recovered them. */
+async function describeGivenUp(folders: readonly string[]): Promise<string> {
+  const each = (await givenUpShims(folders)).flatMap(({ daemon, processes }) => {
+    const [last] = processes.slice(-1);
+    const ended = `${counted(processes.length, "Claude Code process")} of ${daemon}`;
+    return last === undefined ? [] : [` A shim has ended ${ended} at ${last.at}: ${last.why}`];
+  });
+  return each.join("");
 }
 
 async function isFolder(path: string): Promise<boolean> {

@@ -6,6 +6,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import type { SessionState } from "../domain/session.ts";
 import type { Policy } from "./policy/policy.ts";
+import type { Happening } from "./step.ts";
 import type { AgentRuntime, Clock, Lease, Logger, SessionBackend } from "./ports.ts";
 import type { ProcessLimiter } from "./process-limiter.ts";
 
@@ -26,8 +27,8 @@ export interface ActorSession {
   readonly principal: Principal;
   readonly spec: SessionOptions;
   readonly state: SessionState;
-  /** The process of the state is there, and this server may go on with it. */
-  readonly isAttachable: boolean;
+  /** How this server goes on with what a former owner has left. */
+  readonly takenOver: Extract<Happening, { type: "attached" | "recovered" }>;
   /** What the operators allow, as it holds here. */
   readonly operator: SessionPolicy;
   readonly policy: Policy;

@@ -58,7 +58,7 @@ export class SessionActor {
     void this.#readInbox();
     this.#storedLine = lineOf(session.state);
     // Only this owner has a process of the session: a recorded one was left by a former owner.
-    if (isAtWork(session.state)) this.#post({ type: session.isAttachable ? "attached" : "recovered" });
+    if (isAtWork(session.state)) this.#post(session.takenOver);
     else this.#setTimer();
   }
 

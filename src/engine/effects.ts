@@ -1,6 +1,7 @@
 import { AppError, type Refusal } from "../domain/error.ts";
 import { processTagOf } from "../domain/names.ts";
-import type { SessionEvent } from "../domain/event.ts";
+import type { EventType, SessionEvent } from "../domain/event.ts";
+import type { PermissionUpdate } from "../domain/permission.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -34,6 +35,8 @@ interface EffectRunnerOptions {
 
 /** Maximum number of messages of a turn that the reader of its attached process gets. */
 const SPOKEN = 200;
+/** Maximum number that is read at once. */
+const ANSWERS = 200;
 
 /** Performs the effects of steps. No other code touches the session's process. */
 export class EffectRunner {
@@ -135,9 +138,13 @@ export class EffectRunner {
     const { line = 0, shim } = process;
     const { epoch, runtime } = this.#options;
     const open = requests.map(({ requestId }) => requestId);
-    const reattach = { shim, line, epoch, open, spoken: await this.#spoken(state).catch(() => []) };
+    const spoken = await this.#spoken(state).catch(() => []);
+    const changes = this.#changes();
+    // Without the rules that answers have added, it is not gone on with.
+    const admitted = changes.then(() => undefined);
+    const reattach = { shim, line, epoch, open, spoken, changes: await changes.catch(() => []) };
     const about = this.#about(processId, state);
-    this.#have(processId, runtime.reattach({ ...about, admitted: Promise.resolve(), first: false, reattach }));
+    this.#have(processId, runtime.reattach({ ...about, admitted, first: false, reattach }));
   }
 
   #have(id: string, process: AgentProcess): void {
@@ -163,6 +170,24 @@ export class EffectRunner {
       onPartial: (text) => (this.#partial = text),
       ...(origin && { origin }),
     };
+  }
+
+  /** What answers have changed of the permissions of the last process. Each process begins without such changes. */
+  async #changes(): Promise<PermissionUpdate[]> {
+    const { backend, sessionId } = this.#options;
+    const types: EventType[] = ["process.started", "permission.answered", "question.answered"];
+    let changes: PermissionUpdate[] = [];
+    for (let from = 1; ;) {
+      const page = await backend.log.read(sessionId, from, ANSWERS, types);
+      for (const event of page) {
+        if (event.type === "process.started") changes = [];
+        if (event.type !== "permission.answered" && event.type !== "question.answered") continue;
+        changes.push(...(event.data.updatedPermissions ?? []));
+      }
+      const last = page.at(-1);
+      if (!last || page.length < ANSWERS) return changes;
+      from = last.id + 1;
+    }
   }
 
   /** The last messages of the running turn. */

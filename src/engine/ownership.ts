@@ -4,12 +4,12 @@ import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { SuspendRequest } from "../domain/control.ts";
 import type { Reach, SessionState } from "../domain/session.ts";
 import { SessionActor } from "./actor.ts";
-import type { ActorContext } from "./actor-context.ts";
+import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { objectionTo, gateUnder, limitsUnder, policyFor } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
 import type { Gate } from "./policy/gate.ts";
 import { policyOf, type Limits, type UnattendedPolicy } from "./policy/policy.ts";
-import { refuseTheirs } from "./shim-standing.ts";
+import { refuseTheirs, whyGone } from "./shim-standing.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
 /** Length of a lease, ms. A node that does not renew it in time loses its sessions. */
@@ -226,10 +226,13 @@ export class Ownership {
       throw error;
     });
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
-    return this.#own(lease, await this.#asTakenOver(current), shim === "ours");
+    const why = shim === "gone" ? await whyGone(current, runtime) : undefined;
+    const recovered = { type: "recovered", ...(why !== undefined && { why }) } as const;
+    return this.#own(lease, await this.#asTakenOver(current), shim === "ours" ? { type: "attached" } : recovered);
   }
 
-  #own(lease: Lease, record: SessionRecord, isAttachable: boolean): SessionActor {
+  #own(lease: Lease, record: SessionRecord, takenOver: ActorSession["takenOver"]): SessionActor {
+    const isAttachable = takenOver.type === "attached";
     const { clock, initMs, unattended } = this.#options;
     const { principal, spec } = record;
     // The clients of the dead owner count as there while they may be on their way.
@@ -238,7 +241,7 @@ export class Ownership {
     const policy = { ...policyOf(spec, limitsUnder(operator), initMs), unattended };
     const gate = gateUnder(this.#options, record);
     const objection = (command: Command) => objectionTo(command, { gate, policy });
-    const session = { lease, principal, spec, state, isAttachable, operator, policy, objection };
+    const session = { lease, principal, spec, state, takenOver, operator, policy, objection };
     const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(lease.sessionId, lost));
     this.#actors.set(lease.sessionId, actor);
     this.#lost.delete(lease.sessionId);

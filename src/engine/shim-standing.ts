@@ -1,4 +1,5 @@
 import { AppError } from "../domain/error.ts";
+import { processTagOf } from "../domain/names.ts";
 import type { ShimRef } from "../domain/session.ts";
 import type { AgentRuntime, SessionRecord, ShimStanding } from "./ports.ts";
 
@@ -18,6 +19,14 @@ export async function refuseTheirs({ id: sessionId, state }: Shown, runtime: Shi
   const standing = await runtime.shimOf(process);
   if (standing !== "theirs" || process.phase === "none" || !process.shim) return standing;
   throw new AppError("SESSION_BUSY", whoHas(process.shim), { sessionId });
+}
+
+/** Why its process cannot be gone on with, beyond the death of its owner. */
+export async function whyGone(
+  { id, state: { process } }: Shown,
+  runtime: Pick<AgentRuntime, "whyGone">,
+): Promise<string | undefined> {
+  return process.phase === "none" ? undefined : runtime.whyGone(processTagOf(id, process.id), process);
 }
 
 function whoHas({ daemon, keepMs }: ShimRef): string {

@@ -73,7 +73,7 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
       onReach(draft, input.reach);
       break;
     case "recovered":
-      onRecovered(draft);
+      onRecovered(draft, input.why);
       break;
     case "attached":
       onAttached(draft);

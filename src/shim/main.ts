@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { startTime } from "../claude/supervise/tree.ts";
+import { EndedRecord } from "./ended.ts";
 import type { Program, RestartProgram } from "./programs.ts";
 import { ShimServer } from "./server.ts";
 
@@ -46,8 +47,10 @@ async function run({ daemon, keepMs, reaper, restart, restartAfterMs, socket, st
   const log = logIn(stateFolder, daemon);
   const identity = { pid: process.pid, startedAt: (await startTime(process.pid)) ?? "" };
   const onEnd = () => void server.close().then(() => process.exit());
+  const ended = new EndedRecord(socket, identity);
+  const onGivenUp = (id: string, why: string) => ended.add(id, why);
   const times = { keepMs, restartAfterMs: restartAfterMs ?? RESTART_AFTER_MS };
-  const server = new ShimServer({ daemon, identity, ...times, reaper, restart, log, onEnd });
+  const server = new ShimServer({ daemon, identity, ...times, reaper, restart, log, onEnd, onGivenUp });
   await server.listen(socket);
   chmodSync(socket, 0o600);
   process.on("SIGTERM", () => server.stop("SIGTERM"));

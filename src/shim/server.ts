@@ -17,6 +17,8 @@ export interface ShimOptions {
   readonly restartAfterMs: number;
   readonly reaper?: Program | undefined;
   readonly log: (text: string) => void;
+  /** It ends a session's process though no owner has asked for that. `why` is a sentence. */
+  readonly onGivenUp: (id: string, why: string) => void;
   /** It has no process, and no owner needs it. */
   readonly onEnd: () => void;
 }
@@ -76,7 +78,7 @@ export class ShimServer {
   stop(why: string): void {
     this.#options.log(`${why}: ${String(this.#processes.size)} processes are ended`);
     this.#isEnding = true;
-    for (const process of this.#processes.values()) this.#abandon(process);
+    for (const process of this.#processes.values()) this.#giveUp(process, `Its shim was ended by ${why}.`);
     this.#endIfUnused();
   }
 
@@ -238,9 +240,16 @@ export class ShimServer {
     const { keepMs, log } = this.#options;
     const onTime = () => {
       log(`no owner came for process ${process.id} within ${String(keepMs)} ms: it is ended`);
-      this.#abandon(process);
+      const kept = `Its shim kept Claude Code for ${String(keepMs / 1000)} s (--keep-ms)`;
+      this.#giveUp(process, `${kept}, and no server came for it.`);
     };
     this.#waiting.set(process, setTimeout(onTime, keepMs));
+  }
+
+  #giveUp(process: ClaudeCode, why: string): void {
+    // Of a spare, nobody asks why.
+    if (process.exchange.epoch > 0 && !process.isAbandoned) this.#options.onGivenUp(process.id, why);
+    this.#abandon(process);
   }
 
   #abandon(process: ClaudeCode, atOnce = false): void {

@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { bash, bypass, outputs, tries } from "../support/attacks/sandboxed-server.ts";
-import { daemonStatus, homeOf } from "../support/faults/shims.ts";
+import { daemonStatus, homeOf, killDaemons, persistently, wholeLog } from "../support/faults/shims.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Who connects to a shim or a daemon rules its sessions: a sandboxed session's own shell and other users cannot. */
@@ -48,6 +48,29 @@ it.runIf(hasSandbox)("with --sandbox required (needs bubblewrap), a session's sh
   expect(outputs(tried).match(/^no E/gm)).toHaveLength(2);
   world.model.release(gate);
   await client.end(sessionId);
+  await client.close();
+  await world.closeServers();
+});
+
+it.runIf(hasSandbox)("a session in a sandbox goes on in it when its daemon is killed (needs bubblewrap)", async () => {
+  const client = await world.shared({ args: ["--sandbox", "required", "--allow-bypass"], env: { IS_SANDBOX: "1" } });
+  const [gate, cwd, outside] = [world.folder(), world.folder(), join(world.folder(), "made")];
+  const step = (at: number) => ({
+    tools: [bash(`echo ${String(at)} >> ran.txt; touch ${outside} || echo kept in >> ran.txt`)],
+  });
+  const steps = scriptTag([step(0), { gateBefore: gate, ...step(1) }, { text: "done" }]);
+  const { sessionId } = await client.call("claude_code", { prompt: steps, cwd, ...bypass });
+  await world.model.waitForRequest(
+    ({ served, sessionId: id }) => id === sessionId && "entry" in served && served.entry === 1,
+  );
+  await killDaemons(world);
+  world.model.release(gate);
+  const ended = await persistently(async () => client.end(sessionId, 1));
+  expect([ended.status, ended.result?.result]).toEqual(["idle", "done"]);
+  expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe("0\nkept in\n1\nkept in\n");
+  expect(existsSync(outside)).toBe(false);
+  const types = (await wholeLog(homeOf(world), sessionId)).map(({ event, type }) => `${type} ${event}`);
+  expect(types.filter((each) => /^process\.started|owner\.changed/.test(each))).toHaveLength(2);
   await client.close();
   await world.closeServers();
 });

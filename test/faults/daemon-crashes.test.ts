@@ -14,10 +14,12 @@ const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
 it.each([
   ["process.exit", "exit", "after answer", /killed without a word/],
   ["an uncaught exception", "exception", "before permission", /a fault of this test/],
+  ["a lack of memory", "memory", "before answer", /killed without a word/],
 ])("a turn is whole when %s ends its daemon (%s, %s)", async (_, way, point, why) => {
   const cwd = world.folder();
   const [mark, file] = [join(cwd, "killed"), join(cwd, "ran.txt")];
-  const env = { NODE_OPTIONS: `--import=${KILLER}`, KILL_MARK: mark, KILL_POINTS: point, KILL_WAY: way };
+  const limit = way === "memory" ? " --max-old-space-size=64" : "";
+  const env = { NODE_OPTIONS: `--import=${KILLER}${limit}`, KILL_MARK: mark, KILL_POINTS: point, KILL_WAY: way };
   const client = await world.shared({ env });
   const step = (at: number) => ({
     tools: [{ name: "Bash", input: { command: `echo ${String(at)} $PPID >> ${file}` } }],

@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../support/connection.ts";
 import type { Server } from "../support/stdio-server.ts";
+import { waitForRequest } from "../support/faults/driving.ts";
 import { storedEvents } from "../support/store/stored.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -12,6 +13,8 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
+
+const MCP_SERVER = join(import.meta.dirname, "../support/attach/mcp-server.mjs");
 
 const POINTS = [
   "after line",
@@ -38,12 +41,13 @@ interface Case {
 const note = (at: number, file: string) => `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
 
 function prompt({ file }: Case): string {
-  const step = (at: number) => ({
-    text: `step ${String(at)}`,
-    tools: [{ name: "Bash", input: { command: note(at, file) } }],
-  });
-  return scriptTag([step(0), step(1), step(2), { text: "done" }]);
+  return scriptTag([step(0, file), step(1, file), step(2, file), { text: "done" }]);
 }
+
+const step = (at: number, file: string) => ({
+  text: `step ${String(at)}`,
+  tools: [{ name: "Bash", input: { command: note(at, file) } }],
+});
 
 /** A call that is under way when the daemon dies is an error that says so. */
 async function persistently<T>(call: () => Promise<T>): Promise<T> {
@@ -73,7 +77,8 @@ async function drive(client: Server, sessionId: string): Promise<Answer> {
   }
 }
 
-async function run(points: string): Promise<Case & { readonly answer: Answer; readonly sessionId: string }> {
+/** A client of a daemon that dies at the first of these points, of the next one that dies at the second, and so on. */
+async function start(points: string): Promise<Case & { readonly client: Server }> {
   const cwd = world.folder();
   const about = { cwd, file: join(cwd, "ran.txt"), mark: join(cwd, "killed") };
   const env = {
@@ -81,7 +86,12 @@ async function run(points: string): Promise<Case & { readonly answer: Answer; re
     KILL_MARK: about.mark,
     KILL_POINTS: points,
   };
-  const client = await world.shared({ env });
+  return { ...about, client: await world.shared({ env }) };
+}
+
+async function run(points: string): Promise<Case & { readonly answer: Answer; readonly sessionId: string }> {
+  const { client, ...about } = await start(points);
+  const { cwd } = about;
   const model = points.includes("control") ? { model: "haiku" } : {};
   await client.call("claude_code", { prompt: prompt(about), cwd }).catch((error: unknown) => {
     if (!String(error).includes("has ended")) throw error;
@@ -126,3 +136,35 @@ it("a turn is whole when its daemon is killed twice, and while it attaches", { t
   await expectWhole(await run("after answer,after answer"), 2);
   await expectWhole(await run("before commit,after attach"), 2);
 });
+
+it(
+  "an elicitation of a session's MCP server that is open when the daemon is killed is answered once, and rules of answers hold at the next one",
+  { timeout: 120_000 },
+  async () => {
+    const { client, ...about } = await start("after elicitation");
+    const { cwd, file } = about;
+    const answers = join(cwd, "answers.txt");
+    const mini = { command: process.execPath, args: [MCP_SERVER], env: { ANSWERS: answers } };
+    const asking = { tools: [{ name: "mcp__mini__question", input: {} }] };
+    const script = scriptTag([step(0, file), asking, step(1, file), step(2, file), { text: "done" }]);
+    const given = { prompt: script, cwd, allowedTools: ["mcp__mini__question"], advanced: { mcpServers: { mini } } };
+    const { sessionId } = await client.call("claude_code", given);
+    const respond = ({ actions: [request] }: Answer, permissionOptions: object) => {
+      const answer = { action: "respond_permission", sessionId, requestId: request?.requestId, decision: "allow" };
+      return { ...answer, permissionOptions, waitMs: 0 };
+    };
+    const denying = { type: "addRules", behavior: "deny", rules: [{ toolName: "Bash", ruleContent: "touch *" }] };
+    const first = await waitForRequest(client, sessionId);
+    await client.call("claude_code_check", respond(first, { updatedPermissions: [denying] }));
+
+    const second = await persistently(async () => waitForRequest(client, sessionId));
+    expect(readFileSync(about.mark, "utf8")).toBe("x");
+    const changed = respond(second, { updatedInput: { command: `touch ${join(cwd, "sneaked")}` } });
+    const refusal = await client.refusal("claude_code_check", changed);
+    expect(refusal).toMatchObject({ code: "PERMISSION_DENIED", text: expect.stringContaining("Bash(touch *)") });
+    const answer = await drive(client, sessionId);
+    await client.close();
+    await expectWhole({ ...about, answer, sessionId });
+    expect(readFileSync(answers, "utf8")).toBe("decline\n");
+  },
+);

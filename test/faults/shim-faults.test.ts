@@ -1,4 +1,5 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
@@ -13,14 +14,26 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 const REPOSITORY = join(import.meta.dirname, "../..");
+const MAIN = "dist/cli/main.js";
+const SDK = "node_modules/@anthropic-ai/claude-agent-sdk";
 
 /** A turn that waits for its model. */
 async function begin(client: Server) {
-  const gate = `never-${world.folder()}`;
-  const prompt = scriptTag([{ gateBefore: gate, text: "x" }]);
+  const gate = `gate-${world.folder()}`;
+  const prompt = scriptTag([{ gateBefore: gate, text: LONG }]);
   const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
   await world.model.waitForRequest((request) => request.sessionId === sessionId);
-  return { home: homeOf(world), sessionId, shim: theShim(world) };
+  return { gate, home: homeOf(world), sessionId, shim: theShim(world) };
+}
+
+/** More than a program has room for without new memory. */
+const LONG = Array.from({ length: 500 }, () => "a long text ".repeat(100));
+
+/** This package in a folder of its own, without what npm installs. */
+function packageCopy(): string {
+  const root = mkdtempSync(join(world.folder(), "package-"));
+  for (const part of ["dist", "package.json"]) cpSync(join(REPOSITORY, part), join(root, part), { recursive: true });
+  return root;
 }
 
 it("a turn whose shim is killed is lost, and reported once; nothing is left, and the next prompt works", async () => {
@@ -50,7 +63,7 @@ it("so it is where shim and daemon are both killed, at the next daemon", async (
   for (const pid of both) process.kill(pid, "SIGKILL");
   await untilGone(both);
   const said = await expectLost(client, turn);
-  expect(said).toContain("The server that ran it has died.");
+  expect(said).toContain("The server that ran it has died. Its shim has died as well.");
   await untilGone(claude);
   await expectUsable(client, turn.sessionId, back);
   await client.close();
@@ -59,11 +72,10 @@ it("so it is where shim and daemon are both killed, at the next daemon", async (
 });
 
 it("where nothing can bring the daemon back, a shim ends all after --keep-ms, and the next server says why", async () => {
-  const root = mkdtempSync(join(world.folder(), "package-"));
-  for (const part of ["dist", "package.json"]) cpSync(join(REPOSITORY, part), join(root, part), { recursive: true });
+  const root = packageCopy();
   symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
   const args = ["--keep-ms", "2500"];
-  const client = await world.shared({ main: join(root, "dist/cli/main.js"), args });
+  const client = await world.shared({ main: join(root, MAIN), args });
   const { home, sessionId, shim } = await begin(client);
   await client.close();
   rmSync(root, { recursive: true });
@@ -79,9 +91,65 @@ it("where nothing can bring the daemon back, a shim ends all after --keep-ms, an
   expect(log).toContain("what was to start the daemon has ended with 1");
   expect(log).toContain("within 2500 ms: it is ended");
 
+  const why = "Its shim kept Claude Code for 2.5 s (--keep-ms), and no server came for it.";
+  for (const command of [["daemon", "status"], ["doctor"]]) {
+    const environment = { env: { PATH: process.env["PATH"] ?? "", HOME: home }, encoding: "utf8" } as const;
+    expect(spawnSync(process.execPath, [join(REPOSITORY, MAIN), ...command], environment).stdout).toContain(why);
+  }
   const next = await world.shared({ args });
-  expect(await expectLost(next, { home, sessionId })).toContain("The server that ran it has died.");
+  expect(await expectLost(next, { home, sessionId })).toContain(`The server that ran it has died. ${why}`);
   await expectUsable(next, sessionId, back);
   await persistently(async () => next.call("claude_code_session", { action: "cancel", sessionId }));
   await next.close();
 });
+
+it("a turn is lost, and says why, where the next daemon of its name has another version of the Agent SDK", async () => {
+  const root = packageCopy();
+  mkdirSync(join(root, SDK, ".."), { recursive: true });
+  cpSync(join(REPOSITORY, SDK), join(root, SDK), { recursive: true });
+  const pin = readFileSync(join(root, SDK, "package.json"), "utf8");
+  const { version } = JSON.parse(pin) as { version: string };
+  const other = "9.9.9";
+  writeFileSync(join(root, SDK, "package.json"), pin.replace(`"version": "${version}"`, `"version": "${other}"`));
+  for (const file of readdirSync(join(root, "dist"), { recursive: true, encoding: "utf8" })) {
+    if (!file.endsWith(".js")) continue;
+    const path = join(root, "dist", file);
+    writeFileSync(path, readFileSync(path, "utf8").replaceAll(`"${version}"`, `"${other}"`));
+  }
+  for (const each of readdirSync(join(REPOSITORY, "node_modules"))) {
+    if (!["@anthropic-ai", ".bin"].includes(each))
+      symlinkSync(join(REPOSITORY, "node_modules", each), join(root, "node_modules", each));
+  }
+  const args = ["--keep-ms", "30000"];
+  const first = await world.daemon({ name: "pinned", args });
+  const client = await first.client();
+  const { home, sessionId } = await begin(client);
+  const claude = world.processes().map(({ pid }) => pid);
+  await first.end("SIGKILL");
+  const next = await world.daemon({ name: "pinned", args, main: join(root, MAIN) });
+  const said = await expectLost(client, { home, sessionId });
+  expect(said).toContain(`It used Agent SDK ${version}, this server uses ${other}`);
+  await untilGone(claude);
+  await expectUsable(client, sessionId, back);
+  await client.close();
+  await next.close();
+  await world.quiet(10_000);
+});
+
+it.each(["Claude Code", "the shim"])(
+  "a turn is lost where %s runs out of memory, and the next prompt works",
+  async (who) => {
+    const client = await world.shared();
+    const { gate, shim, ...turn } = await begin(client);
+    const [claude] = world.processes().filter(({ command }) => command.includes("claude.mjs"));
+    const pid = who === "the shim" ? shim : claude!.pid;
+    execFileSync("prlimit", ["--pid", String(pid), "--data=1"]);
+    world.model.release(gate);
+    expect(await expectLost(client, turn)).toContain("in the middle of the turn");
+    await untilGone([pid, claude!.pid]);
+    await expectUsable(client, turn.sessionId, back);
+    await client.close();
+    await world.closeServers();
+    await world.quiet(10_000);
+  },
+);

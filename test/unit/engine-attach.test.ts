@@ -243,6 +243,7 @@ describe("a request that is asked again", () => {
     const { b, id, process, updatedPermissions } = await answered();
     await process.called("answer r1 allow");
     expect(process.decisions).toEqual([{ behavior: "allow", updatedInput: input, updatedPermissions }]);
+    expect(b.runtime.reattached).toMatchObject([{ reattach: { changes: updatedPermissions } }]);
     expect((await storyOf(b, id)).filter((type) => type.startsWith("permission"))).toHaveLength(2);
   });
 

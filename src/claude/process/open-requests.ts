@@ -4,13 +4,7 @@ import type { Decision, PermissionRequest } from "../../domain/permission.ts";
 import type { AgentSignal, Judgement } from "../../engine/ports.ts";
 import type { Folders } from "../risk/places.ts";
 import { judgeRequest } from "../risk/judge.ts";
-import {
-  deniedByAnswer,
-  judgeChanged,
-  toPermissionRequest,
-  toPermissionResult,
-  withoutFolders,
-} from "./permissions.ts";
+import { deniedBy, judgeChanged, toPermissionRequest, toPermissionResult, withoutFolders } from "./permissions.ts";
 
 /** Subagents and parallel calls ask at the same time; a few dozen is the most seen. */
 const MAX_OPEN_REQUESTS = 200;
@@ -45,7 +39,7 @@ export class OpenRequests {
   answer(requestId: string, decision: Decision): void {
     const waiting = this.#waiting.get(requestId);
     this.#waiting.delete(requestId);
-    this.#denied.push(...deniedByAnswer(decision));
+    if (decision.behavior === "allow") this.#denied.push(...deniedBy(decision.updatedPermissions ?? []));
     waiting?.resolve(toPermissionResult(decision));
   }
 

@@ -1,6 +1,6 @@
 import type { CanUseTool, PermissionResult, Query } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
-import type { PermissionRequest, Decision } from "../../domain/permission.ts";
+import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain/permission.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Judgement } from "../../engine/ports.ts";
 import { judgeRequest } from "../risk/judge.ts";
@@ -100,10 +100,9 @@ export async function deniedBySettings(query: Query & Untyped): Promise<string[]
   return effective.permissions?.deny ?? [];
 }
 
-/** The rules that an answer has added for as long as the process lives. */
-export function deniedByAnswer(decision: Decision): string[] {
-  if (decision.behavior === "deny") return [];
-  return (decision.updatedPermissions ?? []).flatMap((update) => {
+/** The rules to deny that answers have added for as long as the process lives. */
+export function deniedBy(changes: readonly PermissionUpdate[]): string[] {
+  return changes.flatMap((update) => {
     if (update.type !== "addRules" && update.type !== "replaceRules") return [];
     if (update.behavior !== "deny") return [];
     return update.rules.map(({ ruleContent, toolName }) =>

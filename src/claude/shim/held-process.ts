@@ -10,6 +10,7 @@ import type { Exit, Held, Spawned } from "../supervise/spawned.ts";
 import { endTagged, hasTag } from "../supervise/tagged-processes.ts";
 import { killTree, startTime } from "../supervise/tree.ts";
 import type { ShimConnection } from "./connection.ts";
+import { whyEnded } from "./why-gone.ts";
 import { ShimmedProcess, type ShimmedExit } from "./shimmed-process.ts";
 
 /** Processes behind a shim: started there, or taken over from a former server. */
@@ -72,9 +73,9 @@ export async function attachTo(
   connection: ShimConnection,
   { line, ...place }: Place & { readonly line: number },
 ): Promise<Attachment> {
-  const { epoch, id } = place;
+  const { epoch, id, shim } = place;
   const listed = (await connection.list()).find((each) => each.id === id);
-  if (!listed) throw new Error("its shim does not have it any more");
+  if (!listed) throw new Error((await whyEnded(shim, id)) ?? "its shim does not have it any more");
   if (listed.epoch > epoch) throw new TakenError("another server has taken it over");
   const { attached, process } = await ShimmedProcess.attach({ connection, id, epoch }, line);
   const fault = limitLines(process, () => process.killTree());

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { SessionState, ShimRef } from "../../domain/session.ts";
 import type { Logger, ShimStanding } from "../../engine/ports.ts";
-import { startTime } from "../supervise/tree.ts";
 import { ShimConnection, type ShimClient } from "./connection.ts";
+import { isThere } from "./why-gone.ts";
 
 /** The shims of this server: its own, which is started with the first process, and those that a former server of its name has left. */
 
@@ -78,7 +78,9 @@ export class Shims {
   async standing(process: SessionState["process"]): Promise<ShimStanding> {
     const { daemon, sdk } = this.#settings;
     const shim = shimIn(process);
-    return shim?.daemon === daemon && shim.sdk === sdk && (await isThere(shim)) ? "ours" : standingWithout(process);
+    if (shim?.daemon !== daemon) return standingWithout(process);
+    // A turn changes hands between equal versions only, and the daemon of this name has another one now.
+    return shim.sdk === sdk && (await isThere(shim)) ? "ours" : "gone";
   }
 
   /** The shim of a recorded process. Rejects where it is not there any more. */
@@ -178,10 +180,6 @@ export async function standingWithout(process: SessionState["process"]): Promise
 
 function shimIn(process: SessionState["process"]): ShimRef | undefined {
   return process.phase === "none" ? undefined : process.shim;
-}
-
-async function isThere({ pid, startedAt }: ShimRef): Promise<boolean> {
-  return (await startTime(pid)) === startedAt;
 }
 
 /** Nothing is lost with it. Its exit is acknowledged, so that its shim forgets it. */

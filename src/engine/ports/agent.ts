@@ -2,7 +2,7 @@ import type { ControlRequest } from "../../domain/control.ts";
 import type { BackgroundTask, NoticeKind } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
-import type { PermissionRequest, Decision } from "../../domain/permission.ts";
+import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain/permission.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
@@ -127,6 +127,8 @@ export interface AgentReattach extends AgentStart {
     open: readonly PermissionRequest["requestId"][];
     /** The last messages of the running turn, in order, at most 200. */
     spoken: readonly JsonObject[];
+    /** What answers have changed of the permissions of the process, in order. */
+    changes: readonly PermissionUpdate[];
   };
 }
 
@@ -246,6 +248,8 @@ export interface AgentRuntime {
    */
   start(request: AgentStart): AgentProcess;
   shimOf(process: SessionState["process"]): Promise<ShimStanding>;
+  /** Why a process is `gone`, beyond the death of its owner: a sentence for people. Undefined where it had no shim. */
+  whyGone(processTag: string, process: SessionState["process"]): Promise<string | undefined>;
   /**
    * Goes on with a process whose owner died. Signals come as from `start`, without `admitted`, and `attached` in place of `started`;
    * requests that Claude Code still waits for are asked again. Where it cannot: `exited`, when the process has gone.

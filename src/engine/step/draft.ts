@@ -21,8 +21,8 @@ export type Happening =
   | { type: "attended" }
   /** Clients came or went. */
   | { type: "reach"; reach: Reach }
-  /** This node has taken the session over from one that died. */
-  | { type: "recovered" }
+  /** This node has taken the session over from one that died. `why` is a sentence on what became of its process, if that is known. */
+  | { type: "recovered"; why?: string }
   /** The same, and its shim is there, whose process this node can go on with. */
   | { type: "attached" }
   | { type: "shutdown" };

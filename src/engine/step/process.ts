@@ -180,10 +180,12 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
  * This node took the session over: whatever the dead owner ran is ended, and gone before anything else is done. Prompts that were
  * to end with their client end with the server that ran them: it is not known whether that client is still there.
  */
-export function onRecovered(draft: Draft): void {
+export function onRecovered(draft: Draft, why?: string): void {
   dropBound(draft);
-  endLost(draft, "The server that ran it has died.");
+  endLost(draft, why === undefined ? DIED : `${DIED} ${why}`);
 }
+
+const DIED = "The server that ran it has died.";
 
 /**
  * This node took the session over and goes on with its process. What the dead owner has said last may not have arrived: it is said

@@ -1,4 +1,8 @@
-/** An MCP server of a session, over stdio: `ping` answers, `question` first asks the user of its client. */
+/**
+ * An MCP server of a session, over stdio: `ping` answers, `question` first asks the user of its client. Each answer of the user is
+ * appended to the file ANSWERS.
+ */
+import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const inputSchema = { type: "object" };
@@ -22,6 +26,7 @@ const text = (said) => ({ content: [{ type: "text", text: said }] });
 let asking;
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params, result } = JSON.parse(line);
+  if (method === undefined && process.env.ANSWERS) appendFileSync(process.env.ANSWERS, `${result.action}\n`);
   if (method === undefined) send({ id: asking, result: text(`answered ${JSON.stringify(result)}`) });
   else if (method === "tools/call" && params.name === "question") {
     asking = id;

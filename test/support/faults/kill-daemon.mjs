@@ -1,6 +1,6 @@
 // Loaded with NODE_OPTIONS=--import: kills the daemon at an exact point of its work. KILL_POINTS names a point for the first daemon, one
-// for the next, and so on; in the file KILL_MARK each death leaves a character. KILL_WAY is "exit" or "exception" where it is to die in
-// another way than by SIGKILL. In every other process it does nothing.
+// for the next, and so on; in the file KILL_MARK each death leaves a character. KILL_WAY is "exit", "exception" or "memory" where it is to die
+// in another way than by SIGKILL. In every other process it does nothing.
 import { appendFileSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
 
@@ -19,6 +19,8 @@ function die() {
     });
     return;
   }
+  // It ends at the limit of --max-old-space-size.
+  if (way === "memory") for (const kept = []; ;) kept.push(Array.from({ length: 10_000 }, () => kept.length));
   process.kill(process.pid, "SIGKILL");
   // The signal is there before this returns.
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
@@ -46,9 +48,12 @@ const FRAMES = {
 /** What the line is like, too. */
 const BODIES = { control: /"subtype":"set_/, permission: /"behavior":"allow"/ };
 
+/** What a line of Claude Code contains after which the daemon dies: it is read, and nothing of it is stored, or answered. */
+const LINES = { line: '"type":"tool_result"', elicitation: '"subtype":"elicitation"' };
+
 function install() {
   const [when, what] = point.split(" ");
-  if (what === "line") return onLine();
+  if (LINES[what]) return onLine(LINES[what]);
   if (what === "commit") return onCommit(when);
   onFrame(when, FRAMES[what], BODIES[what]);
 }
@@ -81,12 +86,11 @@ function onFrame(when, header, body) {
   };
 }
 
-/** The line that tells the result of a tool: it is read, and nothing of it is stored. */
-function onLine() {
+function onLine(part) {
   const emit = Reflect.get(Socket.prototype, "emit");
   Socket.prototype.emit = function (event, chunk, ...rest) {
     const result = emit.call(this, event, chunk, ...rest);
-    if (event === "data" && isShim(this) && chunk.includes('"type":"tool_result"')) die();
+    if (event === "data" && isShim(this) && chunk.includes(part)) die();
     return result;
   };
 }

@@ -140,6 +140,8 @@ export class ScriptedRuntime implements AgentRuntime {
   /** How many lines are lost when this server attaches. */
   lost = 0;
   readonly reattached: AgentReattach[] = [];
+  whyGone: AgentRuntime["whyGone"] = async () => Promise.resolve(undefined);
+
   shimOf: AgentRuntime["shimOf"] = async (process) =>
     Promise.resolve(process.phase === "none" || !process.shim ? "gone" : this.standing);
   reattach = (request: AgentReattach): ScriptedProcess => {

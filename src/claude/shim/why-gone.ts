@@ -1,0 +1,35 @@
+import type { SessionState, ShimRef } from "../../domain/session.ts";
+import { ENDED_SUFFIX, readEnded } from "../../shim/ended.ts";
+import { startTime } from "../supervise/tree.ts";
+import type { ShimClient } from "./connection.ts";
+
+/** Why no server can go on with a process whose owner has died. */
+
+interface Gone {
+  readonly tag: string;
+  readonly process: SessionState["process"];
+  /** Undefined for a server without shims. */
+  readonly server: ShimClient | undefined;
+}
+
+/** A sentence for people. Undefined where the process had no shim. */
+export async function whyGone({ process, server, tag }: Gone): Promise<string | undefined> {
+  if (process.phase === "none" || !process.shim) return undefined;
+  const { daemon, sdk } = process.shim;
+  const ended = await whyEnded(process.shim, tag);
+  if (ended !== undefined) return ended;
+  if (!(await isThere(process.shim))) return "Its shim has died as well.";
+  if (server?.daemon !== daemon || server.sdk === sdk) return undefined;
+  return `It used Agent SDK ${sdk}, this server uses ${server.sdk}, and a turn goes on with the same version only.`;
+}
+
+/** What the shim has left about a process that it ended; `id` is its name there. */
+export async function whyEnded({ address, pid, startedAt }: ShimRef, id: string): Promise<string | undefined> {
+  const ended = await readEnded(`${address}${ENDED_SUFFIX}`);
+  if (ended?.pid !== pid || ended.startedAt !== startedAt) return undefined;
+  return ended.processes.find((each) => each.id === id)?.why;
+}
+
+export async function isThere({ pid, startedAt }: Pick<ShimRef, "pid" | "startedAt">): Promise<boolean> {
+  return (await startTime(pid)) === startedAt;
+}

@@ -1,0 +1,66 @@
+import { renameSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+
+/** What a shim leaves beside its socket when it ends processes that no owner has come for, so that the next one can say why. */
+
+export interface EndedProcess {
+  readonly id: string;
+  /** ISO 8601. */
+  readonly at: string;
+  /** A sentence for people. */
+  readonly why: string;
+}
+
+export interface EndedShim {
+  /** They identify the shim. */
+  readonly pid: number;
+  readonly startedAt: string;
+  readonly processes: readonly EndedProcess[];
+}
+
+export const ENDED_SUFFIX = ".ended";
+
+export class EndedRecord {
+  readonly #file: string;
+  readonly #identity: Pick<EndedShim, "pid" | "startedAt">;
+  readonly #processes: EndedProcess[] = [];
+
+  /** `socket` is the shim's. */
+  constructor(socket: string, identity: Pick<EndedShim, "pid" | "startedAt">) {
+    this.#file = `${socket}${ENDED_SUFFIX}`;
+    this.#identity = identity;
+  }
+
+  /** At once: the shim is about to end. */
+  add(id: string, why: string): void {
+    this.#processes.push({ id, at: new Date().toISOString(), why });
+    const draft = `${this.#file}.${String(this.#identity.pid)}`;
+    try {
+      writeFileSync(draft, JSON.stringify({ ...this.#identity, processes: this.#processes }), { mode: 0o600 });
+      renameSync(draft, this.#file);
+    } catch {
+      // A full disk, or a deleted folder: its log may have it.
+    }
+  }
+}
+
+/** Undefined where there is no such file, or none of a shim. */
+export async function readEnded(file: string): Promise<EndedShim | undefined> {
+  try {
+    const parsed: unknown = JSON.parse(await readFile(file, "utf8"));
+    const { pid, processes, startedAt } = fieldsOf(parsed);
+    if (typeof pid !== "number" || typeof startedAt !== "string" || !Array.isArray(processes)) return undefined;
+    return { pid, startedAt, processes: processes.flatMap((each: unknown) => processIn(each) ?? []) };
+  } catch {
+    return undefined;
+  }
+}
+
+function processIn(value: unknown): EndedProcess | undefined {
+  const { at, id, why } = fieldsOf(value);
+  return typeof at === "string" && typeof id === "string" && typeof why === "string" ? { at, id, why } : undefined;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}
