@@ -124,12 +124,12 @@ it("a turn is lost, and says why, where the next daemon of its name has another 
   const first = await world.daemon({ name: "pinned", args });
   const client = await first.client();
   const { home, sessionId } = await begin(client);
-  const claude = world.processes().map(({ pid }) => pid);
+  const [claude] = world.processes().filter(({ command }) => command.includes("claude.mjs"));
   await first.end("SIGKILL");
   const next = await world.daemon({ name: "pinned", args, main: join(root, MAIN) });
   const said = await expectLost(client, { home, sessionId });
   expect(said).toContain(`It used Agent SDK ${version}, this server uses ${other}`);
-  await untilGone(claude);
+  await untilGone([claude!.pid]);
   await expectUsable(client, sessionId, back);
   await client.close();
   await next.close();
