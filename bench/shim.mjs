@@ -13,7 +13,7 @@ import { prompt } from "./world.mjs";
 const ASK = prompt({ text: "hi" });
 /** Sessions of one shim, whose memory is compared with that of a shim with one. */
 const SESSIONS = 7;
-/** A round of memory starts as many Claude Codes: there is one for every so many kills. */
+/** A round of memory starts as many Claude Codes: there is one for every ten kills. */
 const KILLS_PER_MEMORY = 10;
 
 const OFF = "--shim off";

@@ -247,7 +247,7 @@ export class ShimServer {
   }
 
   #giveUp(process: ClaudeCode, why: string): void {
-    // Of a spare, nobody asks why.
+    // A spare has no session that could say so.
     if (process.exchange.epoch > 0 && !process.isAbandoned) this.#options.onGivenUp(process.id, why);
     this.#abandon(process);
   }
