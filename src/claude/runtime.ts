@@ -69,6 +69,10 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
     void agent.ended.then(forget, forget);
     return agent;
   };
+  const endLeft: AgentRuntime["endLeftover"] = async (leftover) => {
+    await shims?.end(leftover.processTag);
+    await endLeftover(leftover, server.store);
+  };
   return {
     shims,
     startGuards: () => spawner.prepare(),
@@ -83,10 +87,10 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
     start: (request) => run(request, prepare(request, config, { spares, spawner })),
     ...standingsOf(shims, shim),
     reattach(request) {
-      const parts = { endLeftover: async () => endLeftover(request, server.store), spawner };
+      const parts = { endLeftover: async () => endLeft(request), spawner };
       return run(request, prepareAttached(request, config, parts));
     },
-    endLeftover: async (leftover) => endLeftover(leftover, server.store),
+    endLeftover: endLeft,
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),
     drain: async () => {
       const ended = [...running].map(async (agent) => agent.ended.then(() => agent.forget()));

@@ -115,6 +115,11 @@ const Running = z.object({
   waiting: z.boolean().exactOptional(),
   /** Of one that waits: what Claude Code needs is installed first, and until then no slot is asked for. */
   installing: z.boolean().exactOptional(),
+  /**
+   * Of a starting one: the number of starts before it that came to nothing, because their owner died before the process was recorded.
+   * Without: an older server has started it, which may have given it a prompt before.
+   */
+  again: z.number().int().exactOptional(),
   pid: z.number().exactOptional(),
   startedAt: z.string().exactOptional(),
   /** Without: its pipes are its server's, and it ends with that. */

@@ -45,7 +45,7 @@ export class EngineNode {
     const mayRun = async (record: SessionRecord) => mayPrompt(options, this.ownership, record);
     const suspend: Suspend = async (record, reason) => this.ownership.suspend(record, reason);
     const connectionOf = (sessionId: string) => this.#connections.get(sessionId);
-    this.limiter = new ProcessLimiter({ ...options, spares: options.runtime.spares, suspend, connectionOf });
+    this.limiter = new ProcessLimiter({ ...options, suspend, connectionOf });
     const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
     this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
     const recovery = new Recovery({ ...options, ownership: this.ownership });

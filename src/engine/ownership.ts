@@ -41,10 +41,17 @@ interface Reachable {
   readonly onReach: (listener: (reach: Reach) => void) => void;
 }
 
+/** A session as this node goes on with it. */
+export interface TakenOver {
+  readonly record: SessionRecord;
+  /** A turn whose process is not recorded may be started here. */
+  readonly mayStart: boolean;
+}
+
 /** Which sessions this node owns, and the way to those that others do. */
 export class Ownership {
   readonly #options: OwnershipOptions;
-  readonly #asTakenOver: (record: SessionRecord) => Promise<SessionRecord>;
+  readonly #asTakenOver: (record: SessionRecord) => Promise<TakenOver>;
   readonly #actors = new Map<string, SessionActor>();
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
   /** Sessions that this node was at work on when their store went away, and why. */
@@ -54,7 +61,7 @@ export class Ownership {
   #draining = false;
 
   /** `asTakenOver` says how this server continues a session without an owner. */
-  constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<SessionRecord>) {
+  constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<TakenOver>) {
     this.#options = options;
     this.#asTakenOver = asTakenOver;
     options.unattended?.onReach((reach) => {
@@ -227,14 +234,15 @@ export class Ownership {
     });
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
     const why = shim === "gone" ? await whyGone(current, runtime) : undefined;
-    const recovered = { type: "recovered", ...(why !== undefined && { why }) } as const;
-    return this.#own(lease, await this.#asTakenOver(current), shim === "ours" ? { type: "attached" } : recovered);
+    const { mayStart, record: taken } = await this.#asTakenOver(current);
+    const recovered = { type: "recovered", mayStart, ...(why !== undefined && { why }) } as const;
+    return this.#own(lease, taken, shim === "ours" ? { type: "attached" } : recovered);
   }
 
   #own(lease: Lease, record: SessionRecord, takenOver: ActorSession["takenOver"]): SessionActor {
-    const isAttachable = takenOver.type === "attached";
     const { clock, initMs, unattended } = this.#options;
     const { principal, spec } = record;
+    const isAttachable = takenOver.type === "attached";
     // The clients of the dead owner count as there while they may be on their way.
     const state = { ...record.state, ...(unattended && !isAttachable && { reach: unattended.reach() }) };
     const operator = policyFor(this.#options, record);

@@ -1,4 +1,4 @@
-import type { Clock, Logger, SessionBackend, SessionRecord, Spares } from "./ports.ts";
+import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
 /** How many Claude Codes may run at a time, over all servers of the store. */
 export interface ProcessLimits {
@@ -15,7 +15,7 @@ export type Suspend = (record: SessionRecord, reason: "slot" | undefined) => Pro
 interface ProcessLimiterContext {
   readonly backend: Pick<SessionBackend, "leases">;
   readonly processLimits: ProcessLimits;
-  readonly spares: Spares;
+  readonly runtime: Pick<AgentRuntime, "shimOf" | "spares">;
   readonly clock: Clock;
   readonly log: Pick<Logger, "debug">;
   readonly suspend: Suspend;
@@ -28,6 +28,9 @@ interface Waiter {
   /** Told once, when it has to wait. */
   onWait: ((before: number) => void) | undefined;
 }
+
+/** Of dead servers: more than a machine can run. */
+const MAX_KEPT = 1_000;
 
 /** Interval of looks for a free slot while a session waits, ms. */
 const LOOK_MS = 100;
@@ -65,16 +68,25 @@ export class ProcessLimiter {
 
   /** How many wait before this one; undefined when it does not wait. */
   async before(sessionId: string): Promise<number | undefined> {
-    const queue = (await this.#context.backend.leases.atWork()).filter(isWaiting).toSorted(byTurn);
+    const queue = (await this.#atWork()).filter(isWaiting).toSorted(byTurn);
     const index = queue.findIndex(({ id }) => id === sessionId);
     return index === -1 ? undefined : index;
   }
 
   /** Whether a process may be kept in reserve: half of the slots are for others, who do not see it in the store. */
   async hasFreeSlot(): Promise<boolean> {
-    const records = await this.#context.backend.leases.atWork();
-    const running = records.filter(({ state }) => state.process.phase !== "none").length;
-    return 2 * (running + this.#context.spares.available + 1) <= this.#context.processLimits.maxLive;
+    const { processLimits, runtime } = this.#context;
+    const running = (await this.#atWork()).filter(({ state }) => state.process.phase !== "none").length;
+    return 2 * (running + runtime.spares.available + 1) <= processLimits.maxLive;
+  }
+
+  /** Those of dead servers too, whose processes a shim keeps until another server has them. */
+  async #atWork(): Promise<SessionRecord[]> {
+    const { backend, runtime } = this.#context;
+    const [records, abandoned] = await Promise.all([backend.leases.atWork(), backend.leases.abandoned(MAX_KEPT)]);
+    const isKept = async ({ state }: SessionRecord) => (await runtime.shimOf(state.process)) !== "gone";
+    const kept = await Promise.all(abandoned.map(async (record) => ((await isKept(record)) ? [record] : [])));
+    return [...records, ...kept.flat()];
   }
 
   async #look(): Promise<void> {
@@ -96,14 +108,14 @@ export class ProcessLimiter {
   }
 
   async #lookOnce(): Promise<void> {
-    const records = await this.#context.backend.leases.atWork();
+    const records = await this.#atWork();
+    const { available } = this.#context.runtime.spares;
     const queue = records.filter(isWaiting).toSorted(byTurn);
     const running = records.filter((record) => record.state.process.phase !== "none" && !hasNoSlot(record));
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;
     const { maxLive, maxStarting } = this.#context.processLimits;
-    const { available } = this.#context.spares;
     // A slot that a session waits for is not kept for spares.
-    if (queue.length > maxLive - running.length - available) void this.#context.spares.retire();
+    if (queue.length > maxLive - running.length - available) void this.#context.runtime.spares.retire();
     const free = Math.max(maxLive - running.length - available, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
     for (const [index, { id }] of this.#fairly(queue, running).entries()) this.#callUp(id, index, admitted);

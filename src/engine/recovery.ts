@@ -1,6 +1,6 @@
 import { isAtWork } from "../domain/session.ts";
 import { inRounds } from "./clock.ts";
-import type { Ownership } from "./ownership.ts";
+import type { Ownership, TakenOver } from "./ownership.ts";
 import { isTheirs } from "./shim-standing.ts";
 import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
@@ -18,14 +18,18 @@ export function isAbandoned({ owner, state }: Pick<SessionRecord, "owner" | "sta
   return owner?.alive !== true && isAtWork(state);
 }
 
-/** A session as its next owner goes on with it: a lost turn is not run on where its prompt would be refused. */
+/** A session as its next owner goes on with it: a turn is not run on, nor started, where its prompt would be refused. */
 export async function asTakenOver(
   record: SessionRecord,
   mayRun: (record: SessionRecord) => Promise<boolean>,
-): Promise<SessionRecord> {
+): Promise<TakenOver> {
   const { spec, state } = record;
-  if (spec.onLost !== "resume" || !isAtWork(state) || (await mayRun(record))) return record;
-  return { ...record, spec: { ...spec, onLost: "report" } };
+  const runs = isAtWork(state) && (spec.onLost === "resume" || state.process.phase === "starting");
+  // It is judged as one for which a process is started.
+  if (!runs || (await mayRun({ ...record, state: { ...state, process: { phase: "none" } } }))) {
+    return { record, mayStart: runs };
+  }
+  return { record: { ...record, spec: { ...spec, onLost: "report" } }, mayStart: false };
 }
 
 interface Dependencies {

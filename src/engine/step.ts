@@ -41,6 +41,8 @@ export interface Step {
  *            A prompt that meets an ending process waits for its exit (`turn.pending`).
  *   owner    one that died leaves a process, which its next owner ends (`recovered`), or goes on with (`attached`): then turn,
  *            requests and queue stay as they are, what may not have been said to Claude Code is said again, and the lines follow.
+ *            A process is given its first prompt when it is recorded (`started`): of a turn whose process is not, nothing has run,
+ *            and the next owner starts another one for it.
  *   control  what is asked of Claude Code itself is handed to the process and answered when it has (`controlled`).
  *
  * Time is an input: each says how much has passed (step/time.ts), and `tick` nothing else; how long it is to the next thing
@@ -73,7 +75,7 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
       onReach(draft, input.reach);
       break;
     case "recovered":
-      onRecovered(draft, input.why);
+      onRecovered(draft, input);
       break;
     case "attached":
       onAttached(draft);

@@ -51,6 +51,8 @@ export const VERSIONS: readonly Version[] = [
   {},
   // What is installed before a process can start.
   {},
+  // Starts that came to nothing, because their owner died before a process was recorded.
+  {},
 ];
 
 /** Thrown for what a server has written that this one cannot work with. */

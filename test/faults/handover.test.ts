@@ -17,6 +17,11 @@ const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
 const MCP_SERVER = join(import.meta.dirname, "../support/attach/mcp-server.mjs");
 
 const POINTS = [
+  // Nothing of the turn has run: the next daemon starts it.
+  "before start",
+  "after start",
+  "before record",
+  "after record",
   "after line",
   "before commit",
   "after commit",

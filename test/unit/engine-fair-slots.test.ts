@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { SessionRecord } from "../../src/engine/ports.ts";
+import type { SessionRecord, ShimStanding } from "../../src/engine/ports.ts";
 import { ProcessLimiter } from "../../src/engine/process-limiter.ts";
 
 /** How slots for processes are shared out between the connections of a node. */
@@ -12,12 +12,26 @@ const record = (id: string, since: number, waiting: boolean) =>
     state: { process: { phase: waiting ? "starting" : "live", since, waiting }, queue: [], turn: {}, background: [] },
   }) as unknown as SessionRecord;
 
-async function admittedOf(records: readonly SessionRecord[], maxLive: number): Promise<string[]> {
+interface Kept {
+  readonly kept: readonly SessionRecord[];
+  readonly standing: ShimStanding;
+}
+
+async function admittedOf(
+  records: readonly SessionRecord[],
+  maxLive: number,
+  { kept, standing }: Kept = { kept: [], standing: "gone" },
+): Promise<string[]> {
   const admitted: string[] = [];
   const limiter = new ProcessLimiter({
-    backend: { leases: { atWork: async () => Promise.resolve(records) } } as never,
+    backend: {
+      leases: { atWork: async () => Promise.resolve(records), abandoned: async () => Promise.resolve(kept) },
+    } as never,
     processLimits: { maxLive, maxStarting: 10, maxBackground: 1 },
-    spares: { available: 0, retire: async () => Promise.resolve() },
+    runtime: {
+      spares: { available: 0, retire: async () => Promise.resolve() },
+      shimOf: async () => Promise.resolve(standing),
+    },
     clock: { after: () => () => undefined } as never,
     log: { debug: () => undefined },
     suspend: async () => Promise.resolve(),
@@ -35,6 +49,12 @@ it("a connection with fewer processes goes first, though it came later", async (
   const records = [record("a1", 1, false), record("a2", 2, true), record("b1", 3, true)];
   expect(await admittedOf(records, 2)).toEqual(["b1"]);
   expect(await admittedOf(records, 3)).toEqual(["b1", "a2"]);
+});
+
+it("a process of a dead server has its slot as long as a shim keeps it", async () => {
+  const kept = [record("x1", 1, false)];
+  const admitted = async (standing: ShimStanding) => admittedOf([record("b1", 2, true)], 1, { kept, standing });
+  expect(await Promise.all((["ours", "theirs", "gone"] as const).map(admitted))).toEqual([[], [], ["b1"]]);
 });
 
 it("a session for which something is installed first takes no place in the queue", async () => {

@@ -39,6 +39,61 @@ function countedClaims(): { between: Between; claims: string[] } {
   return { between, claims };
 }
 
+describe("a session whose owner died before its process was recorded", () => {
+  async function died(over = {}): Promise<World & { id: string }> {
+    const { a, clock } = start();
+    a.runtime.hangs = true;
+    const id = await a.open("begin", undefined, over);
+    await a.engine.prompt("local", id, { text: "then", whenBusy: "queue" });
+    await a.runtime.of(id).called("push begin");
+    a.die();
+    clock.advance(LEASE_MS);
+    return { ...world, id };
+  }
+
+  it("is started by the next server: its prompt is given to the new process, and what waits runs after it", async () => {
+    const { b, id } = await died();
+    const shown = await b.engine.get("local", id);
+    expect([statusOf(shown.state), shown.state.queue.length]).toEqual(["running", 1]);
+    expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1` }]);
+    const process = b.runtime.of(id);
+    expect(process).toMatchObject({ processTag: `${id}:2`, first: true, rerun: false });
+    await process.called("push begin");
+    process.finish();
+    await process.called("push then");
+    expect(process.calls).toEqual(["push begin", "push then"]);
+    process.finish();
+    await b.seen(id, "turn.ended", 2);
+    expect((await b.story(id)).split(" ")).toEqual([
+      ...["prompt.queued", "turn.started", "prompt.queued", "notice", "process.started"],
+      ...["message", "turn.ended", "turn.started", "message", "turn.ended"],
+    ]);
+  });
+
+  it("is lost where the next server would refuse its prompt, or run it as someone else", async () => {
+    const { b, id } = await died({ onLost: "resume" });
+    b.runtime.identity = { ...b.runtime.identity, paidBy: "another account" };
+    await b.engine.get("local", id);
+    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(b.runtime.processes).toEqual([]);
+  });
+
+  it("is lost when that has happened too often", async () => {
+    const { b, clock, id } = await died();
+    let last = b;
+    for (let n = 0; n < 5; n += 1) {
+      last.runtime.hangs = true;
+      await last.engine.get("local", id);
+      await last.runtime.started(1);
+      last.die();
+      clock.advance(LEASE_MS);
+      last = world.connect(`node-${String(n)}`);
+    }
+    await last.engine.get("local", id);
+    expect(await last.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+  });
+});
+
 describe("a session whose owner died", () => {
   async function died(between?: Between): Promise<World & { id: string }> {
     const { a, clock } = start(between && { b: between });

@@ -139,7 +139,7 @@ const HAPPENINGS = {
   attended: ({ at }) => ({ type: "attended", at }),
   attend: ({ at }, _, unique) => commandInput(at, "attend", {}, unique),
   reach: ({ at }, pick) => ({ type: "reach", at, reach: { caller: pick % 3 > 0, user: pick % 3 > 1 } }),
-  recovered: ({ at }) => ({ type: "recovered", at }),
+  recovered: ({ at }, pick) => ({ type: "recovered", at, mayStart: pick % 2 === 0 }),
   attached: ({ at }) => ({ type: "attached", at }),
   "process attached": (_, pick) => ({ type: "attached", lost: pick % 4 === 0 ? pick : 0 }),
   "asked again": (walk, pick) => ({ type: "asked", request: requestOf(openRequest(walk, pick)) }),

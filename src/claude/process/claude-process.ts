@@ -64,7 +64,7 @@ export class ClaudeProcess implements AgentProcess {
   #query: Query | undefined;
   #spawned: Spawned | undefined;
   #announced: Promise<void> | undefined;
-  /** Resolves when the next owner would find the process: no prompt goes to one that would be lost. */
+  /** Resolves when the next owner would find the process: what is not recorded was given no prompt, and can be started again. */
   readonly #recorded: Promise<void>;
   #onRecorded: () => void = () => undefined;
   #isRecorded = false;
@@ -193,7 +193,7 @@ export class ClaudeProcess implements AgentProcess {
     const onSpawned = (spawned: Spawned) => {
       this.#spawned = spawned;
       this.#announced = this.#announce(spawned, began);
-      if (!spawned.held || attached) this.#onRecorded();
+      if (attached) this.#onRecorded();
       // It may have been given up in the same moment.
       if (this.#isLetGo) spawned.held?.letGo();
       else if (this.#wanted.signal.aborted) this.kill();
@@ -232,7 +232,7 @@ export class ClaudeProcess implements AgentProcess {
     const shim = held && { shim: held.shim };
     const signal = { type: "started" as const, resumed, ...known, ...shim, ...(missing.length > 0 && { missing }) };
     // Before its first line: it is acknowledged when the next owner would find the process.
-    onSignal(signal, held && 0);
+    onSignal(signal, 0);
   }
 
   async #readAll(running: Query, cost: CostWatch | undefined): Promise<string | undefined> {

@@ -83,6 +83,10 @@ export class ShimConnection {
     this.#socket.ref();
   }
 
+  isFollowed(id: string): boolean {
+    return this.#listeners.has(id);
+  }
+
   unfollow(id: string): void {
     this.#listeners.delete(id);
     if (this.#listeners.size === 0) this.#socket.unref();

@@ -2,6 +2,8 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { SessionState, ShimRef } from "../../domain/session.ts";
 import type { Logger, ShimStanding } from "../../engine/ports.ts";
+import type { ListedProcess } from "../../shim/protocol.ts";
+import { settlesWithin } from "../process/control.ts";
 import { ShimConnection, type ShimClient } from "./connection.ts";
 import { isThere } from "./why-gone.ts";
 
@@ -40,6 +42,10 @@ export class Shims {
   readonly #reaper: Program | undefined;
   #own: Promise<ShimConnection> | undefined;
   readonly #others = new Map<string, Promise<ShimConnection>>();
+  /** Where this server has started shims. */
+  readonly #addresses = new Set<string>();
+  #adopted: Promise<void> = Promise.resolve();
+  #isClosing = false;
   #fallback: string | undefined;
 
   /** `reaper` is what each shim starts beside Claude Code. */
@@ -55,6 +61,7 @@ export class Shims {
 
   /** The shim for new processes; undefined where none can be started, and why is known by `fallback`. */
   async own(): Promise<ShimConnection | undefined> {
+    if (this.#isClosing) return undefined;
     const own = (this.#own ??= this.#start());
     try {
       const connection = await own;
@@ -97,11 +104,25 @@ export class Shims {
    */
   adopt(): void {
     const { log } = this.#settings;
-    this.#adoptAll().catch((error: unknown) => log.warn("shims of a former server", { error: String(error) }));
+    this.#adopted = this.#adoptAll().catch((error: unknown) =>
+      log.warn("shims of a former server", { error: String(error) }),
+    );
+  }
+
+  /** Ends the process of this id, which no session can go on with, where a former server has left it with a shim. */
+  async end(id: string): Promise<void> {
+    await this.#adopted;
+    for (const opened of this.#others.values()) {
+      const connection = await opened.catch(() => undefined);
+      if (!connection || connection.isFollowed(id)) continue;
+      const found = (await connection.list().catch(() => [])).find((each) => each.id === id);
+      if (found) await endLeft(connection, found);
+    }
   }
 
   async #adoptAll(): Promise<void> {
     for (const address of await this.#settings.found()) {
+      if (this.#addresses.has(address)) continue;
       try {
         const connection = await this.#other(address);
         const processes = await connection.list();
@@ -111,7 +132,7 @@ export class Shims {
         });
         // Another server of this name lives: frozen for a while, or with an address of its own.
         if (processes.some(({ owned }) => owned)) continue;
-        for (const each of processes) if (each.epoch === 0) endSpare(connection, each.id);
+        for (const each of processes) if (each.epoch === 0) void endLeft(connection, each);
         connection.end();
       } catch (error) {
         this.#settings.log.warn("a former server has left a shim that does not answer", {
@@ -138,6 +159,7 @@ export class Shims {
 
   /** The server ends: no shim is needed once its processes are gone. */
   async close(): Promise<void> {
+    this.#isClosing = true;
     const all = await Promise.allSettled([this.#own, ...this.#others.values()]);
     for (const each of all) if (each.status === "fulfilled") each.value?.end();
   }
@@ -155,6 +177,7 @@ export class Shims {
   async #start(): Promise<ShimConnection> {
     const { daemon, keepMs, log, newAddress, restart, stateFolder } = this.#settings;
     const address = await newAddress();
+    this.#addresses.add(address);
     const reaper = this.#reaper;
     const given = {
       socket: address,
@@ -182,15 +205,22 @@ function shimIn(process: SessionState["process"]): ShimRef | undefined {
   return process.phase === "none" ? undefined : process.shim;
 }
 
-/** Nothing is lost with it. Its exit is acknowledged, so that its shim forgets it. */
-function endSpare(connection: ShimConnection, id: string): void {
-  connection.follow(id, (message) => {
-    if (message.t !== "exit") return;
-    connection.send({ t: "ack", id, epoch: 0, upTo: message.n });
-    connection.unfollow(id);
+/** What is killed ends within milliseconds, ms. */
+const END_MS = 5_000;
+
+/** Nothing is lost with it. Its exit is acknowledged, so that its shim forgets it. Resolves then, or where another server has it. */
+async function endLeft(connection: ShimConnection, { epoch, id }: Pick<ListedProcess, "epoch" | "id">): Promise<void> {
+  const ended = new Promise<void>((resolve) => {
+    connection.follow(id, (message) => {
+      if (message.t === "exit") connection.send({ t: "ack", id, epoch, upTo: message.n });
+      else if (message.t !== "refused") return;
+      resolve();
+    });
   });
-  connection.send({ t: "attach", id, epoch: 0, after: 0 });
-  connection.send({ t: "kill", id, epoch: 0 });
+  connection.send({ t: "attach", id, epoch, after: 0 });
+  connection.send({ t: "kill", id, epoch });
+  await settlesWithin(END_MS, Promise.race([ended, connection.closed]));
+  connection.unfollow(id);
 }
 
 /** Starts the program of a shim, which is no part of this server's session or group; resolves to its first line. */

@@ -21,8 +21,11 @@ export type Happening =
   | { type: "attended" }
   /** Clients came or went. */
   | { type: "reach"; reach: Reach }
-  /** This node has taken the session over from one that died. `why` is a sentence on what became of its process, if that is known. */
-  | { type: "recovered"; why?: string }
+  /**
+   * This node has taken the session over from one that died. `why` is a sentence on what became of its process, if that is known;
+   * `mayStart`: it may run the prompts that wait for a process.
+   */
+  | { type: "recovered"; why?: string; mayStart?: boolean }
   /** The same, and its shim is there, whose process this node can go on with. */
   | { type: "attached" }
   | { type: "shutdown" };

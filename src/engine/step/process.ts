@@ -3,11 +3,12 @@ import type { AgentSignal } from "../ports.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft } from "./draft.ts";
 import { beIdle, clockOf } from "./time.ts";
-import { endingOf, endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
+import { endingOf, endTurn, finishTurn, push, restartProcess, runPending, type Ending } from "./turn.ts";
 
 /** The coming and going of a session's process. */
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
+type RunningProcess = Exclude<SessionState["process"], { phase: "none" }>;
 type OfProcess = SignalOf<"installing" | "installed" | "admitted" | "started" | "attached" | "ready" | "exited">;
 
 const OF_PROCESS = new Set<AgentSignal["type"]>([
@@ -76,13 +77,13 @@ function onAdmitted(draft: Draft): void {
 }
 
 function onStarted(draft: Draft, { missing, pid, resumed, shim, startedAt }: SignalOf<"started">): void {
-  const { origin, process, processCount } = draft.state;
+  const { lastTurnEventId, origin, process } = draft.state;
   if (process.phase === "none") return;
   delete process.waiting;
   const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
   Object.assign(process, known, shim && { shim });
   emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
-  if (!resumed && (processCount > 1 || origin)) {
+  if (!resumed && (lastTurnEventId !== null || origin)) {
     const message =
       "Claude Code has no transcript of this session's earlier prompts: it starts over under the same id.";
     emit(draft, { type: "notice", data: { kind: "warning", message } });
@@ -180,12 +181,32 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
  * This node took the session over: whatever the dead owner ran is ended, and gone before anything else is done. Prompts that were
  * to end with their client end with the server that ran them: it is not known whether that client is still there.
  */
-export function onRecovered(draft: Draft, why?: string): void {
+export function onRecovered(draft: Draft, { mayStart = false, why }: { mayStart?: boolean; why?: string }): void {
   dropBound(draft);
-  endLost(draft, why === undefined ? DIED : `${DIED} ${why}`);
+  if (!mayStart || !startAgain(draft)) endLost(draft, why === undefined ? DIED : `${DIED} ${why}`);
 }
 
 const DIED = "The server that ran it has died.";
+
+/** What is started for a turn may be what its owners die of. */
+const MAX_AGAIN = 5;
+
+/** False where the process was given something, or may have gone on by itself. */
+function startAgain(draft: Draft): boolean {
+  const { policy, state } = draft;
+  const { closed, process, turn } = state;
+  if (process.phase !== "starting" || process.again === undefined || process.pid !== undefined) return false;
+  const isWanted = turn && !turn.stopping && !closed && !policy.ephemeral && !turn.prompt?.limits?.endWithClient;
+  if (!isWanted || (!process.waiting && (turn.rerun || process.again >= MAX_AGAIN))) return false;
+  endLeftover(draft, process);
+  emit(draft, { type: "notice", data: { kind: "owner.changed", message: STARTED_AGAIN } });
+  restartProcess(draft, turn, { again: process.again, since: process.since });
+  sayAgain(draft, turn);
+  return true;
+}
+
+const STARTED_AGAIN =
+  "The server that ran this session has died before Claude Code was started for the turn. This server starts it.";
 
 /**
  * This node took the session over and goes on with its process. What the dead owner has said last may not have arrived: it is said
@@ -194,7 +215,7 @@ const DIED = "The server that ran it has died.";
 export function onAttached(draft: Draft): void {
   const { effects, state } = draft;
   const { process, turn } = state;
-  if (process.phase === "none" || !process.shim || turn?.prompt?.limits?.endWithClient) return onRecovered(draft);
+  if (process.phase === "none" || !process.shim || turn?.prompt?.limits?.endWithClient) return onRecovered(draft, {});
   dropBound(draft);
   if (!state.closed) emit(draft, { type: "notice", data: { kind: "owner.changed", message: OWNER_CHANGED } });
   effects.push({ type: "reattach", processId: process.id });
@@ -238,9 +259,7 @@ function onLinesLost(draft: Draft, { lost }: SignalOf<"attached">): void {
 function endLost(draft: Draft, error: string): void {
   const { process, savedCostUsd, turn } = draft.state;
   if (process.phase === "none") return;
-  const { id, pid, startedAt } = process;
-  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-  draft.effects.push({ type: "end-leftover", processId: id, ...known });
+  endLeftover(draft, process);
   // As if it had been up: a turn whose owner died is lost, whatever state its process was in.
   if (turn) draft.state.process = { ...process, phase: "live" };
   const isBound = turn?.prompt?.limits?.endWithClient === true;
@@ -249,4 +268,9 @@ function endLost(draft: Draft, error: string): void {
   onExited({ ...draft, policy }, { type: "exited", code: null, signal: null, error });
   // It is unknown whether the process saved its last costs.
   draft.state.savedCostUsd = savedCostUsd;
+}
+
+function endLeftover({ effects }: Draft, { id, pid, startedAt }: RunningProcess): void {
+  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
+  effects.push({ type: "end-leftover", processId: id, ...known });
 }

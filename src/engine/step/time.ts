@@ -14,10 +14,13 @@ const SET_BY_MS = 1000;
 export function elapse(state: SessionState, ms: number, at: number): void {
   const { requests, process, turn } = state;
   state.idleMs = (state.idleMs ?? 0) + ms;
-  const waits = process.phase === "starting" && process.waiting === true;
   if (process.phase === "starting") process.startingMs = (process.startingMs ?? 0) + ms;
-  if (turn) elapseTurn(turn, ms, requests.length > 0 || waits);
+  if (turn) elapseTurn(turn, ms, requests.length > 0 || waits(state));
   for (const request of requests) elapseRequest(request, ms, at);
+}
+
+function waits({ process }: SessionState): boolean {
+  return process.phase === "starting" && process.waiting === true;
 }
 
 function elapseTurn(turn: Turn, ms: number, standsStill: boolean): void {
@@ -79,8 +82,11 @@ export function beIdle({ at, state }: Draft): void {
   state.idleMs = 0;
 }
 
-/** Whether others read the same of a state without an event: the times of day of what is open, and whose transcript it has. */
+/**
+ * Whether others read the same of a state without an event: the times of day of what is open, whose transcript it has, and whether
+ * its process waits for a slot.
+ */
 export function showsTheSame(before: SessionState, after: SessionState): boolean {
-  if (before.transcriptId !== after.transcriptId) return false;
+  if (before.transcriptId !== after.transcriptId || waits(before) !== waits(after)) return false;
   return after.requests.every(({ expiresAt }, index) => before.requests[index]?.expiresAt === expiresAt);
 }

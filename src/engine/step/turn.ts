@@ -111,11 +111,18 @@ function resumeAtOf({ resumeAt }: QueuedPrompt): { resumeAt?: string } {
 export function startProcess(
   { at, effects, state }: Draft,
   how: { rerun: boolean; resumeAt?: string } = { rerun: false },
+  { again, since }: { again: number; since: number } = { again: 0, since: at },
 ): void {
   state.processCount += 1;
   const id = String(state.processCount);
-  state.process = { phase: "starting", id, since: at, startingMs: 0, waiting: true };
-  effects.push({ type: "start", processId: id, first: state.processCount === 1, ...how });
+  state.process = { phase: "starting", id, since, startingMs: 0, waiting: true, again };
+  effects.push({ type: "start", processId: id, first: state.processCount - again === 1, ...how });
+}
+
+/** The start of a process came to nothing with its owner: another one takes its place in the queue. */
+export function restartProcess(draft: Draft, turn: Turn, before: { again: number; since: number }): void {
+  const how = { rerun: turn.rerun, ...(turn.prompt && resumeAtOf(turn.prompt)) };
+  startProcess(draft, how, { ...before, again: before.again + 1 });
 }
 
 /** Adds one result of Claude Code to the running turn. The turn goes on until Claude Code is idle. */

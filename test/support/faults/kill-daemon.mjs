@@ -1,15 +1,23 @@
 // Loaded with NODE_OPTIONS=--import: kills the daemon at an exact point of its work. KILL_POINTS names a point for the first daemon, one
-// for the next, and so on; in the file KILL_MARK each death leaves a character. KILL_WAY is "exit", "exception" or "memory" where it is to die
-// in another way than by SIGKILL. In every other process it does nothing.
+// for the next, and so on; in the file KILL_MARK each death leaves a character. The first daemon lives on KILL_SKIP times at its point.
+// KILL_WAY is "exit", "exception" or "memory" where it is to die in another way than by SIGKILL. In every other process it does nothing.
 import { appendFileSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
 
-const { KILL_MARK: mark = "", KILL_POINTS: points = "", KILL_WAY: way = "SIGKILL" } = process.env;
+const {
+  KILL_MARK: mark = "",
+  KILL_POINTS: points = "",
+  KILL_SKIP: skip = "0",
+  KILL_WAY: way = "SIGKILL",
+} = process.env;
 const born = deaths();
 const point = points.split(",")[born];
+let skips = born === 0 ? Number(skip) : 0;
 
 function die() {
   if (deaths() > born) return;
+  skips -= 1;
+  if (skips >= 0) return;
   appendFileSync(mark, "x");
   if (way === "exit") process.exit(7);
   if (way === "exception") {
@@ -42,6 +50,7 @@ const FRAMES = {
   prompt: /"t":"write".*"lineId":"[0-9a-f]{8}-/,
   control: /"t":"write".*"lineId":"\d+:/,
   acknowledgement: /"t":"ack"/,
+  start: /"t":"start"/,
   attach: /"t":"attach"/,
 };
 
@@ -54,9 +63,12 @@ const LINES = { line: '"type":"tool_result"', elicitation: '"subtype":"elicitati
 function install() {
   const [when, what] = point.split(" ");
   if (LINES[what]) return onLine(LINES[what]);
-  if (what === "commit") return onCommit(when);
+  if (what in STORED) return onCommit(when, STORED[what]);
   onFrame(when, FRAMES[what], BODIES[what]);
 }
+
+/** By point: what the transaction stores: the result of a tool, or that a process has started. */
+const STORED = { commit: "tool_result", record: "process.started" };
 
 const isShim = (socket) => socket.remoteName === true;
 
@@ -95,28 +107,28 @@ function onLine(part) {
   };
 }
 
-/** The transaction that stores the result of a tool. */
-function onCommit(when) {
+/** The transaction that stores this. */
+function onCommit(when, what) {
   const builtIn = process.getBuiltinModule("node:sqlite");
   if (builtIn) {
-    builtIn.DatabaseSync = watched(builtIn.DatabaseSync, when);
+    builtIn.DatabaseSync = watched(builtIn.DatabaseSync, when, what);
     return;
   }
   const dlopen = Reflect.get(process, "dlopen");
   process.dlopen = (module, ...rest) => {
     dlopen.call(process, module, ...rest);
-    if (module.exports.DatabaseSync) module.exports.DatabaseSync = watched(module.exports.DatabaseSync, when);
+    if (module.exports.DatabaseSync) module.exports.DatabaseSync = watched(module.exports.DatabaseSync, when, what);
   };
 }
 
-function watched(Database, when) {
+function watched(Database, when, what) {
   let isMeant = false;
   return class extends Database {
     prepare(...args) {
       const statement = super.prepare(...args);
       const run = statement.run.bind(statement);
       const value = (...values) => {
-        if (JSON.stringify(values).includes("tool_result")) isMeant = true;
+        if (JSON.stringify(values).includes(what)) isMeant = true;
         return run(...values);
       };
       Object.defineProperty(statement, "run", { value });
@@ -125,6 +137,7 @@ function watched(Database, when) {
 
     exec(sql) {
       const isNow = sql === "COMMIT" && isMeant;
+      if (isNow) isMeant = false;
       if (isNow && when === "before") die();
       super.exec(sql);
       if (isNow && when === "after") die();

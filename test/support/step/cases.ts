@@ -66,6 +66,8 @@ const WALKS = {
   fresh: () => new Walk(),
   "waiting for a slot": waiting,
   starting,
+  "started again": () => waiting().later(1).recover().later(1).hear(admitted),
+  "waiting, ends with its client": () => new Walk().promptWith("p1", BOUND),
   running,
   asking,
   "asking the user": askingUser,
@@ -243,7 +245,15 @@ const ANSWERS = {
 
 type AnswerName = keyof typeof ANSWERS;
 export type InputName =
-  AnswerName | CommandName | SignalName | "tick when due" | "tick" | "recovered" | "attached" | "shutdown";
+  | AnswerName
+  | CommandName
+  | SignalName
+  | "tick when due"
+  | "tick"
+  | "recovered"
+  | "recovered, may start"
+  | "attached"
+  | "shutdown";
 
 /** One second after the walk; `tick when due` comes at the next deadline. */
 export function inputFor(walk: Walk, name: InputName): Input {
@@ -253,6 +263,7 @@ export function inputFor(walk: Walk, name: InputName): Input {
 function momentFor(walk: Walk, name: InputName): Moment {
   const at = walk.at + SECOND;
   if (name === "tick" || name === "recovered" || name === "attached" || name === "shutdown") return { type: name, at };
+  if (name === "recovered, may start") return { type: "recovered", at, mayStart: true };
   if (name === "tick when due") return { type: "tick", at: walk.deadline ?? at };
   if (isAnswer(name)) return { type: "controlled", at, ...ANSWERS[name] };
   if (isCommand(name)) return commandInput(at, COMMANDS[name].kind, COMMANDS[name].data);
@@ -271,6 +282,7 @@ export function inputsFor(walk: Walk): [name: string, input: Input][] {
     ...Object.keys(ANSWERS),
     "tick",
     "recovered",
+    "recovered, may start",
     "attached",
     "shutdown",
   ] as InputName[];

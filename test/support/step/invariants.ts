@@ -157,6 +157,19 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const first = isIncomplete ? effects[1] : effects[0];
     return others.length === 0 && first === leftover && leftover?.processId === process.id;
   },
+  "a node starts anew only what was given nothing, and leaves the turn as it is": ({
+    before,
+    after,
+    input,
+    effects,
+  }) => {
+    if (input.type !== "recovered" || ofType(effects, "start").length === 0 || before.turn?.pending) return true;
+    // The turn is over, and another one follows it.
+    if (after.turn?.id !== before.turn?.id) return true;
+    const { process } = before;
+    const isUnrecorded = process.phase === "starting" && process.pid === undefined;
+    return input.mayStart === true && isUnrecorded && isDeepStrictEqual(before.turn?.prompt, after.turn?.prompt);
+  },
   "a node that goes on with a process leaves all but what was to end with its client, and speaks only to that process":
     ({ before, after, input, events, effects }) => {
       if (input.type !== "attached" || !canAttach(before)) return ofType(effects, "reattach").length === 0;

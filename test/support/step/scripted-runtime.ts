@@ -35,15 +35,15 @@ export class ScriptedProcess implements AgentProcess {
   promptId = "";
   gone = false;
 
-  /** `begins` are its first signals. */
-  constructor({ first, processTag, onSignal, rerunOf, sessionId }: AgentStart, begins: readonly AgentSignal[]) {
+  /** `begins` are its first signals; without any it does not come up. */
+  constructor({ first, processTag, onSignal, rerunOf, sessionId }: AgentStart, begins: readonly AgentSignal[] = []) {
     this.first = first;
     this.rerun = rerunOf !== undefined;
     this.processTag = processTag;
     this.sessionId = sessionId;
     this.#onSignal = onSignal;
     this.#outlives = begins.some((signal) => signal.type === "attached" || (signal.type === "started" && signal.shim));
-    queueMicrotask(() => this.say(...begins, { type: "ready" }));
+    if (begins.length > 0) queueMicrotask(() => this.say(...begins, { type: "ready" }));
   }
 
   push = ({ id, text }: { id: string; text: string }): void => {
@@ -135,6 +135,8 @@ export class ScriptedRuntime implements AgentRuntime {
   find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
   /** Processes that start from now on outlive this server. */
   shim: ShimRef | undefined;
+  /** Processes that start from now on do not come up. */
+  hangs = false;
   /** How the shims of other servers stand to this one. */
   standing: ShimStanding = "gone";
   /** How many lines are lost when this server attaches. */
@@ -158,7 +160,7 @@ export class ScriptedRuntime implements AgentRuntime {
   start = (request: AgentStart): ScriptedProcess => {
     const shim = this.shim && { shim: this.shim };
     const started = { type: "started", pid: 4711, startedAt: "77", resumed: !request.first, ...shim } as const;
-    return this.#have(new ScriptedProcess(request, [started]));
+    return this.#have(new ScriptedProcess(request, this.hangs ? [] : [started]));
   };
   drain = async (): Promise<void> => {
     for (const process of this.processes) await process.moments.until(() => process.gone);

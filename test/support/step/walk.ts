@@ -157,6 +157,11 @@ export class Walk {
     return this;
   }
 
+  /** Another server takes the session over, and may start what has not been started. */
+  recover(): this {
+    return this.take({ type: "recovered", at: this.at, mayStart: true });
+  }
+
   tick(): this {
     return this.take({ type: "tick", at: this.at });
   }

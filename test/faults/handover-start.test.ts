@@ -1,0 +1,143 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { homeOf, killDaemons, persistently, wholeLog } from "../support/faults/shims.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+
+/**
+ * The daemon is killed before Claude Code runs: while a session waits for a slot, and at exact points of a start, of a new session and
+ * of one that goes on. The real Claude Code then runs each turn once.
+ */
+
+const world = useWorld();
+const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
+
+/** Appends its name to the file. */
+const noting = (name: string, file: string) =>
+  scriptTag([
+    { tools: [{ name: "Bash", input: { command: `echo ${name} >> ${file}` } }] },
+    { text: `${name} is done` },
+  ]);
+
+const read = (file: string) => (existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []);
+
+/** Each prompt has run once, in the order given, in this number of processes that ran. */
+async function expectWhole(sessionId: string, { file, names, processes }: Expected): Promise<void> {
+  expect(read(file)).toEqual(names);
+  const log = await wholeLog(homeOf(world), sessionId);
+  const count = (name: string) => log.filter(({ type }) => type === name).length;
+  const counts = ["turn.started", "turn.ended", "process.started"].map((name) => count(name));
+  expect(counts).toEqual([names.length, names.length, processes]);
+  const ends = log.filter(({ type }) => type === "turn.ended").map(({ event }) => event);
+  expect(ends.filter((event) => !event.includes('"outcome":"done"'))).toEqual([]);
+}
+
+interface Expected {
+  readonly file: string;
+  readonly names: readonly string[];
+  readonly processes: number;
+}
+
+it(
+  "sessions that wait for a slot, or for a turn of their own, wait on at the next daemon",
+  { timeout: 60_000 },
+  async () => {
+    const client = await world.shared({ args: ["--max-live", "1"] });
+    const folder = world.folder();
+    const [gate, file] = [join(folder, "gate"), join(folder, "ran.txt")];
+    const command = `echo held >> ${file}; until [ -e ${gate} ]; do sleep 0.05; done`;
+    const holding = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "let go" }]);
+    const start = async (prompt: string) =>
+      (await client.call("claude_code", { prompt, cwd: folder, allowedTools: ["Bash"] })).sessionId;
+    const holder = await start(holding);
+    await expect.poll(() => read(file), { timeout: 20_000 }).toEqual(["held"]);
+    const files = ["one", "two"].map((name) => join(folder, name));
+    const waiting = await Promise.all(files.map(async (each) => start(noting("first", each))));
+    for (const [at, sessionId] of waiting.entries()) {
+      const prompt = noting("second", files[at]!);
+      await client.call("claude_code_reply", { sessionId, prompt, whenBusy: "queue", waitMs: 0 });
+      await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 10_000, until: "event" });
+    }
+    for (let n = 0; n < 2; n += 1) {
+      await killDaemons(world);
+      await persistently(async () => client.call("claude_code_session", { action: "list" }));
+    }
+    const { sessions } = await client.call("claude_code_session", { action: "list" });
+    const shown = waiting.map((id) => sessions.find(({ sessionId }) => sessionId === id));
+    expect(shown).toMatchObject(waiting.map(() => ({ status: "running", waitsForSlot: true })));
+    writeFileSync(gate, "");
+    for (const sessionId of [holder, ...waiting]) await atRest(client, sessionId);
+    await expectWhole(holder, { file, names: ["held"], processes: 1 });
+    for (const [at, sessionId] of waiting.entries()) {
+      await expectWhole(sessionId, { file: files[at]!, names: ["first", "second"], processes: 1 });
+    }
+    await client.close();
+  },
+);
+
+/** Until nothing of the session runs or waits. */
+async function atRest(client: Server, sessionId: string): Promise<void> {
+  const poll = { action: "poll", sessionId, waitMs: 10_000, until: "end" };
+  while ((await persistently(async () => client.call("claude_code_check", poll))).status === "running");
+}
+
+async function started(points: string, more: Readonly<Record<string, string>> = {}) {
+  const cwd = world.folder();
+  const [file, mark] = [join(cwd, "ran.txt"), join(cwd, "killed")];
+  const env = { NODE_OPTIONS: `--import=${KILLER}`, KILL_MARK: mark, KILL_POINTS: points, ...more };
+  const client = await world.shared({ env, args: ["--idle-process-ms", "1000"] });
+  const first = { prompt: noting("first", file), cwd, allowedTools: ["Bash"] };
+  const begun = await client.call("claude_code", first).catch((error: unknown) => {
+    if (!String(error).includes("has ended")) throw error;
+  });
+  const { sessions } = await persistently(async () => client.call("claude_code_session", { action: "list" }));
+  const { sessionId } = begun ?? sessions[0]!;
+  const reply = async (name: string) =>
+    persistently(async () =>
+      client.call("claude_code_reply", {
+        sessionId,
+        prompt: noting(name, file),
+        whenBusy: "queue",
+        idempotencyKey: name,
+        waitMs: 0,
+      }),
+    );
+  return { client, file, mark, reply, sessionId };
+}
+
+const POINTS = ["before start", "after start", "before record", "before prompt"];
+
+it.each(POINTS)(
+  "a prompt behind a start runs after it, when the daemon is killed twice %s",
+  { timeout: 60_000 },
+  async (point) => {
+    const { client, file, mark, reply, sessionId } = await started(`${point},${point}`);
+    await reply("second");
+    await atRest(client, sessionId);
+    expect(readFileSync(mark, "utf8")).toMatch(/^xx?$/);
+    await expectWhole(sessionId, { file, names: ["first", "second"], processes: 1 });
+    await client.close();
+  },
+);
+
+it.each(POINTS)(
+  "a session goes on in a new process, when the daemon is killed %s",
+  { timeout: 60_000 },
+  async (point) => {
+    const { client, file, mark, reply, sessionId } = await started(point, { KILL_SKIP: "1" });
+    await atRest(client, sessionId);
+    const itsProcesses = () => world.processes().filter(({ command }) => command.includes(sessionId));
+    await expect.poll(itsProcesses, { timeout: 20_000 }).toEqual([]);
+    expect(existsSync(mark)).toBe(false);
+    await reply("second");
+    await atRest(client, sessionId);
+    expect(readFileSync(mark, "utf8")).toBe("x");
+    await expectWhole(sessionId, { file, names: ["first", "second"], processes: 2 });
+    // It has resumed the conversation.
+    expect(world.transcript(sessionId)).toContain("first is done");
+    await client.close();
+  },
+);
