@@ -205,7 +205,7 @@ async function loadAll({ startGuards }: Running, environment: NodeJS.ProcessEnv)
     preload(),
   ]);
   preloadSdk(cacheFolder(environment), environment);
-  startGuards();
+  await startGuards();
 }
 
 async function reportOf({ shims, spares, store }: Running): Promise<NodeReport> {

@@ -30,8 +30,8 @@ const LEFTOVERS_MS = 5000;
 
 export interface ClaudeRuntime extends AgentRuntime {
   readonly shims: Shims | undefined;
-  /** Starts what guards the processes of sessions, which the first session would start: from then on its files may vanish. */
-  readonly startGuards: () => void;
+  /** Starts what holds and guards the processes of sessions, as the first session would: from then on its files may vanish. */
+  readonly startGuards: () => Promise<void>;
 }
 
 /** Runs Claude Code through the Agent SDK, which is loaded with the first session and not before. */
@@ -75,7 +75,7 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
   };
   return {
     shims,
-    startGuards: () => spawner.prepare(),
+    startGuards: async () => spawner.startGuards(),
     spares,
     plan: async (request) => plan(request, config, spares),
     checkFolders: async (...request) => checkFolders(request, config),

@@ -5,7 +5,15 @@ import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { back } from "../support/faults/driving.ts";
-import { expectLost, homeOf, killDaemons, persistently, theShim, untilGone } from "../support/faults/shims.ts";
+import {
+  daemonStatus,
+  expectLost,
+  homeOf,
+  killDaemons,
+  persistently,
+  theShim,
+  untilGone,
+} from "../support/faults/shims.ts";
 import { expectUsable } from "../support/faults/watcher.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
@@ -69,6 +77,24 @@ it("so it is where shim and daemon are both killed, at the next daemon", async (
   await client.close();
   await world.closeServers();
   await world.quiet(10_000);
+});
+
+it("a shim is there before the first session: the package may be deleted then, and none is left behind", async () => {
+  const root = mkdtempSync(join(world.folder(), "package-"));
+  for (const part of ["dist", "package.json"]) cpSync(join(REPOSITORY, part), join(root, part), { recursive: true });
+  symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
+  const daemon = await world.daemon({ name: "early", main: join(root, "dist/cli/main.js") });
+  const shims = () => daemonStatus(homeOf(world)).flatMap(({ shim }) => shim?.shims ?? []);
+  await expect.poll(shims, { timeout: 15_000 }).toMatchObject([{ processes: [] }]);
+  const [shim] = shims();
+  rmSync(root, { recursive: true });
+  const client = await daemon.client();
+  const { sessionId } = await client.call("claude_code", { prompt: back, cwd: world.folder() });
+  await client.end(sessionId);
+  expect(shims()).toMatchObject([{ pid: shim!.pid, processes: [{}] }]);
+  await client.close();
+  await daemon.end("SIGTERM");
+  await untilGone([shim!.pid]);
 });
 
 it("where nothing can bring the daemon back, a shim ends all after --keep-ms, and the next server says why", async () => {

@@ -52,8 +52,9 @@ export class Spawner {
   }
 
   /** Starts what the first process would start. Throws as `spawn` does. */
-  prepare(): void {
+  async startGuards(): Promise<void> {
     this.#reaper?.ready();
+    await this.shims?.own();
   }
 
   /** How what is started is found again when it is to end. */
@@ -72,7 +73,7 @@ export class Spawner {
     const tag = this.#guards.newTag(this.#server, start.name);
     const { args, command, cwd, env } = this.#commandOf(request, start, tag);
     // First: a process that the reaper cannot be told of must not be started.
-    this.prepare();
+    this.#reaper?.ready();
     // Detached: a Ctrl-C in the terminal reaches the server only, which records the interruption before it ends anything.
     const child = spawn(command, args, {
       cwd,

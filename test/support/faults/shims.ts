@@ -99,7 +99,14 @@ export const homeOf = ({ configFolder }: World) => join(configFolder, "..");
 
 const Status = z.object({
   daemons: z.array(
-    z.looseObject({ pid: z.int(), socket: z.string(), lastDeath: z.looseObject({ why: z.string() }).optional() }),
+    z.looseObject({
+      pid: z.int(),
+      socket: z.string(),
+      lastDeath: z.looseObject({ why: z.string() }).optional(),
+      shim: z
+        .looseObject({ shims: z.array(z.looseObject({ pid: z.int(), processes: z.array(z.unknown()) })) })
+        .optional(),
+    }),
   ),
 });
 
