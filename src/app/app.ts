@@ -159,12 +159,21 @@ export function createApp(settings: AppSettings): App {
     serveClient,
     serveOperations: (client) => void serveOperations(client, { connections, sessions, log }),
     serveHttp: async (factory) => http.ready(factory),
+    ...ofSessions(sessions, environment),
+    close,
+  };
+}
+
+function ofSessions(
+  sessions: Pick<Readiness<Running, OverHttp>, "now" | "ready">,
+  environment: NodeJS.ProcessEnv,
+): Pick<App, "atWork" | "open" | "preload" | "report"> {
+  return {
     atWork: () => sessions.now?.engine.atWork() ?? 0,
     report: async () => reportOf(await sessions.ready()),
     // Counting opens the store, and with it the driver.
     open: async () => void (await (await sessions.ready()).store.maintenance.count()),
     preload: async () => loadAll(await sessions.ready(), environment),
-    close,
   };
 }
 

@@ -69,10 +69,7 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
     void agent.ended.then(forget, forget);
     return agent;
   };
-  const endLeft: AgentRuntime["endLeftover"] = async (leftover) => {
-    await shims?.end(leftover.processTag);
-    await endLeftover(leftover, server.store);
-  };
+  const endLeft = leftoversOf(shims, server.store);
   return {
     shims,
     startGuards: async () => spawner.startGuards(),
@@ -87,8 +84,7 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
     start: (request) => run(request, prepare(request, config, { spares, spawner })),
     ...standingsOf(shims, shim),
     reattach(request) {
-      const parts = { endLeftover: async () => endLeft(request), spawner };
-      return run(request, prepareAttached(request, config, parts));
+      return run(request, prepareAttached(request, config, { endLeftover: async () => endLeft(request), spawner }));
     },
     endLeftover: endLeft,
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),
@@ -106,6 +102,14 @@ function standingsOf(shims: Shims | undefined, server: ClaudeSettings["shim"]) {
     shimOf: async (process) => (await shims?.standing(process)) ?? standingWithout(process),
     whyGone: async (tag, process) => whyGone({ tag, process, server }),
   } satisfies Pick<AgentRuntime, "shimOf" | "whyGone">;
+}
+
+/** Its shim first, which forgets it then. */
+function leftoversOf(shims: Shims | undefined, store: string): AgentRuntime["endLeftover"] {
+  return async (leftover) => {
+    await shims?.end(leftover.processTag);
+    await endLeftover(leftover, store);
+  };
 }
 
 async function plan(request: StartRequest, config: ClaudeSettings, spares: SparePool): Promise<StartPlan> {

@@ -5,8 +5,17 @@ const CHANGES = "notice reattach";
 const LOSES = "process.exited turn.ended(lost)";
 const LINES_LOST = `notice ${LOSES} kill end-leftover`;
 
-/** What becomes of a session whose owner died and whose process is in a shim. */
+/** What becomes of a session whose owner died: its process is in a shim, or was not recorded. */
 export const ATTACHED_ROWS: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
+  "started again": [
+    ["started", "process.started", "running"],
+    ["interrupt", "interrupt ok", "running"],
+    ["never came up", "process.exited turn.ended(failed start_failed)", "error"],
+    ["recovered", `${LOSES} end-leftover`, "error"],
+    ["recovered, may start", "notice end-leftover start push", "running"],
+  ],
+  "waiting, ends with its client": [["recovered, may start", `${LOSES} end-leftover`, "error"]],
+  "lost with a steered prompt, run on": [["recovered, may start", "notice end-leftover start", "running"]],
   "in a shim": [
     ["attached", `${CHANGES} push`, "running"],
     ["recovered", `${LOSES} end-leftover`, "error"],

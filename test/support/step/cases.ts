@@ -244,16 +244,8 @@ const ANSWERS = {
 } satisfies Record<string, Omit<Extract<Happening, { type: "controlled" }>, "type">>;
 
 type AnswerName = keyof typeof ANSWERS;
-export type InputName =
-  | AnswerName
-  | CommandName
-  | SignalName
-  | "tick when due"
-  | "tick"
-  | "recovered"
-  | "recovered, may start"
-  | "attached"
-  | "shutdown";
+const BARE = ["tick", "recovered", "recovered, may start", "attached", "shutdown"] as const;
+export type InputName = AnswerName | CommandName | SignalName | "tick when due" | (typeof BARE)[number];
 
 /** One second after the walk; `tick when due` comes at the next deadline. */
 export function inputFor(walk: Walk, name: InputName): Input {
@@ -276,16 +268,7 @@ function isAnswer(name: string): name is AnswerName {
 
 /** Every kind of input, also from a process that is not the present one, and the time around every deadline. */
 export function inputsFor(walk: Walk): [name: string, input: Input][] {
-  const names = [
-    ...Object.keys(COMMANDS),
-    ...Object.keys(SIGNALS),
-    ...Object.keys(ANSWERS),
-    "tick",
-    "recovered",
-    "recovered, may start",
-    "attached",
-    "shutdown",
-  ] as InputName[];
+  const names = [...Object.keys(COMMANDS), ...Object.keys(SIGNALS), ...Object.keys(ANSWERS), ...BARE] as InputName[];
   const at = walk.at + SECOND;
   const ofOthers = Object.entries(SIGNALS).map(([name, signal]): [string, Input] => [
     `${name}, of an old process`,

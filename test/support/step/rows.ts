@@ -8,7 +8,6 @@ const CANCELS = "turn.ended(cancelled CANCELLED) session.closed(cancelled) stop 
 const CLOSES = "turn.ended(interrupted) session.closed(closed) stop ok";
 const SHUTS_DOWN = "turn.ended(interrupted shutdown) stop";
 const LOSES = "process.exited turn.ended(lost)";
-const STARTS_AGAIN = "notice end-leftover start push";
 const BEGINS = "prompt.queued turn.started(prompt)";
 const UNKNOWN_REQUEST = "PERMISSION_REQUEST_NOT_FOUND";
 
@@ -40,8 +39,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["tick", "", "running"],
     ["tick when due", "kill", "running"],
     ["ended", "process.exited turn.ended(failed start_failed)", "error"],
-    ["recovered", `${LOSES} end-leftover`, "error"],
-    ["recovered, may start", STARTS_AGAIN, "running"],
+    ["recovered, may start", "notice end-leftover start push", "running"],
     ["shutdown", SHUTS_DOWN, "idle"],
   ],
   "ends with its client, to run on, prompts wait": [
@@ -65,17 +63,8 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["tick", "", "running"],
     ["tick when due", "kill", "running"],
     ["recovered", `${LOSES} end-leftover`, "error"],
-    ["recovered, may start", STARTS_AGAIN, "running"],
     ["shutdown", SHUTS_DOWN, "idle"],
   ],
-  "started again": [
-    ["started", "process.started", "running"],
-    ["interrupt", "interrupt ok", "running"],
-    ["never came up", "process.exited turn.ended(failed start_failed)", "error"],
-    ["recovered", `${LOSES} end-leftover`, "error"],
-    ["recovered, may start", STARTS_AGAIN, "running"],
-  ],
-  "waiting, ends with its client": [["recovered, may start", `${LOSES} end-leftover`, "error"]],
   "idle, shell at work, to rest": [
     ["background ends", "background.changed stop", "idle"],
     ["prompt", `${BEGINS} push ok`, "running"],
@@ -266,7 +255,6 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["recovered", "process.exited end-leftover start push", "running"],
     ["shutdown", SHUTS_DOWN, "idle"],
   ],
-  "lost with a steered prompt, run on": [["recovered, may start", "notice end-leftover start", "running"]],
   "lost, run on": [
     ["recovered, may start", `${LOSES} end-leftover`, "error"],
     ["prompt", "SESSION_BUSY", "running"],
