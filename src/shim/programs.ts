@@ -17,6 +17,7 @@ export interface RestartProgram extends Program {
 export class ReaperPipe {
   readonly #program: Program | undefined;
   #child: ChildProcess | undefined;
+  #loaded: Promise<void> | undefined;
 
   /** Without a program, nothing is sent. */
   constructor(program: Program | undefined) {
@@ -27,13 +28,25 @@ export class ReaperPipe {
   ready(): void {
     if (!this.#program || this.#child) return;
     const { args, command } = this.#program;
-    const child = spawn(command, args, { stdio: ["pipe", "ignore", "ignore"], detached: true, env: {} });
+    const child = spawn(command, args, { stdio: ["pipe", "pipe", "ignore"], detached: true, env: {} });
     child.on("error", () => undefined);
     // Node makes no pipe when it runs out of descriptors.
     const input: unknown = child.stdin;
     if (input === undefined || input === null) throw new Refusal("the reaper cannot be started");
     child.stdin.on("error", () => undefined);
     this.#child = child;
+    this.#loaded = new Promise((resolve) => {
+      child.stdout
+        .on("error", () => undefined)
+        .once("data", () => child.stdout.destroy())
+        .once("close", resolve);
+    });
+  }
+
+  /** Starts it. Resolves when it needs its files no more, or has ended. Throws as `ready` does. */
+  async load(): Promise<void> {
+    this.ready();
+    await this.#loaded;
   }
 
   send(line: string): void {

@@ -54,8 +54,9 @@ export class ShimServer {
     this.#server.maxConnections = MAX_CONNECTIONS;
   }
 
-  /** Rejects with the error of the system. */
+  /** Its package may be gone once it listens, that of the reaper as well. Rejects with the error of the system. */
   async listen(path: string): Promise<void> {
+    await this.#reaper.load();
     await new Promise<void>((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen(path, resolve);
