@@ -24,10 +24,16 @@ export class InstallError extends AppError {
   }
 }
 
-/** The registry of npm itself; companies have mirrors of it. */
-const REGISTRY = "https://registry.npmjs.org/";
-/** Installs what is missing, and says what is wrong. */
-const RETRY = "npx -y claude-agents-mcp doctor --fix";
+/** npm then asks its own registry, in place of a mirror. */
+const OWN_REGISTRY = "npm config delete registry";
+
+/**
+ * Installs what is missing, and says what is wrong. By the path of this program: it need not be in PATH, and the package that npm
+ * has by its name may be another one. Not where npx has started it, whose folder may go.
+ */
+export function retryCommand(script = process.argv[1] ?? ""): string {
+  return `${/[\\/]_npx[\\/]/.test(script) ? "npx -y claude-agents-mcp" : `node ${quoted(script)}`} doctor --fix`;
+}
 
 const UNREACHABLE = new Set([
   "ENOTFOUND",
@@ -51,7 +57,7 @@ function adviceFor({ code, text }: Fault, folder: string): [why: string, fix: st
   if (code === "ENPM") return [text, installsNpm()];
   if (code === "EINTEGRITY") {
     const why = "the registry has sent something else than what this release was tested with (wrong integrity)";
-    return [why, `npm config set registry ${REGISTRY}`];
+    return [`${why}. Ask npm's own`, OWN_REGISTRY];
   }
   if (code === "E407" || /\b407\b|proxy authentication/i.test(text)) {
     const why = "the proxy wants a name and a password";
@@ -61,29 +67,34 @@ function adviceFor({ code, text }: Fault, folder: string): [why: string, fix: st
     return [`the registry or a proxy refuses it (${code})`, "npm login"];
   }
   if (code === "E404" || code === "ETARGET") {
-    return [`the registry does not have it (${code})`, `npm config set registry ${REGISTRY}`];
+    return [`the registry does not have it (${code}). Ask npm's own`, OWN_REGISTRY];
   }
   if (UNTRUSTED.test(code)) {
     return [`the certificate of the registry or of a proxy is not trusted (${code})`, "npm config set cafile FILE.pem"];
   }
   if (UNREACHABLE.has(code)) {
     const why = `npm does not reach the registry (${code}). Connect to the network; behind a proxy, set npm's https-proxy`;
-    return [why, RETRY];
+    return [why, retryCommand()];
   }
-  return ofTheDisk(code, folder) ?? [`npm says: ${text}`, RETRY];
+  return ofTheDisk(code, folder) ?? [`npm says: ${text}`, retryCommand()];
 }
 
 function ofTheDisk(code: string, folder: string): [string, string] | undefined {
-  const quoted = `'${folder.replaceAll("'", String.raw`'\''`)}'`;
+  const word = quoted(folder);
   if (code === "ENOSPC" || code === "EDQUOT") return [`the disk of ${folder} is full`, "npm cache clean --force"];
   if (code === "EROFS") return [`${folder} is on a read-only disk`, "export XDG_CACHE_HOME=FOLDER_THAT_CAN_BE_WRITTEN"];
   if (code === "EACCES" || code === "EPERM") {
     const uid = process.geteuid?.();
     const why = `${folder} cannot be written (${code})`;
-    return [why, uid === undefined ? RETRY : `sudo chown -R ${String(uid)} ${quoted} && chmod -R u+rwX ${quoted}`];
+    return [why, uid === undefined ? retryCommand() : `sudo chown -R ${String(uid)} ${word} && chmod -R u+rwX ${word}`];
   }
-  if (code === "ENOTDIR" || code === "EEXIST") return [`${folder} is not a folder`, `mv ${quoted} ${quoted}.old`];
+  if (code === "ENOTDIR" || code === "EEXIST") return [`${folder} is not a folder`, `mv ${word} ${word}.old`];
   return undefined;
+}
+
+/** A word for a shell. */
+function quoted(word: string): string {
+  return process.platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** Node's own installers have it; packages of systems often have not. */

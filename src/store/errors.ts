@@ -7,7 +7,7 @@ const MESSAGES = {
   corrupt: (file: string) =>
     `The store ${file} is damaged. Restore it from a backup, or move it away together with its -wal and -shm files: then a new one is created.`,
   driver: (file: string) =>
-    `The store ${file} cannot be opened: there is no SQLite. Use Node 22.13 or later, or run: npx -y claude-agents-mcp doctor --fix`,
+    `The store ${file} cannot be opened: there is no SQLite. Use Node 22.13 or later, or run: claude-agents-mcp doctor --fix`,
   failed: (file: string) => `The store ${file} could not be read or written. Check the disk and try again.`,
   foreign: (file: string) =>
     `${file} is a database of another program. Name another file with --store or CLAUDE_CODE_MCP_STORE.`,

@@ -169,13 +169,19 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
     await next.close();
   });
 
-  it("other bytes than those of this release are refused, and the right ones taken later", async () => {
-    const env = { ...userWithSdk(), NPM_CONFIG_FETCH_RETRIES: "0" };
-    registry.spoil(BINARY, "other bytes");
-    const client = await alone(env);
-    const { result } = await begin(client);
-    expect(result?.result).toContain("wrong integrity");
-    expect(result?.result).toContain("Run: npm config set registry");
+  it("other bytes than those of this release, and answers of a registry or proxy that refuses, are told with a command", async () => {
+    const client = await alone({ ...userWithSdk(), NPM_CONFIG_FETCH_RETRIES: "0" });
+    const told = [
+      ["other bytes", /wrong integrity.*Run: npm config delete registry/],
+      [401, /refuses it \(E401\).*Run: npm login/],
+      [404, /does not have it \(E404\).*Run: npm config delete registry/],
+      [407, /a name and a password.*Run: npm config set https-proxy/],
+    ] as const;
+    for (const [fault, words] of told) {
+      registry.spoil(BINARY, fault);
+      const { result } = await begin(client);
+      expect(result?.result).toMatch(words);
+    }
     registry.mend();
     expect(await begin(client)).toMatchObject(done);
     await client.close();
@@ -186,9 +192,8 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
     const { port } = registry;
     await registry.close();
     const { result } = await begin(client);
-    expect(result?.result).toMatch(
-      /npm does not reach the registry \(ECONNREFUSED\).*Run: npx -y claude-agents-mcp doctor --fix/,
-    );
+    expect(result?.result).toMatch(/npm does not reach the registry \(ECONNREFUSED\)/);
+    expect(result?.result).toContain(`Run: node '${main}' doctor --fix`);
     await registry.open(port);
     expect(await begin(client)).toMatchObject(done);
     await client.close();

@@ -251,7 +251,8 @@ describe("a package without the Claude Code of the Agent SDK", () => {
     expect(answer["status"]).toBe("idle");
     rmSync(at("bin", "claude"));
     const { result } = await server.call("claude_code", { prompt: "hello", cwd, waitMs: 20_000 });
-    expect(result?.result).toMatch(/npm does not reach the registry.*Run: npx -y claude-agents-mcp doctor --fix/);
+    expect(result?.result).toContain("npm does not reach the registry");
+    expect(result?.result).toContain(`Run: node '${main}' doctor --fix`);
     await server.close();
     const { stdout } = await run(process.execPath, [main, "doctor"]);
     expect(stdout).toMatch(

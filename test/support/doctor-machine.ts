@@ -91,6 +91,18 @@ export class TestMachine {
   runFix({ fix }: Finding): void {
     execFileSync("/bin/sh", ["-c", fix ?? "exit 9"], { env: this.environment, stdio: "ignore" });
   }
+
+  /** In the user's own shell, whose variables it changes. */
+  typeFix({ fix }: Finding): void {
+    const output = execFileSync("/bin/sh", ["-c", `${fix ?? "exit 9"} && env -0`], {
+      env: this.environment,
+      encoding: "utf8",
+    });
+    const lines = output.split("\0").filter((line) => line.includes("="));
+    this.environment = Object.fromEntries(
+      lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+    );
+  }
 }
 
 export function useMachine(): TestMachine {

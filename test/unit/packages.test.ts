@@ -15,7 +15,7 @@ import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { startTime } from "../../src/claude/supervise/tree.ts";
-import { InstallError, NPM_MISSING } from "../../src/packages/faults.ts";
+import { InstallError, NPM_MISSING, retryCommand } from "../../src/packages/faults.ts";
 import { breakLock, holderOf, isHeld, takeLock } from "../../src/packages/lock.ts";
 import { findNpm } from "../../src/packages/npm.ts";
 import { binaryPackage, DRIVER_PACKAGE, SDK, SDK_PACKAGE, SDK_VERSION, TARGETS } from "../../src/packages/pinned.ts";
@@ -116,8 +116,8 @@ describe("the lock of an installation", () => {
 });
 
 it.each([
-  ["EINTEGRITY", "", "wrong integrity", "npm config set registry https://registry.npmjs.org/"],
-  ["ENOTFOUND", "", "does not reach the registry", "npx -y claude-agents-mcp doctor --fix"],
+  ["EINTEGRITY", "", "wrong integrity", "npm config delete registry"],
+  ["ENOTFOUND", "", "does not reach the registry", " doctor --fix"],
   ["E407", "", "name and a password", "npm config set https-proxy http://NAME:PASSWORD@PROXY:PORT"],
   [
     "EUNKNOWN",
@@ -126,19 +126,26 @@ it.each([
     "npm config set https-proxy",
   ],
   ["E403", "", "refuses it (E403)", "npm login"],
-  ["E404", "", "does not have it", "npm config set registry"],
+  ["E404", "", "does not have it", "npm config delete registry"],
+  ["ETARGET", "", "does not have it", "npm config delete registry"],
   ["SELF_SIGNED_CERT_IN_CHAIN", "", "not trusted", "npm config set cafile FILE.pem"],
   ["ENOSPC", "", "the disk of /it's is full", "npm cache clean --force"],
   ["EROFS", "", "read-only disk", "export XDG_CACHE_HOME=FOLDER_THAT_CAN_BE_WRITTEN"],
   ["EACCES", "", "/it's cannot be written", "chmod -R u+rwX '/it'\\''s'"],
   ["ENOTDIR", "", "/it's is not a folder", "mv '/it'\\''s' '/it'\\''s'.old"],
-  ["EWHATEVER", "a new trouble", "npm says: a new trouble", "npx -y claude-agents-mcp doctor --fix"],
+  ["EWHATEVER", "a new trouble", "npm says: a new trouble", " doctor --fix"],
 ])("an installation that fails with %s %s says why, and the one command", (code, text, why, fix) => {
   const error = new InstallError(SDK_PACKAGE, "/it's", { code, text });
   expect(error.message).toContain(`${SDK} ${SDK_VERSION} is not installed yet, and cannot be: `);
   expect(error.message).toContain(why);
   expect(error.fix).toContain(fix);
   expect(error.message.endsWith(`Run: ${error.fix}`)).toBe(true);
+});
+
+it("the command that tries again is this program, whose name npm may have for another's package; npx only where it runs", () => {
+  expect(retryCommand("/a clone/dist/cli/main.js")).toBe("node '/a clone/dist/cli/main.js' doctor --fix");
+  const runner = "/home/me/.npm/_npx/0af1/node_modules/.bin/claude-agents-mcp";
+  expect(retryCommand(runner)).toBe("npx -y claude-agents-mcp doctor --fix");
 });
 
 describe("npm", () => {
