@@ -96,6 +96,17 @@ async function throughNpx(env: Record<string, string>): Promise<Server> {
   return connectTo("modern", [NPX, "-y", "claude-agents-mcp", "serve"], all);
 }
 
+/** A server that has begun to install Claude Code, of which the registry sends a third until it is mended. */
+async function stalledInstall() {
+  const env = userWithSdk();
+  const before = registry.timesFetched(BINARY);
+  registry.spoil(BINARY, "stalls");
+  const first = await alone(env);
+  await begin(first, 0);
+  await vi.waitFor(() => expect(registry.timesFetched(BINARY) - before).toBe(1), 20_000);
+  return { before, env, first };
+}
+
 describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
   it("four servers ask for one at once, and it is fetched once; a home with spaces and other letters will do", async () => {
     const before = registry.timesFetched(BINARY);
@@ -131,12 +142,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
   });
 
   it("a server that is killed leaves npm to finish, and the next one takes what it has installed", async () => {
-    const env = userWithSdk();
-    const before = registry.timesFetched(BINARY);
-    registry.spoil(BINARY, "stalls");
-    const first = await alone(env);
-    await begin(first, 0);
-    await vi.waitFor(() => expect(registry.timesFetched(BINARY) - before).toBe(1), 20_000);
+    const { before, env, first } = await stalledInstall();
     process.kill(first.pid, "SIGKILL");
     await first.gone;
     const next = await alone(env);
@@ -148,12 +154,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
   });
 
   it("an installation of which all processes were killed is started again", async () => {
-    const env = userWithSdk();
-    const before = registry.timesFetched(BINARY);
-    registry.spoil(BINARY, "stalls");
-    const first = await alone(env);
-    await begin(first, 0);
-    await vi.waitFor(() => expect(registry.timesFetched(BINARY) - before).toBe(1), 20_000);
+    const { before, env, first } = await stalledInstall();
     const noted = readdirSync(packagesOf(env), { recursive: true, encoding: "utf8" }).filter((name) =>
       name.endsWith("npm.json"),
     );

@@ -4,20 +4,25 @@ import type { SessionOptions } from "../../src/domain/options.ts";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type { PermissionUpdate } from "../../src/domain/permission.ts";
 import { statusOf } from "../../src/domain/session.ts";
-import { type Between, errorsOf, SWEEP_MS, type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
+import {
+  type Between,
+  errorsOf,
+  LEASE_MS,
+  message,
+  nodesWithShim,
+  SWEEP_MS,
+  type TestNode,
+  type World,
+} from "../support/step/two-nodes.ts";
 import { SHIM } from "../support/step/walk.ts";
 
-const LEASE_MS = 30_000;
 const MASKED = "[masked]";
-const message = (text: string) => ({ type: "message", message: { type: "assistant", text } }) as const;
 
 let world: World;
 afterEach(() => world.close());
 
 function start(between?: { a?: Between; b?: Between }): World {
-  world = twoNodes(between);
-  for (const { runtime } of [world.a, world.b]) runtime.shim = SHIM;
-  world.b.runtime.standing = "ours";
+  world = nodesWithShim(between);
   return world;
 }
 

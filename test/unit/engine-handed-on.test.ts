@@ -1,20 +1,23 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Command } from "../../src/domain/command.ts";
-import { type Between, Gate, gatedAppend, twoNodes, type World } from "../support/step/two-nodes.ts";
+import {
+  type Between,
+  Gate,
+  gatedAppend,
+  LEASE_MS,
+  message,
+  nodesWithShim,
+  type World,
+} from "../support/step/two-nodes.ts";
 import { SHIM } from "../support/step/walk.ts";
 
 /** What a server that dies leaves to the next one: lines that it has dealt with, and commands that it has carried out. */
-
-const LEASE_MS = 30_000;
-const message = (text: string) => ({ type: "message", message: { type: "assistant", text } }) as const;
 
 let world: World;
 afterEach(() => world.close());
 
 function start(between?: { a?: Between; b?: Between }): World {
-  world = twoNodes(between);
-  for (const { runtime } of [world.a, world.b]) runtime.shim = SHIM;
-  world.b.runtime.standing = "ours";
+  world = nodesWithShim(between);
   return world;
 }
 

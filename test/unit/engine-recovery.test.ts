@@ -7,6 +7,7 @@ import {
   type Between,
   Gate,
   gatedAppend,
+  LEASE_MS,
   OPTIONS,
   SWEEP_MS,
   type TestNode,
@@ -15,7 +16,6 @@ import {
 } from "../support/step/two-nodes.ts";
 import { T0 } from "../support/step/walk.ts";
 
-const LEASE_MS = 30_000;
 const never = new AbortController().signal;
 
 let world: World;

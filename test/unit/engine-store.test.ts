@@ -1,8 +1,15 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
-import { type Between, Gate, gatedAppend, OPTIONS, twoNodes, type World } from "../support/step/two-nodes.ts";
+import {
+  type Between,
+  Gate,
+  gatedAppend,
+  LEASE_MS,
+  OPTIONS,
+  twoNodes,
+  type World,
+} from "../support/step/two-nodes.ts";
 
-const LEASE_MS = 30_000;
 const RETRY_MS = 1000;
 
 let world: World;

@@ -9,10 +9,13 @@ import { createMemoryStore } from "../../../src/store/memory.ts";
 import { OPEN_GATE } from "../open-gate.ts";
 import { ManualClock } from "./clock.ts";
 import { ScriptedRuntime } from "./scripted-runtime.ts";
-import { POLICY } from "./walk.ts";
+import { POLICY, SHIM } from "./walk.ts";
 
 /** Engines on one memory store, with a clock and a Claude Code that the test controls, and the interval of their sweeps. */
 export const SWEEP_MS = 3_600_000;
+
+/** For which a node that no longer renews its leases keeps its sessions, ms. */
+export const LEASE_MS = 30_000;
 
 export const OPTIONS = { cwd: "/repo" };
 
@@ -161,6 +164,17 @@ export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
   const close = async () => void (await Promise.all(nodes.map(async ({ backend }) => backend.close())));
   return { clock, a: connect("a", between.a), b: connect("b", between.b), connect, close };
 }
+
+/** The same where Claude Code has a shim, with which node b can go on. */
+export function nodesWithShim(between?: { a?: Between; b?: Between }): World {
+  const world = twoNodes(between);
+  for (const { runtime } of [world.a, world.b]) runtime.shim = SHIM;
+  world.b.runtime.standing = "ours";
+  return world;
+}
+
+/** Of Claude Code. */
+export const message = (text: string) => ({ type: "message", message: { type: "assistant", text } }) as const;
 
 function put(instead: ReturnType<Between>, backend: SessionBackend): SessionBackend {
   return {
