@@ -31,7 +31,8 @@ const CONSOLE_FLAGS = {
 };
 const DOCTOR_FLAGS = {
   "--json": 'Write {"findings":[{"id","level","text","fix"}]}. The levels are ok, warning and error.',
-  "--fix": "Fix what is safe: modes of the state folder, stale sockets and temporary files. Install what the first session would.",
+  "--fix":
+    "Fix what is safe: modes of the state folder, stale sockets and temporary files. Install what the first session would.",
   "--store <path>, --http <address>, ...": "All flags of serve work too: name those that your servers have.",
 };
 const DAEMON_VERBS = {

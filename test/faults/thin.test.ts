@@ -7,7 +7,6 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,6 +20,7 @@ import { signal } from "../../src/claude/supervise/tree.ts";
 import { NEWEST_TESTED } from "../../src/claude/version.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { DRIVER_PACKAGE, SDK } from "../../src/packages/pinned.ts";
+import { bytesOf } from "../support/install/folders.ts";
 import { BINARY, publishAll } from "../support/install/published.ts";
 import type { Registry } from "../support/install/registry.ts";
 import { connectTo, type Server } from "../support/stdio-server.ts";
@@ -294,9 +294,4 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   const from = performance.now();
   await work();
   return performance.now() - from;
-}
-
-function bytesOf(folder: string): number {
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  return files.reduce((sum, { name, parentPath }) => sum + statSync(join(parentPath, name)).size, 0);
 }
