@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { SessionState, ShimRef } from "../../domain/session.ts";
 import type { Logger, ShimStanding } from "../../engine/ports.ts";
 import type { ListedProcess } from "../../shim/protocol.ts";
-import { settlesWithin } from "../process/control.ts";
 import { ShimConnection, type ShimClient } from "./connection.ts";
 import { isThere } from "./why-gone.ts";
 
@@ -219,7 +219,7 @@ async function endLeft(connection: ShimConnection, { epoch, id }: Pick<ListedPro
   });
   connection.send({ t: "attach", id, epoch, after: 0 });
   connection.send({ t: "kill", id, epoch });
-  await settlesWithin(END_MS, Promise.race([ended, connection.closed]));
+  await Promise.race([ended, connection.closed, sleep(END_MS, undefined, { ref: false })]);
   connection.unfollow(id);
 }
 
