@@ -113,9 +113,9 @@ export function createApp(settings: AppSettings): App {
   const toolNames = namesOf(config.toolsets, querySettings(config));
   const connections = new Connections(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
-  const sessions = new Readiness<Running, OverHttp>(async (http) => {
+  const sessions = new Readiness<Running, OverHttp>(async (http, over) => {
     const [{ startEngine }, location] = await Promise.all([import("./engine.ts"), storeLocation(settings, log)]);
-    const backend = await connectStore(location, log, http?.ownUrls);
+    const backend = await connectStore(location, { log, over, urls: http?.ownUrls });
     const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
     const parts = { backend, ...self, http, audit, log, masker, connections, listed: toolNames };
     const running = await startEngine({ ...settings, runsNothing: settings.operations !== undefined }, parts);

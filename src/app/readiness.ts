@@ -5,18 +5,19 @@ import { AppError } from "../domain/error.ts";
  * ask. Over HTTP a server is asked before what runs its sessions is there, and told to end while that starts.
  */
 export class Readiness<T, How = never> {
-  readonly #start: (how?: How) => Promise<T>;
+  readonly #start: (how: How | undefined, over: AbortSignal) => Promise<T>;
   #started: Promise<T> | undefined;
   #now: T | undefined;
-  #isOver = false;
+  readonly #over = new AbortController();
 
-  constructor(start: (how?: How) => Promise<T>) {
+  /** `over` aborts when nothing is wanted any more: what may wait for long is not waited for then. */
+  constructor(start: (how: How | undefined, over: AbortSignal) => Promise<T>) {
     this.#start = start;
   }
 
   /** Starts it unless it was started before; after a failed start the next call tries again. */
   async ready(how?: How): Promise<T> {
-    if (!this.#started && this.#isOver) throw new AppError("INTERNAL", "The server is shutting down.");
+    if (!this.#started && this.#over.signal.aborted) throw new AppError("INTERNAL", "The server is shutting down.");
     this.#started ??= this.#begin(how);
     return this.#started;
   }
@@ -34,13 +35,13 @@ export class Readiness<T, How = never> {
 
   /** From here on nothing is started. Resolves with what has been, once its start is over. */
   async end(): Promise<T | undefined> {
-    this.#isOver = true;
+    this.#over.abort();
     return this.#started?.catch(() => undefined);
   }
 
   async #begin(how?: How): Promise<T> {
     try {
-      return (this.#now = await this.#start(how));
+      return (this.#now = await this.#start(how, this.#over.signal));
     } catch (error) {
       this.#started = undefined;
       throw error;

@@ -38,6 +38,14 @@ async function installDriver(): Promise<void> {
   await (await import("../store/sqlite/connect/driver.ts")).installDriver();
 }
 
+/** npm goes on when this process ends, which does not wait for it. */
+async function driverUnless(over?: AbortSignal): Promise<void> {
+  const ended = new Promise<never>((_, reject) => {
+    over?.addEventListener("abort", () => reject(new Error("The server is shutting down.")));
+  });
+  await Promise.race([installDriver(), ended]);
+}
+
 /** Of two servers with the same store it is the same, whatever links lead there; sessions in memory are one server's alone. */
 export async function storeNameOf(location: StoreLocation, { nodeId }: SessionBackend): Promise<string> {
   const { file, isShared, text } = storeTraits(location);
@@ -62,10 +70,9 @@ async function isRunning(pid: number, startedAt: string): Promise<boolean> {
 /** The sessions at `location`, shared by all servers that use the same file. */
 export async function connectStore(
   location: StoreLocation,
-  log: Logger,
-  urls: readonly string[] = [],
+  { log, over, urls = [] }: { log: Logger; over?: AbortSignal; urls?: readonly string[] | undefined },
 ): Promise<SessionBackend> {
-  if (storeTraits(location).file !== undefined && !(await hasDriver())) await installDriver();
+  if (storeTraits(location).file !== undefined && !(await hasDriver())) await driverUnless(over);
   const [{ openStore }, { systemClock }, process] = await Promise.all([
     import("../store/open.ts"),
     import("../engine/clock.ts"),

@@ -18,7 +18,7 @@ describe("readiness", () => {
     const waiting = [readiness.ready("over HTTP"), readiness.ready()];
     resolve("engine");
     expect(await Promise.all([...waiting, readiness.ready()])).toEqual(["engine", "engine", "engine"]);
-    expect(start.mock.calls).toEqual([["over HTTP"]]);
+    expect(start.mock.calls.map(([how]) => how)).toEqual(["over HTTP"]);
   });
 
   it("refuses a caller without the right to start, and starts nothing", async () => {
@@ -52,6 +52,14 @@ describe("readiness", () => {
     resolve("engine");
     expect(await Promise.all([ready, ended])).toEqual(["engine", "engine"]);
     expect(await readiness.ready()).toBe("engine");
+  });
+
+  it("tells a start that still runs that it is over", async () => {
+    const readiness = new Readiness<string>(
+      async (_, over) => new Promise((resolve) => over.addEventListener("abort", () => resolve("given up"))),
+    );
+    const ready = readiness.ready();
+    expect(await Promise.all([readiness.end(), ready])).toEqual(["given up", "given up"]);
   });
 
   it("closes nothing if the start fails", async () => {

@@ -1,7 +1,8 @@
 import { writeSync, closeSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { assemble, endWith, ownCommands } from "../serve.ts";
 import { ownFlags } from "../own-flags.ts";
-import type { App, OwnCommand } from "../../app/app.ts";
+import type { App, NodeReport, OwnCommand } from "../../app/app.ts";
 import { hasDriver } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -136,12 +137,13 @@ async function turnOf(folders: readonly string[], name: string): Promise<(() => 
 const PRELOAD_MS = 500;
 
 async function load(app: App, isAwaited: boolean): Promise<void> {
-  const opening = app.open();
+  const later = (work: () => Promise<void>) =>
+    void setTimeout(() => void work().catch((error: unknown) => app.log.warn(String(error))), PRELOAD_MS);
   // The first start on this machine, with a Node that has no SQLite. Calls wait for the installation, and report what is wrong.
-  if (!(await hasDriver())) return void opening.catch((error: unknown) => app.log.warn(String(error)));
-  await opening;
+  if (!(await hasDriver())) return later(async () => app.open());
+  await app.open();
   if (!isAwaited) return app.preload();
-  setTimeout(() => void app.preload().catch((error: unknown) => app.log.warn(String(error))), PRELOAD_MS);
+  later(async () => app.preload());
 }
 
 /** Some variables are the terminal's or the editor's from which it was started, and not its clients'. */
@@ -185,7 +187,8 @@ async function statusOf(app: App, { config, identity, isDraining, version }: Abo
   const state = isDraining ? ("draining" as const) : ("ready" as const);
   const { node: nodeVersion } = process.versions;
   const { traits } = identity;
-  const { shim, ...report } = await app.report();
+  // Where no session is at work there may be no store yet: npm installs its driver, or cannot.
+  const { shim, ...report } = await (app.atWork() > 0 ? app.report() : reportSoon(app));
   return {
     pid: process.pid,
     startedAt,
@@ -197,6 +200,14 @@ async function statusOf(app: App, { config, identity, isDraining, version }: Abo
     ...report,
     shim: { setting: config.shim ?? "auto", ...shim },
   };
+}
+
+/** Well below the time in which a daemon has to answer, ms. */
+const REPORT_MS = 2_000;
+
+async function reportSoon(app: App): Promise<NodeReport> {
+  const nothing: NodeReport = { nodeId: "", processes: 0, turns: [], shim: { fallback: undefined, shims: [] } };
+  return Promise.race([app.report().catch(() => nothing), sleep(REPORT_MS, nothing, { ref: false })]);
 }
 
 /** The proxy that has started a daemon connects within this time, however busy the machine is, ms. */

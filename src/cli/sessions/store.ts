@@ -43,7 +43,7 @@ export async function withStoreIfAny<T>(
     throw new ConfigError(`${problem} Name the file of a store with --store.`);
   }
   if (file !== undefined && !(await exists(file))) return none(file);
-  const store = await connectStore(location, createLogger({ level: "error", masker }));
+  const store = await connectStore(location, { log: createLogger({ level: "error", masker }) });
   try {
     return await work(store);
   } finally {

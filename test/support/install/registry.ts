@@ -29,7 +29,8 @@ export class Registry {
   readonly #packages = new Map<string, Version>();
   readonly #faults = new Map<string, Fault>();
   readonly #mended = new EventEmitter();
-  #sent = Promise.resolve();
+  /** When the line has sent all that was handed to it, ms. */
+  #freeAt = 0;
   readonly #server = createServer((request, response) => {
     this.#answer(decodeURIComponent(request.url ?? ""), response).catch(() => response.destroy());
   });
@@ -72,8 +73,9 @@ export class Registry {
       "-",
       "--exclude=./node_modules",
       "--transform=s,^\\.,package,",
+      // As npm compresses what it publishes.
       "-I",
-      "gzip -1",
+      "gzip -9",
     ];
     const tarball = execFileSync("tar", [...packing, "."], { maxBuffer: 1e9 });
     const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`;
@@ -126,8 +128,8 @@ export class Registry {
     if (!Number.isFinite(this.bytesPerSecond)) return void response.end(body);
     for (let at = 0; at < body.length; at += CHUNK) {
       const chunk = body.subarray(at, at + CHUNK);
-      this.#sent = this.#sent.then(async () => sleep((1000 * chunk.length) / this.bytesPerSecond));
-      await this.#sent;
+      this.#freeAt = Math.max(this.#freeAt, performance.now()) + (1000 * chunk.length) / this.bytesPerSecond;
+      await sleep(this.#freeAt - performance.now());
       response.write(chunk);
     }
     response.end();
