@@ -95,7 +95,7 @@ describe("the house check forbids", () => {
     [
       "a type import",
       { ...engine, "claude/a.ts": 'import type { engine } from "../engine/engine.ts";\n' },
-      "src/claude/a.ts:1 imports ../engine/engine.ts: claude may import only claude, domain, engine/ports.ts, packages, security, shim/frame.ts, shim/protocol.ts\n",
+      "src/claude/a.ts:1 imports ../engine/engine.ts: claude may import only claude, domain, engine/ports.ts, packages, security, shim/ended.ts, shim/frame.ts, shim/protocol.ts\n",
     ],
     [
       "an import over several lines, with a quote in a comment",
