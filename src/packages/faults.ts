@@ -29,7 +29,7 @@ const OWN_REGISTRY = "npm config delete registry";
 
 /**
  * Installs what is missing, and says what is wrong. By the path of this program: it need not be in PATH, and the package that npm
- * has by its name may be another one. Not where npx has started it, whose folder may go.
+ * has by its name may be another one. Not where it was started by npx, whose folder may go.
  */
 export function retryCommand(script = process.argv[1] ?? ""): string {
   return `${/[\\/]_npx[\\/]/.test(script) ? "npx -y claude-agents-mcp" : `node ${quoted(script)}`} doctor --fix`;
