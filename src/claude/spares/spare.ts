@@ -24,6 +24,7 @@ export class Spare {
   #ask: CanUseTool | undefined;
   #guard: HookCallback | undefined;
   #ended = false;
+  #isClaimed = false;
 
   constructor({ key, options, wrapper }: SpareSpec, { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner }) {
     this.key = key;
@@ -53,10 +54,12 @@ export class Spare {
     await this.#up;
   }
 
-  /** Resolves when its process is gone. */
+  /** Resolves when its process is gone. Its shim forgets one that no session had: a session may start another under its tag. */
   async gone(): Promise<void> {
     await this.#up.catch(() => undefined);
     await this.#spawned?.gone;
+    const held = this.#isClaimed ? undefined : this.#spawned?.held;
+    held?.acknowledge(held.lastLine());
   }
 
   /** Nothing is lost with it. */
@@ -86,6 +89,7 @@ export class Spare {
     const query = spare.claim({ prompt: once(decided, prompts), options: claim });
     const late = sleep(CLAIM_MS, false, { ref: false, signal });
     const isTaken = await Promise.race([spare.claimed.then(() => true), late]).catch(() => false);
+    this.#isClaimed = isTaken;
     if (isTaken) this.#spawned?.held?.own(epoch);
     decide(isTaken);
     if (!isTaken || !this.#spawned) throw new Error("The spare process is gone.");
