@@ -64,7 +64,8 @@ describe(`kills at random moments (seed ${String(seed)})`, () => {
         const after = await next.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
         // One whose process was not recorded yet is started again by the next server.
         expect(["idle", "error", "running"]).toContain(after.status);
-        if (after.status === "running") expect(await next.end(sessionId)).toMatchObject({ status: "idle" });
+        const ended = after.status === "running" ? await next.end(sessionId) : after;
+        expect(["idle", "error"]).toContain(ended.status);
         found[after.status] = (found[after.status] ?? 0) + 1;
         sum.lost += await countLost(next, sessionId, watcher.seen);
         await expectUsable(next, sessionId, back);
