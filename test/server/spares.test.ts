@@ -31,7 +31,7 @@ function spares() {
 }
 
 /** The sessions of spares that are ready: these read the next input. */
-function cameUp(server: Server): string[] {
+function cameUp(server: Pick<Server, "stderr">): string[] {
   const lines = server
     .stderr()
     .split("\n")
@@ -40,10 +40,18 @@ function cameUp(server: Server): string[] {
 }
 
 /** The spare of the server, once it is ready. */
-async function parked(server: Server) {
+async function parked(server: Pick<Server, "stderr">) {
   const waiting = () => spares().filter(({ sessionId }) => cameUp(server).includes(sessionId));
   await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
   return waiting()[0]!;
+}
+
+/** A spare cannot use what a process reads from its folder at the start. */
+function folderThatSparesRefuse(): string {
+  const cwd = world.folder();
+  mkdirSync(join(cwd, ".claude"));
+  writeFileSync(join(cwd, ".claude", "settings.json"), JSON.stringify({ env: { FROM_PROJECT: "yes" } }));
+  return cwd;
 }
 
 async function start(server: Server, prompt: string, args: object = {}) {
@@ -106,10 +114,7 @@ describe("--spares", () => {
 
   it("starts what a spare refuses in the ordinary way, under the same id", async () => {
     const spare = await parked(server);
-    const cwd = world.folder();
-    mkdirSync(join(cwd, ".claude"));
-    // A spare cannot use what a process reads from its folder at the start.
-    writeFileSync(join(cwd, ".claude", "settings.json"), JSON.stringify({ env: { FROM_PROJECT: "yes" } }));
+    const cwd = folderThatSparesRefuse();
     const sessionId = await start(server, scriptTag([echo("FROM_PROJECT"), { text: "ok" }]), { cwd, ...BASH });
     expect(sessionId).toBe(spare.sessionId);
     expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok", isError: false, numTurns: 2 } });
@@ -199,6 +204,21 @@ describe("--spares", () => {
 });
 
 describe("a spare", () => {
+  it("that refuses its session is forgotten by its shim, and the session starts in the ordinary way", async () => {
+    const daemon = await world.daemon({
+      name: "behind",
+      args: ["--spares", "1", "--trust-dir", dirname(world.folder())],
+    });
+    const client = await daemon.client();
+    await client.end(await start(client, ok, BASH));
+    const spare = await parked(daemon);
+    const sessionId = await start(client, ok, { cwd: folderThatSparesRefuse(), ...BASH });
+    expect(sessionId).toBe(spare.sessionId);
+    expect(await client.end(sessionId)).toMatchObject({ result: { result: "ok", isError: false } });
+    await client.close();
+    await daemon.end("SIGTERM");
+  });
+
   it("makes room for a session that waits for a slot", async () => {
     const server = await warm({}, ["--max-live", "4"]);
     const spare = await parked(server);
