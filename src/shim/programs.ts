@@ -17,7 +17,7 @@ export interface RestartProgram extends Program {
 export class ReaperPipe {
   readonly #program: Program | undefined;
   #child: ChildProcess | undefined;
-  #loaded: Promise<void> | undefined;
+  #loaded: Promise<boolean> | undefined;
 
   /** Without a program, nothing is sent. */
   constructor(program: Program | undefined) {
@@ -38,15 +38,18 @@ export class ReaperPipe {
     this.#loaded = new Promise((resolve) => {
       child.stdout
         .on("error", () => undefined)
-        .once("data", () => child.stdout.destroy())
-        .once("close", resolve);
+        .once("data", () => {
+          resolve(true);
+          child.stdout.destroy();
+        })
+        .once("close", () => resolve(false));
     });
   }
 
-  /** Starts it. Resolves when it needs its files no more, or has ended. Throws as `ready` does. */
+  /** Starts it. Resolves when it needs its files no more. Rejects with Refusal where it cannot be started. */
   async load(): Promise<void> {
     this.ready();
-    await this.#loaded;
+    if ((await this.#loaded) === false) throw new Refusal("the reaper cannot be started");
   }
 
   send(line: string): void {

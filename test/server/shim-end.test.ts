@@ -111,6 +111,11 @@ describe("the end of a shim", () => {
     await expect.poll(() => isRunning(pid)).toBe(false);
   });
 
+  it.concurrent("does not start without its reaper", async ({ expect }) => {
+    const reaper = { command: process.execPath, args: ["-e", "process.exit(1)"] };
+    await expect(shims.start({ reaper })).rejects.toThrow("the reaper cannot be started");
+  });
+
   it.concurrent("ends its processes and itself at SIGTERM", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();

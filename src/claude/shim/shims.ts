@@ -7,7 +7,10 @@ import type { ListedProcess } from "../../shim/protocol.ts";
 import { ShimConnection, type ShimClient } from "./connection.ts";
 import { isThere } from "./why-gone.ts";
 
-/** The shims of this server: its own, which is started with the first process at the latest, and those that a former server of its name has left. */
+/**
+ * The shims of this server: its own, which is started with the first process at the latest, and those that a former server of its
+ * name has left.
+ */
 
 export interface Program {
   readonly command: string;
