@@ -45,9 +45,14 @@ function readFlags<T extends NonNullable<ParseArgsConfig["options"]>>(verb: stri
   }
 }
 
+/** Those with the sockets of the daemons of this state folder. */
+async function ownFolders(): Promise<readonly string[]> {
+  return socketFolders(stateFolder(process.env, process.platform), process.env);
+}
+
 /** Exit code 1 when there is none. */
 async function status({ values: { json } }: { values: { json?: boolean | undefined } }): Promise<number> {
-  const folders = await socketFolders(stateFolder(process.env, process.platform), process.env);
+  const folders = await ownFolders();
   const daemons = await findDaemons(folders);
   const shimsGivenUp = await givenUpShims(folders);
   const running = daemons.length === 0 ? "No daemon runs.\n" : daemons.map(paragraph).join("");
@@ -105,7 +110,7 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
   if (nestingDepth() > 0) {
     throw new ConfigError("daemon stop cannot run inside a session of claude-agents-mcp. Run it in your own shell.");
   }
-  const found = await findDaemons(await socketFolders(stateFolder(process.env, process.platform), process.env));
+  const found = await findDaemons(await ownFolders());
   const meant = all === true ? found : chosen(found, names);
   if (yes !== true && !(await mayInterrupt(meant))) {
     process.stderr.write("No daemon was stopped.\n");

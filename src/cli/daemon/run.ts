@@ -137,13 +137,13 @@ async function turnOf(folders: readonly string[], name: string): Promise<(() => 
 const PRELOAD_MS = 500;
 
 async function load(app: App, isAwaited: boolean): Promise<void> {
-  const later = (work: () => Promise<void>) =>
-    void setTimeout(() => void work().catch((error: unknown) => app.log.warn(String(error))), PRELOAD_MS);
-  // The first start on this machine, with a Node that has no SQLite. Calls wait for the installation, and report what is wrong.
-  if (!(await hasDriver())) return later(async () => app.open());
-  await app.open();
-  if (!isAwaited) return app.preload();
-  later(async () => app.preload());
+  // Not at the first start on this machine with a Node that has no SQLite: calls wait for its installation, and report what is wrong.
+  if (await hasDriver()) {
+    await app.open();
+    if (!isAwaited) return app.preload();
+  }
+  const openAndPreload = async () => app.open().then(async () => app.preload());
+  setTimeout(() => void openAndPreload().catch((error: unknown) => app.log.warn(String(error))), PRELOAD_MS);
 }
 
 /** Some variables are the terminal's or the editor's from which it was started, and not its clients'. */
