@@ -50,7 +50,7 @@ it("a turn whose shim is killed is lost, and reported once; nothing is left, and
   const [claude] = world.processes();
   process.kill(shim, "SIGKILL");
   const said = await expectLost(client, turn);
-  expect(said).toContain("in the middle of the turn");
+  expect(said).toContain("in the middle of the turn. Its shim has ended. ");
   expect(world.daemons()).toHaveLength(1);
   await untilGone([shim, claude!.pid]);
   await expectUsable(client, turn.sessionId, back);

@@ -77,7 +77,12 @@ export async function attachTo(
   const listed = (await connection.list()).find((each) => each.id === id);
   if (!listed) throw new Error((await whyEnded(shim, id)) ?? "its shim does not have it any more");
   if (listed.epoch > epoch) throw new TakenError("another server has taken it over");
-  const { attached, process } = await ShimmedProcess.attach({ connection, id, epoch }, line);
+  const attaching = ShimmedProcess.attach({ connection, id, epoch }, line);
+  const { attached, process } = await attaching.catch(async (error: Error) => {
+    // It may be ending it in this moment.
+    const why = await whyEnded(shim, id);
+    throw why === undefined ? error : new Error(why);
+  });
   const fault = limitLines(process, () => process.killTree());
   const spawned = { ...follow({ connection, process, tag: tagOf(listed), ...place }, attached), fault };
   return { process, spawned, lost: attached.lost };

@@ -173,7 +173,8 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
     return { outcome: "failed", errorSubtype: "start_failed", category: "configuration", message };
   }
   const last = lastToolUseId ? ` The last tool call seen is ${lastToolUseId}; its outcome may be unknown.` : "";
-  const message = `Claude Code ${how} in the middle of the turn.${why}${last} Reply to the session to go on.`;
+  const sentence = why.replace(/^ [a-z]/, (start) => start.toUpperCase());
+  const message = `Claude Code ${how} in the middle of the turn.${sentence}${last} Reply to the session to go on.`;
   return { outcome: "lost", errorSubtype: "lost", message };
 }
 
