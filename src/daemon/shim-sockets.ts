@@ -61,11 +61,11 @@ async function filesIn(folders: readonly string[]): Promise<string[]> {
 }
 
 export interface GivenUp extends EndedShim {
-  /** The name of the daemon that did not come. */
+  /** The name of the shim's daemon. */
   readonly daemon: string;
 }
 
-/** Shims of all daemons that have ended processes because no daemon came, as far as they have left word of it. */
+/** Shims of all daemons that have ended processes without being asked, as far as their files are there. */
 export async function givenUpShims(folders: readonly string[]): Promise<GivenUp[]> {
   const read = (await endedFiles(folders)).map(async (file) => {
     const ended = await readEnded(file);
@@ -82,7 +82,7 @@ async function endedFiles(folders: readonly string[]): Promise<string[]> {
 /** Long enough for a server to come that says it of their sessions, ms. */
 const KEPT_MS = 2_592_000_000;
 
-async function removeOldWords(folders: readonly string[]): Promise<void> {
+async function removeOldFiles(folders: readonly string[]): Promise<void> {
   for (const file of await endedFiles(folders)) {
     const { mtimeMs = Date.now() } = (await stat(file).catch(() => undefined)) ?? {};
     if (Date.now() - mtimeMs > KEPT_MS) await rm(file, { force: true });
@@ -91,7 +91,7 @@ async function removeOldWords(folders: readonly string[]): Promise<void> {
 
 /** Those of the daemon of this name. What dead shims have left is removed. */
 async function livingShims(folders: readonly string[], name: string): Promise<string[]> {
-  await removeOldWords(folders);
+  await removeOldFiles(folders);
   const living: string[] = [];
   for (const path of await shimSockets(folders)) {
     if (daemonOf(path) !== name) continue;

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import { AppError } from "../domain/error.ts";
 import type { Pinned } from "./pinned.ts";
 
@@ -86,10 +87,19 @@ function ofTheDisk(code: string, folder: string): [string, string] | undefined {
   if (code === "EACCES" || code === "EPERM") {
     const uid = process.geteuid?.();
     const why = `${folder} cannot be written (${code})`;
-    return [why, uid === undefined ? retryCommand() : `sudo chown -R ${String(uid)} ${word} && chmod -R u+rwX ${word}`];
+    if (uid === undefined) return [why, retryCommand()];
+    return [why, `sudo mkdir -p ${word} && sudo chown -R ${String(uid)} ${word} && chmod -R u+rwX ${word}`];
   }
-  if (code === "ENOTDIR" || code === "EEXIST") return [`${folder} is not a folder`, `mv ${word} ${word}.old`];
+  if (code === "ENOTDIR" || code === "EEXIST") {
+    const file = existing(folder);
+    return [`${file} is not a folder`, `mv ${quoted(file)} ${quoted(file)}.old`];
+  }
   return undefined;
+}
+
+/** The folder, or the nearest place above it that is there. */
+export function existing(folder: string): string {
+  return existsSync(folder) || folder === dirname(folder) ? folder : existing(dirname(folder));
 }
 
 /** A word for a shell. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { startTime } from "../claude/supervise/tree.ts";
 import { npmRuns } from "./npm.ts";
 
-/** Of several servers one installs a package; the others wait for it. The lock is a file that names who it is. */
+/** One server at a time installs a package; the others wait. The lock is a file that names its holder. */
 
 const Holder = z.object({ pid: z.int(), startedAt: z.string(), folder: z.string() });
 /** `folder` is where it installs. */
@@ -43,10 +43,7 @@ export async function isHeld(file: string): Promise<boolean> {
   return about !== undefined && Date.now() - about.mtimeMs < WRITTEN_MS;
 }
 
-/**
- * Takes the lock from a dead holder: false where another was faster. Should two take it at once, both install, and the folder of
- * one of them is used.
- */
+/** Removes the lock of a dead holder. False where another server was faster. If two install at once, the folder of one is used. */
 export async function breakLock(file: string): Promise<boolean> {
   const broken = `${file}.${String(process.pid)}`;
   try {

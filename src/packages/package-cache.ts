@@ -1,9 +1,9 @@
 import { constants, existsSync } from "node:fs";
 import { access, mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAlive } from "../claude/supervise/tree.ts";
-import { InstallError, type Fault } from "./faults.ts";
+import { existing, InstallError, type Fault } from "./faults.ts";
 import { breakLock, holderOf, isHeld, takeLock } from "./lock.ts";
 import { isComplete, runNpm } from "./npm.ts";
 import type { Pinned } from "./pinned.ts";
@@ -38,10 +38,12 @@ export class PackageCache {
     return this.#folder;
   }
 
-  /** The file that is loaded or started; undefined where the package is not installed. */
+  /** The file that is loaded or started; undefined where the package is not installed. Counts as a use. */
   entryOf(pinned: Pinned): string | undefined {
     const file = join(this.#target(pinned), "node_modules", pinned.name, pinned.entry);
-    return existsSync(file) ? file : undefined;
+    if (!existsSync(file)) return undefined;
+    void this.#noteUse(pinned);
+    return file;
   }
 
   /** Installs the package unless that was done, or waits for who does it. Throws InstallError. */
@@ -65,7 +67,6 @@ export class PackageCache {
     try {
       await makeFolder(this.#folder);
       while (this.entryOf(pinned) === undefined) await this.#advance(pinned);
-      await this.#noteUse(pinned);
     } catch (error) {
       if (error instanceof InstallError) throw error;
       throw new InstallError(pinned, this.#folder, faultOf(error));
@@ -164,10 +165,6 @@ async function makeFolder(folder: string): Promise<void> {
 /** What would keep this process from writing there, whether or not the folder exists. */
 export async function writeFault(folder: string): Promise<Fault | undefined> {
   return access(existing(folder), constants.W_OK).then(() => undefined, faultOf);
-}
-
-function existing(folder: string): string {
-  return existsSync(folder) || folder === dirname(folder) ? folder : existing(dirname(folder));
 }
 
 function faultOf(error: unknown): Fault {

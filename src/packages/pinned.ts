@@ -30,7 +30,7 @@ export const SDK_PACKAGE: Pinned = {
   entry: "sdk.mjs",
 };
 
-/** SQLite for a Node that has none of its own. Its install script compiles it where no compiled one is in the package. */
+/** SQLite for a Node that has none of its own. Only the compiled files in the package are used: install scripts do not run. */
 export const DRIVER_PACKAGE: Pinned = {
   name: "@photostructure/sqlite",
   version: "1.2.1",

@@ -21,7 +21,10 @@ const MAX_ANSWERS = 1_048_576;
 /** For the hello, ms. */
 const HELLO_MS = 5_000;
 
-/** One connection to a shim. An owner that reads nothing gets no more lines, and one that reads no answers is not read either. */
+/**
+ * One connection to a shim. Back-pressure both ways: an owner that does not read is sent no more lines, and its messages are not read
+ * while its answers are unread.
+ */
 export class Connection {
   /** Its hello was good. */
   isGreeted = false;

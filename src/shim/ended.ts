@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 
-/** What a shim leaves beside its socket when it ends processes that no owner has come for, so that the next one can say why. */
+/** The file beside a shim's socket that names the processes which it has ended without being asked by an owner, and why. */
 
 export interface EndedProcess {
   readonly id: string;

@@ -53,7 +53,7 @@ export class Exchange<Owner> {
     if (owner !== this.#owner) throw new Refusal("another connection owns this process");
   }
 
-  /** Throws Refusal for an epoch that is not higher than that of a connected owner. */
+  /** Throws Refusal for an epoch below the last owner's or equal to a connected one's, and for a line that was not written yet. */
   attach(owner: Owner, epoch: number, after: number): Attachment<Owner> {
     const isFree = this.#owner === undefined || this.#owner === owner;
     if (epoch < this.#epoch || (epoch === this.#epoch && !isFree)) {

@@ -57,11 +57,11 @@ export class ReaperPipe {
   }
 }
 
-/** The number of restarts within this time, ms. */
-const MOST = 3;
-const WITHIN_MS = 600_000;
+/** Restarts within RESTART_WINDOW_MS. */
+const MAX_RESTARTS = 3;
+const RESTART_WINDOW_MS = 600_000;
 /** A daemon that was started has this many times the first wait to connect. */
-const PATIENCE = 5;
+const START_FACTOR = 5;
 
 interface Restart {
   /** Undefined where the daemon is brought back by others, or not at all. */
@@ -69,8 +69,9 @@ interface Restart {
   /** Wait for an owner before the first one, ms. */
   readonly afterMs: number;
   readonly log: (text: string) => void;
-  /** Called when an owner did not come in time; whether it is worth a restart. */
+  /** Whether it is worth a restart; asked when no owner came in time. */
   readonly isWanted: () => boolean;
+  readonly onUnwanted: () => void;
 }
 
 /** Brings the daemon back when no owner is connected. */
@@ -98,18 +99,19 @@ export class Restarts {
   }
 
   #due(): void {
-    const { afterMs, isWanted, program } = this.#restart;
-    if (!isWanted() || !program) return;
+    const { afterMs, isWanted, onUnwanted, program } = this.#restart;
+    if (!isWanted()) return onUnwanted();
+    if (!program) return;
     const now = performance.now();
-    this.#times = this.#times.filter((time) => now - time < WITHIN_MS);
+    this.#times = this.#times.filter((time) => now - time < RESTART_WINDOW_MS);
     const [oldest = now] = this.#times;
-    if (this.#times.length >= MOST) {
-      this.#wait(WITHIN_MS - (now - oldest));
+    if (this.#times.length >= MAX_RESTARTS) {
+      this.#wait(RESTART_WINDOW_MS - (now - oldest));
       return;
     }
     this.#times.push(now);
     this.#run(program);
-    this.#wait(afterMs * PATIENCE);
+    this.#wait(afterMs * START_FACTOR);
   }
 
   #run({ args, command, cwd, env }: RestartProgram): void {

@@ -76,8 +76,8 @@ export type FromShim =
   | Attached
   | { readonly t: "written"; readonly id: string; readonly lineId: string; readonly again: boolean }
   /**
-   * The body is the line without its line break. Numbers begin with 1 and ascend; one that is missing is that of partial text that
-   * was evicted.
+   * The body is the line without its line break. Numbers begin with 1 and ascend. A missing number is that of evicted partial text,
+   * or of a line above MAX_BODY.
    */
   | { readonly t: "line"; readonly id: string; readonly n: number }
   /** The last item, numbered as a line. When it is acknowledged the process is forgotten. */

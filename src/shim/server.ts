@@ -28,7 +28,7 @@ const FIRST_MS = 30_000;
 const CLOSE_MS = 1_000;
 const MAX_CONNECTIONS = 64;
 
-type OfProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "list" | "reaper" | "end" }>;
+type ToProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "list" | "reaper" | "end" }>;
 
 /** The socket of a shim: connections, processes, and who owns which. */
 export class ShimServer {
@@ -45,7 +45,9 @@ export class ShimServer {
     this.#options = options;
     this.#reaper = new ReaperPipe(options.reaper);
     const { log, restart: program, restartAfterMs: afterMs } = options;
-    this.#restarts = new Restarts({ program, afterMs, log, isWanted: () => this.#isWorthRestart() });
+    const isWanted = () => this.#kept().some(({ exchange: { epoch } }) => epoch > 0);
+    const onUnwanted = () => this.#kept().forEach((process) => this.#abandon(process));
+    this.#restarts = new Restarts({ program, afterMs, log, isWanted, onUnwanted });
     const handlers = {
       frame: (connection: Connection, frame: Frame) => this.#onFrame(connection, frame),
       closed: (connection: Connection) => this.#onClosed(connection),
@@ -133,7 +135,7 @@ export class ShimServer {
     }
   }
 
-  #control(connection: Connection, message: OfProcess, body: Buffer): void {
+  #control(connection: Connection, message: ToProcess, body: Buffer): void {
     const process = this.#processOf(message.id);
     process.exchange.check(connection, message.epoch);
     switch (message.t) {
@@ -266,12 +268,9 @@ export class ShimServer {
     this.#endIfUnused();
   }
 
-  /** A spare is not: no work is lost with it. */
-  #isWorthRestart(): boolean {
-    const processes = [...this.#processes.values()].filter(({ isAbandoned }) => !isAbandoned);
-    if (processes.some(({ exchange: { epoch } }) => epoch > 0)) return true;
-    for (const process of processes) this.#abandon(process);
-    return false;
+  /** Those that an owner can still get. Of them only spares have the epoch 0: no work is lost with one. */
+  #kept(): ClaudeCode[] {
+    return [...this.#processes.values()].filter(({ isAbandoned }) => !isAbandoned);
   }
 
   #endIfUnused(): void {

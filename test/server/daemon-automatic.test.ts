@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
@@ -64,6 +64,11 @@ it("clients that start at once share one daemon, those in another environment ha
 
   // Each of them wrote a log of its own, and nothing to its clients.
   expect(command(env.HOME, "logs", daemons[0]!.name).stdout).toContain("the daemon is ready");
+  const later = new Date(Date.now() + 60_000);
+  const ofShim = join(env.HOME, ".local/state/claude-agents-mcp/logs/daemon-x.shim.log");
+  writeFileSync(ofShim, "of a shim\n");
+  utimesSync(ofShim, later, later);
+  expect(command(env.HOME, "logs").stdout).toContain("the daemon is ready");
   expect(clients.map((each) => each.stderr()).join("")).toBe("");
   expect(command(env.HOME, "stop")).toMatchObject({
     status: 2,

@@ -8,8 +8,9 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import { execFileSync } from "node:child_process";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -17,6 +18,7 @@ import { z } from "zod";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import { InstallError, NPM_MISSING, retryCommand } from "../../src/packages/faults.ts";
 import { breakLock, holderOf, isHeld, takeLock } from "../../src/packages/lock.ts";
+import { PackageCache } from "../../src/packages/package-cache.ts";
 import { findNpm } from "../../src/packages/npm.ts";
 import { binaryPackage, DRIVER_PACKAGE, SDK, SDK_PACKAGE, SDK_VERSION, TARGETS } from "../../src/packages/pinned.ts";
 
@@ -132,7 +134,7 @@ it.each([
   ["ENOSPC", "", "the disk of /it's is full", "npm cache clean --force"],
   ["EROFS", "", "read-only disk", "export XDG_CACHE_HOME=FOLDER_THAT_CAN_BE_WRITTEN"],
   ["EACCES", "", "/it's cannot be written", "chmod -R u+rwX '/it'\\''s'"],
-  ["ENOTDIR", "", "/it's is not a folder", "mv '/it'\\''s' '/it'\\''s'.old"],
+  ["EACCES", "", "/it's cannot be written", "sudo mkdir -p '/it'\\''s' && sudo chown"],
   ["EWHATEVER", "a new trouble", "npm says: a new trouble", " doctor --fix"],
 ])("an installation that fails with %s %s says why, and the one command", (code, text, why, fix) => {
   const error = new InstallError(SDK_PACKAGE, "/it's", { code, text });
@@ -140,6 +142,27 @@ it.each([
   expect(error.message).toContain(why);
   expect(error.fix).toContain(fix);
   expect(error.message.endsWith(`Run: ${error.fix}`)).toBe(true);
+});
+
+it("names the file that is in the way of a folder", () => {
+  const file = join(folder, "it's");
+  writeFileSync(file, "");
+  const { fix, message } = new InstallError(SDK_PACKAGE, join(file, "cache/packages"), { code: "ENOTDIR", text: "" });
+  expect(message).toContain(`${file} is not a folder`);
+  execFileSync("sh", ["-c", fix]);
+  expect(readdirSync(folder)).toEqual(["it's.old"]);
+});
+
+it("a package is in use when its file is asked for, however long ago it was installed", async () => {
+  const cache = new PackageCache({ cacheFolder: folder, environment: {} });
+  expect(cache.entryOf(SDK_PACKAGE)).toBeUndefined();
+  const own = join(cache.folder, `claude-agent-sdk-${SDK_VERSION}`);
+  const file = join(own, "node_modules", SDK, SDK_PACKAGE.entry);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, "");
+  utimesSync(own, 1, 1);
+  expect(cache.entryOf(SDK_PACKAGE)).toBe(file);
+  await expect.poll(() => statSync(own).mtimeMs).toBeGreaterThan(Date.now() - 60_000);
 });
 
 it("the command that tries again is this program, whose name npm may have for another's package; npx only where it runs", () => {

@@ -12,9 +12,9 @@ export interface ShimClient {
 }
 
 /** What a shim says of one process. */
-export type OfProcess = Extract<FromShim, { id: string }> | (Extract<FromShim, { t: "refused" }> & { id: string });
+export type FromProcess = Extract<FromShim, { id: string }> | (Extract<FromShim, { t: "refused" }> & { id: string });
 
-export type ProcessListener = (message: OfProcess, body: Buffer) => void;
+export type ProcessListener = (message: FromProcess, body: Buffer) => void;
 
 /** A shim answers at once; one that does not is frozen, ms. */
 const HELLO_MS = 5_000;
@@ -72,7 +72,7 @@ export class ShimConnection {
     return this.#isClosed || this.#socket.destroyed;
   }
 
-  /** Nothing where the connection has ended, which `closed` tells. */
+  /** No-op on an ended connection, see `closed`. */
   send(message: ToShim, body?: Buffer): void {
     if (!this.isClosed) writeFrame(this.#socket, message, body);
   }
@@ -112,11 +112,11 @@ export class ShimConnection {
   #take(frame: Frame): void {
     const message = readFromShim(frame.header);
     if (message.t === "processes") this.#onList.shift()?.(message.processes);
-    else if (isOfProcess(message)) this.#listeners.get(message.id)?.(message, frame.body);
+    else if (isFromProcess(message)) this.#listeners.get(message.id)?.(message, frame.body);
   }
 }
 
-function isOfProcess(message: FromShim): message is OfProcess {
+function isFromProcess(message: FromShim): message is FromProcess {
   return message.t === "refused" ? message.id !== undefined : "id" in message;
 }
 

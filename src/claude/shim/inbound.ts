@@ -38,7 +38,7 @@ const CONTROL = Buffer.from('{"type":"control_');
 export class Inbound {
   readonly #options: InboundOptions;
   #queue: Item[] = [];
-  #last: number;
+  #last = 0;
   #former: Former | undefined;
   #initializeId: string | undefined;
   /** The request that is to be reported first. */
@@ -46,9 +46,8 @@ export class Inbound {
   #isOpen = false;
 
   /** `former` where another owner had the process before: nothing is handed on before Claude Code has answered `initialize`. */
-  constructor(options: InboundOptions, after = 0, former?: Former) {
+  constructor(options: InboundOptions, former?: Former) {
     this.#options = options;
-    this.#last = after;
     this.#former = former;
   }
 

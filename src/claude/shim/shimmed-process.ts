@@ -4,7 +4,7 @@ import { constants } from "node:os";
 import { PassThrough, type Readable, type Writable } from "node:stream";
 import type { Attached, ToShim } from "../../shim/protocol.ts";
 import { LastLines } from "../supervise/output.ts";
-import type { OfProcess, ShimConnection } from "./connection.ts";
+import type { FromProcess, ShimConnection } from "./connection.ts";
 import { Inbound, type Item } from "./inbound.ts";
 import { Outbound, type OutboundLine } from "./outbound.ts";
 
@@ -26,7 +26,7 @@ export interface ShimmedOptions {
 
 const MAX_STDERR_CHARS = 4096;
 
-type Refused = Extract<OfProcess, { t: "refused" }>;
+type Refused = Extract<FromProcess, { t: "refused" }>;
 
 /** A Claude Code behind a shim, as the Agent SDK sees it. Nothing that the SDK does ends it: it may have another owner after this one. */
 export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
@@ -164,7 +164,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     connection.send({ t: "write", id, epoch: this.#epoch, lineId }, Buffer.from(text));
   }
 
-  #take(message: OfProcess, body: Buffer): void {
+  #take(message: FromProcess, body: Buffer): void {
     switch (message.t) {
       case "started":
         return this.#options.onStarted(message);
@@ -198,7 +198,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     const initialized = message.initialize ? body : undefined;
     // The first that an SDK writes is its initialize.
     this.#hasHooks = initialized !== undefined || message.written.some((each) => /^\d+:/.test(each));
-    this.#inbound = new Inbound(this.#inboundOptions(), 0, { written, initialized });
+    this.#inbound = new Inbound(this.#inboundOptions(), { written, initialized });
     onAttached(message);
   }
 

@@ -208,7 +208,7 @@ function shimIn(process: SessionState["process"]): ShimRef | undefined {
   return process.phase === "none" ? undefined : process.shim;
 }
 
-/** What is killed ends within milliseconds, ms. */
+/** Time limit for the exit of a killed process, ms. */
 const END_MS = 5_000;
 
 /** Nothing is lost with it. Its exit is acknowledged, so that its shim forgets it. Resolves then, or where another server has it. */

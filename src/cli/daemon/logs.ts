@@ -43,8 +43,10 @@ export async function logs({ positionals, values }: Flags): Promise<number> {
   return 0;
 }
 
+/** Of the daemons: shims have logs there as well. */
 async function newestIn(folder: string): Promise<string | undefined> {
-  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith(".log"));
+  const all = await readdir(folder).catch(() => []);
+  const files = all.filter((file) => file.endsWith(".log") && !file.endsWith(".shim.log"));
   const dated = await Promise.all(
     files.map(async (file) => ({ path: join(folder, file), at: (await stat(join(folder, file))).mtimeMs })),
   );
