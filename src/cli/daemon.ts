@@ -7,7 +7,7 @@ import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/folders.ts";
 import { givenUpShims, type GivenUp } from "../daemon/shim-sockets.ts";
 import { socketsIn } from "../daemon/socket.ts";
-import { askDaemon, describeDaemons, type RunningDaemon } from "../daemon/status.ts";
+import { describeDaemons, stopDaemon, type RunningDaemon } from "../daemon/status.ts";
 import { escapeControlChars } from "../security/control-chars.ts";
 
 /** `claude-agents-mcp daemon VERB`: one server for many clients, which outlives them all. */
@@ -117,7 +117,7 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
     return 1;
   }
   if (meant.length > 0) process.stderr.write(`Waiting for ${count(meant.length, "daemon")} to end.\n`);
-  await Promise.all(meant.map(async ({ socket }) => askDaemon(socket, "stop")));
+  await Promise.all(meant.map(async ({ socket }) => stopDaemon(socket)));
   const stopped = meant.map(({ name, pid }) => ({ name, pid }));
   const text = stopped.length === 0 ? "No daemon runs.\n" : `${count(stopped.length, "daemon")} stopped.\n`;
   process.stdout.write(json === true ? `${JSON.stringify({ stopped })}\n` : text);

@@ -99,17 +99,18 @@ export class Listener {
   async #greet(socket: Socket): Promise<void> {
     const { maxConnections, onStop, status } = this.#options;
     const hello = readClientHello(await firstLine(socket, HELLO_MS));
-    if (hello.purpose === "status" || hello.purpose === "stop") {
-      // Its end does not depend on what can be said of it.
-      if (hello.purpose === "stop") setImmediate(onStop);
+    if (hello.purpose === "stop") {
+      // The connection ends with the process: the client that asked for the end sees it by that.
+      socket.write(this.#hello());
+      return void setImmediate(onStop);
+    }
+    if (hello.purpose === "status") {
       const about: DaemonStatus = {
         ...(await status()),
         proxies: this.clients,
         socket: this.#bound?.path ?? "",
       };
-      socket.write(`${JSON.stringify(about)}\n`);
-      // The connection ends with the process: the client that asked for the end sees it by that.
-      if (hello.purpose === "status") socket.end();
+      socket.end(`${JSON.stringify(about)}\n`);
       return;
     }
     if (this.#isEnding) return this.#refuse(socket, "the daemon is about to end", { isEnding: true });
@@ -121,10 +122,10 @@ export class Listener {
   }
 
   #serve(socket: Socket, hello: ClientHello): void {
-    const { log, onCount, serve, version } = this.#options;
+    const { log, onCount, serve } = this.#options;
     this.#clients.add(socket);
     onCount(this.clients);
-    socket.write(`${JSON.stringify({ protocol: PROTOCOL, pid: process.pid, version } satisfies DaemonHello)}\n`);
+    socket.write(this.#hello());
     const life = new SignsOfLife(socket);
     const inbound = new Inbound(life);
     const outbound = new Outbound(socket, () => log.warn("a client that read nothing was cut off"));
@@ -146,9 +147,12 @@ export class Listener {
   }
 
   #refuse(socket: Socket, refused: string, more: Pick<DaemonHello, "isEnding"> = {}): void {
-    const { version } = this.#options;
-    const hello: DaemonHello = { protocol: PROTOCOL, pid: process.pid, version, refused, ...more };
-    socket.end(`${JSON.stringify(hello)}\n`);
+    socket.end(this.#hello({ refused, ...more }));
+  }
+
+  #hello(more: Pick<DaemonHello, "isEnding" | "refused"> = {}): string {
+    const hello: DaemonHello = { protocol: PROTOCOL, pid: process.pid, version: this.#options.version, ...more };
+    return `${JSON.stringify(hello)}\n`;
   }
 }
 

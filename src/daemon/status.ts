@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { connectTo, isAbsent, type Place } from "./socket.ts";
 import { firstLine, objectIn, PROTOCOL, type ClientHello, type DaemonStatus } from "./wire.ts";
 
@@ -25,7 +26,7 @@ export async function describeDaemons(places: readonly Place[]): Promise<Daemons
   const silent: Place[] = [];
   const asked = places.map(async (place) => {
     try {
-      const about = await askDaemon(place.path, "status");
+      const about = await askDaemon(place.path);
       return about ? [{ name: place.name, ...about }] : [];
     } catch {
       silent.push(place);
@@ -41,8 +42,26 @@ function differences(traits: DaemonStatus["traits"], all: readonly DaemonStatus[
   return [...names].filter((name) => all.some((other) => other.traits[name] !== traits[name])).toSorted();
 }
 
-/** Undefined where nothing listens. Rejects when the daemon does not answer. With "stop" it resolves when the daemon has ended. */
-export async function askDaemon(path: string, purpose: ClientHello["purpose"]): Promise<DaemonStatus | undefined> {
+/** Undefined where nothing listens. Rejects when the daemon does not answer. */
+async function askDaemon(path: string): Promise<DaemonStatus | undefined> {
+  return say(path, "status", (answer) => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by this program
+    return { traits: {}, turns: [], ...answer } as unknown as DaemonStatus;
+  });
+}
+
+/** Resolves when the daemon has ended. Rejects when it does not answer. */
+export async function stopDaemon(path: string): Promise<void> {
+  await say(path, "stop", async (_, socket) => {
+    if (!socket.closed) await once(socket.resume(), "close");
+  });
+}
+
+async function say<T>(
+  path: string,
+  purpose: ClientHello["purpose"],
+  onAnswer: (answer: Readonly<Record<string, unknown>>, socket: Socket) => T,
+): Promise<Awaited<T> | undefined> {
   const socket = await connectTo(path).catch((error: unknown) => {
     if (isAbsent(error)) return undefined;
     throw error;
@@ -51,11 +70,9 @@ export async function askDaemon(path: string, purpose: ClientHello["purpose"]): 
   const hello: ClientHello = { protocol: PROTOCOL, purpose, cwd: "/", commandLine: [] };
   try {
     socket.write(`${JSON.stringify(hello)}\n`);
-    const about = objectIn(await firstLine(socket, ANSWER_MS));
-    if (typeof about["refused"] === "string") throw new Error(about["refused"]);
-    if (purpose === "stop") await once(socket.resume(), "close");
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by this program
-    return { traits: {}, turns: [], ...about } as unknown as DaemonStatus;
+    const answer = objectIn(await firstLine(socket, ANSWER_MS));
+    if (typeof answer["refused"] === "string") throw new Error(answer["refused"]);
+    return await onAnswer(answer, socket);
   } finally {
     socket.destroy();
   }

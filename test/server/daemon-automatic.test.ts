@@ -75,7 +75,11 @@ it("clients that start at once share one daemon, those in another environment ha
     stderr: expect.stringContaining("3 daemons run") as string,
   });
   await Promise.all([...clients, other, tighter].map(async (client) => client.close()));
-  expect(command(env.HOME, "stop", "--all").stdout).toBe("3 daemons stopped.\n");
+  expect(command(env.HOME, "stop", "--all")).toMatchObject({
+    status: 0,
+    stdout: "3 daemons stopped.\n",
+    stderr: "Waiting for 3 daemons to end.\n",
+  });
   expect(command(env.HOME, "status")).toMatchObject({ status: 1, stdout: "No daemon runs.\n" });
 });
 
