@@ -52,11 +52,27 @@ const CHUNKS = [
   { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },
 ].map((chunk, at, { length }) => ({ ...chunk, priority: length - at }));
 
-/** Not bundled: the SDK finds its binary beside itself, SQLite is optional and native, pino is loaded with the first line. */
-const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite", "pino"];
+/** Not bundled: the SDK finds its binary beside itself, SQLite is optional and native. */
+const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite"];
+
+/** pino is bundled, and runs with the first line of the log: the bundler sees a plain `require` only, which no module of Node has. */
+const withPino = {
+  name: "with-pino",
+  transform: {
+    filter: { id: /src\/log\/logger\.ts$/ },
+    handler(code) {
+      const without = code.replace(/^const require\b.*createRequire\(import\.meta\.url\);$/m, "");
+      if (without === code) throw new Error("src/log/logger.ts has no require of its own any more");
+      return without;
+    },
+  },
+};
 
 /** Modules of the page, whose licences are listed beside the server's. */
 const pageModules = [];
+
+/** The first start downloads all of it. Names of functions are kept for readable stacks. */
+const MINIFY = { compress: true, mangle: { keepNames: true }, codegen: true };
 
 /** `npm run test:coverage` reads the maps there; they are not published. */
 const maps = join(root, "coverage/maps");
@@ -114,14 +130,15 @@ const options = {
   external: EXTERNAL,
   // Its `main` is UMD, whose own `require` calls no bundler can follow.
   resolve: { alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" } },
-  plugins: [lightValidator, keepMaps, finish],
+  plugins: [lightValidator, withPino, keepMaps, finish],
   output: {
     dir: dist,
     entryFileNames: "[name].js",
     chunkFileNames: ({ name }) => (name.includes("/") ? "[name].js" : "chunks/[name].js"),
     codeSplitting: { groups: CHUNKS },
-    // Halves the size of the MCP SDK, which is read at every start. Names are kept for readable stacks.
+    // Halves the size of the MCP SDK, which is read at every start.
     comments: { legal: true, annotation: false, jsdoc: false },
+    minify: MINIFY,
     // The files do not reference their maps, so the program is the same with and without them.
     sourcemap: withMaps && "hidden",
   },
@@ -137,6 +154,7 @@ const shim = {
     dir: dist,
     entryFileNames: "[name].js",
     comments: options.output.comments,
+    minify: MINIFY,
     sourcemap: withMaps && "hidden",
   },
 };

@@ -129,7 +129,6 @@ const EXTERNAL = [
   `@anthropic-ai/claude-agent-sdk-${PLATFORM}`,
   `@anthropic-ai/claude-agent-sdk-${PLATFORM}-musl`,
   "@photostructure/sqlite",
-  "pino",
 ];
 
 /** What the settings and the system name, which is closed wherever it lies. */

@@ -70,12 +70,12 @@ describe("what npm is to install", () => {
     for (const [, name = "", version] of named) expect(version).toBe(versions.get(name));
   });
 
-  it("is no dependency of the published package", () => {
-    const Manifest = z.object({ dependencies: z.record(z.string(), z.string()) });
-    const { dependencies, ...others } = Manifest.loose().parse(JSON.parse(readFileSync("package.json", "utf8")));
-    expect(Object.keys(dependencies)).toEqual(["pino"]);
-    expect(Object.keys(others)).not.toContain("optionalDependencies");
-    expect(others).toMatchObject({ devDependencies: { [SDK]: SDK_VERSION } });
+  it("is no dependency of the published package, which has none", () => {
+    const manifest: object = JSON.parse(readFileSync("package.json", "utf8"));
+    // Each would be one more request of the first start.
+    expect(Object.keys(manifest)).not.toContain("dependencies");
+    expect(Object.keys(manifest)).not.toContain("optionalDependencies");
+    expect(manifest).toMatchObject({ devDependencies: { [SDK]: SDK_VERSION } });
   });
 });
 
