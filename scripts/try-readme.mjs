@@ -12,6 +12,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { install, succeeds } from "./debian.mjs";
+import { packInto } from "./packed.mjs";
 
 const LIMIT_MS = 120_000;
 /** A line of the demo in which Claude Code has answered. */
@@ -32,7 +33,10 @@ try {
   const archive = values.archive === undefined ? join(folder, "root.tar") : resolve(values.archive);
   if (!existsSync(archive)) makeArchive(archive, values.suite);
   const times = [];
-  for (const [name, way] of Object.entries({ install: toInstall(packed()), clone: toClone() })) {
+  for (const [name, way] of Object.entries({
+    install: toInstall(values.package === undefined ? packInto(folder) : resolve(values.package)),
+    clone: toClone(),
+  })) {
     console.log(`\n# For those who ${name}`);
     times.push({ name, ...(await time(freshRoot(archive, name), way)) });
   }
@@ -65,13 +69,6 @@ function makeArchive(archive, suite) {
   const words = ["--quiet", "--variant=minbase", "--include=ca-certificates,nodejs,npm", suite, archive];
   execFileSync("mmdebstrap", words, { stdio: ["ignore", "ignore", "inherit"] });
   console.log(`Made a bare Debian (${suite}) in ${seconds(Date.now() - began)}`);
-}
-
-function packed() {
-  if (values.package !== undefined) return resolve(values.package);
-  const out = execFileSync("npm", ["pack", "--json", "--pack-destination", folder], { cwd: clone, encoding: "utf8" });
-  // What the build prints stands in front.
-  return join(folder, JSON.parse(out.slice(out.indexOf("[\n")))[0].filename);
 }
 
 /** The first command of a section of README. */

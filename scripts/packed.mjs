@@ -1,0 +1,11 @@
+// The package as users get it, for scripts that install it.
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+
+/** Packs this clone into `folder`. Returns the path of the file. */
+export function packInto(folder) {
+  const words = ["pack", "--json", "--pack-destination", folder];
+  const out = execFileSync("npm", words, { cwd: join(import.meta.dirname, ".."), encoding: "utf8" });
+  // What the build prints stands in front.
+  return join(folder, JSON.parse(out.slice(out.indexOf("[\n")))[0].filename);
+}
