@@ -30,7 +30,6 @@ const CHUNKS = [
   // The reaper needs this chunk as well, but nothing else that is loaded with the engine.
   { name: "claude/supervise/tagged-processes", test: /src\/claude\/supervise\/(process-tag|tagged-processes)\.ts$/ },
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
-  { name: "claude/shim/shims", test: /src\/claude\/shim\/shims\.ts$/ },
   // Separate, because `--version` and the proxy need nothing else of the server.
   {
     name: "config/version",
@@ -39,6 +38,8 @@ const CHUNKS = [
   // Separate, because each client starts one: it has no schemas and no MCP SDK.
   { name: "proxy/proxy", test: /src\/proxy\/(automatic|declared|own-server)\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
+  // Behind it, which would else import zod from there.
+  { name: "claude/shim/shims", test: /src\/claude\/shim\/shims\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
   { name: "engine/engine", test: /src\/(app\/engine|engine\/clock|store\/(former-folder|open))\.ts$/ },
