@@ -3,6 +3,7 @@ import { hasTerminal, isConfirmed } from "./confirm.ts";
 import { logs } from "./daemon/logs.ts";
 import { nestingDepth } from "./preflight.ts";
 import { ConfigError } from "../config/error.ts";
+import { didYouMean } from "../domain/suggest.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/folders.ts";
 import { givenUpShims, type GivenUp } from "../daemon/shim-sockets.ts";
@@ -27,10 +28,13 @@ export async function daemon([verb = "status", ...rest]: string[]): Promise<numb
     case "logs":
       return logs(readFlags(verb, rest, { follow: { ...BOOLEAN, short: "f" } }));
     default:
-      throw new ConfigError(`daemon: there is no verb "${verb}", only run, status, stop and logs.`);
+      throw new ConfigError(
+        `daemon: unknown verb "${verb}".${didYouMean(verb, VERBS)} It takes run, status, stop and logs.`,
+      );
   }
 }
 
+const VERBS = ["run", "status", "stop", "logs"];
 const BOOLEAN = { type: "boolean" } as const;
 
 /** Of a verb that takes these flags, and names of daemons. Throws ConfigError. */

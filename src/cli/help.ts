@@ -14,7 +14,7 @@ const COMMANDS = {
   doctor: "Check what would keep sessions from working, with a command that fixes each problem.",
   demo: "Run a Claude Code session against a built-in scripted model: no account, no cost.",
   install: "Write this server into the configuration of an MCP client, after showing the change.",
-  uninstall: "Remove it from there.",
+  uninstall: "Remove this server from the configuration of an MCP client, after showing the change.",
   token: "Create a token for a client of an HTTP server and print it once. It is not stored.",
   help: "Print this text, or that of one command.",
   version: "Print the version.",

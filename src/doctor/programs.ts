@@ -68,7 +68,8 @@ export async function checkClaude(machine: Machine): Promise<Finding[]> {
   }
 }
 
-const NONE_YET = "There is no Claude Code of your own that can be used: the first session installs the Agent SDK's.";
+const NONE_YET =
+  "There is no Claude Code of your own that can be used: the first session installs the Agent SDK's. Run doctor again after that: it then checks the login.";
 
 function unusable(text: string): Finding {
   return { id: "claude", level: "error", text, fix: reinstall() };
