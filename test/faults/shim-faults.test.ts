@@ -140,7 +140,9 @@ it("a turn is lost, and says why, where the next daemon of its name has another 
   for (const file of readdirSync(join(root, "dist"), { recursive: true, encoding: "utf8" })) {
     if (!file.endsWith(".js")) continue;
     const path = join(root, "dist", file);
-    writeFileSync(path, readFileSync(path, "utf8").replaceAll(`"${version}"`, `"${other}"`));
+    // Minified strings may have any quotes.
+    const pinned = new RegExp(`(["'\`])${version.replaceAll(".", String.raw`\.`)}\\1`, "g");
+    writeFileSync(path, readFileSync(path, "utf8").replaceAll(pinned, `$1${other}$1`));
   }
   for (const each of readdirSync(join(REPOSITORY, "node_modules"))) {
     if (!["@anthropic-ai", ".bin"].includes(each))
