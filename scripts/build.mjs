@@ -40,6 +40,13 @@ const CHUNKS = [
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
   // Behind it, which would else import zod from there.
   { name: "claude/shim/shims", test: /src\/claude\/shim\/shims\.ts$/ },
+  // What engine and tools share: a daemon is ready before it has loaded the tools.
+  {
+    name: "domain/options",
+    test: /src\/(domain\/(command|options|options\/traits)|engine\/(ports|policy\/bound|session\/wait))\.ts$/,
+  },
+  // What the commands share.
+  { name: "cli/own-flags", test: /src\/cli\/(confirm|own-flags)\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
   { name: "engine/engine", test: /src\/(app\/engine|engine\/clock|store\/(former-folder|open))\.ts$/ },
