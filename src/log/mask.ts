@@ -52,8 +52,8 @@ const CREDENTIALS = new RegExp(
 );
 const CREDENTIAL_MASKED = `$1$2${MASKED}`;
 
-/** Secrets are of these characters, without a space between them: what stands at the end may go on. */
-const UNFINISHED = /[\x21-\x7e]{1,4096}$/;
+/** Characters of the last word of a text that is left out while the text goes on. */
+const MAX_WORD = 4_096;
 
 const KEY_BORDER = /-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----/g;
 
@@ -65,8 +65,20 @@ export function createMasker(env: Readonly<Record<string, string | undefined>>):
     return known.replaceAll(CREDENTIALS, CREDENTIAL_MASKED);
   };
   const fields = (value: JsonObject): JsonObject => maskEntries(value, text, []);
-  const unfinished = (value: string): string => text(value.replace(UNFINISHED, ""));
+  const unfinished = (value: string): string => text(value.slice(0, lastWord(value)));
   return { text, unfinished, fields, event: (event) => maskEvent(event, { text, fields }) };
+}
+
+/** Where the last word begins: secrets are visible ASCII without a space between, and this one may go on. */
+function lastWord(text: string): number {
+  let start = text.length;
+  const min = Math.max(0, start - MAX_WORD);
+  while (start > min && isVisible(text.charCodeAt(start - 1))) start -= 1;
+  return start;
+}
+
+function isVisible(code: number): boolean {
+  return code > 0x20 && code < 0x7f;
 }
 
 function maskEvent(event: SessionEvent, { fields, text }: Pick<Masker, "fields" | "text">): SessionEvent {
