@@ -25,6 +25,8 @@ const SILENCE_MS = 300;
 const INPUT_MS = 500;
 const TERM_MS = 2_000;
 const LINE_BREAK = Buffer.from("\n");
+/** Bytes of a frame with several lines. */
+const MAX_LINES = 65_536;
 
 /** One Claude Code that the shim has started. */
 export class ClaudeCode implements Source {
@@ -100,7 +102,18 @@ export class ClaudeCode implements Source {
     const item = this.exchange.next();
     if (!item) return undefined;
     if ("exit" in item) return { header: { t: "exit", id, n: item.n, ...item.exit } };
-    return { header: { t: "line", id, n: item.n }, body: item.line };
+    return { header: { t: "lines", id, n: item.n }, body: this.#withMore(item.line) };
+  }
+
+  /** A line, and those behind it. */
+  #withMore(line: Buffer): Buffer {
+    const parts = [line];
+    let room = MAX_LINES - line.length;
+    for (let next = this.exchange.nextLine(room); next; next = this.exchange.nextLine(room)) {
+      parts.push(LINE_BREAK, next);
+      room -= next.length + LINE_BREAK.length;
+    }
+    return parts.length === 1 ? line : Buffer.concat(parts);
   }
 
   /** Throws Refusal, see `Exchange.attach`. */

@@ -16,6 +16,8 @@ interface Handlers {
 const MAX_UNSENT = 1_048_576;
 /** Bytes of one source before it is the turn of the next. */
 const TURN = 65_536;
+/** Between two writes of what sources have: text comes in small parts, and each write wakes two processes. ms. */
+const PAUSE_MS = 2;
 /** Bytes of unsent answers above which nothing more is read. */
 const MAX_ANSWERS = 1_048_576;
 /** For the hello, ms. */
@@ -34,6 +36,8 @@ export class Connection {
   readonly #sources = new Set<Source>();
   #frames: Frame[] = [];
   #answers = 0;
+  #pumpTimer: NodeJS.Timeout | undefined;
+  #lastPump = 0;
   /** Nothing that comes is read. */
   #isEnding = false;
 
@@ -48,6 +52,7 @@ export class Connection {
       .on("error", () => undefined)
       .on("close", () => {
         clearTimeout(timer);
+        clearTimeout(this.#pumpTimer);
         this.#ignore();
         handlers.closed(this);
       });
@@ -67,10 +72,13 @@ export class Connection {
     this.#answers += size;
   }
 
-  /** The source has something to send. */
+  /** The source has something to send. It is sent at once, or with what else comes shortly after the last was sent. */
   offer(source: Source): void {
     this.#sources.add(source);
-    this.#pump();
+    if (this.#pumpTimer) return;
+    const wait = this.#lastPump + PAUSE_MS - performance.now();
+    if (wait <= 0) this.#pump();
+    else this.#pumpTimer = setTimeout(() => this.#pump(), wait);
   }
 
   /** Ends it when all answers are sent, and reads nothing more. */
@@ -112,6 +120,9 @@ export class Connection {
   }
 
   #pump(): void {
+    clearTimeout(this.#pumpTimer);
+    this.#pumpTimer = undefined;
+    this.#lastPump = performance.now();
     this.#socket.cork();
     for (const source of this.#sources) {
       if (this.#socket.writableLength > MAX_UNSENT) break;

@@ -81,6 +81,14 @@ export class Exchange<Owner> {
     return item;
   }
 
+  /** The line behind the last that was given: undefined where it has more bytes, or is none but an exit, or is not there. */
+  nextLine(maxBytes: number): Buffer | undefined {
+    const item = this.lines.next(this.#sent);
+    if (!item || "exit" in item || item.n !== this.#sent + 1 || item.line.length > maxBytes) return undefined;
+    this.#sent = item.n;
+    return item.line;
+  }
+
   /** Throws Refusal for a number that this owner was not given yet. */
   acknowledge(upTo: number): void {
     if (upTo > this.#sent) throw new Refusal(`line ${String(upTo)} was not sent yet`);

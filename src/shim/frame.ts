@@ -36,21 +36,24 @@ export function frameHead(header: { readonly t: string }, bodyLength: number): B
   return head;
 }
 
-export function encodeFrame(header: { readonly t: string }, body: Buffer = Buffer.alloc(0)): Buffer {
-  return Buffer.concat([frameHead(header, body.length), body]);
+export function encodeFrame(header: { readonly t: string }, body?: Buffer): Buffer {
+  const head = frameHead(header, body?.length ?? 0);
+  return body === undefined || body.length === 0 ? head : Buffer.concat([head, body]);
 }
 
-/** Writes a frame without copying its body. `onFlushed` is called when the system has taken it, or with an error. Returns false above the high-water mark. */
+/** Bytes of a body up to which a copy is cheaper than a buffer more to write. */
+const SMALL = 16_384;
+
+/** Writes a frame, a large body without a copy. `onFlushed` is called when the system has taken it, or with an error. Returns false above the high-water mark. */
 export function writeFrame(
   stream: Writable,
   header: { readonly t: string },
   body?: Buffer,
   onFlushed?: (error?: Error | null) => void,
 ): boolean {
-  const head = frameHead(header, body?.length ?? 0);
-  if (body === undefined || body.length === 0) return stream.write(head, onFlushed);
+  if (body === undefined || body.length <= SMALL) return stream.write(encodeFrame(header, body), onFlushed);
   stream.cork();
-  stream.write(head);
+  stream.write(frameHead(header, body.length));
   const hasRoom = stream.write(body, onFlushed);
   stream.uncork();
   return hasRoom;

@@ -76,10 +76,10 @@ export type FromShim =
   | Attached
   | { readonly t: "written"; readonly id: string; readonly lineId: string; readonly again: boolean }
   /**
-   * The body is the line without its line break. Numbers begin with 1 and ascend. A missing number is that of evicted partial text,
-   * or of a line above MAX_BODY.
+   * The body is one line or several, with line breaks between them. `n` is the number of the first: numbers begin with 1 and ascend.
+   * A missing number is that of evicted partial text, or of a line above MAX_BODY.
    */
-  | { readonly t: "line"; readonly id: string; readonly n: number }
+  | { readonly t: "lines"; readonly id: string; readonly n: number }
   /** The last item, numbered as a line. When it is acknowledged the process is forgotten. */
   | {
       readonly t: "exit";
@@ -168,7 +168,7 @@ export function readFromShim(header: Header): FromShim {
       return attachedOf(header);
     case "written":
       return { t, id: textOf(header, "id"), lineId: textOf(header, "lineId"), again: header["again"] === true };
-    case "line":
+    case "lines":
       return { t, id: textOf(header, "id"), n: countOf(header, "n") };
     case "exit":
       return { t, id: textOf(header, "id"), n: countOf(header, "n"), ...exitOf(header) };

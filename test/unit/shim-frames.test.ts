@@ -136,7 +136,7 @@ const FROM_SHIM: FromShim[] = [
   { t: "failed", id: "p1", message: "no" },
   { t: "attached", id: "p1", ...IDENTITY, lost: 1, evicted: 2, initialize: true, open: ["q"], written: ["w"] },
   { t: "written", id: "p1", lineId: "r:1", again: true },
-  { t: "line", id: "p1", n: 3 },
+  { t: "lines", id: "p1", n: 3 },
   { t: "exit", id: "p1", n: 4, code: null, signal: "SIGKILL" },
   { t: "exit", id: "p1", n: 4, code: 0, signal: null },
   { t: "stderr", id: "p1" },

@@ -25,6 +25,7 @@ export interface ShimmedOptions {
 }
 
 const MAX_STDERR_CHARS = 4096;
+const LINE_BREAK = 0x0a;
 
 type Refused = Extract<FromProcess, { t: "refused" }>;
 
@@ -41,6 +42,8 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   readonly pending: Promise<readonly string[]>;
   readonly #options: ShimmedOptions;
   readonly #lines = new PassThrough();
+  /** Lines that go to the SDK together: as many as have come at once. */
+  #handed: Buffer[] = [];
   #inbound: Inbound;
   #stderr = new LastLines(MAX_STDERR_CHARS);
   #epoch: number;
@@ -140,11 +143,19 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
 
   #inboundOptions() {
     return {
-      hand: (line: Buffer) => void this.#lines.write(line),
+      hand: (line: Buffer) => {
+        if (this.#handed.push(line) === 1) queueMicrotask(() => this.#flush());
+      },
       onExit: ({ code, signal }: Extract<Item, { code: number | null }>) =>
         this.#end({ code, signal: isSignal(signal) ? signal : null }),
       onPending: (requestIds: readonly string[]) => this.#onPending(requestIds),
     };
+  }
+
+  #flush(): void {
+    const lines = this.#handed;
+    this.#handed = [];
+    if (lines.length > 0 && !this.#hasEnded) this.#lines.write(Buffer.concat(lines));
   }
 
   #send(message: { readonly t: ToShim["t"]; readonly [field: string]: unknown }): void {
@@ -172,8 +183,8 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
         return this.#fail(message.message, message.code);
       case "attached":
         return this.#attached(message, body);
-      case "line":
-        return this.#inbound.push({ n: message.n, line: body });
+      case "lines":
+        return this.#takeLines(message.n, body);
       case "exit":
         return this.#inbound.push({ n: message.n, code: message.code, signal: message.signal });
       case "stderr":
@@ -185,6 +196,15 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
       case "refused":
         return this.#refused(message);
     }
+  }
+
+  #takeLines(first: number, body: Buffer): void {
+    let [n, from] = [first, 0];
+    for (let end = body.indexOf(LINE_BREAK); end >= 0; end = body.indexOf(LINE_BREAK, from)) {
+      this.#inbound.push({ n, line: body.subarray(from, end) });
+      [n, from] = [n + 1, end + 1];
+    }
+    this.#inbound.push({ n, line: body.subarray(from) });
   }
 
   #attached(message: Attached, body: Buffer): void {
@@ -224,6 +244,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
 
   #end(exit: ShimmedExit, tell = () => void this.emit("exit", exit.code, exit.signal)): void {
     if (this.#hasEnded) return;
+    this.#flush();
     this.#hasEnded = true;
     const { connection, id } = this.#options;
     connection.unfollow(id);

@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { Exchange, Refusal } from "../../../src/shim/exchange.ts";
 import { type Item, LineBuffer } from "../../../src/shim/line-buffer.ts";
 
+/** Bytes. */
+const FRAME = 64;
+
 /**
  * A model check of what a turn that changes hands depends on: one Claude Code, the exchange of its shim, the log, and owners that
  * crash, freeze and return at every step. Only the exchange is the real one.
@@ -90,8 +93,16 @@ export class Setting {
   send(): boolean {
     const { owner } = this.exchange;
     const item = owner && this.exchange.next();
-    if (item) owner.fromShim.push(item);
-    return item !== undefined;
+    if (!item) return false;
+    owner.fromShim.push(item);
+    // Every other line brings those behind it along, as one frame does.
+    if ("exit" in item || item.n % 2 === 0) return true;
+    let { n } = item;
+    for (let line = this.exchange.nextLine(FRAME); line; line = this.exchange.nextLine(FRAME)) {
+      n += 1;
+      owner.fromShim.push({ n, line });
+    }
+    return true;
   }
 
   /** A message arrives at the shim. What a dead owner has sent before arrives, too. */

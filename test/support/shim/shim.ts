@@ -129,14 +129,15 @@ export class Owner {
 
   #take({ body, header }: Frame): void {
     const message = readFromShim(header);
-    if (message.t !== "line" && message.t !== "exit") {
+    if (message.t !== "lines" && message.t !== "exit") {
       this.received.push({ message, body: body.toString() });
       return;
     }
-    const text = message.t === "line" ? body.toString() : `exit ${String(message.code ?? message.signal)}`;
+    const texts =
+      message.t === "lines" ? body.toString().split("\n") : [`exit ${String(message.code ?? message.signal)}`];
     const lines = this.#lines.get(message.id) ?? [];
     this.#lines.set(message.id, lines);
-    lines.push([message.n, text]);
+    lines.push(...texts.map((text, at): [number, string] => [message.n + at, text]));
   }
 }
 
