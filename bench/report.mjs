@@ -17,7 +17,8 @@ function cells({ base, baseValue, bound, met, ratio, row, spread, unit, value })
 }
 
 function figure(value) {
-  return value >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : value.toFixed(1);
+  if (value >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString("en");
+  return value.toFixed(Math.abs(value) < 1 ? 2 : 1);
 }
 
 export function asTable(rows) {
