@@ -97,18 +97,41 @@ function isLogOf(path: string, index: Buffer): boolean {
     // What the checksum of the first frame goes on from: the header, or the frame before.
     const before = first === 1 ? header.subarray(24, 32) : frameSum(log, first - 1, frameBytes);
     if (before === undefined) return false;
-    let sum: Sum = [before.readUInt32BE(0), before.readUInt32BE(4)];
-    for (let n = first; n <= last; n += 1) {
-      const frame = readExactly(log, frameBytes, LOG_HEADER + (n - 1) * frameBytes);
-      if (!frame?.subarray(8, 16).equals(salt)) return false;
-      const isBig = (header.readUInt32BE(0) & 1) === 1;
-      sum = checksum(frame.subarray(FRAME_HEADER), isBig, checksum(frame.subarray(0, 8), isBig, sum));
-      if (sum[0] !== frame.readUInt32BE(16) || sum[1] !== frame.readUInt32BE(20)) return false;
-    }
+    const frames = readExactly(log, (last - first + 1) * frameBytes, LOG_HEADER + (first - 1) * frameBytes);
+    const isBig = (header.readUInt32BE(0) & 1) === 1;
+    const sum = frames && sumOf(frames, { before, frameBytes, isBig, salt });
+    if (!sum) return false;
     return sum[0] === read32(index, CHECKSUM_AT) && sum[1] === read32(index, CHECKSUM_AT + 4);
   } finally {
     closeSync(log);
   }
+}
+
+/** Undefined where a frame is of another log, or was changed. Changes `frames`. */
+function sumOf(frames: Buffer, { before, frameBytes, isBig, salt }: FramesOf): Sum | undefined {
+  let sum: Sum = [before.readUInt32BE(0), before.readUInt32BE(4)];
+  const isNative = isBig !== isLittle;
+  // All at once as words of this machine: this code runs every few seconds, and is never hot.
+  if (!isNative) frames.swap32();
+  const words = new Uint32Array(frames.buffer, frames.byteOffset, frames.length / 4);
+  for (let at = 0; at < frames.length; at += frameBytes) {
+    sum = checksum(words.subarray(at / 4, at / 4 + 2), sum);
+    sum = checksum(words.subarray((at + FRAME_HEADER) / 4, (at + frameBytes) / 4), sum);
+    const header = frames.subarray(at, at + FRAME_HEADER);
+    if (!isNative) header.swap32();
+    if (!header.subarray(8, 16).equals(salt)) return undefined;
+    if (sum[0] !== header.readUInt32BE(16) || sum[1] !== header.readUInt32BE(20)) return undefined;
+  }
+  return sum;
+}
+
+interface FramesOf {
+  /** What the checksum of the first goes on from. */
+  readonly before: Buffer;
+  readonly frameBytes: number;
+  /** The order of bytes in checksums. */
+  readonly isBig: boolean;
+  readonly salt: Buffer;
 }
 
 function frameSum(log: number, n: number, frameBytes: number): Buffer | undefined {
@@ -122,13 +145,12 @@ function readExactly(file: number, bytes: number, at: number): Buffer | undefine
 
 type Sum = readonly [number, number];
 
-/** SQLite's, over words of four bytes. */
-function checksum(bytes: Buffer, isBig: boolean, [a, b]: Sum): Sum {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+/** SQLite's, over pairs of words. */
+function checksum(words: Uint32Array, [a, b]: Sum): Sum {
   let [one, two] = [a, b];
-  for (let at = 0; at < bytes.length; at += 8) {
-    one = (one + view.getUint32(at, !isBig) + two) >>> 0;
-    two = (two + view.getUint32(at + 4, !isBig) + one) >>> 0;
+  for (let at = 0; at < words.length; at += 2) {
+    one = (one + (words[at] ?? 0) + two) >>> 0;
+    two = (two + (words[at + 1] ?? 0) + one) >>> 0;
   }
   return [one, two];
 }
