@@ -5,14 +5,14 @@ import { killTree, startTime } from "../claude/supervise/tree.ts";
 import type { Connection, Source } from "./connection.ts";
 import { Exchange, Refusal } from "./exchange.ts";
 import { MAX_BODY } from "./frame.ts";
-import { type Exit, LineSplitter, TOO_LONG } from "./line-buffer.ts";
+import { type Exit, isPartial, LineSplitter, TOO_LONG } from "./line-buffer.ts";
 import type { Attached, FromShim, ToShim } from "./protocol.ts";
 
 export type StartMessage = Extract<ToShim, { t: "start" }>;
 
 interface Handlers {
-  /** There is something to send to the owner. */
-  news(): void;
+  /** There is something to send to the owner. `mayWait`: it is partial text. */
+  news(mayWait?: boolean): void;
   exited(): void;
 }
 
@@ -200,8 +200,10 @@ export class ClaudeCode implements Source {
 
   #read(chunk: Buffer): void {
     this.#bytesRead += chunk.length;
+    let mayWait = true;
     for (const line of this.#splitter.push(chunk)) {
       if (line !== TOO_LONG) {
+        mayWait &&= isPartial(line);
         this.exchange.read(line);
         continue;
       }
@@ -210,7 +212,7 @@ export class ClaudeCode implements Source {
       this.kill();
     }
     if (this.exchange.lines.isFull) this.#child.stdout.pause();
-    this.#handlers.news();
+    this.#handlers.news(mayWait);
   }
 
   #say(text: string): void {

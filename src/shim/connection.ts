@@ -16,8 +16,8 @@ interface Handlers {
 const MAX_UNSENT = 1_048_576;
 /** Bytes of one source before it is the turn of the next. */
 const TURN = 65_536;
-/** Between two writes of what sources have: text comes in small parts, and each write wakes two processes. ms. */
-const PAUSE_MS = 2;
+/** Between two writes of what may wait: text comes in small parts, and each write wakes another process. ms. */
+const PAUSE_MS = 4;
 /** Bytes of unsent answers above which nothing more is read. */
 const MAX_ANSWERS = 1_048_576;
 /** For the hello, ms. */
@@ -72,13 +72,12 @@ export class Connection {
     this.#answers += size;
   }
 
-  /** The source has something to send. It is sent at once, or with what else comes shortly after the last was sent. */
-  offer(source: Source): void {
+  /** The source has something to send. What may wait is sent a few milliseconds after the last, with what else has come by then. */
+  offer(source: Source, mayWait = false): void {
     this.#sources.add(source);
-    if (this.#pumpTimer) return;
-    const wait = this.#lastPump + PAUSE_MS - performance.now();
+    const wait = mayWait ? this.#lastPump + PAUSE_MS - performance.now() : 0;
     if (wait <= 0) this.#pump();
-    else this.#pumpTimer = setTimeout(() => this.#pump(), wait);
+    else this.#pumpTimer ??= setTimeout(() => this.#pump(), wait);
   }
 
   /** Ends it when all answers are sent, and reads nothing more. */

@@ -19,8 +19,13 @@ export interface Gone {
 export const MAX_KEPT = 67_108_864;
 /** What a kept line costs beside its bytes: an entry in a map and a buffer. Bytes, measured on Node 22 and rounded up. */
 const LINE_COST = 256;
-/** Claude Code writes `type` first. Partial text repeats in the whole message that follows it. */
+/** Claude Code writes `type` first. */
 const PARTIAL = Buffer.from('{"type":"stream_event"');
+
+/** Partial text: Claude Code repeats it in the whole message that follows. */
+export function isPartial(line: Buffer): boolean {
+  return line.subarray(0, PARTIAL.length).equals(PARTIAL);
+}
 
 export class LineBuffer {
   readonly #bound: number;
@@ -59,7 +64,7 @@ export class LineBuffer {
     this.#last += 1;
     this.#kept.set(this.#last, compact(line));
     this.#bytes += line.length + LINE_COST;
-    if (line.subarray(0, PARTIAL.length).equals(PARTIAL)) this.#partial.add(this.#last);
+    if (isPartial(line)) this.#partial.add(this.#last);
     while (this.isFull && this.#evictedTo < this.#last) {
       this.#evictedTo += 1;
       if (this.#partial.has(this.#evictedTo)) this.#drop(this.#evictedTo);

@@ -168,7 +168,7 @@ export class ShimServer {
     try {
       this.#reaper.ready();
       const process: ClaudeCode = new ClaudeCode(message, connection, {
-        news: () => process.exchange.owner?.offer(process),
+        news: (mayWait) => process.exchange.owner?.offer(process, mayWait),
         exited: () => this.#onExited(process),
       });
       this.#processes.set(id, process);

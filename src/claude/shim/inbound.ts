@@ -10,8 +10,8 @@ export type Item =
   | { readonly n: number; readonly code: number | null; readonly signal: string | null };
 
 export interface InboundOptions {
-  /** Writes to the SDK: whole lines. */
-  readonly hand: (line: Buffer) => void;
+  /** Writes a line to the SDK, given in parts. */
+  readonly hand: (...parts: Buffer[]) => void;
   readonly onExit: (exit: Extract<Item, { code: number | null }>) => void;
   /** With the ids of the requests that Claude Code still waits for, when it has answered the `initialize` of a later owner. */
   readonly onPending: (requestIds: readonly string[]) => void;
@@ -116,7 +116,7 @@ export class Inbound {
       return !request || (request.subtype !== "can_use_tool" && !isOver(request.requestId));
     });
     this.#options.onPending(pending.map((each) => textOf(fieldsOf(each)["request_id"])));
-    this.#options.hand(withBreak(answer));
+    this.#options.hand(answer, LINE_BREAK);
     this.#pump();
   }
 
@@ -139,13 +139,13 @@ export class Inbound {
   }
 
   #hand(n: number, line: Buffer): void {
-    if (!isControl(line)) return this.#options.hand(numbered(line, n));
+    if (!isControl(line)) return this.#options.hand(...numbered(line, n));
     const request = controlOf({ n, line }, "control_request");
     if (request && ANSWERED.has(request.subtype) && !this.#isOpen) {
       const timer = setTimeout(() => this.#openGate(), GATE_MS).unref();
       this.#gate = { requestId: request.requestId, timer };
     }
-    this.#options.hand(withBreak(line));
+    this.#options.hand(line, LINE_BREAK);
   }
 }
 
@@ -168,14 +168,10 @@ function listOf(value: unknown): readonly unknown[] {
 const BRACE = 0x7d;
 const LINE_BREAK = Buffer.from("\n");
 
-function withBreak(line: Buffer): Buffer {
-  return Buffer.concat([line, LINE_BREAK]);
-}
-
 /** A later field of the same name counts, so that no text of Claude Code can set the number. */
-function numbered(line: Buffer, n: number): Buffer {
-  if (line.length <= 2 || line[line.length - 1] !== BRACE) return withBreak(line);
-  return Buffer.concat([line.subarray(0, -1), Buffer.from(`,"${LINE_FIELD}":${String(n)}}\n`)]);
+function numbered(line: Buffer, n: number): Buffer[] {
+  if (line.length <= 2 || line[line.length - 1] !== BRACE) return [line, LINE_BREAK];
+  return [line.subarray(0, -1), Buffer.from(`,"${LINE_FIELD}":${String(n)}}\n`)];
 }
 
 /** The number of a message's line, where it has come from a shim. It is no part of the message. */

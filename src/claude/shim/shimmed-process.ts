@@ -42,7 +42,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   readonly pending: Promise<readonly string[]>;
   readonly #options: ShimmedOptions;
   readonly #lines = new PassThrough();
-  /** Lines that go to the SDK together: as many as have come at once. */
+  /** Parts of the lines that go to the SDK together: as many as have come at once. */
   #handed: Buffer[] = [];
   #inbound: Inbound;
   #stderr = new LastLines(MAX_STDERR_CHARS);
@@ -143,8 +143,9 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
 
   #inboundOptions() {
     return {
-      hand: (line: Buffer) => {
-        if (this.#handed.push(line) === 1) queueMicrotask(() => this.#flush());
+      hand: (...parts: Buffer[]) => {
+        if (this.#handed.length === 0) queueMicrotask(() => this.#flush());
+        this.#handed.push(...parts);
       },
       onExit: ({ code, signal }: Extract<Item, { code: number | null }>) =>
         this.#end({ code, signal: isSignal(signal) ? signal : null }),
@@ -153,9 +154,9 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   }
 
   #flush(): void {
-    const lines = this.#handed;
+    const parts = this.#handed;
     this.#handed = [];
-    if (lines.length > 0 && !this.#hasEnded) this.#lines.write(Buffer.concat(lines));
+    if (parts.length > 0 && !this.#hasEnded) this.#lines.write(Buffer.concat(parts));
   }
 
   #send(message: { readonly t: ToShim["t"]; readonly [field: string]: unknown }): void {
