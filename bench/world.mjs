@@ -25,7 +25,7 @@ export async function createWorld() {
     folder: () => mkdtempSync(join(home, "work-")),
     /**
      * Lets the model go on at this gate of a script, once it has come to it: in the answer `entry` to the prompt that contains
-     * `mark`. Resolves to the time, as of `sharedNow`.
+     * `mark`; without these at once. Resolves to the time, as of `sharedNow`.
      */
     async open({ entry, gate, mark }) {
       model.send({ entry, gate, mark });

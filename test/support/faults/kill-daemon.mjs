@@ -84,9 +84,9 @@ function onFrame(when, header, body) {
   Socket.prototype.write = function (chunk, ...rest) {
     if (!isShim(this)) return write.call(this, chunk, ...rest);
     const text = Buffer.from(chunk).toString("latin1");
-    // A frame with a body is written in two parts.
+    // The body of a frame is in the same part or, if it is large, in the next one.
     const isFrame = header.test(text);
-    const isNow = body ? isMeant && body.test(text) : isFrame;
+    const isNow = body ? (isMeant || isFrame) && body.test(text) : isFrame;
     isMeant = isFrame;
     if (isNow && when === "before") die();
     const result = write.call(this, chunk, ...rest);
