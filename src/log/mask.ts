@@ -1,5 +1,6 @@
 import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
+import { lastWord } from "../domain/last-word.ts";
 
 /**
  * Takes secrets out of what leaves the process as text: the values of environment variables that are named like a
@@ -65,20 +66,8 @@ export function createMasker(env: Readonly<Record<string, string | undefined>>):
     return known.replaceAll(CREDENTIALS, CREDENTIAL_MASKED);
   };
   const fields = (value: JsonObject): JsonObject => maskEntries(value, text, []);
-  const unfinished = (value: string): string => text(value.slice(0, lastWord(value)));
+  const unfinished = (value: string): string => text(value.slice(0, lastWord(value, MAX_WORD)));
   return { text, unfinished, fields, event: (event) => maskEvent(event, { text, fields }) };
-}
-
-/** Where the last word begins: secrets are visible ASCII without a space between, and this one may go on. */
-function lastWord(text: string): number {
-  let start = text.length;
-  const min = Math.max(0, start - MAX_WORD);
-  while (start > min && isVisible(text.charCodeAt(start - 1))) start -= 1;
-  return start;
-}
-
-function isVisible(code: number): boolean {
-  return code > 0x20 && code < 0x7f;
 }
 
 function maskEvent(event: SessionEvent, { fields, text }: Pick<Masker, "fields" | "text">): SessionEvent {

@@ -1,4 +1,5 @@
 import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
+import { lastWord } from "../../domain/last-word.ts";
 
 /** Characters kept of a text that is being written. */
 const MAX_CHARS = 4_000;
@@ -9,13 +10,6 @@ const MAX_WORD_CHARS = 16 * MAX_CHARS;
 const WORD_END = /[^\x21-\x7e]/;
 /** A private key that has not come to its end. */
 const OPEN_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----(?![^]*-----END [A-Z ]*PRIVATE KEY-----)[^]*$/i;
-
-/** Where it begins; the end of the text, where that is the end of a word. */
-function lastWord(text: string): number {
-  let at = text.length;
-  while (at > 0 && !WORD_END.test(text.charAt(at - 1))) at -= 1;
-  return at;
-}
 
 /** Takes secrets out of a text, and of one that is still being written. */
 export interface PartialMask {
