@@ -18,7 +18,7 @@ interface OfProcess {
 
 /** From an owner. */
 export type ToShim =
-  | { readonly t: "hello"; readonly protocol: number; readonly daemon: string; readonly sdk: string }
+  | { readonly t: "hello"; readonly protocol: number; readonly daemon: string }
   /** Answered by `started` or `failed`. Epoch 0 is that of a spare. */
   | (OfProcess & {
       readonly t: "start";
@@ -124,12 +124,7 @@ export function readToShim(header: Header): ToShim {
   const { t } = header;
   switch (t) {
     case "hello":
-      return {
-        t,
-        protocol: numberOf(header, "protocol"),
-        daemon: textOf(header, "daemon"),
-        sdk: textOf(header, "sdk"),
-      };
+      return { t, protocol: numberOf(header, "protocol"), daemon: textOf(header, "daemon") };
     case "start":
       return { t, ...processOf(header), ...commandOf(header), tag: textOf(header, "tag") };
     case "attach":

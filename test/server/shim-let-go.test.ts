@@ -7,7 +7,7 @@ const shims = useShims();
 
 it("a process behind a shim that its owner has let go is ended by nothing that this owner still does", async () => {
   const shim = await shims.start();
-  const connection = await ShimConnection.open(shim.socket, { daemon: "d1", sdk: "" });
+  const connection = await ShimConnection.open(shim.socket, { daemon: "d1" });
   const [command = "", ...args] = ECHO;
   let process: ShimmedProcess | undefined;
   await new Promise<void>((resolve) => {

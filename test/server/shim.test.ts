@@ -188,13 +188,13 @@ describe("a shim", () => {
     stranger.send({ t: "list" });
     expect((await stranger.answer("refused")).message).toContain("hello");
     const newer = await shim.connect();
-    newer.send({ t: "hello", protocol: 2, daemon: "d1", sdk: "" });
+    newer.send({ t: "hello", protocol: 2, daemon: "d1" });
     expect([(await newer.answer("hello")).protocol, (await newer.answer("refused")).message]).toEqual([
       1,
       "only protocol 1 is spoken",
     ]);
     const other = await shim.connect();
-    other.send({ t: "hello", protocol: 1, daemon: "d2", sdk: "" });
+    other.send({ t: "hello", protocol: 1, daemon: "d2" });
     expect((await other.answer("refused")).message).toBe("this shim belongs to the daemon d1");
     const noise = await shim.connect();
     noise.input.write(Buffer.alloc(64, 0xff));

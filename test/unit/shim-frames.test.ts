@@ -115,7 +115,7 @@ function lengthsOf(header: number, body: number): Buffer {
 const OF = { id: "p1", epoch: 3 };
 const IDENTITY = { pid: 17, startedAt: "4711" };
 const TO_SHIM: ToShim[] = [
-  { t: "hello", protocol: 1, daemon: "d", sdk: "0.3.330" },
+  { t: "hello", protocol: 1, daemon: "d" },
   { t: "start", ...OF, command: "claude", args: ["-p"], cwd: "/", env: { A: "1" }, tag: "9 a/b" },
   { t: "start", ...OF, command: "claude", args: [], env: {}, tag: "" },
   { t: "attach", ...OF, after: 4 },

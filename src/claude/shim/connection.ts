@@ -41,7 +41,7 @@ export class ShimConnection {
   }
 
   /** Rejects with the error of the system, ENOENT or ECONNREFUSED where no shim is there, or with why it does not serve this server. */
-  static async open(address: string, client: ShimClient): Promise<ShimConnection> {
+  static async open(address: string, client: Pick<ShimClient, "daemon">): Promise<ShimConnection> {
     const socket = connect(address);
     const reader = new FrameReader();
     let connection: ShimConnection | undefined;
@@ -59,7 +59,7 @@ export class ShimConnection {
         }
       });
     });
-    const ours: ToShim = { t: "hello", protocol: SHIM_PROTOCOL, daemon: client.daemon, sdk: client.sdk };
+    const ours: ToShim = { t: "hello", protocol: SHIM_PROTOCOL, daemon: client.daemon };
     writeFrame(socket, ours);
     const opened = await hello;
     socket.setTimeout(0);

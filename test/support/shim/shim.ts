@@ -239,7 +239,7 @@ export function useShims() {
 }
 
 async function greeted(owner: Owner): Promise<Owner> {
-  owner.send({ t: "hello", protocol: SHIM_PROTOCOL, daemon: DAEMON, sdk: "0.0.0" });
+  owner.send({ t: "hello", protocol: SHIM_PROTOCOL, daemon: DAEMON });
   await owner.answer("hello");
   return owner;
 }
