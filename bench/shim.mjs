@@ -13,6 +13,8 @@ import { prompt } from "./world.mjs";
 const ASK = prompt({ text: "hi" });
 /** Sessions of one shim, whose memory is compared with that of a shim with one. */
 const SESSIONS = 7;
+/** Pairs of turns for each kill: one such pair differs from the next by a quarter, and the bound is a twentieth. */
+const TEXTS_PER_KILL = 4;
 /** A round of memory starts as many Claude Codes: there is one for every ten kills. */
 const KILLS_PER_MEMORY = 10;
 
@@ -120,8 +122,9 @@ async function compareTexts({ figures, progress, rounds }, withShim, without) {
     await startTexts(withShim, "auto", { time: "parts", processor: "processor" }),
     await startTexts(without, "off", { time: `${OFF}: parts`, processor: `${OFF}: daemon` }),
   ];
-  for (let round = 1; round <= rounds; round++) {
-    progress(`texts ${String(round)} of ${String(rounds)}`);
+  const turns = rounds * TEXTS_PER_KILL;
+  for (let turn = 1; turn <= turns; turn++) {
+    progress(`texts ${String(turn)} of ${String(turns)}`);
     for (const side of sides) await side.turn(figures);
   }
   for (const pid of sides[0].shims) figures.note("memory after texts", residentMb(pid));

@@ -5,7 +5,7 @@ import { killTree, startTime } from "../claude/supervise/tree.ts";
 import type { Connection, Source } from "./connection.ts";
 import { Exchange, Refusal } from "./exchange.ts";
 import { MAX_BODY } from "./frame.ts";
-import { type Exit, isPartial, LineSplitter, TOO_LONG } from "./line-buffer.ts";
+import { type Exit, LineSplitter, TOO_LONG } from "./line-buffer.ts";
 import type { Attached, FromShim, ToShim } from "./protocol.ts";
 
 export type StartMessage = Extract<ToShim, { t: "start" }>;
@@ -203,8 +203,7 @@ export class ClaudeCode implements Source {
     let mayWait = true;
     for (const line of this.#splitter.push(chunk)) {
       if (line !== TOO_LONG) {
-        mayWait &&= isPartial(line);
-        this.exchange.read(line);
+        if (!this.exchange.read(line)) mayWait = false;
         continue;
       }
       this.exchange.lines.lose();

@@ -105,9 +105,10 @@ export class Exchange<Owner> {
     return true;
   }
 
-  /** A line of Claude Code. */
-  read(line: Buffer): void {
-    this.control.read(line);
-    this.lines.push(line);
+  /** A line of Claude Code. Whether it is partial text, which is no control request. */
+  read(line: Buffer): boolean {
+    const isPart = this.lines.push(line);
+    if (!isPart) this.control.read(line);
+    return isPart;
   }
 }

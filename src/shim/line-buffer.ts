@@ -23,8 +23,8 @@ const LINE_COST = 256;
 const PARTIAL = Buffer.from('{"type":"stream_event"');
 
 /** Partial text: Claude Code repeats it in the whole message that follows. */
-export function isPartial(line: Buffer): boolean {
-  return line.subarray(0, PARTIAL.length).equals(PARTIAL);
+function isPartial(line: Buffer): boolean {
+  return line.length >= PARTIAL.length && line.compare(PARTIAL, 0, PARTIAL.length, 0, PARTIAL.length) === 0;
 }
 
 export class LineBuffer {
@@ -59,16 +59,19 @@ export class LineBuffer {
     return this.#exit !== undefined && this.#acknowledged === this.#last;
   }
 
-  /** Above the bound, partial text goes, the oldest first. */
-  push(line: Buffer): void {
+  /** Above the bound, partial text goes, the oldest first; until then a line keeps the chunk that it came in. Whether it is partial text. */
+  push(line: Buffer): boolean {
+    const isPart = isPartial(line);
     this.#last += 1;
-    this.#kept.set(this.#last, compact(line));
+    this.#kept.set(this.#last, line);
     this.#bytes += line.length + LINE_COST;
-    if (isPartial(line)) this.#partial.add(this.#last);
+    if (isPart) this.#partial.add(this.#last);
     while (this.isFull && this.#evictedTo < this.#last) {
       this.#evictedTo += 1;
       if (this.#partial.has(this.#evictedTo)) this.#drop(this.#evictedTo);
+      else this.#compact(this.#evictedTo);
     }
+    return isPart;
   }
 
   /** A line that is too long to be kept has a number all the same. */
@@ -111,6 +114,15 @@ export class LineBuffer {
     return { lost: lost + Math.max(0, from - after), evicted: Math.max(0, lines - above(this.#kept.keys()) - lost) };
   }
 
+  /** What stays must not keep a chunk whose other lines are gone. */
+  #compact(n: number): void {
+    const line = this.#kept.get(n);
+    if (!line || line.length * 2 > line.buffer.byteLength) return;
+    const own = Buffer.allocUnsafeSlow(line.length);
+    line.copy(own);
+    this.#kept.set(n, own);
+  }
+
   #drop(n: number): void {
     const line = this.#kept.get(n);
     if (!line) return;
@@ -118,14 +130,6 @@ export class LineBuffer {
     this.#kept.delete(n);
     this.#partial.delete(n);
   }
-}
-
-/** A short line of a chunk must not keep the whole chunk in memory. */
-function compact(line: Buffer): Buffer {
-  if (line.length * 2 > line.buffer.byteLength) return line;
-  const own = Buffer.allocUnsafeSlow(line.length);
-  line.copy(own);
-  return own;
 }
 
 const LINE_BREAK = 0x0a;
