@@ -5,27 +5,31 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { calling, writing } from "../support/fake-user.ts";
-import { cards, entry, press, startSession } from "../support/browser/cards.ts";
+import { allGone, cards, entry, press, startSession } from "../support/browser/cards.ts";
 import { openDesk, type Desk } from "../support/browser/desk.ts";
 
 /** Requests of Claude Code, answered on the page: the tool has run or has not, and the timeline says who decided. */
 
+/** The main story is of the real Claude Code; the other kinds of answers are of the stand-in. */
+let real: Desk;
 let desk: Desk;
 beforeAll(async () => {
-  desk = await openDesk({ agent: "real" });
+  [real, desk] = await Promise.all([openDesk({ agent: "real" }), openDesk()]);
 });
-afterEach(async (test) => desk.clear(test));
-afterAll(async () => desk.close());
+afterEach(async (test) => {
+  for (const each of [real, desk]) await each.clear(test);
+});
+afterAll(async () => Promise.all([real, desk].map(async (each) => each.close())));
 
 /** Waits until no open card is left. */
 const allDone = async (page: Page) => {
   await entry(page, "Turn done").last().waitFor();
-  await expect.poll(async () => cards(page).count()).toBe(0);
+  await allGone(page);
 };
 
 it("a session is started from the form, its request allowed, and the file is written", async () => {
-  const { page } = await desk.open();
-  const cwd = desk.world.folder();
+  const { page } = await real.open({ hasClock: true });
+  const cwd = real.world.folder();
   const file = join(cwd, "hello.txt");
   const id = await startSession(page, `Write hello. ${calling([writing(file)])}`, { cwd });
   const card = cards(page, "Claude Code asks to write a file");
@@ -36,7 +40,7 @@ it("a session is started from the form, its request allowed, and the file is wri
   expect(readFileSync(file, "utf8")).toBe("hello");
   await entry(page, /Allowed in the console:.*hello\.txt/).waitFor();
   await entry(page, "Over.").waitFor();
-  expect(await desk.api.get(`sessions/${id}`)).toMatchObject({ cwd, status: "idle" });
+  expect(await real.api.get(`sessions/${id}`)).toMatchObject({ cwd, status: "idle" });
   const written = entry(page, /done Write.*hello\.txt/);
   await written.getByText("Write", { exact: true }).click();
   await written.getByText("hello", { exact: true }).waitFor();
@@ -48,7 +52,7 @@ it("a session is started from the form, its request allowed, and the file is wri
 });
 
 it("a denial reaches Claude Code with its message, and nothing is run", async () => {
-  const { page } = await desk.open();
+  const { page } = await desk.open({ hasClock: true });
   const cwd = desk.world.folder();
   const file = join(cwd, "secret.txt");
   const id = await startSession(page, calling([writing(file)]), { cwd });
@@ -63,7 +67,7 @@ it("a denial reaches Claude Code with its message, and nothing is run", async ()
 });
 
 it("an input can be edited before it is allowed, and invalid JSON is not sent", async () => {
-  const { page } = await desk.open();
+  const { page } = await desk.open({ hasClock: true });
   const cwd = desk.world.folder();
   const file = join(cwd, "greeting.txt");
   await startSession(page, calling([writing(file)]), { cwd });
@@ -80,7 +84,7 @@ it("an input can be edited before it is allowed, and invalid JSON is not sent", 
 });
 
 it("a tool that is allowed for the session is not asked again until that is revoked", async () => {
-  const { page } = await desk.open();
+  const { page } = await desk.open({ hasClock: true });
   const cwd = desk.world.folder();
   const touch = (name: string) => ({ name: "Bash", input: { command: `touch ${name}`, description: "Make a file" } });
   const id = await startSession(page, calling([touch("one"), touch("one")]), { cwd });
@@ -124,7 +128,7 @@ const QUESTIONS = [
 ];
 
 it("questions are answered by choice and in free text, and a missing answer is named", async () => {
-  const { page } = await desk.open();
+  const { page } = await desk.open({ hasClock: true });
   const id = await startSession(page, calling([{ name: "AskUserQuestion", input: { questions: QUESTIONS } }]), {
     cwd: desk.world.folder(),
   });
@@ -144,7 +148,7 @@ it("questions are answered by choice and in free text, and a missing answer is n
 });
 
 it("a plan is sent back with feedback, and then approved", async () => {
-  const { page } = await desk.open();
+  const { page } = await desk.open({ hasClock: true });
   const cwd = desk.world.folder();
   const id = await startSession(page, scriptTag([{ text: "I think." }]), { cwd, mode: "Plan" });
   await allDone(page);

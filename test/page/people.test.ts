@@ -8,7 +8,7 @@ import { namedUsers } from "../support/named-users.ts";
 import { addSession, id, prompt, said } from "../support/sessions-command.ts";
 import { calling, writing } from "../support/fake-user.ts";
 import { signIn } from "../support/console-client.ts";
-import { cards, entry, press, startSession } from "../support/browser/cards.ts";
+import { allGone, cards, entry, press, startSession } from "../support/browser/cards.ts";
 import { openDesk, type Desk } from "../support/browser/desk.ts";
 
 /** Several users of one server: whose sessions are whose, and who may only read. */
@@ -50,7 +50,7 @@ const forced = async (page: Page, path: string, body: object) =>
 
 it("two users in two windows neither see nor change each other's sessions", async () => {
   const ann = await desk.open({ token: users.tokens.ann });
-  const bob = await desk.open({ token: users.tokens.bob });
+  const bob = await desk.open({ token: users.tokens.bob, hasClock: true });
   await bob.page.getByRole("heading", { name: "No sessions yet" }).waitFor();
   const cwd = desk.world.folder();
   const file = join(cwd, "of-ann");
@@ -65,6 +65,7 @@ it("two users in two windows neither see nor change each other's sessions", asyn
   await bob.page.getByRole("link", { name: /^His\./ }).waitFor();
   expect(await bob.page.getByText(/Mine\./).count()).toBe(0);
   await bob.page.getByRole("link", { name: "Approvals", exact: true }).click();
+  await allGone(bob.page);
   await bob.page.getByText("No open requests.").waitFor();
   expect(await bob.page.getByText(/of-ann|Mine\./).count()).toBe(0);
   bob.allowFailures(/status of 404/);

@@ -19,6 +19,19 @@ export async function press(card: Locator, name: string, taken?: Locator): Promi
   await taken?.waitFor();
 }
 
+/**
+ * Waits until no card is left. What became of a request is shown for some seconds, which pass at once in a window with a clock
+ * (`hasClock`); `test/page/people.test.ts` waits for them.
+ */
+export async function allGone(page: Page): Promise<void> {
+  await expect
+    .poll(async () => {
+      await page.clock.fastForward(1_000);
+      return cards(page).count();
+    })
+    .toBe(0);
+}
+
 /** An item of the timeline with this text. Prompts hold only scripts here. */
 export const entry = (page: Page, words: RegExp | string) =>
   page
