@@ -177,7 +177,7 @@ describe("a server that ends", () => {
   it.each(["SIGTERM", "SIGKILL"] as const)(
     "by %s is shown as gone; when it is back, the log goes on without gaps or repeats, and without another sign-in",
     async (signal) => {
-      const opened = await desk.open();
+      const opened = await desk.open({ hasClock: true });
       const { page } = opened;
       const echo = { name: "Bash", input: { command: "echo here", description: "Say so" } };
       const script = [
@@ -198,6 +198,8 @@ describe("a server that ends", () => {
       await say(page, scriptTag([{ text: "And on it goes." }]));
       await entry(page, "And on it goes.").waitFor();
       await turnsDone(page, 1);
+      // For some seconds it is said.
+      await page.clock.fastForward(5_000);
       await expect.poll(async () => page.getByText("The server is back.").count()).toBe(0);
       const seen = await shownEvents(page);
       const other = await desk.open({ hash: `#/sessions/${id}` });
@@ -226,8 +228,15 @@ it("a user without a mouse signs in, starts a session, allows its request and re
   await page.keyboard.type(desk.http.token);
   await page.keyboard.press("Enter");
   await page.getByRole("navigation").waitFor();
-  await page.keyboard.press("n");
-  await tabTo(page, page.getByLabel("What is to be done?"));
+  const task = page.getByLabel("What is to be done?");
+  // The page may show its navigation before it listens to keys.
+  await expect
+    .poll(async () => {
+      await page.keyboard.press("n");
+      return task.isVisible();
+    })
+    .toBe(true);
+  await tabTo(page, task);
   await page.keyboard.insertText(calling([writing(file)]));
   await tabTo(page, page.getByLabel("Directory", { exact: true }));
   await page.keyboard.insertText(cwd);
