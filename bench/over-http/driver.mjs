@@ -72,7 +72,11 @@ export class Driver {
       const answer = await this.#call("claude_code_check", poll);
       this.#cursor = answer.nextCursor;
       const [action] = answer.actions ?? [];
-      if (action && !this.#leaving) {
+      if (action && this.#leaving) {
+        // The interrupt came before this turn.
+        await this.#leaving;
+        await this.#interrupt();
+      } else if (action) {
         const { requestId } = action;
         const decision = { action: "respond_permission", sessionId, requestId, decision: "allow", waitMs: 0 };
         this.#answering = this.#call("claude_code_check", { ...decision, ...NO_EVENTS });

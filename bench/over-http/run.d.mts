@@ -8,6 +8,8 @@ export interface Load {
   sessions: number;
   maxLive: number;
   forMs: number;
+  /** Of a poll; 20,000 by default. */
+  waitMs?: number;
   progress: (text: string) => void;
 }
 

@@ -30,17 +30,19 @@ const LIMITS = ["--rate-limit", "1000000", "--max-streams", "1000"];
 const APPROVING = ["--caller-approves", "all"];
 
 /**
- * Runs `clients` clients for `forMs`: one drives each of `sessions`, the others follow them. The last turns are interrupted.
- * Resolves with the results to judge; a client with an unrecoverable error is in `counts.failed`.
+ * Runs `clients` clients for `forMs`: one drives each of `sessions`, the others follow them, by polls of `waitMs` (20 s by
+ * default). The last turns are interrupted. Resolves with the results to judge; a client with an unrecoverable error is in
+ * `counts.failed`.
  */
-export async function load({ clients, forMs, maxLive, progress, sessions, world }) {
+export async function load(given) {
+  const { maxLive, progress, world } = given;
   const flags = ["--max-live", String(maxLive), "--idle-process-ms", "2000", ...LIMITS, ...APPROVING];
   const server = await startOverHttp(world, flags);
   await oneTurn(world, server);
   await atRest(server);
   const before = { handles: openHandles(server.pid), cpu: processorTime(server.pid) };
   const began = performance.now();
-  const { counts, drivers, samples, watchers } = await underLoad({ clients, forMs, progress, server, sessions, world });
+  const { counts, drivers, samples, watchers } = await underLoad({ ...given, server });
   const seconds = (performance.now() - began) / 1000;
   const cpu = processorTime(server.pid);
   progress("the clients have left");
@@ -71,14 +73,15 @@ async function oneTurn(world, { door }) {
   await driver.drive(1);
 }
 
-async function underLoad({ clients, forMs, progress, server, sessions, world }) {
+async function underLoad({ clients, forMs, progress, server, sessions, waitMs, world }) {
   const { door } = server;
   const counts = new Counts();
   const drivers = Array.from({ length: sessions }, (_, index) => {
     return new Driver({ counts, cwd: world.folder(), door, kind: KINDS[index % KINDS.length] });
   });
   const ids = await Promise.all(drivers.map(async (driver) => driver.begin()));
-  const watchers = Array.from({ length: clients - sessions }, (_, index) => watcherOf(index, { counts, door, ids }));
+  const shared = { counts, door, ids, waitMs };
+  const watchers = Array.from({ length: clients - sessions }, (_, index) => watcherOf(index, shared));
   const failing = (error) => void counts.note(error);
   const following = watchers.map(async (each) => each.follow().catch(failing));
   const driving = drivers.map(async (each) => each.drive().catch(failing));
@@ -107,12 +110,13 @@ async function ended(works, what, progress) {
   clearInterval(timer);
 }
 
-function watcherOf(index, { counts, door, ids }) {
+function watcherOf(index, { counts, door, ids, waitMs }) {
   const isSeveral = index % SEVERAL_EVERY === 0;
   const own = Array.from({ length: isSeveral ? SEVERAL : 1 }, (_, n) => ids[(index + n) % ids.length]);
   const isRestless = index % RESTLESS_EVERY === 1;
   const isSlow = index % SLOW_EVERY === 2;
   const habits = {
+    waitMs,
     until: index % NEWS_EVERY === 3 ? "news" : "event",
     vanishes: () => (isRestless && Math.random() * LEAVES_ONE_IN < 1 ? 20 + Math.random() * 1_500 : undefined),
     rests: () => (isSlow ? 1_000 + Math.random() * 2_000 : 0),

@@ -6,11 +6,11 @@ import { environmentOf } from "../support/world.ts";
 
 /** The load of `npm run bench -- load`, shorter, with the bounds that hold on any machine: docs/benchmarks.md has times. */
 
-const { agent, clients, growthMost, seconds, sessions } =
+const { agent, clients, growthMost, seconds, sessions, waitMs } =
   process.env["LOAD"] === "full"
-    ? { agent: "real" as const, clients: 200, sessions: 50, seconds: 600, growthMost: 1.2 }
+    ? { agent: "real" as const, clients: 200, sessions: 50, seconds: 600, growthMost: 1.2, waitMs: 20_000 }
     : // In so short a time the server still warms up: only a gross leak shows.
-      { agent: "stand-in" as const, clients: 60, sessions: 10, seconds: 8, growthMost: 4 };
+      { agent: "stand-in" as const, clients: 60, sessions: 10, seconds: 8, growthMost: 4, waitMs: 5_000 };
 
 let world: World;
 beforeAll(async () => {
@@ -24,7 +24,7 @@ it(
   `${String(clients)} clients hold waits on ${String(sessions)} sessions for ${String(seconds)} s, and nothing is lost, fails, grows or is left`,
   { timeout: seconds * 1_000 + 300_000 },
   async () => {
-    const size = { clients, sessions, maxLive: 8, forMs: seconds * 1_000 };
+    const size = { clients, sessions, maxLive: 8, forMs: seconds * 1_000, waitMs };
     const found = await load({ world, ...size, progress: () => undefined });
     const { counts, logs, thirds } = found;
     const { failed, refused, unknown, unreachable } = counts;
