@@ -61,7 +61,7 @@ it(
     await hasBegun();
     await client.close();
     await first.end("SIGKILL");
-    const second = await world.daemon({ args, env, name: "killed" });
+    const second = await world.daemon({ args: [...args, "--drain-ms", "2000"], env, name: "killed" });
     await second.close();
     const log = await storedEvents(home(), sessionId);
     const last = log.filter(({ type }) => type === "turn.ended").map(({ event }) => event);
