@@ -1,27 +1,32 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, type TestContext } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { stream } from "../support/streaming.ts";
-import { useWorld } from "../support/world.ts";
+import { createWorld, type AgentKind, type World } from "../support/world.ts";
 import { allow, back, writing } from "../support/faults/driving.ts";
 import { isFull, report } from "../support/faults/figures.ts";
 import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
 
-/** Which server has a session is not Claude Code's to know: these have the stand-in. */
-const world = useWorld({ agent: "stand-in" });
-const real = useWorld();
-// Closed after each test, so that an idle process does not count as a leftover of the next one.
-afterEach(async () => Promise.all([world.closeServers(), real.closeServers()]));
+/**
+ * For one test: they wait at the same time, and each counts its own processes. Which server has a session is not Claude Code's
+ * to know: most have the stand-in.
+ */
+async function worldOf({ onTestFinished }: TestContext, agent: AgentKind = "stand-in"): Promise<World> {
+  const world = await createWorld({ agent });
+  onTestFinished(async () => world.close());
+  return world;
+}
 
-describe("two servers on one store", () => {
+describe.concurrent("two servers on one store", () => {
   const runs = isFull ? 20 : 1;
   it(
     "drive each other's sessions, and see the same events",
-    async () => {
+    async (test) => {
+      const world = await worldOf(test);
       const sum = { lost: 0, leftOver: 0 };
       for (let run = 0; run < runs; run++) {
         const owner = await world.server();
@@ -70,7 +75,8 @@ describe("two servers on one store", () => {
     runs * 60_000,
   );
 
-  it("survive the death of the owner: the other takes over at once with the next command", async () => {
+  it("survive the death of the owner: the other takes over at once with the next command", async (test) => {
+    const world = await worldOf(test);
     const owner = await world.server();
     const other = await world.server();
     const gate = `never-${world.folder()}`;
@@ -117,11 +123,12 @@ async function freeze(owner: Server, other: Server, sessionId: string): Promise<
   throw new Error("the server could not be frozen between two writes");
 }
 
-describe("a server that freezes", () => {
+describe.concurrent("a server that freezes", () => {
   it(
     "loses its session when its lease runs out, and writes no more to it when it thaws",
     { timeout: 180_000 },
-    async () => {
+    async (test) => {
+      const world = await worldOf(test);
       const owner = await world.server();
       const other = await world.server();
       const gate = `never-${world.folder()}`;
@@ -159,11 +166,12 @@ describe("a server that freezes", () => {
   );
 });
 
-describe("a client that vanishes", () => {
+describe.concurrent("a client that vanishes", () => {
   const runs = isFull ? 20 : 1;
   it(
     "in the middle of a call has its turn recorded as interrupted, and leaves no process; another client goes on",
-    async () => {
+    async (test) => {
+      const real = await worldOf(test, "real");
       const sum = { lost: 0, leftOver: 0 };
       for (let run = 0; run < runs; run++) {
         const server = await real.server();
@@ -177,7 +185,7 @@ describe("a client that vanishes", () => {
         const watcher = new Watcher(server);
         const watching = watcher.follow(sessionId);
         const isRunning = () => real.processes().some((process) => process.command.startsWith("node -e"));
-        await expect.poll(isRunning, { timeout: 40_000 }).toBe(true);
+        await test.expect.poll(isRunning, { timeout: 40_000 }).toBe(true);
         await server.close();
         await watching;
         sum.leftOver += await real.quiet(10_000).then(
@@ -198,16 +206,20 @@ describe("a client that vanishes", () => {
   );
 });
 
-it("claude_chat_query returns its reply even if its session cannot be closed because the owner is frozen", async () => {
-  const args = ["--toolsets", "chat"];
-  const [owner, caller] = [await world.server({ args }), await world.server({ args })];
-  const sessionId = String((await stream(owner, "claude_session_create", { cwd: world.folder() })).data["sessionId"]);
-  const stop = ({ data }: { data: unknown }) => {
-    if (String(data).endsWith("completed")) process.kill(owner.pid, "SIGSTOP");
-  };
-  const query = { sessionId, prompt: scriptTag([{ text: "The reply." }]), closeAfter: true };
-  const { data } = await stream(caller, "claude_chat_query", query, { onLog: stop }).finally(() =>
-    process.kill(owner.pid, "SIGCONT"),
-  );
-  expect(data).toMatchObject({ finalText: "The reply." });
-});
+it.concurrent(
+  "claude_chat_query returns its reply even if its session cannot be closed because the owner is frozen",
+  async (test) => {
+    const world = await worldOf(test);
+    const args = ["--toolsets", "chat"];
+    const [owner, caller] = [await world.server({ args }), await world.server({ args })];
+    const sessionId = String((await stream(owner, "claude_session_create", { cwd: world.folder() })).data["sessionId"]);
+    const stop = ({ data }: { data: unknown }) => {
+      if (String(data).endsWith("completed")) process.kill(owner.pid, "SIGSTOP");
+    };
+    const query = { sessionId, prompt: scriptTag([{ text: "The reply." }]), closeAfter: true };
+    const { data } = await stream(caller, "claude_chat_query", query, { onLog: stop }).finally(() =>
+      process.kill(owner.pid, "SIGCONT"),
+    );
+    expect(data).toMatchObject({ finalText: "The reply." });
+  },
+);
