@@ -16,11 +16,8 @@ const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
 
 const MCP_SERVER = join(import.meta.dirname, "../support/attach/mcp-server.mjs");
 
+/** Those before Claude Code runs are in `handover-start.test.ts`. */
 const POINTS = [
-  // Nothing of the turn has run: the next daemon starts it.
-  "before start",
-  "after start",
-  "before record",
   "after record",
   "after line",
   "before commit",
