@@ -53,7 +53,8 @@ beforeAll(async () => {
   const npm = ["install", "--no-audit", "--no-fund", "claude-agents-mcp"];
   await promisify(execFile)("npm", npm, { cwd: program, env: newUser() });
   main = join(program, "node_modules/claude-agents-mcp/dist/cli/main.js");
-});
+  // It packs what is published, and installs it: a minute on a busy machine.
+}, 180_000);
 afterAll(async () => {
   await registry.close();
   rmSync(root, { recursive: true, force: true });
