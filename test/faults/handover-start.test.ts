@@ -1,18 +1,21 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { homeOf, killDaemons, persistently, wholeLog } from "../support/faults/shims.ts";
 import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { useWorld, type World } from "../support/world.ts";
 
 /**
  * The daemon is killed before Claude Code runs: while a session waits for a slot, and at exact points of a start, of a new session and
- * of one that goes on. The real Claude Code then runs each turn once.
+ * of one that goes on. Each turn then runs once. What resumes a conversation is the real Claude Code.
  */
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
+const real = useWorld();
+// Each daemon on a store is woken by what the others write.
+afterEach(async () => Promise.all([world, real].map(async (each) => each.closeServers())));
 const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
 
 /** Appends its name to the file. */
@@ -25,9 +28,9 @@ const noting = (name: string, file: string) =>
 const read = (file: string) => (existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []);
 
 /** Each prompt has run once, in the order given, in this number of processes that ran. */
-async function expectWhole(sessionId: string, { file, names, processes }: Expected): Promise<void> {
+async function expectWhole(sessionId: string, { at = world, file, names, processes }: Expected): Promise<void> {
   expect(read(file)).toEqual(names);
-  const log = await wholeLog(homeOf(world), sessionId);
+  const log = await wholeLog(homeOf(at), sessionId);
   const count = (name: string) => log.filter(({ type }) => type === name).length;
   const counts = ["turn.started", "turn.ended", "process.started"].map((name) => count(name));
   expect(counts).toEqual([names.length, names.length, processes]);
@@ -36,6 +39,7 @@ async function expectWhole(sessionId: string, { file, names, processes }: Expect
 }
 
 interface Expected {
+  readonly at?: World;
   readonly file: string;
   readonly names: readonly string[];
   readonly processes: number;
@@ -84,11 +88,11 @@ async function atRest(client: Server, sessionId: string): Promise<void> {
   while ((await persistently(async () => client.call("claude_code_check", poll))).status === "running");
 }
 
-async function started(points: string, more: Readonly<Record<string, string>> = {}) {
-  const cwd = world.folder();
+async function started(points: string, at: World, more: Readonly<Record<string, string>> = {}) {
+  const cwd = at.folder();
   const [file, mark] = [join(cwd, "ran.txt"), join(cwd, "killed")];
   const env = { NODE_OPTIONS: `--import=${KILLER}`, KILL_MARK: mark, KILL_POINTS: points, ...more };
-  const client = await world.shared({ env, args: ["--idle-process-ms", "1000"] });
+  const client = await at.shared({ env, args: ["--idle-process-ms", "1000"] });
   const first = { prompt: noting("first", file), cwd, allowedTools: ["Bash"] };
   const begun = await client.call("claude_code", first).catch((error: unknown) => {
     if (!String(error).includes("has ended")) throw error;
@@ -114,7 +118,7 @@ it.each(POINTS)(
   "a prompt behind a start runs after it, when the daemon is killed twice %s",
   { timeout: 60_000 },
   async (point) => {
-    const { client, file, mark, reply, sessionId } = await started(`${point},${point}`);
+    const { client, file, mark, reply, sessionId } = await started(`${point},${point}`, world);
     await reply("second");
     await atRest(client, sessionId);
     expect(readFileSync(mark, "utf8")).toMatch(/^xx?$/);
@@ -127,17 +131,17 @@ it.each(POINTS)(
   "a session goes on in a new process, when the daemon is killed %s",
   { timeout: 60_000 },
   async (point) => {
-    const { client, file, mark, reply, sessionId } = await started(point, { KILL_SKIP: "1" });
+    const { client, file, mark, reply, sessionId } = await started(point, real, { KILL_SKIP: "1" });
     await atRest(client, sessionId);
-    const itsProcesses = () => world.processes().filter(({ command }) => command.includes(sessionId));
+    const itsProcesses = () => real.processes().filter(({ command }) => command.includes(sessionId));
     await expect.poll(itsProcesses, { timeout: 20_000 }).toEqual([]);
     expect(existsSync(mark)).toBe(false);
     await reply("second");
     await atRest(client, sessionId);
     expect(readFileSync(mark, "utf8")).toBe("x");
-    await expectWhole(sessionId, { file, names: ["first", "second"], processes: 2 });
+    await expectWhole(sessionId, { at: real, file, names: ["first", "second"], processes: 2 });
     // It has resumed the conversation.
-    expect(world.transcript(sessionId)).toContain("first is done");
+    expect(real.transcript(sessionId)).toContain("first is done");
     await client.close();
   },
 );

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../support/connection.ts";
@@ -12,6 +12,8 @@ import { useWorld } from "../support/world.ts";
 /** The daemon is killed at exact points of a turn of the real Claude Code. test/support/faults/kill-daemon.mjs acts at them. */
 
 const world = useWorld();
+// Each daemon on a store is woken by what the others write.
+afterEach(async () => world.closeServers());
 const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
 
 const MCP_SERVER = join(import.meta.dirname, "../support/attach/mcp-server.mjs");
