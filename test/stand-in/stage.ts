@@ -104,9 +104,10 @@ export class Stage {
     return `${name} of ${this.cwd}`;
   }
 
-  /** The roles and texts in the request to the model for this text. */
+  /** The texts in the request to the model for a prompt whose whole script is this text; other sessions use it in longer ones. */
   conversation(text: string): string[] {
-    const asked = this.world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(`"text":"${text}"`));
+    const script = `[{"text":"${text}"}]`;
+    const asked = this.world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(script));
     return [...(asked?.told ?? "").matchAll(/"text":"(?:One|Two|Three|Four)\./g)].map(([said]) => said);
   }
 
