@@ -12,10 +12,10 @@ import { useWorld, type World } from "../support/world.ts";
  * of one that goes on. Each turn then runs once. What resumes a conversation is the real Claude Code.
  */
 
-const world = useWorld({ agent: "stand-in" });
+const standIn = useWorld({ agent: "stand-in" });
 const real = useWorld();
 // Each daemon on a store is woken by what the others write.
-afterEach(async () => Promise.all([world, real].map(async (each) => each.closeServers())));
+afterEach(async () => Promise.all([standIn, real].map(async (each) => each.closeServers())));
 const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
 
 /** Appends its name to the file. */
@@ -28,9 +28,9 @@ const noting = (name: string, file: string) =>
 const read = (file: string) => (existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []);
 
 /** Each prompt has run once, in the order given, in this number of processes that ran. */
-async function expectWhole(sessionId: string, { at = world, file, names, processes }: Expected): Promise<void> {
+async function expectWhole(sessionId: string, { file, names, processes, world = standIn }: Expected): Promise<void> {
   expect(read(file)).toEqual(names);
-  const log = await wholeLog(homeOf(at), sessionId);
+  const log = await wholeLog(homeOf(world), sessionId);
   const count = (name: string) => log.filter(({ type }) => type === name).length;
   const counts = ["turn.started", "turn.ended", "process.started"].map((name) => count(name));
   expect(counts).toEqual([names.length, names.length, processes]);
@@ -39,18 +39,18 @@ async function expectWhole(sessionId: string, { at = world, file, names, process
 }
 
 interface Expected {
-  readonly at?: World;
   readonly file: string;
   readonly names: readonly string[];
   readonly processes: number;
+  readonly world?: World;
 }
 
 it(
   "sessions that wait for a slot, or for a turn of their own, wait on at the next daemon",
   { timeout: 60_000 },
   async () => {
-    const client = await world.shared({ args: ["--max-live", "1"] });
-    const folder = world.folder();
+    const client = await standIn.shared({ args: ["--max-live", "1"] });
+    const folder = standIn.folder();
     const [gate, file] = [join(folder, "gate"), join(folder, "ran.txt")];
     const command = `echo held >> ${file}; until [ -e ${gate} ]; do sleep 0.05; done`;
     const holding = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "let go" }]);
@@ -66,7 +66,7 @@ it(
       await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 10_000, until: "event" });
     }
     for (let n = 0; n < 2; n += 1) {
-      await killDaemons(world);
+      await killDaemons(standIn);
       await persistently(async () => client.call("claude_code_session", { action: "list" }));
     }
     const { sessions } = await client.call("claude_code_session", { action: "list" });
@@ -88,11 +88,11 @@ async function atRest(client: Server, sessionId: string): Promise<void> {
   while ((await persistently(async () => client.call("claude_code_check", poll))).status === "running");
 }
 
-async function started(points: string, at: World, more: Readonly<Record<string, string>> = {}) {
-  const cwd = at.folder();
+async function started(world: World, points: string, more: Readonly<Record<string, string>> = {}) {
+  const cwd = world.folder();
   const [file, mark] = [join(cwd, "ran.txt"), join(cwd, "killed")];
   const env = { NODE_OPTIONS: `--import=${KILLER}`, KILL_MARK: mark, KILL_POINTS: points, ...more };
-  const client = await at.shared({ env, args: ["--idle-process-ms", "1000"] });
+  const client = await world.shared({ env, args: ["--idle-process-ms", "1000"] });
   const first = { prompt: noting("first", file), cwd, allowedTools: ["Bash"] };
   const begun = await client.call("claude_code", first).catch((error: unknown) => {
     if (!String(error).includes("has ended")) throw error;
@@ -118,7 +118,7 @@ it.each(POINTS)(
   "a prompt behind a start runs after it, when the daemon is killed twice %s",
   { timeout: 60_000 },
   async (point) => {
-    const { client, file, mark, reply, sessionId } = await started(`${point},${point}`, world);
+    const { client, file, mark, reply, sessionId } = await started(standIn, `${point},${point}`);
     await reply("second");
     await atRest(client, sessionId);
     expect(readFileSync(mark, "utf8")).toMatch(/^xx?$/);
@@ -131,7 +131,7 @@ it.each(POINTS)(
   "a session goes on in a new process, when the daemon is killed %s",
   { timeout: 60_000 },
   async (point) => {
-    const { client, file, mark, reply, sessionId } = await started(point, real, { KILL_SKIP: "1" });
+    const { client, file, mark, reply, sessionId } = await started(real, point, { KILL_SKIP: "1" });
     await atRest(client, sessionId);
     const itsProcesses = () => real.processes().filter(({ command }) => command.includes(sessionId));
     await expect.poll(itsProcesses, { timeout: 20_000 }).toEqual([]);
@@ -139,7 +139,7 @@ it.each(POINTS)(
     await reply("second");
     await atRest(client, sessionId);
     expect(readFileSync(mark, "utf8")).toBe("x");
-    await expectWhole(sessionId, { at: real, file, names: ["first", "second"], processes: 2 });
+    await expectWhole(sessionId, { file, names: ["first", "second"], processes: 2, world: real });
     // It has resumed the conversation.
     expect(real.transcript(sessionId)).toContain("first is done");
     await client.close();
