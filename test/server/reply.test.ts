@@ -8,6 +8,8 @@ import type { Answer } from "../support/connection.ts";
 import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
+const LATE_USAGE = join(import.meta.dirname, "../support/late-usage-claude.mjs");
+
 const world = useWorld({ agent: "stand-in" });
 let server: Server;
 beforeAll(async () => {
@@ -66,6 +68,17 @@ describe("`forkSession` of `claude_code_reply`", () => {
     expect(again.result).toMatchObject({ result: "four", sessionTotalTurns: 2 });
     expect(saidUpTo("four?")).toContain("two?");
     expect(saidUpTo("four?")).not.toContain("three?");
+  });
+
+  it("counts what its first turn costs, also if Claude Code is slow to tell the cost of the original", async () => {
+    const slow = await world.server({ env: { CLAUDE_CODE_MCP_CLAUDE_PATH: LATE_USAGE } });
+    const wait = { waitMs: 40_000 };
+    const one = await slow.call("claude_code", { prompt: say("one"), cwd: world.folder(), ...wait });
+    const forking = { sessionId: one.sessionId, forkSession: true };
+    const fork = await slow.call("claude_code_reply", { ...forking, prompt: say("two"), ...wait });
+    expect(fork.result?.usage?.costUsd).toBeCloseTo(one.result?.usage?.costUsd ?? 0, 8);
+    expect(fork.result?.usage?.costUsd).toBeGreaterThan(0);
+    await slow.close();
   });
 
   it("is refused while a turn runs, and of a cancelled session", async () => {

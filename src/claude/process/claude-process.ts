@@ -8,7 +8,8 @@ import type { Attachment } from "../../domain/prompt.ts";
 import type { AgentProcess, AgentSignal, Judgement } from "../../engine/ports.ts";
 import { Background } from "./background.ts";
 import { deniedBySettings } from "./permissions.ts";
-import { AliveThrottle, askClaude, CostWatch, explained, messageOf, settlesWithin } from "./control.ts";
+import { AliveThrottle, askClaude, explained, messageOf, settlesWithin } from "./control.ts";
+import { CostWatch } from "./cost-watch.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
 import { heldUntil, type LaunchPlan } from "./launch.ts";
 import { OpenRequests } from "./open-requests.ts";
@@ -199,8 +200,9 @@ export class ClaudeProcess implements AgentProcess {
       else if (this.#wanted.signal.aborted) this.kill();
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
     };
+    const cost = new CostWatch({ attached, watchCost }, onSignal);
     const running = await start({
-      prompts: heldUntil(this.#recorded, this.#input),
+      prompts: heldUntil(Promise.all([this.#recorded, cost.startKnown]), this.#input),
       ask: this.#requests.asking(began),
       guard: fileGuard(began),
       onSpawned,
@@ -208,10 +210,9 @@ export class ClaudeProcess implements AgentProcess {
       epoch: this.#context.epoch,
     });
     this.#query = running;
-    const cost = new CostWatch(running, onSignal);
     const up = (): void => {
       this.#onReady(running);
-      if (watchCost !== "never") cost.report(!attached);
+      cost.begin(running);
       onSignal({ type: "ready" });
       void this.#requests.withdrawOthers(attached?.open ?? [], this.#spawned?.held?.pending);
     };
@@ -220,7 +221,7 @@ export class ClaudeProcess implements AgentProcess {
       async () => this.#announced?.then(up),
       () => undefined,
     );
-    return Promise.race([this.#readAll(running, watchCost === "always" ? cost : undefined), gone]);
+    return Promise.race([this.#readAll(running, cost), gone]);
   }
 
   /** Records pid and start time: a pid alone may be reused, and must not be signalled. */
@@ -235,7 +236,7 @@ export class ClaudeProcess implements AgentProcess {
     onSignal(signal, 0);
   }
 
-  async #readAll(running: Query, cost: CostWatch | undefined): Promise<string | undefined> {
+  async #readAll(running: Query, cost: CostWatch): Promise<string | undefined> {
     const reader = new MessageReader(this.#context.transcriptId, this.#context.mask);
     const partial = new PartialText(this.#context.onPartial, {
       text: this.#context.mask,
@@ -254,7 +255,7 @@ export class ClaudeProcess implements AgentProcess {
         for (const [at, signal] of signals.entries()) {
           if (!this.#alive.drops(signal)) await this.#report(signal, at === signals.length - 1 ? line : undefined);
         }
-        if (message.type === "assistant" || message.type === "user" || message.type === "system") cost?.report(false);
+        if (message.type === "assistant" || message.type === "user" || message.type === "system") cost.report();
       }
     } catch (error) {
       // The SDK throws once more after it has given an error result, which the reader has seen.

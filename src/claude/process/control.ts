@@ -36,12 +36,6 @@ export async function askClaude(
   }
 }
 
-/** What the session has cost so far, USD, as Claude Code counts it: over resumes too. */
-async function costSoFar(query: Query): Promise<number> {
-  const { session } = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
-  return session.total_cost_usd;
-}
-
 type RequestTo<D extends ControlRequest["do"]> = Extract<ControlRequest, { do: D }>;
 
 async function configure(query: Query, { model, permissionMode }: RequestTo<"configure">): Promise<JsonObject> {
@@ -97,39 +91,6 @@ async function rewind(query: Query, { dryRun, promptId }: RequestTo<"rewind">): 
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** Reports the cost of a running Claude Code when it may have changed. At most one request is in flight. */
-export class CostWatch {
-  readonly #query: Query;
-  readonly #onSignal: (signal: AgentSignal) => void;
-  #asking = false;
-  #again: { atStart: boolean } | undefined;
-
-  constructor(query: Query, onSignal: (signal: AgentSignal) => void) {
-    this.#query = query;
-    this.#onSignal = onSignal;
-  }
-
-  report(atStart: boolean): void {
-    if (this.#asking) {
-      this.#again = { atStart: atStart || this.#again?.atStart === true };
-      return;
-    }
-    this.#asking = true;
-    void this.#ask(atStart);
-  }
-
-  async #ask(atStart: boolean): Promise<void> {
-    const costUsdTotal = await costSoFar(this.#query).catch(() => undefined);
-    this.#asking = false;
-    // One that cannot answer is about to end.
-    if (costUsdTotal === undefined) return;
-    this.#onSignal({ type: "spent", costUsdTotal, atStart });
-    const again = this.#again;
-    this.#again = undefined;
-    if (again) this.report(again.atStart);
-  }
 }
 
 /** Whether the promise was settled within `ms`. */

@@ -92,7 +92,7 @@ export function requiringAgent(agent: string | undefined, start: LaunchPlan["sta
 }
 
 /** The items, once it is time. */
-export async function* heldUntil<T>(ready: Promise<void>, source: AsyncIterable<T>): AsyncGenerator<T, void> {
+export async function* heldUntil<T>(ready: Promise<unknown>, source: AsyncIterable<T>): AsyncGenerator<T, void> {
   await ready;
   yield* source;
 }

@@ -1,0 +1,64 @@
+import type { Query } from "@anthropic-ai/claude-agent-sdk";
+import type { AgentSignal } from "../../engine/ports.ts";
+import { settlesWithin } from "./control.ts";
+import type { LaunchPlan } from "./launch.ts";
+
+/** A prompt does not wait longer for the cost before it, ms. */
+const START_MS = 10_000;
+
+/** Reports the cost of a running Claude Code when it may have changed. At most one request is in flight. */
+export class CostWatch {
+  readonly #onSignal: (signal: AgentSignal) => void;
+  readonly #when: LaunchPlan["watchCost"];
+  readonly #isAttached: boolean;
+  #query: Query | undefined;
+  #asking = false;
+  #again = false;
+  #onStartKnown: () => void = () => undefined;
+
+  /** Resolves when a prompt may add to the cost: a copy of a session begins with the cost of that session, which is reported first. */
+  readonly startKnown: Promise<void>;
+
+  constructor(
+    { attached, watchCost }: Pick<LaunchPlan, "attached" | "watchCost">,
+    onSignal: (signal: AgentSignal) => void,
+  ) {
+    this.#onSignal = onSignal;
+    this.#when = watchCost;
+    this.#isAttached = attached !== undefined;
+    this.startKnown = new Promise((resolve) => (this.#onStartKnown = resolve));
+    if (this.#isAttached || watchCost === "never") this.#onStartKnown();
+  }
+
+  /** Claude Code takes control requests from here on. */
+  begin(query: Query): void {
+    this.#query = query;
+    if (this.#when === "never") return;
+    void settlesWithin(START_MS, this.#report(query, !this.#isAttached)).then(this.#onStartKnown);
+  }
+
+  /** After what may have cost something. */
+  report(): void {
+    if (this.#when !== "always" || !this.#query) return;
+    if (this.#asking) this.#again = true;
+    else void this.#report(this.#query, false);
+  }
+
+  async #report(query: Query, atStart: boolean): Promise<void> {
+    this.#asking = true;
+    const costUsdTotal = await costSoFar(query).catch(() => undefined);
+    this.#asking = false;
+    // One that cannot answer is about to end.
+    if (costUsdTotal === undefined) return;
+    this.#onSignal({ type: "spent", costUsdTotal, atStart });
+    if (!this.#again) return;
+    this.#again = false;
+    this.report();
+  }
+}
+
+/** What the session has cost so far, USD, as Claude Code counts it: over resumes too. */
+async function costSoFar(query: Query): Promise<number> {
+  const { session } = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
+  return session.total_cost_usd;
+}
