@@ -45,7 +45,13 @@ const message = (id: number, method: string, params: object) =>
 it("the memory of a daemon stays bounded under a client that reads nothing, and others are served", async () => {
   const home = world.folder();
   const other = await world.shared({ args: ["--toolsets", "all"], env: { HOME: home } });
-  await other.call("claude_code_session", { action: "list" });
+  const prompt = scriptTag([{ text: "served" }]);
+  const isServed = async () => {
+    const answer = await other.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    expect(answer).toMatchObject({ result: { result: "served" } });
+  };
+  // All that a daemon loads is in its memory before.
+  await isServed();
   const { pid, socket: path } = onlyDaemon(home);
   const { socket } = await greet(path);
   socket.pause();
@@ -61,12 +67,10 @@ it("the memory of a daemon stays bounded under a client that reads nothing, and 
     if (!isTaken) await Promise.race([new Promise((resolve) => socket.once("drain", resolve)), gone]);
     if (id % 100 !== 0) continue;
     const { sessions } = await other.call("claude_code_session", { action: "list" });
-    expect(sessions).toEqual([]);
+    expect(sessions).toHaveLength(1);
     most = Math.max(most, kilobytesOf(pid));
   }
-  const prompt = scriptTag([{ text: "served" }]);
-  const answer = await other.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
-  expect(answer).toMatchObject({ result: { result: "served" } });
+  await isServed();
   most = Math.max(most, kilobytesOf(pid));
   expect(most - before).toBeLessThan(isFull ? 120_000 : 60_000);
   expect(socket.destroyed).toBe(isFull);
