@@ -1,9 +1,10 @@
 /**
- * Finds flaky tests: runs each file many times, alone, optionally beside a busy loop on each core. Keeps the output of each
- * failure in test-output/repeat. Exits 1 after any failure.
+ * Finds flaky tests: runs each file many times, optionally beside a busy loop on each core. Keeps the output of a file that fails
+ * in test-output/repeat. Exits 1 after any failure.
  */
-import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, openSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
@@ -12,18 +13,21 @@ const { positionals, values } = parseArgs({
   options: {
     busy: { type: "boolean" },
     help: { type: "boolean", short: "h" },
+    concurrency: { type: "string", default: "1" },
     times: { type: "string", default: "50" },
   },
   allowPositionals: true,
 });
-const times = Number(values.times);
-if (values.help || !(Number.isInteger(times) && times > 0)) {
-  console.log(`Usage: npm run test:repeat [-- --times N --busy FILE ...]
+const [concurrency, times] = [Number(values.concurrency), Number(values.times)];
+const isNumber = (value) => Number.isInteger(value) && value > 0;
+if (values.help || !isNumber(times) || !isNumber(concurrency)) {
+  console.log(`Usage: npm run test:repeat [-- --times N --concurrency N --busy FILE ...]
 
 By default each file of test/unit, test/server and test/claude that waits for something.
 
---times N  how often each file runs (50)
---busy     beside a busy loop on each core`);
+--times N        how often each file runs (50)
+--concurrency N  how many files run at the same time (1: each is alone)
+--busy           beside a busy loop on each core`);
   process.exit(values.help ? 0 : 1);
 }
 /** Calls by which a test waits: for a time, an event, a process or a condition. */
@@ -39,12 +43,17 @@ const loops = values.busy ? startLoops() : [];
 process.once("exit", () => loops.forEach((loop) => loop.kill("SIGKILL")));
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
 
-let failures = 0;
-for (const [at, file] of files.entries()) {
-  process.stdout.write(`${at + 1}/${files.length} ${file} `);
-  for (let run = 1; run <= times; run += 1) process.stdout.write(passes(file, run) ? "." : "F");
-  process.stdout.write("\n");
-}
+let [failures, done] = [0, 0];
+const waiting = [...files];
+const repeatWaiting = async () => {
+  for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+    const { failed, seconds } = await repeat(file);
+    failures += failed;
+    done += 1;
+    console.log(`${done}/${files.length} ${file}: ${failed === 0 ? "passed" : `${failed} failed`}, ${seconds} s`);
+  }
+};
+await Promise.all(Array.from({ length: concurrency }, repeatWaiting));
 const runs = `${files.length} files, ${times} times each${values.busy ? ", on a busy machine" : ""}`;
 console.log(failures === 0 ? `${runs}: no failure` : `${runs}: ${failures} failures, their output is in ${output}`);
 process.exit(failures === 0 ? 0 : 1);
@@ -62,11 +71,20 @@ function startLoops() {
   );
 }
 
-function passes(file, run) {
-  const command = ["vitest", "run", "--project", file.split("/")[1], file];
-  const { status, stderr, stdout } = spawnSync("npx", command, { cwd: root, encoding: "utf8", maxBuffer: 1e9 });
-  if (status === 0) return true;
-  failures += 1;
-  writeFileSync(join(output, `${basename(file, ".test.ts")}-${run}.log`), stdout + stderr);
-  return false;
+/** In one process, which transforms the sources once. A run that it does not report has failed with it. */
+async function repeat(file) {
+  const log = join(output, `${basename(file, ".test.ts")}.log`);
+  const out = openSync(log, "w");
+  const begin = performance.now();
+  const child = fork(join(root, "scripts/test-repeat/file.mjs"), [file, String(times)], {
+    cwd: root,
+    stdio: ["ignore", out, out, "ipc"],
+  });
+  let passed = 0;
+  child.on("message", (isPassed) => (passed += isPassed ? 1 : 0));
+  const [code] = await once(child, "close");
+  // What fails last is the end of a file: a process that it has left.
+  const failed = Math.max(times - passed, code === 0 ? 0 : 1);
+  if (failed === 0) rmSync(log);
+  return { failed, seconds: Math.round((performance.now() - begin) / 1000) };
 }
