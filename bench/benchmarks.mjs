@@ -8,6 +8,7 @@ import { firstTurn } from "./first-turn.mjs";
 import { laterTurn } from "./later-turn.mjs";
 import { overHttp } from "./load.mjs";
 import { longLog } from "./long-log.mjs";
+import { npx } from "./npx.mjs";
 import { otherServers } from "./other-servers.mjs";
 import { permission } from "./permission.mjs";
 import { sessionList } from "./session-list.mjs";
@@ -18,6 +19,6 @@ import { waiting } from "./waiting.mjs";
 import { wake } from "./wake.mjs";
 
 const SHORT = [startUp, firstTurn, laterTurn, wake, permission, waiting, burst, answers, daemon];
-const LONG = [longLog, sessionList, atOnce, thousand, daemonWaiting, shim, overHttp, otherServers];
+const LONG = [longLog, sessionList, atOnce, thousand, daemonWaiting, shim, npx, overHttp, otherServers];
 
 export const BENCHMARKS = [...SHORT, ...LONG];

@@ -116,7 +116,7 @@ it("a flag that a document names by itself is the server's, or that of a program
   const OF_COMMANDS =
     "all cwd daemon-idle-ms daemon-socket fix flag follow force format json keep limit live older-than output port print ready-fd scope since status text version yes";
   const OF_OTHERS =
-    "allow-http allow-tool archive auto-approve cpu-prof env max-semi-space-size notify- omit preserve-env project rm rounds";
+    "allow-http allow-tool archive auto-approve concurrency cpu-prof env max-semi-space-size notify- omit preserve-env project rm rounds";
   const ours = new Set([...SETTINGS.flatMap(({ flag }) => [flag, `no-${flag}`]), ...OF_COMMANDS.split(" ")]);
   const named = DOCUMENTS.flatMap(({ text }) =>
     [...text.matchAll(/`--([a-z-]+)[^`\n]*`/g)].map(([, flag = ""]) => flag),

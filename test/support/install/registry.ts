@@ -3,7 +3,6 @@ import { createHash } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
-import { setTimeout as sleep } from "node:timers/promises";
 
 import { z } from "zod";
 
@@ -18,19 +17,13 @@ interface Version {
 /** What goes wrong with a package; `stalls` sends a third of it and no more until the registry mends it. */
 export type Fault = "stalls" | "other bytes" | 401 | 404 | 407;
 
-const CHUNK = 16_384;
-
-/** A registry of npm on loopback. It serves what was published to it, at the speed and with the faults that a test sets. */
+/** A registry of npm on loopback. It serves what was published to it, with the faults that a test sets. */
 export class Registry {
   /** Names of packages whose tarball was asked for, in order. */
   readonly fetched: string[] = [];
-  /** Of all answers together, bytes a second. */
-  bytesPerSecond = Number.POSITIVE_INFINITY;
   readonly #packages = new Map<string, Version>();
   readonly #faults = new Map<string, Fault>();
   readonly #mended = new EventEmitter();
-  /** When the line has sent all that was handed to it, ms. */
-  #freeAt = 0;
   readonly #server = createServer((request, response) => {
     this.#answer(decodeURIComponent(request.url ?? ""), response).catch(() => response.destroy());
   });
@@ -93,6 +86,11 @@ export class Registry {
     this.#mended.emit("mended");
   }
 
+  /** The size of the tarball, bytes. */
+  bytesOf(name: string): number {
+    return this.#packages.get(name)?.tarball.length ?? 0;
+  }
+
   /** How often the tarball was asked for. */
   timesFetched(name: string): number {
     return this.fetched.filter((each) => each === name).length;
@@ -103,12 +101,11 @@ export class Registry {
     const version = this.#packages.get(name);
     const fault = this.#faults.get(name);
     if (!version || typeof fault === "number") return void response.writeHead(version ? Number(fault) : 404).end("{}");
-    if (isTarball === undefined) return this.#send(response, Buffer.from(JSON.stringify(this.#packument(version))));
+    if (isTarball === undefined) return void response.end(JSON.stringify(this.#packument(version)));
     this.fetched.push(name);
     const { tarball } = version;
-    if (fault === "other bytes")
-      return this.#send(response, Buffer.concat([tarball.subarray(0, -1), Buffer.from([7])]));
-    if (fault !== "stalls") return this.#send(response, tarball);
+    if (fault === "other bytes") return void response.end(Buffer.concat([tarball.subarray(0, -1), Buffer.from([7])]));
+    if (fault !== "stalls") return void response.end(tarball);
     const third = Math.ceil(tarball.length / 3);
     response.writeHead(200, { "content-length": tarball.length });
     response.write(tarball.subarray(0, third));
@@ -120,18 +117,5 @@ export class Registry {
     const { name, version } = manifest;
     const dist = { tarball: `${this.url}${name}/-/tarball.tgz`, integrity };
     return { name, "dist-tags": { latest: version }, versions: { [version]: { ...manifest, dist } } };
-  }
-
-  /** One after the other, as through one line. */
-  async #send(response: ServerResponse, body: Buffer): Promise<void> {
-    response.writeHead(200, { "content-length": body.length });
-    if (!Number.isFinite(this.bytesPerSecond)) return void response.end(body);
-    for (let at = 0; at < body.length; at += CHUNK) {
-      const chunk = body.subarray(at, at + CHUNK);
-      this.#freeAt = Math.max(this.#freeAt, performance.now()) + (1000 * chunk.length) / this.bytesPerSecond;
-      await sleep(this.#freeAt - performance.now());
-      response.write(chunk);
-    }
-    response.end();
   }
 }
