@@ -76,6 +76,16 @@ const withPino = {
   },
 };
 
+/** Its index has the limiters of a dozen databases as well, and CommonJS has no tree to shake. */
+const withMemoryLimiter = {
+  name: "with-memory-limiter",
+  transform: {
+    filter: { id: /rate-limiter-flexible\/index\.js$/ },
+    handler: () =>
+      ["Memory", "Res"].map((part) => `exports.RateLimiter${part} = require("./lib/RateLimiter${part}");`).join("\n"),
+  },
+};
+
 /** Modules of the page, whose licences are listed beside the server's. */
 const pageModules = [];
 
@@ -138,7 +148,7 @@ const options = {
   external: EXTERNAL,
   // Its `main` is UMD, whose own `require` calls no bundler can follow.
   resolve: { alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" } },
-  plugins: [lightValidator, withPino, keepMaps, finish],
+  plugins: [lightValidator, withPino, withMemoryLimiter, keepMaps, finish],
   output: {
     dir: dist,
     entryFileNames: "[name].js",
