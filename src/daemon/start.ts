@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess, type SpawnOptions, type StdioOptions } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
@@ -32,26 +33,26 @@ type Options = Pick<SpawnOptions, "cwd" | "detached" | "env">;
  */
 const IN_BACKGROUND = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 &';
 
-async function startThroughShell(command: readonly string[], log: string, options: Options): Promise<ChildProcess> {
+function startThroughShell(command: readonly string[], log: string, options: Options): ChildProcess {
   const stdio: StdioOptions = ["ignore", "ignore", "ignore", "pipe"];
-  return Promise.resolve(spawn("/bin/sh", ["-c", IN_BACKGROUND, "sh", log, ...command], { ...options, stdio }));
+  return spawn("/bin/sh", ["-c", IN_BACKGROUND, "sh", log, ...command], { ...options, stdio });
 }
 
 /**
  * Windows has no such shell. The process is detached from the console of the client and outlives it, but its parent stays the
  * process of the client: what ends that with all its descendants (`taskkill /T`) ends the daemon.
  */
-async function startDirectly(
+function startDirectly(
   [program = process.execPath, ...words]: readonly string[],
   log: string,
   options: Options,
-): Promise<ChildProcess> {
-  const file = await open(log, "a", 0o600);
+): ChildProcess {
+  const file = openSync(log, "a", 0o600);
   try {
-    const stdio: StdioOptions = ["ignore", file.fd, file.fd, "pipe"];
+    const stdio: StdioOptions = ["ignore", file, file, "pipe"];
     return spawn(program, words, { ...options, stdio, windowsHide: true });
   } finally {
-    await file.close();
+    closeSync(file);
   }
 }
 
@@ -66,9 +67,8 @@ export async function startDaemon(start: DaemonStart): Promise<string> {
   const ready = ["daemon", "run", "--ready-fd", String(READY_FD)];
   const command = [process.execPath, ...process.execArgv, main, ...ready, ...identity.argv];
   const options = { cwd: stateFolder, detached: true, env: identity.environment };
-  const child = await (platform === "win32"
-    ? startDirectly(command, log, options)
-    : startThroughShell(command, log, options));
+  // No await between its start and `wordOf`: Node discards what a process has said if it ends before a listener is there.
+  const child = platform === "win32" ? startDirectly(command, log, options) : startThroughShell(command, log, options);
   child.unref();
   const said = await wordOf(child, ms);
   const [, name] = /^ready (\S+)$/.exec(said) ?? [];
