@@ -19,7 +19,7 @@ import { PartialText } from "./partial.ts";
 import { startTime } from "../supervise/tree.ts";
 import { endsInOrder } from "../shim/held-process.ts";
 import { takeNumber } from "../shim/inbound.ts";
-import type { Exit, Spawned } from "../supervise/spawned.ts";
+import { endBeforeReady, type Exit, type Spawned } from "../supervise/spawned.ts";
 import { isDetachedId } from "../supervise/detached-processes.ts";
 
 /**
@@ -165,7 +165,7 @@ export class ClaudeProcess implements AgentProcess {
     this.#input.end();
     const exit = await this.#endedBy();
     const error = this.#whyItEnded(failure ?? exit?.error?.message);
-    const problem = error === undefined ? "ended before it could answer" : `did not start: ${error}`;
+    const problem = error === undefined ? endBeforeReady(exit) : `did not start: ${error}`;
     this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Fix the cause and try again.`));
     await this.#announced;
     await this.#spawned?.gone;

@@ -49,3 +49,9 @@ export interface Held {
   /** SIGTERM to the process alone. */
   terminate(): void;
 }
+
+/** What a process did that has ended before it could answer, as far as the system tells: the SDK may tell its failure later. */
+export function endBeforeReady({ code = null, signal = null }: Partial<Exit> = {}): string {
+  if (signal !== null) return `did not start: it was killed by ${signal}`;
+  return code ? `did not start: it exited with code ${String(code)}` : "ended before it could answer";
+}
