@@ -1,6 +1,5 @@
 import { AppError, sessionNotFound } from "../../domain/error.ts";
 import type { ControlRequest } from "../../domain/control.ts";
-import type { Caller } from "../../domain/principal.ts";
 import type { Engine } from "../api.ts";
 import { refuseNested, startsClaude, type Gate } from "../policy/gate.ts";
 import type { Ownership } from "../ownership.ts";
@@ -162,11 +161,19 @@ function answeringOf(
 /** For a server inside a session: the session's own shell must not approve its requests, nor start another session. */
 export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "depth">): Engine {
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseNested(gate));
+  // Every operation is named here too: a new one is closed until it is opened.
   const nested: Engine = {
-    ...verbsOf(engine),
     ...looking,
     forCaller: () => nested,
     forConnection: () => nested,
+    waitingBefore: async (id) => engine.waitingBefore(id),
+    atWork: () => engine.atWork(),
+    partial: async (id) => engine.partial(id),
+    workTree: async (principal, id) => engine.workTree(principal, id),
+    read: async (principal, id, from, limit) => engine.read(principal, id, from, limit),
+    enforceGate: async () => engine.enforceGate(),
+    stop: async (graceMs) => engine.stop(graceMs),
+    drain: async () => engine.drain(),
     delivered: async () => Promise.resolve(),
     takeUnattended: async () => Promise.resolve([]),
     checkMayConfigure: no,
@@ -190,44 +197,4 @@ export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "dep
     delete: no,
   };
   return nested;
-}
-
-/** The operations as functions that do not need `this`. */
-function verbsOf(engine: Engine): Engine {
-  return {
-    forCaller: (caller: Pick<Caller, "scopes">) => engine.forCaller(caller),
-    forConnection: (terms) => engine.forConnection(terms),
-    checkMayConfigure: async () => engine.checkMayConfigure(),
-    create: async (caller, options) => engine.create(caller, options),
-    open: async (caller, request) => engine.open(caller, request),
-    fork: async (caller, id, request) => engine.fork(caller, id, request),
-    adopt: async (caller, request) => engine.adopt(caller, request),
-    prompt: async (principal, id, request) => engine.prompt(principal, id, request),
-    answer: async (caller, id, request) => engine.answer(caller, id, request),
-    pass: async (principal, id, request) => engine.pass(principal, id, request),
-    extend: async (principal, id, requestId) => engine.extend(principal, id, requestId),
-    fill: async (principal, id, request) => engine.fill(principal, id, request),
-    revoke: async (principal, id, request) => engine.revoke(principal, id, request),
-    delivered: async (principal, id, requests) => engine.delivered(principal, id, requests),
-    interrupt: async (principal, id, by, promptId) => engine.interrupt(principal, id, by, promptId),
-    clientGone: async (principal, id, promptId) => engine.clientGone(principal, id, promptId),
-    cancel: async (principal, id, request) => engine.cancel(principal, id, request),
-    close: async (principal, id, by) => engine.close(principal, id, by),
-    queue: async (principal, id, request) => engine.queue(principal, id, request),
-    control: async (caller, id, request, by) => engine.control(caller, id, request, by),
-    waitingBefore: async (id) => engine.waitingBefore(id),
-    atWork: () => engine.atWork(),
-    partial: async (id) => engine.partial(id),
-    workTree: async (principal, id) => engine.workTree(principal, id),
-    rename: async (principal, id, title) => engine.rename(principal, id, title),
-    delete: async (principal, id, by) => engine.delete(principal, id, by),
-    get: async (principal, id) => engine.get(principal, id),
-    list: async (query) => engine.list(query),
-    takeUnattended: async (principal) => engine.takeUnattended(principal),
-    read: async (principal, id, from, limit) => engine.read(principal, id, from, limit),
-    wait: async (principal, request) => engine.wait(principal, request),
-    enforceGate: async () => engine.enforceGate(),
-    stop: async (graceMs) => engine.stop(graceMs),
-    drain: async () => engine.drain(),
-  };
 }
