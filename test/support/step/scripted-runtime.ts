@@ -125,12 +125,14 @@ export class ScriptedRuntime implements AgentRuntime {
   plan = async ({ principal }: StartRequest): Promise<StartPlan> => {
     this.plans += 1;
     if (this.unknown.has(principal)) throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
-    return Promise.resolve({ identity: this.identity });
+    return Promise.resolve({ identity: this.identity, openIn: this.openIn });
   };
+  /** The process that has each session open just now. */
+  openIn: StartPlan["openIn"];
   checkFolders = async (_: unknown, folders: readonly string[]) => Promise.resolve([...folders]);
   judge = async () => Promise.resolve({});
   workTree = async () => Promise.resolve(undefined);
-  installMissing = async (): Promise<void> => Promise.resolve();
+  installMissing: AgentRuntime["installMissing"] = async () => Promise.resolve();
   attach = async (): Promise<[]> => Promise.resolve([]);
   find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
   /** Processes that start from now on outlive this server. */

@@ -1,0 +1,111 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { FencedError } from "../../src/engine/ports.ts";
+import { type Between, errorsOf, LEASE_MS, twoNodes, type World } from "../support/step/two-nodes.ts";
+
+/** What callers learn of sessions whose store says that what it held may be missing. */
+
+class Loss extends Error {
+  readonly isLoss = true;
+}
+
+const RETRY_MS = 1000;
+const RENEW_MS = LEASE_MS / 6;
+
+let world: World;
+afterEach(() => world.close());
+
+interface Store {
+  /** What each write, and each renewal of the lease, fails with. */
+  fault: Error | undefined;
+  isGone: boolean;
+}
+
+/** A node on a store that the test takes away. */
+function start() {
+  const store: Store = { fault: undefined, isGone: false };
+  const between: Between = (backend) => ({
+    log: {
+      append: async (...args) => (store.fault ? Promise.reject(store.fault) : backend.log.append(...args)),
+    },
+    leases: {
+      heartbeat: async (ms) => (store.fault ? Promise.reject(store.fault) : backend.leases.heartbeat(ms)),
+    },
+    rows: { get: async (id) => (store.isGone ? undefined : backend.rows.get(id)) },
+  });
+  world = twoNodes({ a: between });
+  return { ...world, store };
+}
+
+const LOST = "The session's log cannot be written: the file is gone. Its turn was stopped.";
+const refused = { code: "INTERNAL", isLoss: true, message: LOST };
+
+describe("a session whose store has lost data", () => {
+  it("stops, and every later read gets the reason", async () => {
+    const { a, store } = start();
+    const id = await a.asked();
+    store.fault = new Loss("the file is gone");
+    await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ message: LOST });
+    expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
+    await expect(a.engine.get("local", id)).rejects.toMatchObject(refused);
+    await expect(a.engine.prompt("local", id, { text: "go on" })).rejects.toMatchObject(refused);
+  });
+
+  it("ends a wait for it, once it is looked at", async () => {
+    const { a, clock, store } = start();
+    const id = await a.asked();
+    const caller = new AbortController();
+    const sessions = [{ sessionId: id, cursor: 100 }];
+    const request = { sessions, until: "end", timeoutMs: 600_000, signal: caller.signal } as const;
+    const waited = a.engine.wait("local", request);
+    await clock.pass(RETRY_MS);
+    store.fault = new Loss("the file is gone");
+    const ended = errorsOf([waited]);
+    await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ message: LOST });
+    clock.advance(RETRY_MS);
+    expect(await ended).toMatchObject([refused]);
+    caller.abort();
+  });
+
+  it("has it in its log, should there be one again", async () => {
+    const { a, clock, store } = start();
+    const id = await a.asked();
+    store.fault = new Loss("the file is gone");
+    await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ message: LOST });
+    store.fault = undefined;
+    clock.advance(RETRY_MS);
+    await a.seen(id, "turn.ended");
+    const notices = (await a.log(id)).filter(({ type }) => type === "notice");
+    expect(notices).toMatchObject([{ data: { kind: "warning", message: LOST } }]);
+  });
+
+  it("is said to be lost, and not unknown, when the store has it no more", async () => {
+    const { a, clock, store } = start();
+    const id = await a.asked();
+    store.fault = new Loss("the file is gone");
+    await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ message: LOST });
+    store.fault = new FencedError("s");
+    store.isGone = true;
+    await clock.pass(RETRY_MS);
+    await expect(a.engine.get("local", id)).rejects.toMatchObject(refused);
+    await expect(a.engine.get("local", "another")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  });
+
+  it("stops at the renewal of the lease, before it writes anything", async () => {
+    const { a, clock, store } = start();
+    const id = await a.asked();
+    store.fault = new Loss("the file is gone");
+    await clock.pass(RENEW_MS);
+    expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
+    await expect(a.engine.get("local", id)).rejects.toMatchObject(refused);
+  });
+});
+
+it("a failure of the store that lost nothing says that what was reported is stored", async () => {
+  const { a, store } = start();
+  const id = await a.asked();
+  store.fault = new Error("disk full");
+  const message =
+    "The session's log cannot be written: disk full. Its turn was stopped; everything reported before is stored.";
+  await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ code: "INTERNAL", message });
+  await expect(a.engine.get("local", id)).rejects.toMatchObject({ isLoss: false, message });
+});
