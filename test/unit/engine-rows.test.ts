@@ -1,0 +1,169 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { SessionOptions } from "../../src/domain/options.ts";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import type { AdoptRequest } from "../../src/engine/api.ts";
+import { ConflictError } from "../../src/engine/ports.ts";
+import { type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
+
+/** What is refused where a session is copied, taken from disk, renamed or deleted. */
+
+let world: World;
+let a: TestNode;
+beforeEach(() => {
+  world = twoNodes();
+  ({ a } = world);
+});
+afterEach(() => world.close());
+
+const ELSEWHERE = "11111111-1111-4111-8111-111111111111";
+const prompt = { text: "go on" };
+
+async function rested(over: Partial<SessionOptions> = {}, principal?: string): Promise<string> {
+  const id = await a.open("begin", undefined, over, principal);
+  a.runtime.of(id).finish();
+  await a.seen(id, "turn.ended");
+  return id;
+}
+
+async function adopt(over: Partial<AdoptRequest> = {}) {
+  return a.engine.adopt(LOCAL_CALLER, { sessionId: ELSEWHERE, fork: false, options: {}, prompt, ...over });
+}
+
+describe("a copy", () => {
+  it("of a session that was closed is refused", async () => {
+    const id = await rested();
+    await a.engine.close("local", id, "ann");
+    const message = "The session was closed and cannot be forked.";
+    await expect(a.engine.fork(LOCAL_CALLER, id, prompt)).rejects.toMatchObject({ code: "CANCELLED", message });
+  });
+
+  it("of a session that keeps no transcript is refused", async () => {
+    const id = await a.open("begin", undefined, { persistSession: false });
+    const refused = { code: "INVALID_ARGUMENT", message: expect.stringContaining("no transcript to copy") as string };
+    await expect(a.engine.fork(LOCAL_CALLER, id, prompt)).rejects.toMatchObject(refused);
+  });
+
+  it("of a session with a running turn is refused until its end", async () => {
+    const id = await a.open();
+    const refused = { code: "SESSION_BUSY", sessionId: id };
+    await expect(a.engine.fork(LOCAL_CALLER, id, prompt)).rejects.toMatchObject(refused);
+  });
+
+  it("from a message on starts with what was said up to it", async () => {
+    const id = await rested();
+    const { sessionId } = await a.engine.fork(LOCAL_CALLER, id, { ...prompt, resumeAt: "m1" });
+    const { state } = await a.engine.get("local", sessionId);
+    expect(state.origin).toEqual({ transcriptId: id, at: "m1" });
+  });
+});
+
+describe("a session from disk", () => {
+  it("that Claude Code does not have does not exist", async () => {
+    await expect(adopt()).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  });
+
+  it("of another principal does not exist, even for a copy", async () => {
+    const theirs = await rested({}, "eve");
+    a.runtime.found.set(theirs, { cwd: "/repo" });
+    const refused = { code: "SESSION_NOT_FOUND" };
+    await expect(adopt({ sessionId: theirs })).rejects.toMatchObject(refused);
+    await expect(adopt({ sessionId: theirs, fork: true })).rejects.toMatchObject(refused);
+  });
+
+  it("needs a folder where Claude Code does not know it", async () => {
+    a.runtime.found.set(ELSEWHERE, { cwd: undefined });
+    const refused = { code: "INVALID_ARGUMENT", message: expect.stringContaining("cwd: is unknown") as string };
+    await expect(adopt()).rejects.toMatchObject(refused);
+    await adopt({ options: { cwd: "/other" } });
+    expect((await a.engine.get("local", ELSEWHERE)).spec.cwd).toBe("/other");
+  });
+
+  it("that was split off by /clear is reached through its session, or copied", async () => {
+    const id = await a.open();
+    a.runtime.of(id).say({ type: "reported", transcriptId: ELSEWHERE });
+    a.runtime.of(id).finish();
+    await a.seen(id, "turn.ended");
+    a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
+    const refused = {
+      code: "INVALID_ARGUMENT",
+      message: expect.stringContaining(`is a transcript of session ${id}, split off by /clear`) as string,
+    };
+    await expect(adopt()).rejects.toMatchObject(refused);
+    const { sessionId } = await adopt({ fork: true });
+    expect((await a.engine.get("local", sessionId)).state.origin).toEqual({ transcriptId: ELSEWHERE });
+  });
+
+  const open = { pid: 4712, how: "cli" };
+  const busy = {
+    code: "SESSION_BUSY",
+    sessionId: ELSEWHERE,
+    message: `Session ${ELSEWHERE} is open in another Claude Code (process 4712, cli). Close it there, or fork it with forkSession: true.`,
+  };
+
+  it("that another Claude Code has open is refused, and may be copied", async () => {
+    a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
+    a.runtime.openIn = open;
+    await expect(adopt()).rejects.toMatchObject(busy);
+    expect(a.runtime.processes).toEqual([]);
+    await adopt({ fork: true });
+    expect(a.runtime.processes).toHaveLength(1);
+  });
+
+  it("gets no further prompt while another Claude Code has it open", async () => {
+    a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
+    await adopt();
+    await a.engine.interrupt("local", ELSEWHERE, "ann");
+    a.runtime.of(ELSEWHERE).kill();
+    await a.seen(ELSEWHERE, "process.exited");
+    a.runtime.openIn = open;
+    await expect(a.engine.prompt("local", ELSEWHERE, prompt)).rejects.toMatchObject(busy);
+    expect(a.runtime.processes).toHaveLength(1);
+  });
+});
+
+describe("a new title", () => {
+  it.each([
+    [1, "renamed"],
+    [4, "renamed"],
+    [5, undefined],
+  ])("that meets %i other changes of the row makes it %s", async (conflicts, title) => {
+    let left = conflicts;
+    const c = world.connect("c", (backend) => ({
+      rows: {
+        update: async (...args) =>
+          left-- > 0 ? Promise.reject(new ConflictError("changed")) : backend.rows.update(...args),
+      },
+    }));
+    const id = await c.open();
+    await c.engine.rename("local", id, "renamed").catch((error: unknown) => {
+      if (!(error instanceof ConflictError)) throw error;
+    });
+    expect((await c.engine.get("local", id)).title).toBe(title);
+  });
+
+  it("that the store refuses for another reason is not tried again", async () => {
+    let tries = 0;
+    const update = async () => Promise.reject(new Error(`disk full, try ${String(++tries)}`));
+    const c = world.connect("c", () => ({ rows: { update } }));
+    await expect(c.engine.rename("local", await c.open(), "x")).rejects.toThrow("disk full, try 1");
+  });
+});
+
+describe("a session that is deleted", () => {
+  it("stays while a turn runs in it", async () => {
+    const id = await a.open();
+    await expect(a.engine.delete("local", id, "ann")).rejects.toMatchObject({ code: "SESSION_BUSY", sessionId: id });
+    expect((await a.engine.get("local", id)).state.closed).toBeUndefined();
+  });
+
+  it("stays, closed, if its process does not end within 10 s", async () => {
+    const id = await rested();
+    a.runtime.of(id).stop = () => undefined;
+    const deleted = a.engine.delete("local", id, "ann").catch((error: unknown) => error);
+    await a.seen(id, "session.closed");
+    await world.clock.pass(15_000);
+    const message = "Its process has not ended yet. Try again in a moment.";
+    expect(await deleted).toMatchObject({ code: "SESSION_BUSY", message });
+    expect((await a.engine.get("local", id)).state.closed).toMatchObject({ reason: "closed" });
+  });
+});
