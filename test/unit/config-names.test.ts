@@ -11,6 +11,9 @@ describe("near matches", () => {
     ["hlep", "help"],
     ["start", undefined],
     ["", undefined],
+    ["de", "demo"],
+    ["v", undefined],
+    ["serve".repeat(200_000), undefined],
   ])("of %j are %j", (word, expected) => {
     expect(nearest(word, ["serve", "demo", "help", "version"])).toBe(expected);
   });

@@ -84,7 +84,9 @@ describe("options that would approve on the caller's behalf", () => {
     ],
     [{ sandbox: { failIfUnavailable: true } }, "none", {}, ""],
     [{ skills: ["pdf"] }, "all", { skills: undefined as never }, "skills pdf"],
+    [{ skills: "all" }, "all", { skills: undefined as never }, "skills all"],
     [{ skills: [] }, "none", {}, ""],
+    [{ mcpServers: { x: remote, y: { command: "server" } } }, "none", {}, ""],
     [
       { mcpServers: { x: { ...remote, tools: [tool("always_allow"), tool("always_ask")] } } },
       "all",

@@ -160,6 +160,23 @@ const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny
     ask("Agent", { input: { subagent_type: "Plan" } }),
     { allow: false, deny: false },
   ],
+  ["an agent without a name", "Agent(Explore)", ask("Agent"), { allow: false, deny: false }],
+  ["the home folder", "Read(~)", file("Read", "/home/ann/x/y"), { allow: true, deny: true }],
+  ["the folder itself", "Read(./**)", file("Read", CWD), { allow: true, deny: true }],
+  ["a drive", "Read(//c/work/**)", file("Read", "C:\\work\\x"), { allow: true, deny: true }],
+  ["another drive", "Read(//c/work/**)", file("Read", "D:\\work\\x"), { allow: false, deny: false }],
+  [
+    "a URL that cannot be read",
+    "WebFetch(domain:x.org)",
+    ask("WebFetch", { input: { url: "x" } }),
+    { allow: false, deny: true },
+  ],
+  [
+    "a host below it",
+    "WebFetch(domain:x.org)",
+    ask("WebFetch", { input: { url: "https://a.x.org/" } }),
+    { allow: false, deny: true },
+  ],
   ["a skill", "Skill(pdf:*)", ask("Skill", { input: { skill: "pdf:fill" } }), { allow: true, deny: true }],
   ["a question", "AskUserQuestion", ask("AskUserQuestion", { kind: "question" }), { allow: false, deny: true }],
 ];

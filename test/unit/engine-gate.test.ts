@@ -1,0 +1,137 @@
+import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/domain/command.ts";
+import { withAnswers } from "../../src/domain/approvals/questions.ts";
+import { parseRule, readDenying, readRule } from "../../src/domain/approvals/rule.ts";
+import type { Scope } from "../../src/domain/principal.ts";
+import { checkAnswers, checkOptions } from "../../src/engine/policy/gate.ts";
+import { objectionTo } from "../../src/engine/policy/operator.ts";
+import { OPEN_GATE } from "../support/open-gate.ts";
+import { POLICY } from "../support/step/walk.ts";
+
+describe("an answer", () => {
+  it.each<[Scope[], string]>([
+    [[], "no scope"],
+    [["read", "run"], "read, run"],
+  ])("of a caller with the scopes %j may deny, and not allow", (scopes, had) => {
+    const caller = { principal: "local", scopes };
+    expect(() => checkAnswers(caller, { decision: "deny" })).not.toThrow();
+    const message = `Allowing a request needs the scope approve; this caller has ${had}.`;
+    for (const decision of ["allow", "allow_for_session"] as const) {
+      expect(() => checkAnswers(caller, { decision })).toThrow(message);
+    }
+  });
+
+  it.each<[Scope[]]>([[["approve"]], [["read", "approve"]]])("of a caller with the scopes %j may allow", (scopes) => {
+    expect(() => checkAnswers({ principal: "local", scopes }, { decision: "allow" })).not.toThrow();
+  });
+});
+
+it.each([
+  [0, "starts no sessions (--max-depth 0)"],
+  [1, "runs inside a session of claude-agents-mcp already (depth 1)"],
+])("a server at its maximum depth, %i, starts no session", (depth, why) => {
+  expect(() => checkOptions({ ...OPEN_GATE, depth, maxDepth: depth }, { cwd: "/repo" })).toThrow(why);
+});
+
+describe("a command that another server has let through", () => {
+  type Data = Extract<Command, { kind: "answer" }>["data"];
+  const mode = (permissionMode: string) => ({ type: "setMode", mode: permissionMode, destination: "session" }) as const;
+  const answering = (permissionMode: "acceptEdits" | "bypassPermissions", over: Partial<Data> = {}): Command => ({
+    id: "c",
+    principal: "local",
+    kind: "answer",
+    data: {
+      requestId: "r",
+      by: "caller",
+      forSession: false,
+      decision: { behavior: "allow", updatedPermissions: [mode(permissionMode) as never] },
+      ...over,
+    },
+  });
+  const configuring = (permissionMode: "acceptEdits" | "bypassPermissions", decides = false): Command => ({
+    id: "c",
+    principal: "local",
+    kind: "control",
+    data: { by: "ann", request: { do: "configure", permissionMode }, ...(decides && { decides: true }) },
+  });
+  const bounded = { ...POLICY, callerApproves: "reads", sessionApproves: "edits" } as const;
+  const objection = (command: Command) => objectionTo(command, { gate: OPEN_GATE, policy: bounded });
+  const denied = (message: string) => ({
+    code: "PERMISSION_DENIED",
+    message: expect.stringContaining(message) as string,
+  });
+
+  it.each<[string, Command, string]>([
+    ["bypass in an answer", answering("bypassPermissions", { by: "user" }), "not allowed on this server"],
+    ["bypass by configure", configuring("bypassPermissions", true), "not allowed on this server"],
+    ["a mode that its caller may not approve", configuring("acceptEdits"), "permissionMode acceptEdits"],
+    ["an answer beyond the caller's bound", answering("acceptEdits"), "acceptEdits"],
+    ["one of a program in another's name", answering("acceptEdits", { by: "user", asCaller: true }), "acceptEdits"],
+  ])("is refused by the owner for %s", (_, command, message) => {
+    expect(objection(command)).toMatchObject(denied(message));
+  });
+
+  it.each<[string, Command]>([
+    ["a person's answer", answering("acceptEdits", { by: "user" })],
+    ["an answer with the scope decide", answering("acceptEdits", { decides: true })],
+    ["a mode with the scope decide", configuring("acceptEdits", true)],
+    ["a prompt", { id: "c", principal: "local", kind: "prompt", data: { promptId: "p", text: "x" } }],
+  ])("is taken by the owner: %s", (_, command) => {
+    expect(objection(command)).toBeUndefined();
+  });
+});
+
+describe("a text that should be a rule", () => {
+  it.each([
+    ["Bash(ls:*)", { toolName: "Bash", content: "ls:*" }],
+    ["Bash(:*)", { toolName: "Bash", content: undefined }],
+    ["Read(*)", { toolName: "Read", content: undefined }],
+    ["WebFetch", { toolName: "WebFetch", content: undefined }],
+    ["(ls)", undefined],
+    ["", undefined],
+    ["Bash(ls", undefined],
+  ])("is read without regard to what is wrong with it: %j", (text, read) => {
+    expect(readRule(text)).toEqual(read);
+  });
+
+  it("is quoted up to 100 characters where it cannot be read, and may have 2000", () => {
+    const long = `Bash(${"x".repeat(1995)})`;
+    expect(long).toHaveLength(2001);
+    const shown = `the rule ${long.slice(0, 100)}... cannot be read.`;
+    expect(parseRule(long, "deny")).toEqual({ ok: false, problem: expect.stringContaining(shown) as string });
+    expect(parseRule(long.replace("x", ""), "deny")).toMatchObject({ ok: true });
+  });
+
+  it.each([
+    ["Bash(rm:*)", "Bash", "rm:*"],
+    ["Bash(rm", "Bash", undefined],
+    ["bash(rm:*)", "Bash", undefined],
+    ["Unheard(x)", "Unheard", undefined],
+    ["(x)", "", undefined],
+  ])("denies the whole tool where it cannot be read: %s", (text, toolName, content) => {
+    expect(readDenying(text)).toEqual({ text, toolName, content });
+  });
+});
+
+describe("answers to questions", () => {
+  const question = "Which one?";
+  it.each([
+    [
+      { questions: [{ question }] },
+      undefined,
+      `is required: {question text: answer}. The questions are: "Which one?".`,
+    ],
+    [{ questions: "none" }, { [question]: "a" }, `"Which one?" is not one of the questions. The questions are: .`],
+    [{ questions: [{ question }] }, {}, `"Which one?" has no answer.`],
+    [{ questions: [{ question }] }, { [question]: ["a", "b"] }, "takes one answer, not 2."],
+    [{ questions: [{ question: "x".repeat(400) }] }, {}, `"${"x".repeat(299)}…" has no answer.`],
+  ])("to %j are refused: %j", (input, answers, problem) => {
+    expect(() => withAnswers(input, answers)).toThrow(problem);
+  });
+
+  it("are put into the input as they are, several where several may be chosen", () => {
+    const input = { questions: [{ question, multiSelect: true }, { question: "And?" }] };
+    const answers = { [question]: ["a", "b"], "And?": ["c"] };
+    expect(withAnswers(input, answers)).toEqual({ ...input, answers });
+  });
+});
