@@ -69,3 +69,51 @@ it("sessions of one connection keep their order, and places of other servers sta
   expect(await admittedOf(behind, 1)).toEqual([]);
   expect(await admittedOf(behind, 2)).toEqual(["a2"]);
 });
+
+/** A limiter over the sessions that `records` gives, and what it logs and waits for. */
+function limiterOf(records: () => Promise<readonly SessionRecord[]>) {
+  const failures: unknown[] = [];
+  const looks: (() => void)[] = [];
+  const limiter = new ProcessLimiter({
+    backend: { leases: { atWork: records, abandoned: async () => Promise.resolve([]) } } as never,
+    processLimits: { maxLive: 1, maxStarting: 10, maxBackground: 1 },
+    runtime: {
+      spares: { available: 0, retire: async () => Promise.resolve() },
+      shimOf: async () => Promise.resolve("gone"),
+    },
+    clock: { after: (_: number, look: () => void) => looks.push(look) } as never,
+    log: { debug: (_, about) => failures.push(about) },
+    suspend: async () => Promise.resolve(),
+    connectionOf: () => undefined,
+  });
+  return { failures, limiter, looks };
+}
+
+it("a look for a free slot that fails is logged, and the next one admits", async () => {
+  let fails = true;
+  const records = async () => (fails ? Promise.reject(new Error("disk")) : Promise.resolve([record("b1", 1, true)]));
+  const { failures, limiter, looks } = limiterOf(records);
+  const admitted = limiter.acquireSlot("b1", new AbortController().signal, () => undefined);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(failures).toEqual([{ error: "Error: disk" }]);
+  fails = false;
+  looks.shift()?.();
+  await expect(admitted).resolves.toBeUndefined();
+});
+
+it("a session that is given up before it asks for a slot, or while it waits, gets none", async () => {
+  const { limiter, looks } = limiterOf(async () =>
+    Promise.resolve([record("a1", 1, false), record("a2", 2, true), record("b1", 3, true)]),
+  );
+  const why = "The process was stopped before it started.";
+  await expect(limiter.acquireSlot("a2", AbortSignal.abort(), () => undefined)).rejects.toThrow(why);
+  const leaving = new AbortController();
+  const told: number[] = [];
+  const waiting = limiter.acquireSlot("b1", leaving.signal, (before) => told.push(before));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toEqual([1]);
+  expect(await Promise.all(["a1", "a2", "b1"].map(async (id) => limiter.before(id)))).toEqual([undefined, 0, 1]);
+  leaving.abort();
+  await expect(waiting).rejects.toThrow(why);
+  expect(looks).toHaveLength(1);
+});
