@@ -34,20 +34,18 @@ export async function demo(argv: string[]): Promise<number> {
   const write = (text: string) => void process.stdout.write(text);
   const screen = flags.json ? jsonScreen(write) : textScreen(write, process.stdout.isTTY && process.stdout.hasColors());
   const home = await realpath(await mkdtemp(join(tmpdir(), "claude-agents-mcp-demo-")));
-  const cleanUp = () => {
-    if (flags.keep) console.error(`Kept: ${home}`);
-    else rmSync(home, { recursive: true, force: true, maxRetries: 5 });
-  };
-  endEarlyWith(cleanUp);
+  const { code, signal } = earlyEnd();
   try {
-    const ending = await run(flags, screen, home);
+    const ending = await run({ ...flags, home, screen, signal });
     screen.ending({ ...ending }, endingText(ending));
     return ending.ok ? 0 : 1;
   } catch (error) {
+    if (signal.aborted) return code();
     console.error(`claude-agents-mcp: the demo failed: ${error instanceof Error ? error.message : String(error)}`);
     return 1;
   } finally {
-    cleanUp();
+    if (flags.keep) console.error(`Kept: ${home}`);
+    else rmSync(home, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
@@ -76,20 +74,22 @@ async function prepare(): Promise<string | undefined> {
   }
 }
 
-/** A signal, or a reader that has seen enough (`| head`), ends the demo; the server goes with its stdin. */
-function endEarlyWith(cleanUp: () => void): void {
-  const end = (code: number) => {
-    cleanUp();
-    process.exit(code);
-  };
-  process.stdout.on("error", () => end(1));
-  for (const [signal, code] of [
+/** Aborted by a signal, and by a reader that has seen enough (`| head`). `code` is the exit code then. */
+function earlyEnd(): { readonly code: () => number; readonly signal: AbortSignal } {
+  const early = new AbortController();
+  let code = 1;
+  process.stdout.on("error", () => early.abort());
+  for (const [name, its] of [
     ["SIGINT", 130],
     ["SIGTERM", 143],
     ["SIGHUP", 129],
   ] as const) {
-    process.once(signal, () => end(code));
+    process.once(name, () => {
+      code = its;
+      early.abort();
+    });
   }
+  return { code: () => code, signal: early.signal };
 }
 
 function readFlags(argv: string[]): Flags {
@@ -102,18 +102,27 @@ function readFlags(argv: string[]): Flags {
   }
 }
 
-async function run(flags: Flags, screen: Screen, home: string): Promise<Ending> {
+interface Run extends Flags {
+  readonly home: string;
+  readonly screen: Screen;
+  readonly signal: AbortSignal;
+}
+
+/** Rejects when `signal` is aborted, once the server has ended: nothing writes to the folder of the demo any more. */
+async function run({ home, live, screen, signal }: Run): Promise<Ending> {
   const startedAt = performance.now();
   const project = await mkdtemp(join(home, "project-"));
   // A repository is what people work in; without git the demo runs all the same.
   await promisify(execFile)("git", ["init", "--quiet", project]).catch(() => undefined);
-  const model = flags.live ? undefined : await startScriptedModel();
+  const model = live ? undefined : await startScriptedModel();
   const client = await connect(server(model ? model.environment(join(home, "config")) : ownEnvironment()));
   try {
+    signal.throwIfAborted();
+    signal.addEventListener("abort", () => void client.close());
     screen.title(`claude-agents-mcp ${client.serverVersion}, MCP ${client.protocolVersion}, over stdio`);
     const played = model ? `the scripted model at ${model.url}` : "your own Claude login";
     screen.line({ at: 0, who: "note", text: `Claude Code works in ${project}, with ${played}` });
-    return await play({ client, screen, project, live: flags.live, startedAt });
+    return await play({ client, screen, project, live, startedAt });
   } finally {
     await client.close();
     await model?.close();

@@ -1,9 +1,13 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
-function demo(...args: string[]) {
-  const env = { PATH: process.env["PATH"], HOME: process.env["HOME"] };
+function demo(args: readonly string[] = [], own: Record<string, string> = {}) {
+  const env = { PATH: process.env["PATH"], HOME: process.env["HOME"], ...own };
   return spawnSync(process.execPath, ["dist/cli/main.js", "demo", ...args], { encoding: "utf8", env });
 }
 
@@ -21,7 +25,7 @@ describe("claude-agents-mcp demo", () => {
   });
 
   it("prints one object a line with --json, the last one for the ending", () => {
-    const { status, stdout } = demo("--json");
+    const { status, stdout } = demo(["--json"]);
     const lines = stdout
       .trim()
       .split("\n")
@@ -33,9 +37,32 @@ describe("claude-agents-mcp demo", () => {
   });
 
   it("answers an unknown flag with one clear line and exit code 2", () => {
-    const { status, stderr, stdout } = demo("--fast");
+    const { status, stderr, stdout } = demo(["--fast"]);
     expect(stderr).toMatch(/^claude-agents-mcp: demo: .*--fast.*--live, --json and --keep\.\n$/);
     expect(stdout).toBe("");
     expect(status).toBe(2);
+  });
+
+  it("says why it cannot run where there is no Claude Code", () => {
+    const { status, stderr, stdout } = demo([], { CLAUDE_CODE_MCP_CLAUDE_PATH: "/nowhere/claude" });
+    expect(stderr).toMatch(/^claude-agents-mcp: Claude Code did not start: --claude-path \/nowhere\/claude .*\n$/);
+    expect(stdout).toBe("");
+    expect(status).toBe(1);
+  });
+
+  it("ends with its reader, and with the signal that it is told to end by; its folder goes with it", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "demo-"));
+    const env = { PATH: process.env["PATH"], HOME: process.env["HOME"], TMPDIR: folder };
+    const ends = ["its reader", "SIGTERM"].map(async (by) => {
+      const child = spawn(process.execPath, ["dist/cli/main.js", "demo"], { env, stdio: ["ignore", "pipe", "ignore"] });
+      await once(child.stdout, "data");
+      if (by === "SIGTERM") child.kill("SIGTERM");
+      else child.stdout.destroy();
+      const [code] = (await once(child, "exit")) as [number];
+      return code;
+    });
+    expect(await Promise.all(ends)).toEqual([1, 143]);
+    expect(readdirSync(folder)).toEqual([]);
+    rmSync(folder, { recursive: true });
   });
 });
