@@ -79,3 +79,37 @@ it("install changes no client of the user from inside a session", () => {
   expect(nested.stderr).toContain("cannot run inside a session");
   expect(existsSync(join(home, ".cursor"))).toBe(false);
 });
+
+it("a file that install has created is deleted by uninstall, and each tells what it did", () => {
+  const file = join(home, ".cursor", "mcp.json");
+  const written = run(["install", "cursor", "--yes"]);
+  expect(written).toMatchObject({ status: 0, stderr: "" });
+  expect(written.stdout).toContain(`Wrote ${file}.\nRestart Cursor`);
+  expect(run(["install", "cursor", "--yes"]).stdout).toContain("has the entry already. Nothing to do.");
+  expect(run(["install"]).stdout).toMatch(/^Client +Found +User +Project\n(?:.*\n)*cursor +yes +installed +absent$/m);
+  expect(run(["uninstall", "cursor", "--yes"]).stdout).toContain(`Deleted ${file}, which install had created.`);
+  expect(run(["uninstall", "cursor", "--yes"]).stdout).toContain("has no entry of this server. Nothing to do.");
+  expect(existsSync(file)).toBe(false);
+});
+
+it("install --print --json of a project names the file, the link, and what keeps it from being shared", () => {
+  const { status, stdout } = run(["install", "cursor", "--print", "--json", "--scope", "project"]);
+  expect(status).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({
+    file: join(home, "project", ".cursor", "mcp.json"),
+    link: expect.stringContaining("https://cursor.com/") as unknown,
+    notes: [expect.stringContaining("the entry names paths of this machine") as unknown],
+  });
+});
+
+it.each([
+  [["uninstall"], "uninstall needs a client: claude-code, "],
+  [["install", "curser"], 'install: unknown client "curser". Did you mean cursor?'],
+  [["install", "cursor", "--scope", "all"], '--scope is "all": must be user or project.'],
+  [["install", "windsurf", "--scope", "project"], "has no --scope project."],
+  [["install", "cursor", "zed"], 'install: Unexpected argument "zed"'],
+  [["uninstall", "cursor", "--print"], "It takes a client, --"],
+])("%j is refused", (args, problem) => {
+  const { status, stderr } = run(args);
+  expect([status, stderr]).toEqual([2, expect.stringContaining(problem) as unknown]);
+});

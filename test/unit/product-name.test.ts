@@ -34,10 +34,12 @@ const told = [
   ...texts.filter(({ path }) => /^(?:README|CONTRIBUTING|SECURITY|AGENTS)\.md$|^docs\/|^examples\//.test(path)),
   // Except for the table of programs that a shell may name.
   ...texts.filter(({ path }) => /^console\/src\/|^src\/(?!security\/shell\/)/.test(path)),
-  ...[undefined, "serve", "demo", "console", "token", "sessions", "version"].map((command) => ({
-    path: `--help ${command ?? ""}`,
-    text: helpText(command),
-  })),
+  ...[undefined, ..."serve demo doctor console daemon install uninstall token sessions version".split(" ")].map(
+    (command) => ({
+      path: `--help ${command ?? ""}`,
+      text: helpText(command),
+    }),
+  ),
   {
     path: "the first start over HTTP",
     text: firstStartText({ file: "/f", token: "t" }, { url: "http://localhost/mcp", showToken: true }),
