@@ -1,0 +1,271 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+
+import { Preparation } from "../../src/claude/preparation.ts";
+import { InstallError } from "../../src/packages/faults.ts";
+import { PackageCache } from "../../src/packages/package-cache.ts";
+import type { Pinned } from "../../src/packages/pinned.ts";
+import { Registry } from "../support/install/registry.ts";
+
+const root = mkdtempSync(join(tmpdir(), "ccm-install-"));
+let home: string;
+beforeEach(() => (home = mkdtempSync(join(root, "home-"))));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const part: Pinned = { name: "part", version: "1.0.0", integrity: "sha512-none", bytes: 1000, entry: "main.js" };
+const target = "part-1.0.0";
+const packages = () => join(home, "cache/packages");
+const left = () => readdirSync(packages()).toSorted();
+
+function cacheWith(environment: Record<string, string>): PackageCache {
+  return new PackageCache({ cacheFolder: join(home, "cache"), environment });
+}
+
+/** What npm leaves in its folder, as commands of a shell. */
+const INSTALLED =
+  "mkdir -p node_modules/part && echo 1 > node_modules/part/main.js && echo 1 > node_modules/.package-lock.json";
+const started = () => (existsSync(join(home, "starts")) ? readFileSync(join(home, "starts"), "utf8").length : 0);
+
+/** A cache whose npm is these commands of a shell; `started` counts its starts. */
+function cacheOf(commands: string, more: Record<string, string> = {}): PackageCache {
+  const bin = join(home, "bin");
+  mkdirSync(bin, { recursive: true });
+  const script = `#!/bin/sh\nprintf x >> "$HOME/starts"\n${commands}\n`;
+  writeFileSync(join(bin, "npm"), script, { mode: 0o755 });
+  return cacheWith({ HOME: home, PATH: [bin, "/usr/bin", "/bin"].join(delimiter), ...more });
+}
+
+/** A folder in the cache in which npm has come to its end, or not. */
+function draft(name: string, isComplete = true): string {
+  const folder = join(packages(), name);
+  mkdirSync(join(folder, "node_modules/part"), { recursive: true });
+  writeFileSync(join(folder, "node_modules/part/main.js"), "left");
+  if (isComplete) writeFileSync(join(folder, "node_modules/.package-lock.json"), "{}");
+  return folder;
+}
+
+/** The lock of a server that is dead: another process has its number now. */
+function deadLock(folder: string): void {
+  mkdirSync(packages(), { recursive: true });
+  const holder = { pid: process.pid, startedAt: "1", folder };
+  writeFileSync(join(packages(), `${target}.lock`), JSON.stringify(holder));
+}
+
+describe("npm and a registry", () => {
+  let registry: Registry;
+  const published = (name: string, more: object = {}) => {
+    const folder = mkdtempSync(join(root, `${name}-`));
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ name, version: "1.0.0", ...more }));
+    writeFileSync(join(folder, "main.js"), `/* ${name} */`);
+    return { ...part, ...registry.publish(folder) };
+  };
+  let whole: Pinned;
+  beforeAll(async () => {
+    registry = await Registry.start();
+    const needed = published("needed");
+    whole = { ...published("whole", { dependencies: { needed: "1.0.0" } }), dependencies: [needed] };
+  });
+  afterAll(async () => registry.close());
+
+  const cache = () => {
+    writeFileSync(join(home, ".npmrc"), `registry=${registry.url}\n`);
+    return cacheWith({ HOME: home, PATH: process.env["PATH"] ?? "" });
+  };
+
+  it("install a package with what it needs, and leave nothing else", async () => {
+    const own = cache();
+    await own.install(whole);
+    const file = own.entryOf(whole) ?? "";
+    expect(readFileSync(file, "utf8")).toBe("/* whole */");
+    expect(readFileSync(join(dirname(file), "../needed/main.js"), "utf8")).toBe("/* needed */");
+    expect(left()).toEqual(["whole-1.0.0"]);
+  });
+
+  it("install nothing of which the bytes are others than those that the release names", async () => {
+    const own = cache();
+    const other = { ...whole, integrity: part.integrity.replace("none", `${"A".repeat(86)}==`) };
+    await expect(own.install(other)).rejects.toThrow(/whole 1\.0\.0 .*\(wrong integrity\)/);
+    expect(own.entryOf(whole)).toBeUndefined();
+    expect(left()).toEqual([]);
+  });
+});
+
+describe("an npm that fails", () => {
+  it.each([
+    ["registry (ENOTFOUND)", "echo 'npm error code ENOTFOUND'; echo 'npm error network request failed'; exit 1"],
+    ["does not have it (E404)", "echo 'npm ERR! code E404' >&2; echo 'npm ERR! 404 Not Found' >&2; exit 1"],
+    ["says: odd words", "echo 'npm error code EODD'; echo 'npm error errno 7'; echo 'npm error odd words'; exit 1"],
+    ["npm says: only words", "echo 'npm error only words'; exit 1"],
+    ["npm says: EODD", "echo 'npm error code EODD'; exit 1"],
+    ["npm ended with exit code 3", "echo 'of no use'; exit 3"],
+    ["npm was ended by SIGKILL", "kill -9 $$"],
+    ["npm ended without an error, but has not installed it", "exit 0"],
+    ["but has not installed it", "mkdir -p node_modules/part && echo 1 > node_modules/part/main.js"],
+  ])("is reported with the words: %s (%s), and nothing of it stays", async (why, commands) => {
+    const error: unknown = await cacheOf(commands)
+      .install(part)
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(InstallError);
+    expect(String(error)).toContain(why);
+    expect(left()).toEqual([]);
+  });
+
+  it("to start is reported as such", async () => {
+    const cache = cacheOf("");
+    writeFileSync(join(home, "bin/npm"), "#!/nowhere/sh\n");
+    await expect(cache.install(part)).rejects.toThrow("npm cannot be started: ");
+  });
+
+  it("is started again at the next installation", async () => {
+    const cache = cacheOf(`[ -e "$HOME/online" ] || exit 1; ${INSTALLED}`);
+    await expect(cache.install(part)).rejects.toThrow(InstallError);
+    writeFileSync(join(home, "online"), "");
+    await cache.install(part);
+    expect(cache.entryOf(part)).toBe(join(packages(), target, "node_modules/part/main.js"));
+  });
+});
+
+it("npm gets the configuration of the user, not that of the npm that started this server, and finds Node", async () => {
+  const variables = { npm_config_registry: "http://project", NPM_CONFIG_REGISTRY: "http://user" };
+  await cacheOf(
+    `env > "$HOME/env"; node --version > "$HOME/node"; echo "$@" > "$HOME/words"; ${INSTALLED}`,
+    variables,
+  ).install(part);
+  const said = (file: string) => readFileSync(join(home, file), "utf8");
+  expect(said("env")).toContain("NPM_CONFIG_REGISTRY=http://user");
+  expect(said("env")).not.toContain("http://project");
+  expect(said("node").trim()).toBe(process.version);
+  expect(said("words")).toContain("ci --ignore-scripts");
+});
+
+describe("servers that need the same package", () => {
+  it("start one npm when they ask at once, each more than once, and none later", async () => {
+    const [one, other] = [cacheOf(INSTALLED), cacheOf(INSTALLED)];
+    await Promise.all([one.install(part), one.install(part), other.install(part)]);
+    await other.install(part);
+    expect([one.entryOf(part), other.entryOf(part)]).not.toContain(undefined);
+    expect(started()).toBe(1);
+    expect(left()).toEqual([target]);
+  });
+
+  it("use what a dead one has installed to the end", async () => {
+    deadLock(draft(`${target}.1.draft`));
+    const cache = cacheOf(INSTALLED);
+    await cache.install(part);
+    expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("left");
+    expect(started()).toBe(0);
+    expect(left()).toEqual([target]);
+  });
+
+  it("install anew what a dead one has left half", async () => {
+    deadLock(draft(`${target}.1.draft`, false));
+    const cache = cacheOf(INSTALLED);
+    await cache.install(part);
+    expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("1\n");
+    expect(left()).toEqual([target]);
+  });
+
+  it.each([
+    ["elsewhere", "../../valued.draft"],
+    ["of another name", "valued"],
+  ])("remove no folder %s that a lock names", async (_, name) => {
+    const valued = draft(name);
+    deadLock(valued);
+    const cache = cacheOf(INSTALLED);
+    await cache.install(part);
+    expect(started()).toBe(1);
+    expect(existsSync(join(valued, "node_modules/part/main.js"))).toBe(true);
+  });
+});
+
+it("an installation removes versions unused for a month, and drafts of dead servers after an hour", async () => {
+  const [dead, hoursAgo, yearsAgo] = [4_194_304, Date.now() / 1000 - 7200, 1];
+  const old = {
+    "part-0.9.0": yearsAgo,
+    "other-1.0.0": hoursAgo,
+    [`other-1.0.0.${String(dead)}.draft`]: hoursAgo,
+    [`other-1.0.0.${String(process.pid)}.draft`]: hoursAgo,
+  };
+  for (const [name, seconds] of Object.entries(old)) utimesSync(draft(name), seconds, seconds);
+  draft(`other-2.0.0.${String(dead)}.draft`);
+  await cacheOf(INSTALLED).install(part);
+  const kept = ["other-1.0.0", `other-1.0.0.${String(process.pid)}.draft`, `other-2.0.0.${String(dead)}.draft`, target];
+  expect(left()).toEqual(kept.toSorted());
+});
+
+it("a cache folder that cannot be made is named in the error", async () => {
+  writeFileSync(join(home, "cache"), "");
+  await expect(cacheOf(INSTALLED).install(part)).rejects.toThrow(`${join(home, "cache")} is not a folder`);
+  expect(started()).toBe(0);
+});
+
+it.each([
+  [400, 401],
+  [5000, 1000],
+])(
+  "of an unfinished folder with %d bytes %d are reported as installed: at most the size of the package",
+  async (bytes, told) => {
+    const cache = cacheOf(INSTALLED);
+    expect(await cache.installedBytes(part)).toBe(0);
+    const folder = join(packages(), `${target}.1.draft`);
+    deadLock(folder);
+    expect(await cache.installedBytes(part)).toBe(0);
+    mkdirSync(join(folder, "node_modules/part/lib"), { recursive: true });
+    writeFileSync(join(folder, "node_modules/part/lib/a"), "a".repeat(bytes));
+    writeFileSync(join(folder, "node_modules/part/b"), "b");
+    expect(await cache.installedBytes(part)).toBe(told);
+    await cache.install(part);
+    expect(await cache.installedBytes(part)).toBe(1000);
+  },
+);
+
+describe("before the first session", () => {
+  afterEach(() => vi.useRealTimers());
+  const preparation = (packageCache: PackageCache, toInstall?: Pinned) => {
+    const found = { path: undefined, version: undefined, warning: undefined };
+    const claude = { locate: async () => Promise.resolve({ ...found, ...(toInstall && { toInstall }) }) };
+    return new Preparation({ claude, packages: packageCache });
+  };
+
+  it("a missing Claude Code is installed, and its progress told in percent", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const half = "mkdir -p node_modules/part; printf '%0500d' 0 > node_modules/part/half";
+    const cache = cacheOf(`${half}; until [ -e "$HOME/go" ]; do sleep 0.01; done; ${INSTALLED}`);
+    const told: number[] = [];
+    const done = preparation(cache, part).complete(undefined, (percent) => void told.push(percent));
+    await vi.waitFor(() => expect(told).toContain(50), 10_000);
+    writeFileSync(join(home, "go"), "");
+    await done;
+    expect(told[0]).toBe(0);
+    expect(cache.entryOf(part)).toBeDefined();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    ["a Claude Code is found", undefined, undefined],
+    ["the session names its own", "/opt/claude", part],
+  ])("nothing is installed or told where %s", async (_, own, toInstall) => {
+    const told = vi.fn<(percent: number) => void>();
+    await preparation(cacheOf(INSTALLED), toInstall).complete(own, told);
+    expect([told.mock.calls.length, started()]).toEqual([0, 0]);
+  });
+
+  it("an installation that fails ends the telling with its error", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const failed = preparation(cacheOf("exit 3"), part).complete(undefined, () => undefined);
+    await expect(failed).rejects.toThrow("exit code 3");
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
