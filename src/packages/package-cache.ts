@@ -109,9 +109,13 @@ export class PackageCache {
   }
 
   async #settle(pinned: Pinned, draft: string): Promise<void> {
-    await rename(draft, this.#target(pinned)).catch((error: unknown) => {
+    const target = this.#target(pinned);
+    await rename(draft, target).catch(async () => {
       // Another server was faster.
-      if (this.entryOf(pinned) === undefined) throw error;
+      if (this.entryOf(pinned) !== undefined) return;
+      // What a cleaner of caches has left of it is in the way.
+      await rm(target, { recursive: true, force: true });
+      await rename(draft, target);
     });
     await this.#sweep().catch(() => undefined);
   }

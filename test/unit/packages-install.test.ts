@@ -177,6 +177,22 @@ describe("servers that need the same package", () => {
     expect(left()).toEqual([target]);
   });
 
+  it("use what another one has put in its place meanwhile", async () => {
+    const other = `mkdir -p ../${target}/node_modules/part && echo other > ../${target}/node_modules/part/main.js`;
+    const cache = cacheOf(`${INSTALLED}; ${other}`);
+    await cache.install(part);
+    expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("other\n");
+    expect(left()).toEqual([target]);
+  });
+
+  it("install anew what a cleaner of caches has removed in part", async () => {
+    mkdirSync(join(packages(), target, "node_modules/part/rest"), { recursive: true });
+    const cache = cacheOf(INSTALLED);
+    await cache.install(part);
+    expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("1\n");
+    expect(left()).toEqual([target]);
+  });
+
   it.each([
     ["elsewhere", "../../valued.draft"],
     ["of another name", "valued"],
