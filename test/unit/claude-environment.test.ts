@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 
 import { bundledClaudes } from "../../src/claude/binary.ts";
-import { checkAdded, childEnvironment } from "../../src/claude/environment.ts";
+import { checkAdded, childEnvironment, identify } from "../../src/claude/environment.ts";
 import { FAMILIES_OF_THE_OUTER_SESSION, OF_THE_OUTER_SESSION } from "../../src/domain/outer-session.ts";
 
 it("the names of an outer session's variables are those of Claude Code's binary", () => {
@@ -26,5 +26,20 @@ describe("the caller's additions to the environment", () => {
       expect(() => checkAdded({ [name]: "1" })).toThrow(`env.${name}: is set by the server`);
     }
     expect(() => checkAdded({ MCP_TIMEOUT: "5" })).not.toThrow();
+  });
+});
+
+describe("the account that pays for a session", () => {
+  const keys = { ANTHROPIC_AUTH_TOKEN: "t", ANTHROPIC_API_KEY: "k", CLAUDE_CODE_OAUTH_TOKEN: "o" };
+  it.each<[string, Record<string, string>]>([
+    ["Amazon Bedrock", { CLAUDE_CODE_USE_BEDROCK: "1", CLAUDE_CODE_USE_VERTEX: "1", ...keys }],
+    ["Google Vertex", { CLAUDE_CODE_USE_VERTEX: "1", ...keys }],
+    ["Microsoft Foundry", { CLAUDE_CODE_USE_FOUNDRY: "1", ...keys }],
+    ["ANTHROPIC_AUTH_TOKEN", keys],
+    ["ANTHROPIC_API_KEY", { ...keys, ANTHROPIC_AUTH_TOKEN: "" }],
+    ["CLAUDE_CODE_OAUTH_TOKEN", { CLAUDE_CODE_OAUTH_TOKEN: "o" }],
+    ["the Claude login of the configuration folder", {}],
+  ])("is %s with the variables %j", (paidBy, variables) => {
+    expect(identify({ HOME: "/home/ann", ...variables })).toEqual({ configFolder: "/home/ann/.claude", paidBy });
   });
 });

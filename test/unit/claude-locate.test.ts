@@ -11,10 +11,11 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { bundledClaudes, isExecutableFile, ownPlaces } from "../../src/claude/binary.ts";
+import { bundledClaudes, isExecutableFile, ownBinaryPackage, ownPlaces } from "../../src/claude/binary.ts";
 import { ClaudeLocator, NoClaudeError, startedClaudes, updateOf } from "../../src/claude/locate.ts";
+import { outputOf } from "../../src/claude/output-of.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "../../src/claude/version.ts";
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-locate-")));
@@ -34,6 +35,11 @@ function program(path: string, text: string, more = ""): string {
   return path;
 }
 
+function writtenAs(name: string, text: string): string {
+  writeFileSync(join(home, name), text, { mode: 0o755 });
+  return join(home, name);
+}
+
 function starts(): number {
   try {
     return readFileSync(join(home, "starts"), "utf8").split("\n").length - 1;
@@ -46,10 +52,15 @@ const bin = () => join(home, "bin");
 const cacheFolder = () => join(home, "cache");
 const environment = () => ({ HOME: home, PATH: `${bin()}:/bin`, NPM_CONFIG_PREFIX: join(home, "npm") });
 
-function locator(settings: { claudePath?: string; bundled?: string[] } = {}): ClaudeLocator {
-  const { bundled = [], ...named } = settings;
+function locator(settings: { claudePath?: string; bundled?: string[]; cached?: string | null } = {}): ClaudeLocator {
+  const { bundled = [], cached, ...named } = settings;
   const log = { warn: (text: string) => void warned.push(text) };
-  return new ClaudeLocator({ ...named, environment: environment(), cacheFolder: cacheFolder(), log }, () => bundled);
+  // `null`: packages can be installed, and none is.
+  const packages = cached === undefined ? undefined : { entryOf: () => cached ?? undefined };
+  return new ClaudeLocator(
+    { ...named, packages, environment: environment(), cacheFolder: cacheFolder(), log },
+    () => bundled,
+  );
 }
 
 async function refusal(of: ClaudeLocator): Promise<NoClaudeError> {
@@ -106,6 +117,70 @@ describe("the Claude Code of the sessions", () => {
     }
     program(join(bin(), "claude"), "2.1.300 (Claude Code)", "exit 3\n");
     expect((await locator().locate()).path).toBe(usual);
+  });
+});
+
+describe("where the SDK's Claude Code can be installed", () => {
+  it("an installed one is used before that of PATH", async () => {
+    program(join(bin(), "claude"), "2.1.300 (Claude Code)");
+    expect((await locator({ cached: "/cache/claude" }).locate()).path).toBe("/cache/claude");
+    expect(starts()).toBe(0);
+  });
+
+  it("that of PATH is used before one is installed", async () => {
+    const path = program(join(bin(), "claude"), "2.1.300 (Claude Code)");
+    const found = await locator({ cached: null }).locate();
+    expect(found).toEqual({ path, version: "2.1.300", warning: undefined });
+  });
+
+  it("the one for this machine is to be installed in place of one that is too old, with one warning", async () => {
+    const path = program(join(bin(), "claude"), "2.1.100 (Claude Code)");
+    const one = locator({ cached: null });
+    await one.locate();
+    expect((await one.locate()).toInstall).toEqual(ownBinaryPackage());
+    expect(warned).toEqual([expect.stringMatching(`^${path} is version 2.1.100: .* The Agent SDK's is used.$`)]);
+    // npm has chosen by the C library of this machine as well.
+    expect(bundledClaudes().map((file) => file.split("/").slice(-3, -1).join("/"))).toContain(ownBinaryPackage()?.name);
+  });
+});
+
+describe("a program that gives no version", () => {
+  const versions = () => new Versions({ environment: environment(), cacheFolder: cacheFolder() });
+
+  it.each([
+    ["is not there", () => join(home, "gone"), "cannot be read: "],
+    ["has no interpreter", () => writtenAs("claude", "#!/nowhere/sh\n"), "cannot be started: "],
+    ["was ended by a signal", () => program(join(bin(), "claude"), "", "kill -9 $$\n"), "(exit code none)"],
+    ["is another program", () => program(join(bin(), "claude"), "2.1.300"), "is not Claude Code"],
+  ])("because it %s is reported as such", async (_, path, problem) => {
+    expect(await versions().of(path())).toEqual({ problem: expect.stringContaining(problem) });
+  });
+
+  it("is asked again after half a minute", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const path = program(join(bin(), "claude"), "", "exit 1\n");
+      const one = versions();
+      await one.of(path);
+      await one.of(path);
+      expect(starts()).toBe(1);
+      vi.advanceTimersByTime(30_000);
+      await one.of(path);
+      expect(starts()).toBe(2);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("is a problem and no exception where its path is none", async () => {
+    const question = { environment: environment(), ms: 5_000 };
+    const answer = await outputOf("/bin/\0", ["--version"], question);
+    expect(answer).toEqual({ problem: expect.stringContaining("cannot be started: ") });
+  });
+
+  it("a script is run by Node, and has its version", async () => {
+    const path = writtenAs("claude.mjs", 'console.log("2.1.303 (Claude Code)")');
+    expect(await versions().of(path)).toEqual({ version: "2.1.303" });
   });
 });
 

@@ -1,0 +1,82 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+
+import { findSession, openIn } from "../../src/claude/folder/find.ts";
+import { promptsIn, transcriptOf } from "../../src/claude/folder/transcript.ts";
+import { startTime } from "../../src/claude/supervise/tree.ts";
+
+/** What Claude Code keeps of its sessions in its configuration folder. */
+
+const root = mkdtempSync(join(tmpdir(), "ccm-kept-"));
+const id = "0b0e5a6c-7b1d-4f6e-9c2a-3d4e5f60718a";
+let config: string;
+beforeEach(() => {
+  config = mkdtempSync(join(root, "config-"));
+  for (const folder of ["projects/a", "projects/b", "sessions"]) mkdirSync(join(config, folder), { recursive: true });
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+function transcript(lines: readonly (object | string)[], project = "b"): string {
+  const file = join(config, "projects", project, `${id}.jsonl`);
+  writeFileSync(file, lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join(""));
+  return file;
+}
+
+describe("a session that Claude Code has kept", () => {
+  it("is found in any project, with the folder that it was in last", async () => {
+    transcript([{ type: "summary" }, { type: "user", cwd: "/first" }, { type: "assistant", cwd: '/a "b"' }, "garbled"]);
+    expect(await findSession(id, config)).toEqual({ cwd: '/a "b"' });
+    expect(await findSession(id, join(config, "gone"))).toBeUndefined();
+  });
+
+  it("without a message is none", async () => {
+    transcript([{ type: "summary", cwd: "/x" }]);
+    expect(await findSession(id, config)).toBeUndefined();
+    transcript([{ type: "user" }], "a");
+    expect(await findSession(id, config)).toEqual({ cwd: undefined });
+    expect(await transcriptOf(id, config)).toBe(join(config, "projects/a", `${id}.jsonl`));
+  });
+
+  it("is not looked for under an id that is a path", async () => {
+    writeFileSync(join(config, "outside.jsonl"), '{"type":"user","cwd":"/x"}\n');
+    expect(await findSession("../../outside", config)).toBeUndefined();
+  });
+
+  it("has the prompts whose ids stand in it", async () => {
+    const file = transcript([
+      { type: "user", uuid: "p1" },
+      { type: "attachment", of: "p2" },
+    ]);
+    expect(await promptsIn(file, ["p1", "p2", "p3"])).toEqual(new Set(["p1", "p2"]));
+    expect(await promptsIn(join(config, "gone"), [])).toEqual(new Set());
+  });
+});
+
+describe("a session is open in a process", () => {
+  const note = (name: string, about: object | string) =>
+    writeFileSync(join(config, "sessions", name), typeof about === "string" ? about : JSON.stringify(about));
+  const own = { pid: process.pid, sessionId: id };
+
+  it("that runs, also one that notes nothing of how it was started", async () => {
+    note("a.json", "{");
+    note("b.json", { ...own, pid: "one" });
+    note("c.json", { ...own, sessionId: "another" });
+    note("d.txt", own);
+    expect(await openIn(id, config)).toBeUndefined();
+    note("e.json", own);
+    expect(await openIn(id, config)).toEqual({ pid: process.pid, how: "unknown" });
+    note("e.json", { ...own, procStart: await startTime(process.pid), entrypoint: "cli" });
+    const open = await openIn(id, config);
+    expect(open).toEqual({ pid: process.pid, how: "cli" });
+  });
+
+  it("but not in one that is gone, nor in another that has its number now", async () => {
+    note("a.json", { ...own, pid: 4_194_304 });
+    if (process.platform === "linux") note("b.json", { ...own, procStart: "1" });
+    expect(await openIn(id, config)).toBeUndefined();
+    expect(await openIn(id, join(config, "gone"))).toBeUndefined();
+  });
+});

@@ -1,0 +1,100 @@
+import { describe, expect, it } from "vitest";
+
+import { handedOver, rootedIn, rulePath, rulesOf } from "../../src/claude/rules.ts";
+import { mayBePaths, mentionedPaths } from "../../src/claude/risk/mentioned.ts";
+import { namedPaths } from "../../src/claude/risk/places.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+
+const folders = { cwd: "/nowhere", additionalDirectories: [], home: "/home/ann", closed: [], programs: [] };
+
+describe("the files that a shell command mentions", () => {
+  it.each([
+    ["cat a b/c", ["/nowhere/a", "/nowhere/b/c"]],
+    ["cat 'a b' \"c d\"", ["/nowhere/a b", "/nowhere/c d"]],
+    ["tar -f/etc/x", ["/etc/x"]],
+    ["dd of=/dev/x", ["/dev/x"]],
+    ["cat ~/x", ["/home/ann/x"]],
+    ["echo x>y", ["/nowhere/x", "/nowhere/y"]],
+  ])("of %s include %j", async (command, paths) => {
+    expect(await mentionedPaths(command, folders)).toEqual(expect.arrayContaining(paths));
+  });
+
+  it.each([
+    ["a variable", "cat $X"],
+    ["a pattern", "cat *"],
+    ["the home of another user", "cat ~bob/x"],
+    ["a change of folder", "true; cd x"],
+    ["more than 10,000 characters", `echo ${"a".repeat(10_000)}`],
+    ["more than 200 words", Array.from({ length: 201 }, (_, at) => `w${String(at)}`).join(" ")],
+  ])("are unknown with %s", async (_, command) => {
+    expect(await mentionedPaths(command, folders)).toBeUndefined();
+  });
+});
+
+describe("the paths that an unknown tool could take from its input", () => {
+  it.each<[string, JsonObject, string[]]>([
+    ["texts, however deep", { a: [{ b: "x" }], n: 1, none: null }, ["/nowhere/x"]],
+    ["file URLs", { url: " file:///etc/x " }, ["/etc/x"]],
+    ["file URLs of another machine as they are written", { url: "file://host/x" }, ["/nowhere/file:/host/x"]],
+    ["nothing longer than a path", { text: "a".repeat(4097) }, []],
+  ])("are %s", async (_, input, paths) => {
+    expect(await mayBePaths(input, folders)).toEqual(paths);
+  });
+
+  it("are unknown where there are more than 2,000 texts", async () => {
+    const texts = Array.from({ length: 2001 }, (_, at) => `f${String(at)}`);
+    expect(await mayBePaths({ texts }, folders)).toBeUndefined();
+    expect(await mayBePaths({ texts: texts.map(() => "same") }, folders)).toEqual(["/nowhere/same"]);
+  });
+});
+
+it.each<[string, JsonObject, string[] | undefined]>([
+  ["Glob", { pattern: "*.ts" }, ["."]],
+  ["Glob", { pattern: "a/b*.ts", path: "src " }, ["src/a/"]],
+  ["Glob", { pattern: "/etc/*" }, ["/etc/"]],
+  ["Glob", { pattern: "~/x/*", path: "src" }, ["~/x/"]],
+  ["Glob", { pattern: "a/*/../../x" }, undefined],
+  ["Glob", { pattern: "a\0" }, undefined],
+  ["Glob", { pattern: 7 }, undefined],
+  ["Glob", { pattern: "*", path: "" }, undefined],
+  ["Grep", {}, ["."]],
+  ["LS", { path: "src" }, ["src"]],
+  ["NotebookRead", { notebook_path: "a.ipynb" }, ["a.ipynb"]],
+  ["NotebookEdit", { file_path: "a.ipynb" }, undefined],
+  ["Write", { file_path: "a" }, ["a"]],
+  ["Write", { file_path: "a\0b" }, undefined],
+  ["Write", { file_path: "" }, undefined],
+])("%s with %j names %j", (toolName, input, paths) => {
+  expect(namedPaths(toolName, input)).toEqual(paths);
+});
+
+describe("a rule that is handed to Claude Code", () => {
+  it.each([
+    ["Read(src/a)", "Read(//w/d/src/a)"],
+    ["Edit(./src/**)", "Edit(//w/d/src/**)"],
+    ["Read(/src/a)", "Read(//w/d/src/a)"],
+    ["Read(.env)", "Read(//w/d/**/.env)"],
+    ["Read(//etc/x)", "Read(//etc/x)"],
+    ["Read(~/x)", "Read(~/x)"],
+    ["Bash(ls src)", "Bash(ls src)"],
+    ["Bash", "Bash"],
+    ["no rule (", "no rule ("],
+  ])("of the settings of a folder, %s, counts from that folder as %s", (text, rooted) => {
+    expect(rootedIn("/w/d", [text])).toEqual([rooted]);
+  });
+
+  it("is one that can be read, under its behavior", () => {
+    const rules = rulesOf({ rules: { allow: ["Read(a)", "("], ask: [], deny: ["WebFetch"] } });
+    expect(handedOver(rules.allow, "/w")).toEqual(["Read(//w/**/a)"]);
+    expect(handedOver(rules.deny, "/w")).toContain("WebFetch");
+    expect(rules.ask).toEqual([]);
+  });
+
+  it.each([
+    ["/a b/c", "//a b/c"],
+    ["/a[1]/*?", String.raw`//a\[1\]/\*\?`],
+    [String.raw`C:\Users\ann`, "//c/Users/ann"],
+  ])("has the path %s as %s", (path, written) => {
+    expect(rulePath(path)).toBe(written);
+  });
+});
