@@ -1,6 +1,6 @@
 import { constants, existsSync } from "node:fs";
 import { access, mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, join, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAlive } from "../claude/supervise/tree.ts";
 import { existing, InstallError, type Fault } from "./faults.ts";
@@ -168,7 +168,8 @@ async function makeFolder(folder: string): Promise<void> {
 
 /** What would keep this process from writing there, whether or not the folder exists. */
 export async function writeFault(folder: string): Promise<Fault | undefined> {
-  return access(existing(folder), constants.W_OK).then(() => undefined, faultOf);
+  // With a separator, a file in the way of the folder is a fault.
+  return access(`${existing(folder)}${sep}`, constants.W_OK).then(() => undefined, faultOf);
 }
 
 function faultOf(error: unknown): Fault {

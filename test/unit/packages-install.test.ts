@@ -15,7 +15,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 
 import { Preparation } from "../../src/claude/preparation.ts";
 import { InstallError } from "../../src/packages/faults.ts";
-import { PackageCache } from "../../src/packages/package-cache.ts";
+import { PackageCache, writeFault } from "../../src/packages/package-cache.ts";
 import type { Pinned } from "../../src/packages/pinned.ts";
 import { Registry } from "../support/install/registry.ts";
 
@@ -224,6 +224,9 @@ it("an installation removes versions unused for a month, and drafts of dead serv
 it("a cache folder that cannot be made is named in the error", async () => {
   writeFileSync(join(home, "cache"), "");
   await expect(cacheOf(INSTALLED).install(part)).rejects.toThrow(`${join(home, "cache")} is not a folder`);
+  // `doctor` tells before it is tried.
+  expect(await writeFault(packages())).toMatchObject({ code: "ENOTDIR" });
+  expect(await writeFault(join(home, "new/packages"))).toBeUndefined();
   expect(started()).toBe(0);
 });
 
