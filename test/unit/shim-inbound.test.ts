@@ -1,0 +1,201 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Former, Inbound, takeNumber } from "../../src/claude/shim/inbound.ts";
+import { Outbound, type OutboundLine } from "../../src/claude/shim/outbound.ts";
+
+const json = (value: unknown) => Buffer.from(JSON.stringify(value));
+const asks = (id: string, subtype = "can_use_tool") =>
+  json({ type: "control_request", request_id: id, request: { subtype } });
+const cancels = (id: string) => json({ type: "control_cancel_request", request_id: id });
+const initialized = (id: string, more: object = {}) =>
+  json({ type: "control_response", response: { subtype: "success", request_id: id, response: {}, ...more } });
+const says = (text: string) => json({ type: "assistant", text });
+
+/** What the SDK is handed: its lines, the exit, and what is pending. */
+function reading(former?: Partial<Former>) {
+  const handed: string[] = [];
+  const exits: (number | null)[] = [];
+  const pending: (readonly string[])[] = [];
+  const inbound = new Inbound(
+    {
+      hand: (...parts) => handed.push(Buffer.concat(parts).toString()),
+      onExit: ({ code }) => exits.push(code),
+      onPending: (ids) => pending.push(ids),
+    },
+    former && { written: new Set(), initialized: undefined, ...former },
+  );
+  let n = 0;
+  const push = (...lines: Buffer[]) => lines.forEach((line) => inbound.push({ n: (n += 1), line }));
+  const exit = (code: number) => inbound.push({ n: (n += 1), code, signal: null });
+  const messages = () =>
+    handed.map((line) => {
+      const message: Record<string, unknown> = JSON.parse(line);
+      return message["request_id"] ?? message["text"] ?? message["type"];
+    });
+  return { inbound, handed, exits, pending, push, exit, messages };
+}
+
+describe("lines of a process behind a shim", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it("carry their number, which is taken off again and which no text of Claude Code can set", () => {
+    const { handed, push } = reading();
+    push(json({ type: "assistant", _line: 99 }), says("b"));
+    const messages = handed.map((line) => JSON.parse(line) as object);
+    expect(messages.map((message) => takeNumber(message))).toEqual([1, 2]);
+    expect(messages).toEqual([{ type: "assistant" }, { type: "assistant", text: "b" }]);
+    expect(takeNumber({ _line: "1" })).toBeUndefined();
+  });
+
+  it.each(["{}", "", "no JSON", "[1]"])("are handed on as they are where they can carry no number: %j", (line) => {
+    const { handed, push } = reading();
+    push(Buffer.from(line));
+    expect(handed).toEqual([`${line}\n`]);
+  });
+
+  it("that come again are dropped", () => {
+    const { inbound, messages, push } = reading();
+    push(says("a"), says("b"));
+    inbound.push({ n: 2, line: says("again") });
+    inbound.push({ n: 3, line: says("c") });
+    expect([messages(), inbound.last]).toEqual([["a", "b", "c"], 3]);
+  });
+
+  it.each(["can_use_tool", "hook_callback", "elicitation"])(
+    "wait behind a request of %s until it is settled",
+    (kind) => {
+      const { exit, exits, inbound, messages, push } = reading();
+      push(asks("q", kind), says("behind"));
+      exit(0);
+      inbound.settle("another");
+      expect([messages(), exits]).toEqual([["q"], []]);
+      inbound.settle("q");
+      expect([messages(), exits]).toEqual([["q", "behind"], [0]]);
+    },
+  );
+
+  it("do not wait behind a request that the SDK answers by itself", () => {
+    const { messages, push } = reading();
+    push(asks("q", "mcp_message"), says("behind"));
+    expect(messages()).toEqual(["q", "behind"]);
+  });
+
+  it("go on after a while behind a request that nobody settles", () => {
+    const { messages, push } = reading();
+    push(asks("q"), says("behind"));
+    vi.runAllTimers();
+    expect(messages()).toEqual(["q", "behind"]);
+  });
+
+  it("wait for nothing once the SDK reads no more", () => {
+    const { inbound, messages, push } = reading({});
+    push(says("a"), asks("q"), says("b"));
+    expect(messages()).toEqual([]);
+    inbound.open();
+    push(asks("r"), says("c"));
+    expect(messages()).toEqual(["a", "q", "b", "r", "c"]);
+  });
+});
+
+describe("lines for an owner after another one", () => {
+  it("follow the answer to its `initialize`, without the requests that it lists, or that are over", () => {
+    const { messages, pending, push, inbound } = reading({ written: new Set(["r:answered"]) });
+    push(says("a"), asks("listed"), asks("answered", "mcp_message"), asks("cancelled", "mcp_message"));
+    push(asks("kept", "mcp_message"), cancels("cancelled"), initialized("other"));
+    inbound.initializing("i");
+    expect([messages(), pending]).toEqual([[], []]);
+    push(initialized("i", { pending_permission_requests: [{ request_id: "listed" }] }));
+    expect(pending).toEqual([["listed"]]);
+    expect(messages()).toEqual(["control_response", "a", "kept", "cancelled", "control_response"]);
+  });
+
+  it.each([
+    ["before the SDK initializes", ["exit", "initializing"]],
+    ["after the SDK has initialized", ["initializing", "exit"]],
+    ["and its refusal of the input comes first", ["initializing", "refused", "exit"]],
+  ] as const)("end with the exit of a process that has ended %s", (_, steps) => {
+    const first = initialized("first", {
+      response: { models: ["m"] },
+      pending_permission_requests: [{ request_id: "q" }],
+    });
+    const { exit, exits, handed, inbound, pending, push } = reading({ initialized: first });
+    push(says("a"));
+    const ways = {
+      exit: () => exit(3),
+      initializing: () => inbound.initializing("i"),
+      refused: () => inbound.refused(),
+    };
+    for (const step of steps) ways[step]();
+    const answer = { subtype: "success", request_id: "i", response: { models: ["m"] } };
+    expect(handed.map((line): unknown => JSON.parse(line))).toEqual([
+      { type: "control_response", response: answer },
+      { type: "assistant", text: "a", _line: 1 },
+    ]);
+    expect([exits, pending]).toEqual([[3], [[]]]);
+  });
+
+  it("begin with an answer of our own where Claude Code has given none before its end", () => {
+    const { exit, exits, handed, inbound } = reading({});
+    exit(1);
+    expect(exits).toEqual([]);
+    inbound.initializing("i");
+    expect(JSON.parse(handed[0]!)).toEqual({
+      type: "control_response",
+      response: { subtype: "success", response: {}, request_id: "i" },
+    });
+    expect(exits).toEqual([1]);
+  });
+});
+
+describe("lines towards a process behind a shim", () => {
+  function writing(hasHooks = false) {
+    const sent: OutboundLine[] = [];
+    let isEnded = false;
+    const stdin = new Outbound({
+      epoch: () => 7,
+      hasHooks: () => hasHooks,
+      send: (line) => void sent.push(line),
+      onEnd: () => (isEnded = true),
+    });
+    return { sent, stdin, isEnded: () => isEnded };
+  }
+
+  it.each([
+    ["a message by its uuid", { type: "user", uuid: "u-1" }, "u-1"],
+    ["a message without uuid by its place", { type: "user" }, "7:line-1"],
+    ["a response by its request", { type: "control_response", response: { request_id: "q" } }, "r:q"],
+    ["a request by its owner", { type: "control_request", request_id: "x", request: {} }, "7:x"],
+    ["a cancellation by its request", { type: "control_cancel_request", request_id: "q" }, "c:q"],
+    ["any other message by its place", { type: "keep_alive" }, "7:line-1"],
+    ["an id that a shim does not take by its place", { type: "user", uuid: "a b" }, "7:line-1"],
+    ["a line that is no object by its place", 5, "7:line-1"],
+  ])("are known: %s", (_, line, id) => {
+    const { sent, stdin } = writing();
+    stdin.write(`${JSON.stringify(line)}\n`);
+    expect(sent).toEqual([{ id, text: JSON.stringify(line) }]);
+  });
+
+  it("are sent when they are whole, empty ones never, and those that are no JSON as they are", () => {
+    const { isEnded, sent, stdin } = writing();
+    for (const part of ["{no", " JSON}\n\n  \n", '{"type":"x"}', "\nrest"]) stdin.write(part);
+    expect(sent.map(({ id, text }) => [id, text])).toEqual([
+      ["7:line-1", "{no JSON}"],
+      ["7:line-2", '{"type":"x"}'],
+    ]);
+    expect(isEnded()).toBe(false);
+    stdin.end();
+    return vi.waitFor(() => expect(isEnded()).toBe(true));
+  });
+
+  it.each([
+    [true, { subtype: "initialize", agents: {} }],
+    [false, { subtype: "initialize", hooks: { Stop: [] }, agents: {} }],
+  ])("name hooks unless Claude Code has them from a former owner (%s)", (hasHooks, request) => {
+    const { sent, stdin } = writing(hasHooks);
+    const given = { subtype: "initialize", hooks: { Stop: [] }, agents: {} };
+    stdin.write(`${JSON.stringify({ type: "control_request", request_id: "i", request: given })}\n`);
+    expect(sent.map(({ id, initializeId, text }) => [id, initializeId, JSON.parse(text) as object])).toEqual([
+      ["7:i", "i", { type: "control_request", request_id: "i", request }],
+    ]);
+  });
+});
