@@ -1,0 +1,114 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { isThere, whyEnded, whyGone } from "../../src/claude/shim/why-gone.ts";
+import { startTime } from "../../src/claude/supervise/tree.ts";
+import type { SessionState } from "../../src/domain/session.ts";
+import { ENDED_SUFFIX, EndedRecord, readEnded } from "../../src/shim/ended.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "shim-ended-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let count = 0;
+const newSocket = () => join(folder, `${String((count += 1))}.shim`);
+const IDENTITY = { pid: 17, startedAt: "4711" };
+const DAEMON = { daemon: "d", sdk: "1.0.0" };
+
+describe("what a shim leaves about processes that it has ended", () => {
+  it("is read with every process, and leaves no draft behind", async () => {
+    const socket = newSocket();
+    const record = new EndedRecord(socket, IDENTITY);
+    record.add("a", "It was idle.");
+    record.add("b", "It was full.");
+    const ended = await readEnded(`${socket}${ENDED_SUFFIX}`);
+    expect(ended).toMatchObject({
+      ...IDENTITY,
+      processes: [
+        { id: "a", why: "It was idle." },
+        { id: "b", why: "It was full." },
+      ],
+    });
+    expect(readdirSync(folder)).toEqual([`1.shim${ENDED_SUFFIX}`]);
+  });
+
+  it("does not stop a shim whose folder is gone", async () => {
+    const socket = join(folder, "gone", "x.shim");
+    new EndedRecord(socket, IDENTITY).add("a", "It was idle.");
+    expect(await readEnded(`${socket}${ENDED_SUFFIX}`)).toBeUndefined();
+  });
+
+  it.each([
+    ["no JSON", "{"],
+    ["no object", "null"],
+    ["a text", '"pid"'],
+    ["no pid", JSON.stringify({ startedAt: "1", processes: [] })],
+    ["no start", JSON.stringify({ pid: 1, processes: [] })],
+    ["no list", JSON.stringify({ pid: 1, startedAt: "1", processes: {} })],
+  ])("is nothing where the file has %s", async (_, text) => {
+    const file = newSocket();
+    writeFileSync(file, text);
+    expect(await readEnded(file)).toBeUndefined();
+  });
+
+  it("leaves out what is no process", async () => {
+    const file = newSocket();
+    const whole = { id: "a", at: "2026-01-01T00:00:00Z", why: "It was idle." };
+    const others = [null, 1, { ...whole, id: 1 }, { ...whole, at: 1 }, { ...whole, why: undefined }];
+    writeFileSync(file, JSON.stringify({ ...IDENTITY, processes: [...others, whole] }));
+    expect(await readEnded(file)).toEqual({ ...IDENTITY, processes: [whole] });
+  });
+
+  it("counts for the shim that has written it, and for the process that it names", async () => {
+    const address = newSocket();
+    new EndedRecord(address, IDENTITY).add("a", "It was idle.");
+    const ref = { address, ...IDENTITY, ...DAEMON, keepMs: 0 };
+    expect(await whyEnded(ref, "a")).toBe("It was idle.");
+    expect(await whyEnded(ref, "b")).toBeUndefined();
+    expect(await whyEnded({ ...ref, pid: 18 }, "a")).toBeUndefined();
+    expect(await whyEnded({ ...ref, startedAt: "4712" }, "a")).toBeUndefined();
+  });
+});
+
+describe("why no server can go on with a process", async () => {
+  const living = { pid: process.pid, startedAt: (await startTime(process.pid))! };
+  const withShim = (ref: object) =>
+    ({
+      phase: "live",
+      shim: { address: newSocket(), ...living, ...DAEMON, keepMs: 0, ...ref },
+    }) as SessionState["process"];
+
+  it.each([
+    [
+      "another version of the SDK",
+      { ...DAEMON, sdk: "2.0.0" },
+      expect.stringContaining("Agent SDK 1.0.0, this server uses 2.0.0"),
+    ],
+    ["the same version", DAEMON, undefined],
+    ["another daemon", { daemon: "e", sdk: "2.0.0" }, undefined],
+    ["a server without shims", undefined, undefined],
+  ])("depends on who asks, where its shim lives: %s", async (_, server, why) => {
+    const told = await whyGone({ process: withShim({}), server, tag: "a" });
+    expect(told).toEqual(why);
+  });
+
+  it("is the death of its shim where that is gone, or its pid is another's", async () => {
+    for (const ref of [{ startedAt: "1" }, { pid: 2 ** 22 + 1 }]) {
+      const gone = withShim(ref);
+      expect(await whyGone({ process: gone, server: DAEMON, tag: "a" })).toBe("Its shim has died as well.");
+    }
+    expect([await isThere(living), await isThere({ ...living, startedAt: "1" })]).toEqual([true, false]);
+  });
+
+  it("is what the shim has left, before anything else", async () => {
+    const address = newSocket();
+    new EndedRecord(address, IDENTITY).add("a", "It was idle.");
+    const gone = withShim({ address, ...IDENTITY });
+    expect(await whyGone({ process: gone, server: { ...DAEMON, sdk: "2.0.0" }, tag: "a" })).toBe("It was idle.");
+  });
+
+  it("is unknown here for a process that had no shim", async () => {
+    for (const process of [{ phase: "none" }, { phase: "live" }] as SessionState["process"][]) {
+      expect(await whyGone({ process, server: DAEMON, tag: "a" })).toBeUndefined();
+    }
+  });
+});
