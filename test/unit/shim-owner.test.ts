@@ -1,0 +1,252 @@
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { describe, expect, it } from "vitest";
+import { ShimConnection } from "../../src/claude/shim/connection.ts";
+import { attachTo, endAttached, endsInOrder, startBehind, TakenError } from "../../src/claude/shim/held-process.ts";
+import type { Held, Spawned } from "../../src/claude/supervise/spawned.ts";
+import { EndedRecord } from "../../src/shim/ended.ts";
+import type { Attached, FromShim, ListedProcess, ToShim } from "../../src/shim/protocol.ts";
+import { HELLO, SHIM_IDENTITY, scriptedShim } from "../support/shim/scripted-shim.ts";
+
+const CLIENT = { daemon: "d" };
+const ID = "p";
+/** Above the largest pid of Linux, so that nothing here can end anything. */
+const RUNNING = { pid: 2 ** 22 + 1, startedAt: "1" };
+const ATTACHED: Attached = {
+  t: "attached",
+  id: ID,
+  ...RUNNING,
+  lost: 0,
+  evicted: 0,
+  initialize: false,
+  open: [],
+  written: [],
+};
+const LISTED: ListedProcess = { id: ID, ...RUNNING, epoch: 3, tag: " store/tag" };
+const guards = { isIsolated: false, exitOf: <Exit>(exit: Exit) => exit };
+
+/** A shim that answers as told, and a connection to it. */
+async function connected(answers: Partial<Record<ToShim["t"], FromShim>>) {
+  const shim = await scriptedShim((message) => (message.t === "hello" ? HELLO : answers[message.t]));
+  const connection = await ShimConnection.open(shim.address, CLIENT);
+  const ref = { address: shim.address, ...SHIM_IDENTITY, daemon: "d", sdk: "1", keepMs: 0 };
+  return { shim, connection, place: { id: ID, epoch: 4, shim: ref, guards } };
+}
+
+async function started(answer: FromShim) {
+  const { connection, place, shim } = await connected({ start: answer });
+  const command = { command: "claude", args: ["-p"], cwd: undefined, env: { A: "1", B: undefined } };
+  const errors: Error[] = [];
+  const spawned = await new Promise<Spawned>((resolve) => {
+    const tag = { number: "9", value: "store/tag" };
+    startBehind(connection, { command, tag, ...place }, resolve).on("error", (error: Error) => errors.push(error));
+  });
+  return { connection, errors, shim, spawned };
+}
+
+async function attached(message: Attached = ATTACHED, body = "") {
+  const { connection, place, shim } = await connected({ list: { t: "processes", processes: [LISTED] } });
+  const attaching = attachTo(connection, { ...place, line: 5 });
+  await shim.hears("attach");
+  shim.say(message, body);
+  return { connection, shim, ...(await attaching) };
+}
+
+describe("a process that is started behind a shim", () => {
+  it("gets its command, and the variables that have a value", async () => {
+    const { shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
+    expect(await shim.hears("start")).toEqual({
+      t: "start",
+      id: ID,
+      epoch: 4,
+      command: "claude",
+      args: ["-p"],
+      env: { A: "1" },
+      tag: "9 store/tag",
+    });
+    expect([spawned.pid, spawned.held?.startedAt]).toEqual([RUNNING.pid, RUNNING.startedAt]);
+  });
+
+  it("is reported as Node reports a child that cannot be started", async () => {
+    const { errors, spawned } = await started({ t: "failed", id: ID, message: "spawn claude ENOENT", code: "ENOENT" });
+    expect([spawned.pid, spawned.held]).toEqual([undefined, undefined]);
+    const { error } = await spawned.exit;
+    expect(error).toMatchObject({ message: "spawn claude ENOENT", code: "ENOENT", syscall: "spawn" });
+    expect(errors).toEqual([error]);
+    spawned.kill();
+    await spawned.gone;
+  });
+
+  it("says what to do where the system is out of file descriptors", async () => {
+    const { spawned } = await started({ t: "failed", id: ID, message: "spawn claude EMFILE", code: "EMFILE" });
+    const { error } = await spawned.exit;
+    expect(error?.message).toContain("file");
+    expect(error?.cause).toMatchObject({ code: "EMFILE" });
+  });
+
+  it("has ended when its shim has", async () => {
+    const { shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
+    shim.die();
+    expect(await spawned.exit).toMatchObject({ code: null, signal: null, error: { message: "its shim has ended" } });
+  });
+
+  it.each([
+    ["SIGTERM", "SIGTERM"],
+    ["SIGNONE", null],
+  ])("ends with its last words and a signal of this system: %s", async (signal, told) => {
+    const { shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
+    shim.say({ t: "stderr", id: ID }, "last words\n");
+    shim.say({ t: "exit", id: ID, n: 1, code: null, signal });
+    expect(await spawned.exit).toEqual({ code: null, signal: told });
+    expect(spawned.stderrTail()).toContain("last words");
+    // The reaper is to forget it once nothing of it is left.
+    expect(await shim.hears("reaper")).toEqual({ t: "reaper", line: `-${String(RUNNING.pid)}` });
+  });
+
+  it("hears what its owner decides, under the epoch of its session once it has one", async () => {
+    const { connection, shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
+    const held = spawned.held!;
+    shim.say({ t: "lines", id: ID, n: 1 }, '{"type":"a"}\n{"type":"b"}');
+    while (held.lastLine() < 2) await new Promise(setImmediate);
+    held.own(8);
+    shim.say({ ...ATTACHED, id: ID });
+    held.acknowledge(99);
+    held.endInput();
+    held.terminate();
+    spawned.kill();
+    await shim.hears("kill");
+    const of = { id: ID, epoch: 8 };
+    expect(shim.received.slice(2).map(({ message }) => message)).toEqual([
+      { t: "attach", ...of, after: 2 },
+      { t: "ack", ...of, upTo: 2 },
+      { t: "end-input", ...of },
+      { t: "signal", ...of, signal: "SIGTERM" },
+      { t: "kill", ...of },
+    ]);
+    held.letGo();
+    expect((await spawned.exit).error?.message).toBe("another server has taken it over");
+    held.endInput();
+    spawned.kill();
+    await spawned.gone;
+    connection.send({ t: "end" });
+    await shim.hears("end");
+    expect(shim.received.slice(7).map(({ message }) => message)).toEqual([{ t: "end" }]);
+  });
+});
+
+describe("a process that is taken over behind a shim", () => {
+  it("gives its lines behind the answer to `initialize`, and is told of no hooks again", async () => {
+    const { process, shim, spawned } = await attached({ ...ATTACHED, lost: 2, initialize: true }, "{}");
+    const output = text(process.stdout);
+    shim.say({ t: "lines", id: ID, n: 6 }, '{"type":"assistant"}');
+    const request = { subtype: "initialize", hooks: { Stop: [] } };
+    process.stdin.write(`${JSON.stringify({ type: "control_request", request_id: "i", request })}\n`);
+    await shim.hears("write");
+    const { body, message } = shim.received.at(-1)!;
+    expect([message, body]).toEqual([
+      { t: "write", id: ID, epoch: 4, lineId: "4:i" },
+      '{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}',
+    ]);
+    const answer = { subtype: "success", request_id: "i", pending_permission_requests: [{ request_id: "q" }] };
+    shim.say({ t: "lines", id: ID, n: 7 }, JSON.stringify({ type: "control_response", response: answer }));
+    expect(await spawned.held!.pending).toEqual(["q"]);
+    shim.say({ t: "exit", id: ID, n: 8, code: 0, signal: null });
+    expect(await spawned.exit).toEqual({ code: 0, signal: null });
+    const types = (await output)
+      .trim()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { type: string }).type);
+    expect(types).toEqual(["control_response", "assistant"]);
+  });
+
+  it("goes on behind a request when its response is with the shim, whether taken or refused", async () => {
+    const { process, shim } = await attached();
+    process.stdin.write('{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}\n');
+    await shim.hears("write");
+    shim.say({ t: "lines", id: ID, n: 6 }, '{"type":"control_response","response":{"request_id":"i"}}');
+    const asks = (id: string) => `{"type":"control_request","request_id":"${id}","request":{"subtype":"can_use_tool"}}`;
+    shim.say({ t: "lines", id: ID, n: 7 }, `${asks("q")}\n${asks("r")}\n{"type":"assistant"}`);
+    let read = "";
+    process.stdout.on("data", (chunk: Buffer) => (read += chunk.toString()));
+    const hasRead = async (part: string) => {
+      while (!read.includes(part)) await once(process.stdout, "data");
+    };
+    await hasRead('"request_id":"q"');
+    expect(read).not.toContain('"r"');
+    shim.say({ t: "written", id: ID, lineId: "r:q", again: false });
+    await hasRead('"request_id":"r"');
+    expect(read).not.toContain("assistant");
+    shim.say({ t: "refused", id: ID, of: "write", lineId: "r:r", message: "closed" });
+    await hasRead("assistant");
+  });
+
+  it("is read to its end where it takes no `initialize` any more", async () => {
+    const { process, shim, spawned } = await attached();
+    process.stdout.resume();
+    process.stdin.write('{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}\n');
+    const { lineId } = await shim.hears("write");
+    shim.say({ t: "refused", id: ID, of: "write", lineId, message: "it has closed its input" });
+    shim.say({ t: "exit", id: ID, n: 6, code: 1, signal: null });
+    expect(await spawned.exit).toEqual({ code: 1, signal: null });
+  });
+
+  it("is lost to a later owner, which alone ends what is left of it", async () => {
+    const { process, shim, spawned } = await attached();
+    const told = once(process, "exit");
+    shim.say({ t: "superseded", id: ID });
+    expect(await spawned.exit).toMatchObject({ error: { message: "another server has taken it over" } });
+    await spawned.gone;
+    // What the SDK does at the end of its session ends nothing either.
+    expect([await told, process.kill()]).toEqual([[null, "SIGHUP"], true]);
+    expect(shim.received.map(({ message }) => message.t)).toEqual(["hello", "list", "attach"]);
+  });
+
+  it.each([
+    ["its shim does not have it", [], /does not have it any more/],
+    ["a later owner has it", [{ ...LISTED, epoch: 5 }], /another server has taken it over/],
+    ["its shim refuses", [LISTED], /epoch 4 is not 6/],
+  ])("is not where %s", async (_, processes, why) => {
+    const refused: FromShim = { t: "refused", id: ID, of: "attach", message: "epoch 4 is not 6" };
+    const { connection, place } = await connected({ list: { t: "processes", processes }, attach: refused });
+    const attaching = attachTo(connection, { ...place, line: 0 });
+    await expect(attaching).rejects.toThrow(why);
+    await expect(attaching.catch((error: unknown) => error instanceof TakenError)).resolves.toBe(
+      processes[0]?.epoch === 5,
+    );
+  });
+
+  it.each([
+    ["before it was asked", []],
+    ["while it was asked", [LISTED]],
+  ])("is not where its shim has ended it %s, and why is told", async (_, processes) => {
+    const refused: FromShim = { t: "refused", id: ID, of: "attach", message: "no such process" };
+    const { connection, place, shim } = await connected({ list: { t: "processes", processes }, attach: refused });
+    new EndedRecord(shim.address, SHIM_IDENTITY).add(ID, "It was idle.");
+    await expect(attachTo(connection, { ...place, line: 0 })).rejects.toThrow("It was idle.");
+  });
+
+  it("is ended in order where nobody goes on with it, and then forgotten by its shim", async () => {
+    const { process, shim, spawned, lost } = await attached();
+    const ending = endAttached({ process, spawned, lost });
+    await shim.hears("end-input");
+    shim.say({ t: "exit", id: ID, n: 6, code: 0, signal: null });
+    await ending;
+    expect(await shim.hears("ack")).toEqual({ t: "ack", id: ID, epoch: 4, upTo: 6 });
+    expect(shim.received.some(({ message }) => message.t === "kill")).toBe(false);
+  });
+
+  it("is sent SIGTERM where the end of its input does not end it", async () => {
+    const told: string[] = [];
+    let onExit: () => void = () => undefined;
+    const exit = new Promise<void>((resolve) => (onExit = resolve));
+    const held: Pick<Held, "endInput" | "terminate"> = {
+      endInput: () => void told.push("end-input"),
+      terminate: () => {
+        told.push("terminate");
+        onExit();
+      },
+    };
+    expect(await endsInOrder(held as Held, exit)).toBe(true);
+    expect(told).toEqual(["end-input", "terminate"]);
+  });
+});
