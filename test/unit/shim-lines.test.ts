@@ -126,6 +126,14 @@ describe("control requests that pass a shim", () => {
     expect(control.open).toEqual(["c", "d"]);
   });
 
+  it("are open up to 1,024, the last ones, and only under an id that an owner can name", () => {
+    const control = new ControlRequests();
+    for (const id of ["a b", "x".repeat(129)]) control.read(request(id));
+    expect(control.open).toEqual([]);
+    for (let at = 0; at < 1_026; at += 1) control.read(request(`q${String(at)}`));
+    expect([control.open.length, control.open[0], control.open.at(-1)]).toEqual([1_024, "q2", "q1025"]);
+  });
+
   it("keep the first answer to `initialize`, whatever else is answered", () => {
     const control = new ControlRequests();
     const answer = (id: string, more: string) =>
