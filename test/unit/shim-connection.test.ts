@@ -46,7 +46,7 @@ describe("a connection to a shim", () => {
     expect([connection.isClosed, shim.received.map(({ message }) => message.t)]).toEqual([true, ["hello"]]);
   });
 
-  it("gives each process what the shim says of it, and nobody what is said of others", async () => {
+  it("gives each process what the shim says of it, and no process what is said of others", async () => {
     const { connection, shim } = await connected({ t: "processes", processes: [] });
     const heard: string[] = [];
     connection.follow("a", ({ t }, body) => void heard.push(`${t} ${body.toString()}`));

@@ -80,7 +80,7 @@ describe("lines of a process behind a shim", () => {
     expect(messages()).toEqual(["q", "behind"]);
   });
 
-  it("go on after a while behind a request that nobody settles", () => {
+  it("go on after a while behind a request that no owner settles", () => {
     const { messages, push } = reading();
     push(asks("q"), says("behind"));
     vi.runAllTimers();

@@ -135,7 +135,7 @@ describe("a process that is started behind a shim", () => {
 });
 
 describe("a process that is taken over behind a shim", () => {
-  it("gives its lines behind the answer to `initialize`, and is told of no hooks again", async () => {
+  it("gives its lines behind the answer to `initialize`, and is asked about no hooks again", async () => {
     const { process, shim, spawned } = await attached({ ...ATTACHED, lost: 2, initialize: true }, "{}");
     const output = text(process.stdout);
     shim.say({ t: "lines", id: ID, n: 6 }, '{"type":"assistant"}');
@@ -225,7 +225,7 @@ describe("a process that is taken over behind a shim", () => {
     await expect(attachTo(connection, { ...place, line: 0 })).rejects.toThrow("It was idle.");
   });
 
-  it("is ended in order where nobody goes on with it, and then forgotten by its shim", async () => {
+  it("is ended in order where no owner goes on with it, and then forgotten by its shim", async () => {
     const { process, shim, spawned, lost } = await attached();
     const ending = endAttached({ process, spawned, lost });
     await shim.hears("end-input");
