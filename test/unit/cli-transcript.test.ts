@@ -1,0 +1,149 @@
+import { describe, expect, it } from "vitest";
+
+import { Transcript } from "../../src/cli/sessions/transcript.ts";
+import type { StoredEvent } from "../../src/domain/event.ts";
+
+/** A log as Markdown, event by event. `test/server/sessions.test.ts` exports whole sessions. */
+
+type Told = readonly [type: string, data: object];
+
+/** As it is read from a store: what the data of an event has not, an older version has not written. */
+function markdown(...told: Told[]): string {
+  const events = told.map(([type, data], at) => ({ id: at + 1, at: 0, type, data }) as unknown as StoredEvent);
+  return new Transcript().page(events);
+}
+
+const said = (...content: object[]): Told => ["message", { message: { type: "assistant", message: { content } } }];
+const text = (words: string) => ({ type: "text", text: words });
+const uses = (name: string, input: object = {}) => ({ type: "tool_use", id: "u", name, input });
+const gave = (content: unknown, more: object = {}): Told => [
+  "message",
+  { message: { type: "user", message: { content: [{ type: "tool_result", tool_use_id: "u", content, ...more }] } } },
+];
+const result = (words: string): Told => ["message", { message: { type: "result", result: words } }];
+const ended = (more: object = {}): Told => [
+  "turn.ended",
+  { outcome: "done", numTurns: 1, durationMs: 1000, costUsd: 0, resultEventId: 1, ...more },
+];
+
+describe("one event", () => {
+  it.each<[string, Told, string]>([
+    [
+      "a prompt",
+      ["prompt.queued", { text: "do\r\n\r\nit" }],
+      "## Prompt\n\n1970-01-01T00:00:00.000Z\n\n> do\n>\n> it\n",
+    ],
+    [
+      "a turn of its own",
+      ["turn.started", { origin: "self" }],
+      "## Claude Code continues on its own\n\n1970-01-01T00:00:00.000Z\n",
+    ],
+    ["a turn of a prompt", ["turn.started", { origin: "prompt" }], ""],
+    ["an empty text", said(text(" \n")), ""],
+    ["a text with a heading", said(text("# Hi")), "**Claude Code**\n\n> # Hi\n"],
+    ["a call", said(uses("Bash", { command: "ls" })), "- calls **Bash** `ls`\n"],
+    ["a call with ticks", said(uses("Bash", { command: "a `b`" })), "- calls **Bash** `` a `b` ``\n"],
+    ["a call without input", said(uses("List")), "- calls **List**\n"],
+    ["a part of another kind", said({ type: "thinking" }), ""],
+    ["a message without content", ["message", { message: { type: "assistant" } }], ""],
+    ["an outcome of no call", gave("x"), "- tool done: `x`\n"],
+    ["an outcome with nothing", gave(undefined), "- tool done\n"],
+    ["an outcome that failed", gave("no", { is_error: true }), "- tool failed: `no`\n"],
+    ["an outcome with an image", gave([text("a"), { type: "image" }]), "- tool done: `a [image]`\n"],
+    [
+      "a subagent's call",
+      [
+        "message",
+        {
+          message: {
+            type: "assistant",
+            parent_tool_use_id: "p",
+            message: { content: [uses("Read", { file_path: "f" })] },
+          },
+        },
+      ],
+      "- calls (subagent) **Read** `f`\n",
+    ],
+    [
+      "a task's end",
+      ["message", { message: { type: "system", subtype: "task_notification", status: "completed", summary: "built" } }],
+      "- in the background: completed `built`\n",
+    ],
+    ["a request", ["permission.asked", { toolName: "Bash", input: { command: "ls" } }], "- asks: **Bash** `ls`\n"],
+    ["a question", ["question.asked", { toolName: "AskUserQuestion", input: {} }], "- asks: **AskUserQuestion**\n"],
+    [
+      "an answer for the session",
+      ["permission.answered", { toolName: "Bash", behavior: "allow", by: "caller", forSession: true }],
+      "- Bash allowed for the session by caller\n",
+    ],
+    [
+      "a denial with its reason",
+      ["question.answered", { toolName: "Bash", behavior: "deny", by: "timeout", forSession: true, message: "late" }],
+      "- Bash denied by timeout: `late`\n",
+    ],
+    [
+      "a denial without one",
+      ["permission.answered", { toolName: "Bash", behavior: "deny", by: "policy", message: "" }],
+      "- Bash denied by policy\n",
+    ],
+    ["a notice", ["notice", { kind: "model", message: "other" }], "- notice (model): `other`\n"],
+    ["a dropped prompt", ["prompt.dropped", { reason: "closed" }], "- a prompt was dropped: `closed`\n"],
+    ["no tasks", ["background.changed", { tasks: [] }], "- no background tasks\n"],
+    [
+      "tasks",
+      ["background.changed", { tasks: [{ description: "build" }, { description: "test" }] }],
+      "- in the background: `build`, `test`\n",
+    ],
+    ["an expected exit", ["process.exited", { expected: true, code: 0 }], ""],
+    [
+      "an exit",
+      ["process.exited", { expected: false, code: 3, signal: null }],
+      "- Claude Code ended unexpectedly: `code 3`\n",
+    ],
+    [
+      "an exit by a signal",
+      ["process.exited", { expected: false, code: null, signal: "SIGKILL" }],
+      "- Claude Code ended unexpectedly: `SIGKILL`\n",
+    ],
+    [
+      "an exit with an error",
+      ["process.exited", { expected: false, code: 1, signal: null, error: "no key" }],
+      "- Claude Code ended unexpectedly: `no key`\n",
+    ],
+    ["an end", ["session.closed", { by: "me", reason: "closed" }], "- the session was closed by `me`\n"],
+    [
+      "an end with words",
+      ["session.closed", { by: "me", reason: "closed", message: "enough" }],
+      "- the session was closed by `me`: `enough`\n",
+    ],
+    ["an event of a later version", ["session.sung", {}], ""],
+  ])("%s", (_, event, expected) => {
+    expect(markdown(event)).toBe(expected);
+  });
+});
+
+describe("the end of a turn", () => {
+  it("does not repeat the text above it", () => {
+    const out = markdown(said(text("done")), result("done"), ended());
+    expect(out).toContain("### Result: done\n\n1 model call, 1.0s, $0.0000; the text above\n");
+    expect(out.match(/> done/g)).toHaveLength(1);
+  });
+
+  it("has a result that was not said before, and what the server adds", () => {
+    expect(markdown(said(text("a")), result("b"), ended({ message: "lost" }))).toMatch(/\n> b\n\n> lost\n$/);
+  });
+
+  it("has no result of a turn before", () => {
+    expect(markdown(result("b"), ended(), ended({ resultEventId: undefined })).match(/> b/g)).toHaveLength(1);
+  });
+
+  it("forgets the calls of its turn", () => {
+    expect(markdown(said(uses("Bash")), ended(), gave("x"))).toContain("- tool done: `x`");
+  });
+});
+
+it("lines of a list stand together, and a block has air around it", () => {
+  expect(markdown(said(uses("Bash"), uses("Read")), gave("x"), said(text("hi")), said(uses("Edit")))).toBe(
+    "- calls **Bash**\n- calls **Read**\n- Read done: `x`\n\n**Claude Code**\n\n> hi\n\n- calls **Edit**\n",
+  );
+});
