@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import type { SessionEvent } from "../../src/domain/event.ts";
+import type { SessionState } from "../../src/domain/session.ts";
+import { addSession, id, NOW, prompt, run, seed } from "../support/sessions-command.ts";
+
+/** What `sessions show` tells of a session, from the store alone. */
+
+const root = mkdtempSync(join(tmpdir(), "ccm-show-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const [BUSY, CLOSED, DONE] = [id(1), id(2), id(3)];
+
+const asked: SessionEvent = {
+  type: "permission.asked",
+  data: { requestId: "r1", kind: "permission", toolName: "Bash", input: { command: "rm -r x" }, toolUseId: "u" },
+};
+const request = (requestId: string, eventId: number, expiresAt: number): SessionState["requests"][number] => ({
+  requestId,
+  kind: "permission",
+  toolName: "Bash",
+  createdAt: NOW,
+  expiresAt,
+  eventId,
+  seenWhole: true,
+});
+const waiting = (promptId: string, held: boolean): SessionState["queue"][number] => ({ promptId, eventId: 1, held });
+const ended: SessionEvent = {
+  type: "turn.ended",
+  data: {
+    turnId: "t",
+    outcome: "failed",
+    isError: true,
+    durationMs: 90_000,
+    durationApiMs: 1,
+    numTurns: 2,
+    costUsd: 1.5,
+    sessionTurns: 2,
+    sessionCostUsd: 1.5,
+    resultEventId: 2,
+    message: "Over budget.",
+  },
+};
+const result: SessionEvent = { type: "message", data: { message: { type: "result", result: "half done" } } };
+
+let store: string[];
+beforeAll(async () => {
+  store = await seed(join(root, "store.db"), async (node) => {
+    await addSession(node, BUSY, {
+      events: [prompt("go"), asked],
+      state: {
+        requests: [request("r1", 2, NOW + 3_600_000), request("r2", 1, NOW - 1000)],
+        queue: [waiting("a", false), waiting("b", true)],
+        background: [{ id: "b1", description: "watch", type: "shell" }],
+        chosen: { model: "opus" },
+        reported: { model: "claude-opus-x", permissionMode: "plan" },
+        process: { phase: "live", id: "p", since: NOW, pid: 12, startedAt: "never" },
+        processCount: 3,
+      },
+    });
+    await addSession(node, CLOSED, {
+      state: { closed: { reason: "cancelled", by: "someone", at: NOW, message: "enough" } },
+    });
+    await addSession(node, DONE, {
+      events: [prompt("go"), result, ended],
+      state: { lastTurnEventId: 3, lastOutcome: "failed", totals: { turns: 2, costUsd: 1.5 } },
+    });
+  });
+});
+
+const show = async (...args: string[]) => (await run(["show", ...args, ...store])).stdout;
+
+it("open requests with their time, prompts that wait, and background tasks", async () => {
+  const told = await show(BUSY);
+  expect(told).toContain("Model       claude-opus-x\nPermissions plan\n");
+  // Its server is gone.
+  expect(told).toContain("Process     none: it ended with its server\n");
+  expect(told).toContain("Waiting     2 prompts, 1 held until released\n");
+  expect(told).toContain("Background  watch\n");
+  expect(told).toMatch(/Open requests:\n {2}r1 {2}Bash rm -r x \(is denied in 59m\)\n {2}r2 {2}Bash \(is overdue\)\n$/);
+  expect(JSON.parse(await show(BUSY, "--json"))).toMatchObject({
+    requests: [
+      { requestId: "r1", about: "rm -r x" },
+      { requestId: "r2", about: "" },
+    ],
+    promptsWaiting: 2,
+    promptsHeld: 1,
+    background: [{ description: "watch" }],
+  });
+});
+
+it("who has ended a session, and why", async () => {
+  expect(await show(CLOSED)).toContain("Status      cancelled, by someone: enough\n");
+});
+
+it("how the last turn ended, its result, and what the server says of it", async () => {
+  const told = await show(DONE);
+  expect(told).toMatch(/\n\nLast turn: failed, 2 model calls in 1m\n\nhalf done\n\nOver budget\.\n$/);
+  expect(JSON.parse(await show(DONE, "--json"))).toMatchObject({
+    result: { text: "half done\n\nOver budget.", outcome: "failed" },
+    promptsWaiting: 0,
+  });
+});
