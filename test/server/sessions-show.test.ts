@@ -7,7 +7,7 @@ import type { SessionEvent } from "../../src/domain/event.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import { addSession, id, NOW, prompt, run, seed } from "../support/sessions-command.ts";
 
-/** What `sessions show` tells of a session, from the store alone. */
+/** What `sessions show` reports on a session, from the store alone. */
 
 const root = mkdtempSync(join(tmpdir(), "ccm-show-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
