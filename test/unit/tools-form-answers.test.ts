@@ -1,0 +1,174 @@
+import { describe, expect, it } from "vitest";
+
+import type { JsonObject } from "../../src/domain/json.ts";
+import type { PermissionRequest } from "../../src/domain/permission.ts";
+import { decidedBy, formOf } from "../../src/tools/elicitation/form.ts";
+
+/** What a submitted form decides, in one form or two. */
+
+const session = { cwd: "/repo", title: undefined };
+const request = (toolName: string, input: JsonObject): PermissionRequest => ({
+  requestId: "r",
+  toolUseId: "t",
+  kind: toolName === "AskUserQuestion" ? "question" : "permission",
+  toolName,
+  input,
+});
+
+const BASH = request("Bash", { command: "ls" });
+const PLAN = request("ExitPlanMode", { plan: "1. Read." });
+const option = (label: string) => ({ label, description: "" });
+const ONE = { question: "Which?", header: "H", multiSelect: false, options: [option("a"), option("b")] };
+const SEVERAL = { question: "Which ones?", header: "", multiSelect: true, options: [option("x"), option("y")] };
+const FREE = { question: "What name?" };
+const ask = (...questions: JsonObject[]) => request("AskUserQuestion", { questions });
+
+const OWN = "In my own words";
+const DENIED = "The user does not allow this.";
+const TELL_WHY = "Tell it why, or close this form to say nothing more.";
+const PLANNING = "The user does not agree with the plan. Keep planning.";
+
+interface Given {
+  readonly filled?: JsonObject;
+  readonly last?: boolean;
+}
+
+function verdict(asked: PermissionRequest, content: JsonObject, { filled, last = false }: Given = {}) {
+  return decidedBy(asked, { action: "accept", content }, { filled, last });
+}
+
+describe("a form that is closed or declined", () => {
+  it.each([BASH, PLAN, ask(ONE)])("decides nothing, or denies with what $toolName is told", (asked) => {
+    const none = { filled: undefined, last: false };
+    expect(decidedBy(asked, { action: "cancel" }, none)).toBe("dismissed");
+    expect(decidedBy(asked, { action: "decline" }, none)).toMatchObject({ decision: "deny" });
+  });
+
+  it("as the second one leaves the decision of the first", () => {
+    const filled = { decision: "deny" };
+    expect(decidedBy(BASH, { action: "cancel" }, { filled, last: true })).toEqual({
+      decision: "deny",
+      denyMessage: DENIED,
+    });
+    const words = { filled: { answer1: OWN }, last: true };
+    expect(decidedBy(ask(ONE), { action: "cancel" }, words)).toBe("dismissed");
+  });
+});
+
+describe("a permission", () => {
+  it.each<[JsonObject, unknown]>([
+    [{ decision: "allow" }, { decision: "allow" }],
+    [{ decision: "allow_for_session" }, { decision: "allow_for_session" }],
+    [{ decision: "deny" }, { begun: { filled: { decision: "deny" }, denial: DENIED } }],
+    [
+      { decision: "deny", message: " no " },
+      { decision: "deny", denyMessage: "no" },
+    ],
+    [{ decision: "maybe" }, "unclear"],
+    [{}, "unclear"],
+  ])("%j", (content, expected) => {
+    expect(verdict(BASH, content)).toEqual(expected);
+  });
+
+  it("denied without a reason is denied where no second form can be shown", () => {
+    expect(verdict(BASH, { decision: "deny" }, { last: true })).toEqual({ decision: "deny", denyMessage: DENIED });
+  });
+
+  it("denied asks for the reason in the second form", () => {
+    const second = formOf(BASH, session, { filled: { decision: "deny" } });
+    expect(second.message).toBe(`Denied. Claude Code asked:\nRun: ls\nSession in /repo\n${TELL_WHY}`);
+    expect(Object.keys(second.schema.properties)).toEqual(["message"]);
+    expect(verdict(BASH, { message: "too broad" }, { filled: { decision: "deny" } })).toEqual({
+      decision: "deny",
+      denyMessage: "too broad",
+    });
+  });
+});
+
+describe("a plan", () => {
+  it.each<[JsonObject, unknown]>([
+    [{ decision: "approve" }, { decision: "allow" }],
+    [{ decision: "keep_planning" }, { begun: { filled: { decision: "keep_planning" }, denial: PLANNING } }],
+    [
+      { decision: "keep_planning", feedback: "shorter" },
+      { decision: "deny", denyMessage: "shorter" },
+    ],
+    [{ decision: "later" }, "unclear"],
+  ])("%j", (content, expected) => {
+    expect(verdict(PLAN, content)).toEqual(expected);
+  });
+
+  it("that is not carried out asks what should be different", () => {
+    const filled = { decision: "keep_planning" };
+    expect(formOf(PLAN, session, { filled }).message).toBe(
+      `The plan is not carried out.\nSession in /repo\n${TELL_WHY}`,
+    );
+    expect(verdict(PLAN, { feedback: null }, { filled })).toEqual({ decision: "deny", denyMessage: PLANNING });
+  });
+
+  it.each([{}, { plan: "" }, { plan: 7 }])("of %j is shown as one that was not written down", (input) => {
+    expect(formOf(request("ExitPlanMode", input), session).message).toContain("it has written none down");
+  });
+
+  it("of several lines is shown whole below its beginning", () => {
+    const plan = Array.from({ length: 30 }, (_, at) => `${String(at)}. Step`).join("\n");
+    expect(formOf(request("ExitPlanMode", { plan }), session).message).toContain("\n    29. Step\n");
+  });
+});
+
+describe("questions", () => {
+  it.each<[string, PermissionRequest, JsonObject, JsonObject]>([
+    ["a choice", ask(ONE), { answer1: "a" }, { "Which?": "a" }],
+    ["several choices", ask(SEVERAL), { answer1: ["x", "y"] }, { "Which ones?": ["x", "y"] }],
+    ["choices and words", ask(SEVERAL), { answer1: ["x"], other1: "z" }, { "Which ones?": ["x", "z"] }],
+    ["words before a choice", ask(ONE), { answer1: "a", other1: " c " }, { "Which?": "c" }],
+    ["words where there is no choice", ask(FREE), { other1: "Ann" }, { "What name?": "Ann" }],
+    ["an answer to each", ask(ONE, FREE), { answer1: "b", other2: "Ann" }, { "Which?": "b", "What name?": "Ann" }],
+  ])("%s", (_, asked, content, answers) => {
+    expect(verdict(asked, content)).toMatchObject({ decision: "allow", updatedInput: { answers } });
+  });
+
+  it.each<[string, PermissionRequest, JsonObject]>([
+    ["a choice that was not offered", ask(ONE), { answer1: "q" }],
+    ["no choice", ask(ONE), {}],
+    ["only one of two answers", ask(ONE, FREE), { answer1: "a" }],
+    ["blank words", ask(FREE), { other1: " " }],
+    ["more words than there is room", ask(FREE), { other1: "a".repeat(4_001) }],
+  ])("%s is unclear", (_, asked, content) => {
+    expect(verdict(asked, content)).toBe("unclear");
+  });
+
+  it("answered in one's own words have a second form for those, and keep the other answers", () => {
+    const asked = ask(ONE, SEVERAL);
+    const filled = { answer1: OWN, answer2: ["x", OWN] };
+    expect(verdict(asked, { ...filled, answer2: ["x", OWN, "of no option"] })).toEqual({ begun: { filled } });
+    const second = formOf(asked, session, { filled });
+    expect(second.message).toBe(`${OWN}: Which?\n${OWN}: Which ones?\nSession in /repo`);
+    expect(second.schema.required).toEqual(["other1", "other2"]);
+    expect(verdict(asked, { other1: "c", other2: "z" }, { filled })).toMatchObject({
+      updatedInput: { answers: { "Which?": "c", "Which ones?": ["x", "z"] } },
+    });
+  });
+
+  it("whose choices have these words ask for no other", () => {
+    expect(verdict(ask({ ...ONE, options: [option(OWN)] }), { answer1: OWN })).toMatchObject({
+      updatedInput: { answers: { "Which?": OWN } },
+    });
+  });
+
+  it("are asked as far as they can be read", () => {
+    const form = formOf(request("AskUserQuestion", { questions: "none" }), session);
+    expect([form.message, form.schema.properties]).toEqual(["Session in /repo", {}]);
+    const long = formOf(ask({ question: "Why? ".repeat(60) }), session);
+    expect(long.message).toContain(`    ${"Why? ".repeat(60)}`.trimEnd());
+  });
+});
+
+it("a form that comes back unclear says so when it is shown again", () => {
+  expect(formOf(BASH, session, { again: true }).message).toMatch(/^The answer was not complete\. /);
+});
+
+it("a request with more fields than are shown says how many", () => {
+  const input = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`field${String(at)}`, "x".repeat(200)]));
+  expect(formOf(request("mcp__a__b", input), session).message).toContain("[cut: 8 more fields are not shown]");
+});
