@@ -8,9 +8,10 @@ function ruleOf(text: string): Rule {
   return parsed.rule;
 }
 
-/** What the hook for commands decides under the rule that denies `rm`. */
+/** What the hook for commands decides under the rule that denies `rm`, and one that allows exactly one command. */
 async function decided(tool_name: string, tool_input: object, permission_mode: string): Promise<unknown> {
-  const { hooks } = commandGuard({ disallowedTools: [], rules: { allow: [], ask: [], deny: [ruleOf("Bash(rm *)")] } });
+  const allow = [ruleOf('Bash(echo "$(date)")')];
+  const { hooks } = commandGuard({ disallowedTools: [], rules: { allow, ask: [], deny: [ruleOf("Bash(rm *)")] } });
   const input = { hook_event_name: "PreToolUse", tool_name, tool_input, permission_mode, tool_use_id: "t1" };
   const common = { session_id: "s", transcript_path: "", cwd: "/" };
   const hook = hooks?.PreToolUse?.[0]?.hooks[0];
@@ -26,6 +27,9 @@ it.each<[string, object, string, string | undefined]>([
   ["Bash", {}, "default", "deny"],
   ["Bash", { command: "$(cat x) y" }, "default", "ask"],
   ["Bash", { command: "$(cat x) y" }, "bypassPermissions", "deny"],
+  ["Bash", { command: 'echo "$(date)"' }, "bypassPermissions", undefined],
+  ["Monitor", { command: "rm x" }, "default", "deny"],
+  ["PowerShell", { command: "rm x" }, "default", undefined],
   ["REPL", { code: "1" }, "default", "ask"],
   ["REPL", { code: "1" }, "bypassPermissions", "deny"],
   ["Read", { file_path: "/x" }, "default", undefined],

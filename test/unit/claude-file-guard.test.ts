@@ -59,7 +59,29 @@ describe("a shell command in acceptEdits", () => {
   });
 });
 
+describe("a file that runs commands", () => {
+  it.each([
+    ["default", "ask"],
+    ["acceptEdits", "ask"],
+    ["plan", "ask"],
+    ["auto", undefined],
+    ["bypassPermissions", undefined],
+  ])("is written in mode %s with the decision %s", async (mode, decision) => {
+    expect(await decided("Write", { file_path: join(root, "work/.envrc") }, { mode })).toBe(decision);
+    expect(await decided("Write", { file_path: join(root, "work/a.ts") }, { mode })).toBeUndefined();
+  });
+});
+
+it.each([{}, { command: 7 }, "no object"])("a shell tool with the input %j is left to Claude Code", async (input) => {
+  expect(await decided("Bash", input as object)).toBeUndefined();
+});
+
 describe("a tool with unknown use of its paths", () => {
+  it("is denied where its strings are too many to be checked", async () => {
+    const files = Array.from({ length: 2001 }, (_, at) => `f${String(at)}`);
+    expect(await decided("SendUserFile", { files })).toBe("deny");
+  });
+
   it("is denied paths that no session may reach, in every mode", async () => {
     const file = join(root, "state", "http-token");
     const inputs = [

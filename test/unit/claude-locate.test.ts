@@ -280,3 +280,11 @@ it("a path is no program where its folder cannot be looked into", () => {
   symlinkSync("loop", join(home, "loop"));
   expect(isExecutableFile(join(home, "loop", "claude"))).toBe(false);
 });
+
+it.each([
+  ["the folder of npm's configuration", { NPM_CONFIG_PREFIX: "/npm" }, "/npm/bin/claude"],
+  ["the same in npm's own words", { npm_config_prefix: "/npm" }, "/npm/bin/claude"],
+  ["the home folder, by the name that Windows gives it", { USERPROFILE: "/ann" }, "/ann/.local/bin/claude"],
+])("%s is searched", (_, variables, place) => {
+  expect(ownPlaces(variables).usual).toContain(place);
+});

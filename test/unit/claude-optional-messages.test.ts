@@ -72,3 +72,44 @@ describe("an optional message of Claude Code", () => {
     expect(presentMessage(system("task_progress", { task_id: "t" }), "short")).toBeUndefined();
   });
 });
+
+/** One that goes on with a process of which another server has read the messages before. */
+describe("a reader that takes over", () => {
+  const sent = (message: Loose) => {
+    const whole: SDKMessage = JSON.parse(JSON.stringify({ session_id: "s", ...message }));
+    return whole;
+  };
+  const result = { type: "result", subtype: "success", is_error: true, result: "x", terminal_reason: "api_error" };
+  const failed = { ...result, api_error_status: 500, usage: {}, modelUsage: {}, permission_denials: [] };
+  const error = { type: "assistant", error: "billing_error" };
+  const categoryAfter = (...spoken: Parameters<MessageReader["remember"]>[0]) => {
+    const reader = new MessageReader();
+    reader.remember(spoken);
+    return reader.read(sent(failed)).map((signal) => (signal.type === "result" ? signal.result.category : undefined));
+  };
+
+  it("knows why the last answer has failed, unless its turn has ended", () => {
+    expect(categoryAfter()).toEqual(["overloaded"]);
+    expect(categoryAfter(error)).toEqual(["billing"]);
+    expect(categoryAfter(error, { type: "result" })).toEqual(["overloaded"]);
+  });
+
+  it("does not store again what has not changed", () => {
+    const facts = { type: "system", subtype: "init", model: "m", permissionMode: "plan" };
+    const progress = { type: "system", subtype: "task_progress", task_id: "t", summary: "half" };
+    const reader = new MessageReader();
+    reader.remember([facts, progress]);
+    const types = [facts, progress, { ...facts, model: "n" }, { ...progress, summary: "done" }].map((message) =>
+      reader.read(sent(message)).map(({ type }) => type),
+    );
+    expect(types).toEqual([["reported"], ["alive"], ["reported", "message"], ["message"]]);
+  });
+
+  it("reports the id under which Claude Code goes on after /clear, once", () => {
+    const reader = new MessageReader("s");
+    const alive = { type: "system", subtype: "status" };
+    expect(reader.read(sent(alive))).toEqual([{ type: "alive" }]);
+    expect(reader.read(sent({ ...alive, session_id: "new" }))[0]).toEqual({ type: "reported", transcriptId: "new" });
+    expect(reader.read(sent({ ...alive, session_id: "new" }))).toEqual([{ type: "alive" }]);
+  });
+});

@@ -109,6 +109,12 @@ describe("the lock of an installation", () => {
     expect(await isHeld(lock())).toBe(false);
   });
 
+  it("is not held where there is none, and cannot be taken or broken in a folder that is not there", async () => {
+    expect(await isHeld(lock())).toBe(false);
+    expect(await breakLock(lock())).toBe(false);
+    await expect(takeLock(join(folder, "gone/package.lock"), draft())).rejects.toMatchObject({ code: "ENOENT" });
+  });
+
   it("is held for a moment by who has only begun to write it", async () => {
     writeFileSync(lock(), "");
     expect(await isHeld(lock())).toBe(true);

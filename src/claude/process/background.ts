@@ -8,12 +8,14 @@ import type { DetachedProcesses } from "../supervise/detached-processes.ts";
 /** Polling interval while a process runs that Claude Code does not know, ms. */
 const LOOK_EVERY_MS = 2000;
 
+type Detached = Pick<DetachedProcesses, "list" | "end">;
+
 /**
  * Background tasks that Claude Code reports, and processes that have left its process tree, which it neither reports nor ends:
  * https://github.com/anthropics/claude-code/issues/43944
  */
 export class Background {
-  readonly #detached: () => DetachedProcesses | undefined;
+  readonly #detached: () => Detached | undefined;
   readonly #report: (tasks: BackgroundTask[]) => void;
   #reported: readonly BackgroundTask[] = [];
   #shownDetached: readonly BackgroundTask[] = [];
@@ -22,7 +24,7 @@ export class Background {
 
   /** `mask` takes secrets out of what is put into the state, which is not masked later. */
   constructor(
-    detached: () => DetachedProcesses | undefined,
+    detached: () => Detached | undefined,
     report: (tasks: BackgroundTask[]) => void,
     mask: (text: string) => string,
   ) {
