@@ -96,6 +96,21 @@ describe.each([
     );
   });
 
+  it("resume says what a session waits for, and what can no longer be done with it", async () => {
+    const session = wire.engine.add();
+    session.ends("It broke.", { outcome: "failed", isError: true, errorSubtype: "max_turns" });
+    session.state.queue = [
+      { promptId: "a", eventId: 1 },
+      { promptId: "b", eventId: 1, held: true },
+    ];
+    const waiting = await textOf("resume", { sessionId: "s1" });
+    expect(waiting).toMatch(/The last turn failed \(max_turns\)\.[^]*1 prompts are queued\.[^]*1 prompts are held/);
+    session.run();
+    expect(await textOf("resume", { sessionId: "s1" })).toMatch(/A turn is running\.[^]*Follow it to its end with/);
+    session.state.closed = { reason: "cancelled", by: "me", at: 0 };
+    expect(await textOf("resume", { sessionId: "s1" })).toContain("start a new session (claude_code)");
+  });
+
   it.each([
     ["delegate", {}, "Error [INVALID_ARGUMENT]: task: is required"],
     ["delegate", { task: "x", modle: "haiku" }, "modle: unknown option. Did you mean model?"],
