@@ -80,7 +80,9 @@ it("open requests with their time, prompts that wait, and background tasks", asy
   expect(told).toContain("Process     none: it ended with its server\n");
   expect(told).toContain("Waiting     2 prompts, 1 held until released\n");
   expect(told).toContain("Background  watch\n");
-  expect(told).toMatch(/Open requests:\n {2}r1 {2}Bash rm -r x \(is denied in 59m\)\n {2}r2 {2}Bash \(is overdue\)\n$/);
+  expect(told).toMatch(
+    /Open requests:\n {2}r1 {2}Bash rm -r x \(is denied in 5\dm\)\n {2}r2 {2}Bash \(is overdue\)\n$/,
+  );
   expect(JSON.parse(await show(BUSY, "--json"))).toMatchObject({
     requests: [
       { requestId: "r1", about: "rm -r x" },
