@@ -41,3 +41,24 @@ it("the task of a subagent is cached once it is found, and looked up again if it
   expect(await of(9_000)).toEqual(found);
   expect(reads()).toBe(before);
 });
+
+it("the task is found behind other messages, and its words are cut to a line", async () => {
+  const { of, say } = logged();
+  const call = { ...CALLED, message: { content: ["text", null, { type: "tool_use", id: "t1" }] } };
+  say(1, call);
+  for (const [at, message] of [null, "text", {}, { content: "text" }, { content: [{ id: "t2" }] }].entries()) {
+    say(at + 2, { type: "assistant", message });
+  }
+  say(7, { ...STARTED, description: "word ".repeat(200) });
+  say(8, { type: "assistant" });
+  const found = await of(9);
+  expect(found).toMatchObject({ eventId: 1 });
+  expect(found?.description).toMatch(/^word word .*…$/);
+});
+
+it("a subagent that was started without words has none", async () => {
+  const { of, say } = logged();
+  say(1, CALLED);
+  say(2, { ...STARTED, description: 7 });
+  expect(await of(3)).toEqual({ description: "", eventId: 1 });
+});
