@@ -11,12 +11,12 @@ const WRITE_MS = 1_000;
 
 process.on("SIGUSR2", () => takeCoverage());
 
-const { kill } = process;
+const kill = process.kill.bind(process);
 process.kill = (pid, signal) => {
   if (isKill(signal)) for (const each of pid < 0 ? groupOf(-pid) : [pid]) writeCounts(each);
-  return kill.call(process, pid, signal);
+  return kill(pid, signal);
 };
-const { kill: killChild } = ChildProcess.prototype;
+const killChild = Reflect.get(ChildProcess.prototype, "kill");
 ChildProcess.prototype.kill = function killAfterCounts(signal) {
   if (isKill(signal) && this.pid !== undefined && this.exitCode === null) writeCounts(this.pid);
   return killChild.call(this, signal);
@@ -31,7 +31,7 @@ function writeCounts(pid) {
   const before = countsOf(pid);
   try {
     // One that does not catch it is at its end, and writes them anyway.
-    if (catchesSignal(pid)) kill.call(process, pid, "SIGUSR2");
+    if (catchesSignal(pid)) kill(pid, "SIGUSR2");
   } catch {
     return;
   }
