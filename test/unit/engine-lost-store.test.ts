@@ -20,11 +20,16 @@ interface Store {
   isGone: boolean;
 }
 
-/** A node on a store that the test takes away. */
+/** A node on a store that the test takes away, and the signals of those that follow a log. */
 function start() {
   const store: Store = { fault: undefined, isGone: false };
+  const following: AbortSignal[] = [];
   const between: Between = (backend) => ({
     log: {
+      tail: (id, from, signal) => {
+        following.push(signal);
+        return backend.log.tail(id, from, signal);
+      },
       append: async (...args) => (store.fault ? Promise.reject(store.fault) : backend.log.append(...args)),
     },
     leases: {
@@ -33,7 +38,7 @@ function start() {
     rows: { get: async (id) => (store.isGone ? undefined : backend.rows.get(id)) },
   });
   world = twoNodes({ a: between });
-  return { ...world, store };
+  return { ...world, following, store };
 }
 
 const LOST = "The session's log cannot be written: the file is gone. Its turn was stopped.";
@@ -50,12 +55,12 @@ describe("a session whose store has lost data", () => {
     await expect(a.engine.prompt("local", id, { text: "go on" })).rejects.toMatchObject(refused);
   });
 
-  it("ends a wait for it, once it is looked at", async () => {
-    const { a, clock, store } = start();
+  it("ends a wait for it, once it is looked at, and follows its log no longer", async () => {
+    const { a, clock, following, store } = start();
     const id = await a.asked();
-    const caller = new AbortController();
     const sessions = [{ sessionId: id, cursor: 100 }];
-    const request = { sessions, until: "end", timeoutMs: 600_000, signal: caller.signal } as const;
+    const { signal } = new AbortController();
+    const request = { sessions, until: "end", timeoutMs: 600_000, signal } as const;
     const waited = a.engine.wait("local", request);
     await clock.pass(RETRY_MS);
     store.fault = new Loss("the file is gone");
@@ -63,7 +68,7 @@ describe("a session whose store has lost data", () => {
     await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ message: LOST });
     clock.advance(RETRY_MS);
     expect(await ended).toMatchObject([refused]);
-    caller.abort();
+    expect(following.at(-1)?.aborted).toBe(true);
   });
 
   it("has it in its log, should there be one again", async () => {

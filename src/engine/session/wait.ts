@@ -20,30 +20,35 @@ export async function waitLooking(
   look: () => Promise<void>,
   request: WaitRequest,
 ): Promise<string | undefined> {
+  // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any or .timeout while it is waited for.
+  const enough = new AbortController();
+  const stop = () => enough.abort();
+  const timer = setTimeout(stop, request.timeoutMs);
+  if (request.signal.aborted) stop();
+  request.signal.addEventListener("abort", stop, { once: true });
   let stopLooking = () => undefined as void;
   const lost = new Promise<never>((_, reject) => {
     stopLooking = lookEvery(LOOK_MS, look, { ...dependencies, onLoss: reject });
   });
   try {
-    return await Promise.race([waitForOne(dependencies.backend, request), lost]);
+    return await Promise.race([waitForOne(dependencies.backend, { ...request, signal: enough.signal }), lost]);
   } finally {
     stopLooking();
+    clearTimeout(timer);
+    request.signal.removeEventListener("abort", stop);
+    stop();
   }
 }
 
-/** Waits on the log alone, so the owner of the session makes no difference. */
-async function waitForOne(backend: SessionBackend, request: WaitRequest): Promise<string | undefined> {
-  const quiet = request.until === "event" ? undefined : await nobodyToWaitFor(backend, request);
+/** Waits on the log alone, so the owner of the session makes no difference. Resolves to undefined when the signal aborts. */
+async function waitForOne(
+  backend: SessionBackend,
+  { sessions, signal, until }: Omit<WaitRequest, "timeoutMs">,
+): Promise<string | undefined> {
+  const quiet = until === "event" ? undefined : await nobodyToWaitFor(backend, sessions);
   if (quiet !== undefined) return quiet;
-  const enough = new AbortController();
-  const { signal } = enough;
-  // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any or .timeout while it is waited for.
-  const stop = () => enough.abort();
-  const timer = setTimeout(stop, request.timeoutMs);
-  if (request.signal.aborted) stop();
-  request.signal.addEventListener("abort", stop, { once: true });
-  const waits = request.sessions.map(async ({ sessionId, cursor }) => {
-    const woke = await waitForSession(backend, { sessionId, cursor, until: request.until, signal });
+  const waits = sessions.map(async ({ sessionId, cursor }) => {
+    const woke = await waitForSession(backend, { sessionId, cursor, until, signal });
     // A session without news must not win the race.
     return woke ? sessionId : never();
   });
@@ -51,20 +56,17 @@ async function waitForOne(backend: SessionBackend, request: WaitRequest): Promis
     if (signal.aborted) resolve(undefined);
     signal.addEventListener("abort", () => resolve(undefined), { once: true });
   });
-  try {
-    return await Promise.race([...waits, ended]);
-  } finally {
-    clearTimeout(timer);
-    request.signal.removeEventListener("abort", stop);
-    enough.abort();
-  }
+  return Promise.race([...waits, ended]);
 }
 
 /**
  * If nothing runs in any of the sessions: the first with an event at or after its cursor, or else the first. An idle session does
  * not end a wait for others.
  */
-async function nobodyToWaitFor(backend: SessionBackend, { sessions }: WaitRequest): Promise<string | undefined> {
+async function nobodyToWaitFor(
+  backend: SessionBackend,
+  sessions: WaitRequest["sessions"],
+): Promise<string | undefined> {
   const states = await Promise.all(sessions.map(async ({ sessionId }) => (await backend.rows.get(sessionId))?.state));
   if (states.some((state) => state && !nothingRuns(state))) return undefined;
   const withNews = sessions.find(({ cursor }, index) => (states[index]?.lastEventId ?? 0) >= cursor);
