@@ -115,16 +115,18 @@ async function run({ home, live, screen, signal }: Run): Promise<Ending> {
   // A repository is what people work in; without git the demo runs all the same.
   await promisify(execFile)("git", ["init", "--quiet", project]).catch(() => undefined);
   const model = live ? undefined : await startScriptedModel();
-  const client = await connect(server(model ? model.environment(join(home, "config")) : ownEnvironment()));
   try {
-    signal.throwIfAborted();
-    signal.addEventListener("abort", () => void client.close());
-    screen.title(`claude-agents-mcp ${client.serverVersion}, MCP ${client.protocolVersion}, over stdio`);
-    const played = model ? `the scripted model at ${model.url}` : "your own Claude login";
-    screen.line({ at: 0, who: "note", text: `Claude Code works in ${project}, with ${played}` });
-    return await play({ client, screen, project, live, startedAt });
+    const environment = model ? model.environment(join(home, "config")) : ownEnvironment();
+    const client = await connect(server(environment), signal);
+    try {
+      screen.title(`claude-agents-mcp ${client.serverVersion}, MCP ${client.protocolVersion}, over stdio`);
+      const played = model ? `the scripted model at ${model.url}` : "your own Claude login";
+      screen.line({ at: 0, who: "note", text: `Claude Code works in ${project}, with ${played}` });
+      return await play({ client, screen, project, live, startedAt });
+    } finally {
+      await client.close();
+    }
   } finally {
-    await client.close();
     await model?.close();
   }
 }

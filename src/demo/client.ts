@@ -41,13 +41,19 @@ export interface DemoClient {
   close(): Promise<void>;
 }
 
-/** Starts the server as any MCP client does: a child process, JSON-RPC over its stdin and stdout. */
-export async function connect({ command, args, env }: ServerCommand): Promise<DemoClient> {
+/**
+ * Starts the server as any MCP client does: a child process, JSON-RPC over its stdin and stdout. Once `signal` is aborted, the
+ * connection is closed, and this rejects, or else the calls that wait do.
+ */
+export async function connect({ command, args, env }: ServerCommand, signal: AbortSignal): Promise<DemoClient> {
+  signal.throwIfAborted();
   const transport = new StdioClientTransport({ command, args, env: { ...getDefaultEnvironment(), ...env } });
   const client = new Client(
     { name: "claude-agents-mcp-demo", version: "1.0.0" },
     { versionNegotiation: { mode: "auto" } },
   );
+  // Not `client.close()`, which does nothing while the client asks for the versions of the server.
+  signal.addEventListener("abort", () => void transport.close());
   await client.connect(transport);
   return {
     serverVersion: client.getServerVersion()?.version ?? "unknown",

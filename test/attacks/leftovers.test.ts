@@ -1,10 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { amount } from "../support/amount.ts";
 import { leaveDaemons, type Kind } from "../support/background-commands.ts";
+import { childrenRunning } from "../support/process-tree.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -16,28 +16,18 @@ afterEach(async () => world.closeServers());
 const LASTING: readonly Kind[] = ["setsid", "env -i setsid"];
 const WITH_SPARE = { CLAUDE_CODE_MCP_SPARES: "1" };
 
-function childrenOf(server: Server): string[] {
-  const path = `/proc/${String(server.pid)}/task/${String(server.pid)}/children`;
-  return readFileSync(path, "utf8").trim().split(" ");
-}
-
-function commandOf(pid: string): string {
-  const path = `/proc/${pid}/cmdline`;
-  return existsSync(path) ? readFileSync(path, "utf8") : "";
-}
-
 /** Kills the reaper too, so that no process survives to end what is left. */
 async function killWithReaper(server: Server): Promise<void> {
-  const reapers = childrenOf(server).filter((pid) => commandOf(pid).includes("reaper-process.js"));
+  const reapers = childrenRunning(server.pid, "reaper-process.js");
   expect(reapers).toHaveLength(1);
-  for (const pid of reapers) process.kill(Number(pid), "SIGKILL");
+  for (const pid of reapers) process.kill(pid, "SIGKILL");
   process.kill(server.pid, "SIGKILL");
   await server.gone;
 }
 
 /** Process ids of a server's Claude Codes, its spare included. */
-function agentsOf(server: Server): string[] {
-  return childrenOf(server).filter((pid) => commandOf(pid).includes("stream-json"));
+function agentsOf(server: Server): number[] {
+  return childrenRunning(server.pid, "stream-json");
 }
 
 async function withSpare(server: Server): Promise<void> {

@@ -4,7 +4,9 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+import { childrenRunning } from "../support/process-tree.ts";
 
 function demo(args: readonly string[] = [], own: Record<string, string> = {}) {
   const env = { PATH: process.env["PATH"], HOME: process.env["HOME"], ...own };
@@ -50,19 +52,37 @@ describe("claude-agents-mcp demo", () => {
     expect(status).toBe(1);
   });
 
-  it("ends with its reader, and with the signal that it is told to end by; its folder goes with it", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "demo-"));
-    const env = { PATH: process.env["PATH"], HOME: process.env["HOME"], TMPDIR: folder };
-    const ends = ["its reader", "SIGTERM"].map(async (by) => {
-      const child = spawn(process.execPath, ["dist/cli/main.js", "demo"], { env, stdio: ["ignore", "pipe", "ignore"] });
-      await once(child.stdout, "data");
-      if (by === "SIGTERM") child.kill("SIGTERM");
-      else child.stdout.destroy();
-      const [code] = (await once(child, "exit")) as [number];
-      return code;
+  describe("in a folder of its own", () => {
+    let folder: string;
+    beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "demo-"))));
+    afterEach(() => rmSync(folder, { recursive: true }));
+
+    function start() {
+      const env = { PATH: process.env["PATH"], HOME: process.env["HOME"], TMPDIR: folder };
+      return spawn(process.execPath, ["dist/cli/main.js", "demo"], { env, stdio: ["ignore", "pipe", "ignore"] });
+    }
+
+    it("ends with its reader, and with the signal that it is told to end by; its folder goes with it", async () => {
+      const ends = ["its reader", "SIGTERM"].map(async (by) => {
+        const child = start();
+        await once(child.stdout, "data");
+        if (by === "SIGTERM") child.kill("SIGTERM");
+        else child.stdout.destroy();
+        const [code] = (await once(child, "exit")) as [number];
+        return code;
+      });
+      expect(await Promise.all(ends)).toEqual([1, 143]);
+      expect(readdirSync(folder)).toEqual([]);
     });
-    expect(await Promise.all(ends)).toEqual([1, 143]);
-    expect(readdirSync(folder)).toEqual([]);
-    rmSync(folder, { recursive: true });
+
+    it("ends by a signal while its server does not answer", async () => {
+      const child = start();
+      const servers = () => childrenRunning(child.pid ?? 0, "serve");
+      await expect.poll(servers, { interval: 2, timeout: 30_000 }).toHaveLength(1);
+      for (const pid of servers()) process.kill(pid, "SIGSTOP");
+      child.kill("SIGINT");
+      expect(await once(child, "exit")).toEqual([130, null]);
+      expect(readdirSync(folder)).toEqual([]);
+    });
   });
 });

@@ -17,3 +17,21 @@ function parentOf(pid: string): [number, number][] {
     return [];
   }
 }
+
+/** The children of a process whose command line has `program` in it. */
+export function childrenRunning(pid: number, program: string): number[] {
+  const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8").trim();
+  return children
+    .split(" ")
+    .map(Number)
+    .filter((child) => commandOf(child).includes(program));
+}
+
+/** Its words end in NUL; nothing once the process has ended. */
+export function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${String(pid)}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}

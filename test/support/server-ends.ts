@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { childrenRunning, commandOf } from "./process-tree.ts";
 import type { Server } from "./stdio-server.ts";
 import type { World } from "./world.ts";
 
@@ -20,23 +20,6 @@ export async function withRunningShell(world: World, server: Server): Promise<{ 
     await sleep(20);
   }
   return { sessionId, cwd };
-}
-
-/** The children of a process that run the reaper program. */
-function reapersOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8")
-    .trim()
-    .split(" ")
-    .map(Number);
-  return children.filter((child) => commandOf(child).includes("reaper-process.js"));
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${String(pid)}/cmdline`, "utf8");
-  } catch {
-    return "";
-  }
 }
 
 type Killing = (server: Server) => Promise<void> | void;
@@ -78,7 +61,7 @@ export const ENDS_SHOWN: readonly (readonly [KillingName, MeansName])[] = [
 export async function expectNothingLeft(world: World, means: MeansName, name: KillingName): Promise<void> {
   const server = await world.server({ args: MEANS[means] });
   await withRunningShell(world, server);
-  const reapers = reapersOf(server.pid);
+  const reapers = childrenRunning(server.pid, "reaper-process.js");
   expect(reapers).toHaveLength(1);
   await KILLINGS[name](server);
   await server.gone;
