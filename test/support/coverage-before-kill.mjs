@@ -13,17 +13,18 @@ process.on("SIGUSR2", () => takeCoverage());
 
 const kill = process.kill.bind(process);
 process.kill = (pid, signal) => {
-  if (isKill(signal)) for (const each of pid < 0 ? groupOf(-pid) : [pid]) writeCounts(each);
+  if (isCounted(signal)) for (const each of pid < 0 ? groupOf(-pid) : [pid]) writeCounts(each);
   return kill(pid, signal);
 };
 const killChild = Reflect.get(ChildProcess.prototype, "kill");
 ChildProcess.prototype.kill = function killAfterCounts(signal) {
-  if (isKill(signal) && this.pid !== undefined && this.exitCode === null) writeCounts(this.pid);
+  if (isCounted(signal) && this.pid !== undefined && this.exitCode === null) writeCounts(this.pid);
   return killChild.call(this, signal);
 };
 
-function isKill(signal) {
-  return signal === "SIGKILL" || signal === 9;
+/** Whether counts are written before this signal. Other processes are found in /proc, which only Linux has. */
+function isCounted(signal) {
+  return process.platform === "linux" && (signal === "SIGKILL" || signal === 9);
 }
 
 function writeCounts(pid) {
