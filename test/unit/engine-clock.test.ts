@@ -66,9 +66,7 @@ describe.each(JUMPS)("the system clock jumps by %i ms", (jump) => {
     const world = twoNodes();
     const { a, b, clock } = world;
     const [running, asking] = [await a.open(), await a.asked()];
-    const idle = await a.open();
-    a.runtime.of(idle).finish();
-    await a.seen(idle, "turn.ended");
+    const idle = await a.rested();
     const left = (await a.engine.get("local", asking)).state.requests[0]!.expiresAt - clock.now();
     clock.set(jump);
     await clock.pass(60 * SECOND);

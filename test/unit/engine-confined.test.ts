@@ -107,9 +107,7 @@ describe("a session of a principal that another server of the store does not kno
 });
 
 it("a session of another principal is unreachable by its transcript, for every use", async () => {
-  const id = await a.open();
-  a.runtime.of(id).finish();
-  await a.seen(id, "turn.ended");
+  const id = await a.rested();
   a.runtime.found.set(id, { cwd: "/repo" });
   // Nor by the transcript that /clear has created.
   const cleared = "22222222-2222-4222-8222-222222222222";

@@ -116,9 +116,7 @@ describe("a command that a dead owner has carried out, and not answered", () => 
   async function handedOn(command: Command) {
     const gate = new Gate();
     const { a, b, clock } = start({ a: unanswered, b: late(gate) });
-    const id = await a.open();
-    a.runtime.of(id).finish();
-    await a.seen(id, "turn.ended");
+    const id = await a.rested();
     if (command.kind === "interrupt") {
       await a.engine.prompt("local", id, { text: "more" });
       await a.runtime.of(id).called("push more");

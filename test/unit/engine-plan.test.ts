@@ -17,14 +17,6 @@ afterEach(() => world.close());
 const ELSEWHERE = "11111111-1111-4111-8111-111111111111";
 const prompt = { text: "go on" };
 
-/** An idle session of `a` whose Claude Code is up. */
-async function rested(): Promise<string> {
-  const id = await a.open();
-  a.runtime.of(id).finish();
-  await a.seen(id, "turn.ended");
-  return id;
-}
-
 const ROADS: [road: string, go: (id: string) => Promise<unknown>][] = [
   ["a new session", async () => a.open()],
   ["a session without a prompt", async () => a.engine.create(LOCAL_CALLER, OPTIONS)],
@@ -39,7 +31,7 @@ const ROADS: [road: string, go: (id: string) => Promise<unknown>][] = [
 
 it.each(ROADS)("%s is planned once by the server that takes it", async (_, go) => {
   a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
-  const id = await rested();
+  const id = await a.rested();
   const before = a.runtime.plans + world.b.runtime.plans;
   await go(id);
   expect(a.runtime.plans + world.b.runtime.plans - before).toBe(1);
@@ -61,7 +53,7 @@ it("a session that a retry finds without its prompt is planned again, as it was 
 });
 
 it("a session begun under a rule that this server cannot read gets no prompt here, and no copy", async () => {
-  const { policy } = await a.engine.get("local", await rested());
+  const { policy } = await a.engine.get("local", await a.rested());
   const rules = { ...policy!.rules, deny: ["Bash("] };
   const row = {
     id: "s",

@@ -62,10 +62,7 @@ describe("what is installed before a process starts", () => {
 describe("a control request", () => {
   async function idle() {
     const { a } = start();
-    const id = await a.open();
-    a.runtime.of(id).finish();
-    await a.seen(id, "turn.ended");
-    return { a, id };
+    return { a, id: await a.rested() };
   }
 
   it.each([

@@ -28,9 +28,7 @@ it("does not take over a dead server's session to query Claude Code", async () =
 });
 
 it("starts no Claude Code in an idle session", async () => {
-  const id = await a.open();
-  a.runtime.of(id).finish();
-  await a.seen(id, "turn.ended");
+  const id = await a.rested();
   await expect(reader.control(LOCAL_CALLER, id, { do: "usage" }, "x")).resolves.toEqual({ did: "usage" });
   await a.engine.drain();
   const refused = { code: "PERMISSION_DENIED" };

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { SessionOptions } from "../../src/domain/options.ts";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type { AdoptRequest } from "../../src/engine/api.ts";
 import { ConflictError } from "../../src/engine/ports.ts";
@@ -18,20 +17,13 @@ afterEach(() => world.close());
 const ELSEWHERE = "11111111-1111-4111-8111-111111111111";
 const prompt = { text: "go on" };
 
-async function rested(over: Partial<SessionOptions> = {}, principal?: string): Promise<string> {
-  const id = await a.open("begin", undefined, over, principal);
-  a.runtime.of(id).finish();
-  await a.seen(id, "turn.ended");
-  return id;
-}
-
 async function adopt(over: Partial<AdoptRequest> = {}) {
   return a.engine.adopt(LOCAL_CALLER, { sessionId: ELSEWHERE, fork: false, options: {}, prompt, ...over });
 }
 
 describe("a copy", () => {
   it("of a session that was closed is refused", async () => {
-    const id = await rested();
+    const id = await a.rested();
     await a.engine.close("local", id, "ann");
     const message = "The session was closed and cannot be forked.";
     await expect(a.engine.fork(LOCAL_CALLER, id, prompt)).rejects.toMatchObject({ code: "CANCELLED", message });
@@ -50,7 +42,7 @@ describe("a copy", () => {
   });
 
   it("from a message on starts with what was said up to it", async () => {
-    const id = await rested();
+    const id = await a.rested();
     const { sessionId } = await a.engine.fork(LOCAL_CALLER, id, { ...prompt, resumeAt: "m1" });
     const { state } = await a.engine.get("local", sessionId);
     expect(state.origin).toEqual({ transcriptId: id, at: "m1" });
@@ -63,7 +55,7 @@ describe("a session from disk", () => {
   });
 
   it("of another principal does not exist, even for a copy", async () => {
-    const theirs = await rested({}, "eve");
+    const theirs = await a.rested({}, "eve");
     a.runtime.found.set(theirs, { cwd: "/repo" });
     const refused = { code: "SESSION_NOT_FOUND" };
     await expect(adopt({ sessionId: theirs })).rejects.toMatchObject(refused);
@@ -157,7 +149,7 @@ describe("a session that is deleted", () => {
   });
 
   it("stays, closed, if its process does not end within 10 s", async () => {
-    const id = await rested();
+    const id = await a.rested();
     a.runtime.of(id).stop = () => undefined;
     const deleted = a.engine.delete("local", id, "ann").catch((error: unknown) => error);
     await a.seen(id, "session.closed");

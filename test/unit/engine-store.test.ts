@@ -76,9 +76,7 @@ describe("an owner whose store fails", () => {
   it("does not carry out later a command that it has refused for that reason", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
-    const id = await a.open();
-    a.runtime.of(id).finish();
-    await a.seen(id, "turn.ended");
+    const id = await a.rested();
     disk.full = true;
     await expect(a.engine.prompt("local", id, { text: "refused" })).rejects.toMatchObject({ code: "INTERNAL" });
     disk.full = false;
@@ -146,9 +144,7 @@ describe("an owner whose store fails", () => {
         },
       }),
     });
-    const id = await a.open();
-    a.runtime.of(id).finish();
-    await a.seen(id, "turn.ended");
+    const id = await a.rested();
     a.runtime.of(id).say({ type: "busy", id: "self" });
     await a.seen(id, "turn.started", 2);
     await a.engine.prompt("local", id, { text: "next" });

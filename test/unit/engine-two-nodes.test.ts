@@ -22,18 +22,11 @@ async function waiting(engine: Engine, sessionId: string, until: WaitUntil, curs
   return (await engine.wait("local", request)).woke;
 }
 
-async function finished(): Promise<string> {
-  const id = await a.open();
-  a.runtime.of(id).finish();
-  await a.seen(id, "turn.ended");
-  return id;
-}
-
 describe.each(["a", "b"] as const)("a session that node a owns, through node %s", (name) => {
   const via = () => (name === "a" ? a : b).engine;
 
   it("accepts a prompt", async () => {
-    const id = await finished();
+    const id = await a.rested();
     const next = (await a.log(id)).length + 1;
     expect(await via().prompt("local", id, { text: "go on" })).toEqual({ cursor: next });
     expect(a.runtime.of(id).calls).toEqual(["push begin", "push go on"]);
@@ -123,7 +116,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
   });
 
   it("returns at once from a wait while nothing runs in it", async () => {
-    const id = await finished();
+    const id = await a.rested();
     const after = (await a.log(id)).length + 1;
     expect(await waiting(via(), id, "news", after)).toBe(id);
     expect(await waiting(via(), id, "end", after)).toBe(id);
@@ -137,7 +130,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
   });
 
   it("keeps waiting for the end when one turn follows another", async () => {
-    const id = await finished();
+    const id = await a.rested();
     a.runtime.of(id).say({ type: "busy", id: "self" });
     await a.seen(id, "turn.started", 2);
     await via().prompt("local", id, { text: "next" });
@@ -201,7 +194,7 @@ describe("two nodes", () => {
   });
 
   it("make one turn of two prompts with one key", async () => {
-    const id = await finished();
+    const id = await a.rested();
     const prompt = { text: "next", idempotencyKey: "k" };
     const [one, two] = await Promise.all([a, b].map(async ({ engine }) => engine.prompt("local", id, prompt)));
     expect(one).toEqual(two);
@@ -218,7 +211,7 @@ describe("two nodes", () => {
   });
 
   it("keep waiting for a running session after others have ended", async () => {
-    const [quiet, busy] = [await finished(), await b.open()];
+    const [quiet, busy] = [await a.rested(), await b.open()];
     const { state } = await a.engine.get("local", quiet);
     const sessions = [quiet, busy].map((sessionId) => ({ sessionId, cursor: 1 }));
     const until = "news" as const;
@@ -247,7 +240,7 @@ describe("two nodes", () => {
   });
 
   it("close the process of an idle session at its time, and resume it for the next prompt", async () => {
-    const id = await finished();
+    const id = await a.rested();
     await world.clock.pass(POLICY.idleProcessMs - SECOND);
     expect(a.runtime.of(id).gone).toBe(false);
     await world.clock.pass(SECOND);

@@ -76,9 +76,8 @@ describe("unattended work", () => {
   const take = async () => (await daemon.engine.takeUnattended("local")).map(({ id }) => id);
 
   it("is told once, and not of sessions that did not work on or that a client has attended to since", async () => {
-    const [told, attended, idle] = [await daemon.open(), await daemon.open(), await daemon.open()];
-    daemon.runtime.of(idle).finish();
-    await daemon.seen(idle, "turn.ended");
+    const [told, attended] = [await daemon.open(), await daemon.open()];
+    await daemon.rested();
     await clock.pass(120 * SECOND);
     await daemon.engine.get("local", attended);
     expect(await take()).toEqual([told]);

@@ -82,6 +82,14 @@ export class TestNode {
     return id;
   }
 
+  /** An idle session of this node whose Claude Code is up. */
+  async rested(over: Partial<SessionOptions> = {}, principal?: string): Promise<string> {
+    const id = await this.open("begin", undefined, over, principal);
+    this.runtime.of(id).finish();
+    await this.seen(id, "turn.ended");
+    return id;
+  }
+
   async log(sessionId: string): Promise<StoredEvent[]> {
     return this.engine.read("local", sessionId, 1, 1000);
   }
