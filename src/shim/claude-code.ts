@@ -1,4 +1,4 @@
-import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { constants } from "node:os";
 import { LastLines } from "../claude/supervise/output.ts";
 import { killTree, startTime } from "../claude/supervise/tree.ts";
@@ -37,6 +37,8 @@ export class ClaudeCode implements Source {
   isBound = false;
   isAbandoned = false;
   readonly #child: ChildProcessWithoutNullStreams;
+  /** Missing where descriptors are short: Node gives such a child no streams. */
+  readonly #stdin: ChildProcess["stdin"];
   readonly #handlers: Handlers;
   readonly #splitter = new LineSplitter(MAX_BODY);
   readonly #stderr = new LastLines(MAX_STDERR_CHARS);
@@ -61,6 +63,10 @@ export class ClaudeCode implements Source {
       detached: process.platform !== "win32",
       windowsHide: true,
     });
+    // From here on: its owner may write before it is known to run, and it may have ended by then, which is an error of this stream.
+    const child: ChildProcess = this.#child;
+    child.stdin?.on("error", () => undefined);
+    this.#stdin = child.stdin;
   }
 
   /** Resolves when it runs. Rejects with the error of the system. */
@@ -133,9 +139,9 @@ export class ClaudeCode implements Source {
 
   /** Writes a line once. `onWritten` is called when the system has taken it, or with why it did not. Throws Refusal. */
   write(lineId: string, line: Buffer, onWritten: (again: boolean, error?: Error | null) => void): void {
-    const { stdin } = this.#child;
+    const stdin = this.#stdin;
     if (line.includes(LINE_BREAK)) throw new Refusal("the body has a line break");
-    if (this.#exit || !stdin.writable) throw new Refusal("its input has ended");
+    if (this.#exit || !stdin?.writable) throw new Refusal("its input has ended");
     if (stdin.writableLength + line.length > MAX_UNREAD) throw new Refusal("it does not read its input");
     if (!this.exchange.write(lineId, line)) return onWritten(true);
     stdin.cork();
@@ -151,7 +157,7 @@ export class ClaudeCode implements Source {
   }
 
   endInput(): void {
-    this.#child.stdin.end();
+    this.#stdin?.end();
   }
 
   /** Throws Refusal for what is no signal. */
@@ -183,8 +189,7 @@ export class ClaudeCode implements Source {
   }
 
   #follow(): void {
-    const { stderr, stdin, stdout } = this.#child;
-    stdin.on("error", () => undefined);
+    const { stderr, stdout } = this.#child;
     stdout
       .on("data", (chunk: Buffer) => this.#read(chunk))
       .on("error", () => undefined)
@@ -223,7 +228,7 @@ export class ClaudeCode implements Source {
   #exited(exit: Exit): void {
     this.#exit = exit;
     for (const timer of this.#timers) clearTimeout(timer);
-    this.#child.stdin.destroy();
+    this.#stdin?.destroy();
     if (this.isAbandoned) this.#child.stdout.destroy();
     this.#awaitSilence(0);
     this.#finish();

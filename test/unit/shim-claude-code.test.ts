@@ -1,0 +1,30 @@
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { expect, it } from "vitest";
+
+import { ClaudeCode } from "../../src/shim/claude-code.ts";
+import type { Connection } from "../../src/shim/connection.ts";
+
+const owner = {} as Connection;
+
+it("a line for a process that has closed its input before it is known to run is refused, and its exit is reported", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "ccm-shim-"));
+  const closed = join(folder, "closed");
+  const start = { t: "start", id: "p", epoch: 1, command: "sh", env: {}, tag: "1 tag" } as const;
+  const exited = new AbortController();
+  const args = ["-c", `exec <&-; /bin/touch ${closed}; exit 3`];
+  const process = new ClaudeCode({ ...start, args }, owner, { news: () => undefined, exited: () => exited.abort() });
+  // Without a turn of the event loop, as when the owner sends both messages at once.
+  while (!existsSync(closed));
+  const written = new Promise<unknown>((resolve) => {
+    process.write("a", Buffer.from("hi"), (_, error) => resolve(error));
+  });
+  await process.started();
+  expect(await written).toMatchObject({ code: "EPIPE" });
+  if (!exited.signal.aborted) await once(exited.signal, "abort");
+  expect(process.next(owner)?.header).toMatchObject({ t: "exit", code: 3 });
+  rmSync(folder, { recursive: true });
+});
