@@ -29,6 +29,26 @@ const REASONS = [
       "the function would only take longer, up to GONE_WITHIN_MS, or a reading of the clock would have to equal the deadline",
   },
   {
+    file: "src/claude/supervise/reaper-process.ts",
+    around: "performance.now() < deadline",
+    reason: "a reading of the clock would have to equal the deadline",
+  },
+  {
+    file: "src/claude/supervise/tagged-processes.ts",
+    around: "performance.now() > deadline",
+    reason: "a reading of the clock would have to equal the deadline",
+  },
+  {
+    file: "src/tools/blocking/outcome.ts",
+    around: "includeResult: false",
+    reason: "a request is open only in a running turn, which has no result yet",
+  },
+  {
+    file: "src/tools/chat/talk.ts",
+    around: 'outcome === "done" || message === undefined',
+    reason: "the end of a turn that is done has no message",
+  },
+  {
     file: "src/claude/supervise/tree.ts",
     around: "at < pids.length",
     reason: "one more batch would be empty",

@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { Background } from "../../src/claude/process/background.ts";
@@ -69,9 +71,10 @@ describe("what runs beside a turn", () => {
   const detached = {
     list: async () => (found instanceof Error ? Promise.reject(found) : Promise.resolve(found)),
     end: async (id: string) => {
+      // Its end takes time.
+      await nextTurn();
       ended.push(id);
       found = [];
-      return Promise.resolve();
     },
   };
   const task = (id: string, description = id) => ({ id, type: "process", description });

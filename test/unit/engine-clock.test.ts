@@ -51,6 +51,14 @@ describe("the time awake", () => {
     expect(done).toHaveBeenCalledTimes(1);
   });
 
+  it("counts a gap between looks in full up to 15 s", () => {
+    clock.after(HOUR, () => undefined);
+    sleep(15 * SECOND);
+    expect(clock.tick()).toBe(15 * SECOND);
+    sleep(15 * SECOND + 1);
+    expect(clock.tick()).toBe(20 * SECOND);
+  });
+
   it("advances without a waiter, and fires no cancelled timer", () => {
     const done = vi.fn<() => void>();
     clock.after(SECOND, done)();

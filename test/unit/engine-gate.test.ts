@@ -3,7 +3,7 @@ import type { Command } from "../../src/domain/command.ts";
 import { withAnswers } from "../../src/domain/approvals/questions.ts";
 import { parseRule, readDenying, readRule } from "../../src/domain/approvals/rule.ts";
 import type { Scope } from "../../src/domain/principal.ts";
-import { checkAnswers, checkOptions } from "../../src/engine/policy/gate.ts";
+import { checkAnswers, checkOptions, isNested } from "../../src/engine/policy/gate.ts";
 import { objectionTo } from "../../src/engine/policy/operator.ts";
 import { OPEN_GATE } from "../support/open-gate.ts";
 import { POLICY } from "../support/step/walk.ts";
@@ -31,6 +31,14 @@ it.each([
   [1, "runs inside a session of claude-agents-mcp already (depth 1)"],
 ])("a server at its maximum depth, %i, starts no session", (depth, why) => {
   expect(() => checkOptions({ ...OPEN_GATE, depth, maxDepth: depth }, { cwd: "/repo" })).toThrow(why);
+});
+
+it.each([
+  [0, 0, false],
+  [1, 1, true],
+  [1, 2, false],
+])("a server at depth %i of %i runs in a session that allows no other: %s", (depth, maxDepth, nested) => {
+  expect(isNested({ depth, maxDepth })).toBe(nested);
 });
 
 describe("a command that another server has let through", () => {

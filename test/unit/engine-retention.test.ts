@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startRetention, type Retention } from "../../src/engine/retention.ts";
 import type { StoreMaintenance } from "../../src/engine/ports.ts";
 import { ManualClock } from "../support/step/clock.ts";
@@ -30,11 +30,18 @@ class Sessions {
 }
 
 let stop: (() => Promise<void>) | undefined;
+const told: unknown[] = [];
+beforeEach(() => void told.splice(0));
 afterEach(async () => stop?.());
 
 function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retention>): void {
   const { purge, size } = sessions;
-  const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+  const log = {
+    debug: () => undefined,
+    info: (...entry: unknown[]) => void told.push(entry),
+    warn: () => undefined,
+    error: () => undefined,
+  };
   stop = startRetention(
     { backend: { maintenance: { purge, size, count: async () => Promise.resolve({}) } }, clock, log },
     { maxAgeMs: 30 * DAY_MS, maxBytes: 1_000_000, everyMs: MINUTE_MS, ...retention },
@@ -47,6 +54,8 @@ describe("a round of cleaning up", () => {
     const sessions = new Sessions(clock, [...Array(200).fill(31 * DAY_MS), ...Array(7).fill(29 * DAY_MS)]);
     keep(sessions, clock, {});
     await expect.poll(() => sessions.count).toBe(7);
+    await stop?.();
+    expect(told).toEqual([["old sessions deleted", { forAge: 200, forRoom: 0 }]]);
   });
 
   it("deletes the oldest sessions for lack of space, and stops as soon as there is some", async () => {
@@ -56,6 +65,7 @@ describe("a round of cleaning up", () => {
     await expect.poll(() => sessions.count).toBe(70);
     await stop?.();
     expect(sessions.count).toBe(70);
+    expect(told).toEqual([["old sessions deleted", { forAge: 0, forRoom: 30 }]]);
   });
 
   it("runs again, and deletes nothing by age while the clock was set", async () => {
@@ -65,6 +75,7 @@ describe("a round of cleaning up", () => {
     clock.set(2 * DAY_MS);
     await clock.pass(3 * MINUTE_MS);
     expect(sessions.count).toBe(3);
+    expect(told).toEqual([]);
     await clock.pass(2 * 60 * MINUTE_MS);
     expect(sessions.count).toBe(0);
   });

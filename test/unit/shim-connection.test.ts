@@ -122,6 +122,16 @@ describe("the shims that a former server has left", () => {
     expect(killed).toEqual(["spare"]);
   });
 
+  it("are not those that this server has started, should one not have come up", async () => {
+    const own = "/nowhere/own.shim";
+    const { said, shims } = shimsOf([own], { newAddress: async () => Promise.resolve(own) });
+    expect(await shims.own()).toBeUndefined();
+    expect(said.splice(0)).toEqual(["no shim: what is started now ends with this server"]);
+    shims.adopt();
+    await shims.end("any");
+    expect(said).toEqual([]);
+  });
+
   it("are left alone where another server lives", async () => {
     const shim = await left(listed("spare", {}), listed("session", { epoch: 2, owned: true }));
     const { said, shims } = shimsOf([shim.address]);

@@ -1,9 +1,11 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ShimConnection } from "../../src/claude/shim/connection.ts";
 import { attachTo, endAttached, endsInOrder, startBehind, TakenError } from "../../src/claude/shim/held-process.ts";
 import type { Held, Spawned } from "../../src/claude/supervise/spawned.ts";
+import { startTime } from "../../src/claude/supervise/tree.ts";
 import { EndedRecord } from "../../src/shim/ended.ts";
 import type { Attached, FromShim, ListedProcess, ToShim } from "../../src/shim/protocol.ts";
 import { HELLO, SHIM_IDENTITY, scriptedShim } from "../support/shim/scripted-shim.ts";
@@ -75,6 +77,32 @@ describe("a process that is started behind a shim", () => {
     expect(errors).toEqual([error]);
     spawned.kill();
     await spawned.gone;
+  });
+
+  it("that cannot be started is no unhandled error while nothing listens to it yet", async () => {
+    const failed: FromShim = { t: "failed", id: ID, message: "spawn claude EACCES", code: "EACCES" };
+    const { connection, place } = await connected({ start: failed });
+    const tag = { number: "9", value: "store/tag" };
+    const command = { command: "claude", args: [], cwd: undefined, env: {} };
+    const spawned = await new Promise<Spawned>((resolve) =>
+      startBehind(connection, { command, tag, ...place }, resolve),
+    );
+    expect(await spawned.exit).toMatchObject({ error: { code: "EACCES" } });
+  });
+
+  it("is killed by this server where its shim is frozen", async () => {
+    const child = spawn("sleep", ["60"], { detached: true, stdio: "ignore" });
+    const ended = once(child, "exit");
+    const pid = child.pid ?? 0;
+    const { spawned } = await started({ t: "started", id: ID, pid, startedAt: (await startTime(pid)) ?? "" });
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    try {
+      spawned.kill();
+      await vi.advanceTimersByTimeAsync(5_000);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(await ended).toEqual([null, "SIGKILL"]);
   });
 
   it("says what to do where the system is out of file descriptors", async () => {

@@ -172,6 +172,10 @@ describe("the approval chain", () => {
       "Bash (edits) is more than a caller may decide here (reads, --caller-approves). Do it in a way that is allowed, or say what you could not do.";
     expect(tooMuch.last.events.at(-1)).toMatchObject({ data: { by: "rule", message } });
     expect(tooMuch.status).toBe("running");
+    const asked = { kind: "question", toolName: "AskUserQuestion" } as const;
+    const question = asking({ approvalChain: ["caller"], callerApproves: "none" }, asked);
+    const about = "A question is more than a caller may decide here (none, --caller-approves).";
+    expect(question.last.events.at(-1)).toMatchObject({ data: { message: expect.stringContaining(about) as string } });
   });
 
   it("asks a caller only within its approval level: by risk, and questions unless it may approve nothing", () => {

@@ -142,6 +142,9 @@ describe("questions", () => {
     const asked = ask(ONE, SEVERAL);
     const filled = { answer1: OWN, answer2: ["x", OWN] };
     expect(verdict(asked, { ...filled, answer2: ["x", OWN, "of no option"] })).toEqual({ begun: { filled } });
+    const begun = { filled: { answer1: OWN } };
+    expect(verdict(asked, { answer1: OWN, answer2: ["of no option"] })).toEqual({ begun });
+    expect(verdict(asked, { answer1: OWN })).toEqual({ begun });
     const second = formOf(asked, session, { filled });
     expect(second.message).toBe(`${OWN}: Which?\n${OWN}: Which ones?\nSession in /repo`);
     expect(second.schema.required).toEqual(["other1", "other2"]);

@@ -1,0 +1,88 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+
+import { Guards } from "../../src/claude/supervise/guards.ts";
+import { pidNamespace } from "../../src/claude/supervise/isolation.ts";
+
+/** What stands before the command of a Claude Code, by the programs that the machine has. */
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "ccm-programs-"));
+  vi.stubEnv("PATH", folder);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+  rmSync(folder, { recursive: true });
+});
+
+/** Works, or is refused with these words. */
+function program(name: string, refusal?: string): string {
+  const file = join(folder, name);
+  writeFileSync(file, `#!/bin/sh\n${refusal === undefined ? "" : `echo '${refusal}' >&2; exit 1`}\n`, { mode: 0o755 });
+  return file;
+}
+
+describe.runIf(process.platform === "linux")("a pid namespace", () => {
+  const runAs = (uid: number) => void vi.spyOn(process as { getuid: () => number }, "getuid").mockReturnValue(uid);
+  beforeEach(() => runAs(0));
+
+  it("is made by unshare for root, where that works, else by bwrap", async () => {
+    const bwrap = program("bwrap");
+    expect((await pidNamespace())[0]).toBe(bwrap);
+    const unshare = program("unshare", "Operation not permitted");
+    expect((await pidNamespace())[0]).toBe(bwrap);
+    program("unshare");
+    expect(await pidNamespace()).toEqual([unshare, "--pid", ...Array(9).fill(expect.any(String)), "init"]);
+    runAs(1000);
+    expect((await pidNamespace())[0]).toBe(bwrap);
+  });
+
+  it("that no program makes is refused with what each says", async () => {
+    program("bwrap", "No permissions");
+    await expect(pidNamespace()).rejects.toThrow("unshare: is not installed; bwrap: No permissions");
+  });
+});
+
+describe.runIf(process.platform === "linux")("the guards of a process", () => {
+  const starter = { store: "/store.db", pid: 7, startedAt: "1" };
+
+  it("have the kernel end it with its starter, except where only the reaper is to do so", () => {
+    const setpriv = program("setpriv");
+    const wrapped = (guards: Guards) => guards.wrap(guards.newTag(starter, "a:1"), "claude", ["-p"]);
+    expect(wrapped(new Guards({ forceReaper: false }))).toEqual([
+      setpriv,
+      ["--pdeathsig", "TERM", "--", "claude", "-p"],
+    ]);
+    expect(wrapped(new Guards({ forceReaper: false, isolation: ["unshare", "--"] }))).toEqual([
+      setpriv,
+      ["--pdeathsig", "KILL", "--", "unshare", "--", "claude", "-p"],
+    ]);
+    expect(wrapped(new Guards({ forceReaper: true }))).toEqual(["claude", ["-p"]]);
+  });
+
+  // A machine may have lowered that limit for all.
+  const canNumber = () => /^Max file locks +\S+ +unlimited/m.test(readFileSync("/proc/self/limits", "utf8"));
+
+  it.runIf(process.platform === "linux" && canNumber())("number each by a limit", () => {
+    const prlimit = program("prlimit");
+    const guards = new Guards({ forceReaper: true });
+    const [one, two] = [guards.newTag(starter, "a:1"), guards.newTag(starter, "a:1")];
+    expect(guards.wrap(one, "claude", [])).toEqual([prlimit, [`--locks=${String(one.number)}:`, "--", "claude"]]);
+    expect(one.number).not.toBe(two.number);
+  });
+
+  it("tell the signal that has ended it, which a pid namespace tells as an exit code", () => {
+    const isolated = new Guards({ forceReaper: true, isolation: ["unshare", "--"] });
+    expect(isolated.exitOf({ code: 137, signal: null })).toEqual({ code: null, signal: "SIGKILL" });
+    for (const code of [1, 128, 250]) {
+      expect(isolated.exitOf({ code, signal: null })).toEqual({ code, signal: null });
+    }
+    const exit = { code: 137, signal: null };
+    expect(new Guards({ forceReaper: true }).exitOf(exit)).toEqual(exit);
+  });
+});

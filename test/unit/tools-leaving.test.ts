@@ -1,0 +1,47 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect, it } from "vitest";
+
+import { AppError } from "../../src/domain/error.ts";
+import { Leaving } from "../../src/tools/leaving.ts";
+
+/** What ends with a client. */
+
+function leaving() {
+  const warned: unknown[] = [];
+  const ended: string[] = [];
+  const own = new Leaving({ warn: (_, fields) => void warned.push(fields) });
+  const add = (id: string, error?: Error) =>
+    own.add(id, async () => {
+      ended.push(id);
+      return error ? Promise.reject(error) : Promise.resolve();
+    });
+  return { add, ended, end: () => own.end(), warned };
+}
+
+it("what ends with a client is ended once, at once where the client is gone already", () => {
+  const { add, end, ended } = leaving();
+  add("a");
+  add("a");
+  expect(ended).toEqual([]);
+  end();
+  end();
+  add("b");
+  expect(ended).toEqual(["a", "b"]);
+});
+
+it("of more than 10,000 things that end with a client the first is forgotten", () => {
+  const { add, end, ended } = leaving();
+  for (let at = 0; at <= 10_000; at += 1) add(String(at));
+  end();
+  expect(ended).toHaveLength(10_000);
+  expect(ended[0]).toBe("1");
+});
+
+it("what could not be ended with its client is in the log, unless there is nothing to end", async () => {
+  const { add, end, warned } = leaving();
+  add("gone", new AppError("SESSION_NOT_FOUND", "There is no session."));
+  add("stuck", new Error("the disk is full"));
+  end();
+  await nextTurn();
+  expect(warned).toEqual([{ id: "stuck", error: "Error: the disk is full" }]);
+});
