@@ -143,15 +143,18 @@ describe("no recursion by accident", () => {
   });
 
   it("under another name our own server starts, and refuses to start a session one deeper", async () => {
-    configure({
-      mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } },
-    });
+    const renamed = { command: process.execPath, args: [main, "serve", "--log-level", "silent"] };
     const cwd = world.folder();
     const before = world.daemons();
     // `outer` is without the short MCP_TIMEOUT of the others: a server that starts later than that is missing without an error
     // (https://github.com/anthropics/claude-code/issues/76239).
     const inner = { name: "mcp__renamed__claude_code", input: { prompt: "nested", cwd } };
-    const done = await play(outer, [{ tools: [inner] }, { text: "refused" }], { cwd, allowedTools: [inner.name] });
+    let done: Answer;
+    do {
+      // A Claude Code of the tests before can overwrite the file with what it has read of it.
+      configure({ mcpServers: { renamed } });
+      done = await play(outer, [{ tools: [inner] }, { text: "refused" }], { cwd, allowedTools: [inner.name] });
+    } while (JSON.stringify(done.events).includes("No such tool available"));
     expect(done.result?.result).toBe("refused");
     expect(JSON.stringify(done.events)).toContain("PERMISSION_DENIED");
     expect(JSON.stringify(done.events)).toContain("--max-depth");
