@@ -44,7 +44,7 @@ export class Tree {
     this.#isBuilt = false;
   }
 
-  /** Runs test files up to the first failure. Resolves with `{ ok, hung, output, passed, failed }`. */
+  /** Runs test files up to the first failure. Resolves with `{ ok, passed, failed }`, the tests as `{ file, name }`. */
   async test(files) {
     if (!this.#isBuilt && !files.every((file) => isUnit(file))) {
       const built = await this.#run("node", ["scripts/build.mjs"], RUN_MS);
@@ -56,8 +56,8 @@ export class Tree {
     const projects = [...new Set(files.map((file) => file.split("/")[1]))].flatMap((name) => ["--project", name]);
     const reporting = ["--reporter", "json", "--outputFile", report, "--bail", "1"];
     const run = ["node_modules/vitest/vitest.mjs", "run", ...projects, ...reporting, ...files];
-    const { code, output } = await this.#run("node", run, limitOf(files));
-    return { ok: code === 0, hung: code === null, output, ...this.#read(report) };
+    const { code } = await this.#run("node", run, limitOf(files));
+    return { ok: code === 0, ...this.#read(report) };
   }
 
   #read(report) {
@@ -72,13 +72,13 @@ export class Tree {
     for (const { assertionResults, message, name, status } of results) {
       const file = name.slice(this.#folder.length + 1);
       for (const test of assertionResults) {
-        const told = { file, name: test.fullName, message: (test.failureMessages ?? []).join("\n").slice(0, 400) };
+        const told = { file, name: test.fullName };
         if (test.status === "passed") passed.push(told);
         if (test.status === "failed") failed.push(told);
       }
       // No test of the file ran: it cannot be loaded, or its `beforeAll` has failed.
       const isBroken = status === "failed" && !assertionResults.some((test) => test.status === "failed");
-      if (isBroken && message) failed.push({ file, name: "(the file)", message: message.slice(0, 400) });
+      if (isBroken && message) failed.push({ file, name: "(the file)" });
     }
     return { passed, failed };
   }
