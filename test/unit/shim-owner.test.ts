@@ -79,7 +79,7 @@ describe("a process that is started behind a shim", () => {
     await spawned.gone;
   });
 
-  it("that cannot be started is no unhandled error while nothing listens to it yet", async () => {
+  it("that cannot be started leaves the connection open where nothing listens to its error yet", async () => {
     const failed: FromShim = { t: "failed", id: ID, message: "spawn claude EACCES", code: "EACCES" };
     const { connection, place } = await connected({ start: failed });
     const tag = { number: "9", value: "store/tag" };
@@ -88,6 +88,7 @@ describe("a process that is started behind a shim", () => {
       startBehind(connection, { command, tag, ...place }, resolve),
     );
     expect(await spawned.exit).toMatchObject({ error: { code: "EACCES" } });
+    expect(connection.isClosed).toBe(false);
   });
 
   it("is killed by this server where its shim is frozen", async () => {
