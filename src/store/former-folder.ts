@@ -24,22 +24,25 @@ interface Dependencies {
   readonly log: Pick<Logger, "warn">;
 }
 
-/** How long another one that is moving it is waited for, ms. */
+/** How long to wait while another process may be moving it, ms. */
 const MAX_RETRY_MS = 10_000;
+/** How long to wait while another process has it open, ms: a server that starts has it open only for this check. */
+const MAX_OPEN_MS = 500;
 const LOOK_MS = 20;
 
 /** Resolves to the folder that is to be used. */
 export async function settledFolder(folders: Folders, dependencies: Dependencies): Promise<string> {
   const { former, present } = folders;
-  const deadline = performance.now() + MAX_RETRY_MS;
+  const begin = performance.now();
   while (former !== present && (await isLeftBehind(folders))) {
     const outcome = await move(folders, dependencies);
     if (outcome === "moved") break;
-    if (outcome === "busy" && performance.now() < deadline) {
-      await sleep(LOOK_MS);
+    if (performance.now() - begin < outcome.retryMs) {
+      // Two servers that look at the same moment find each other: not so again.
+      await sleep(LOOK_MS * (1 + Math.random()));
       continue;
     }
-    const reason = outcome === "busy" ? "another process has locked the store" : outcome.kept;
+    const { reason } = outcome;
     dependencies.log.warn("the state folder keeps its former name, and is used there", { folder: former, reason });
     return former;
   }
@@ -70,8 +73,17 @@ async function isOther({ former, present }: Folders): Promise<boolean> {
   return (await realpath(former)) !== (await realpath(present).catch(() => present));
 }
 
-/** `busy` while another process is moving it, or may be. */
-type Outcome = "moved" | "busy" | { readonly kept: string };
+/** Why it was not moved, and for how long, ms from the first attempt, to try again. */
+interface NotMoved {
+  readonly reason: string;
+  readonly retryMs: number;
+}
+
+type Outcome = "moved" | NotMoved;
+
+/** While another process is moving it, or may be. */
+const BUSY: NotMoved = { reason: "another process has locked the store", retryMs: MAX_RETRY_MS };
+const OPEN: NotMoved = { reason: "a server that runs has the store open", retryMs: MAX_OPEN_MS };
 
 async function move(folders: Folders, dependencies: Dependencies): Promise<Outcome> {
   const file = join(folders.former, STORE_FILE);
@@ -86,7 +98,7 @@ async function move(folders: Folders, dependencies: Dependencies): Promise<Outco
     }
     return outcome ?? (await renamed(folders, dependencies));
   } catch (error) {
-    return isBusy(error) || !existsSync(file) ? "busy" : { kept: String(error) };
+    return isBusy(error) ? BUSY : notMoved(folders, error);
   }
 }
 
@@ -97,14 +109,14 @@ async function moveHeld(
   dependencies: Dependencies,
 ): Promise<Outcome | undefined> {
   const user = await userOf(database, dependencies);
-  if (user !== undefined) return { kept: `the server with pid ${String(user)} uses it` };
+  if (user !== undefined) return { reason: `the server with pid ${String(user)} uses it`, retryMs: 0 };
   // Another server may have moved it before this one had the lock.
   if (!(await isLeftBehind(folders))) return "moved";
   return process.platform === "win32" ? undefined : renamed(folders, dependencies);
 }
 
 async function whyNot(file: string): Promise<Outcome> {
-  return (await isRead(file)) ? { kept: "a server that runs has the store open" } : "busy";
+  return (await isRead(file)) ? OPEN : BUSY;
 }
 
 /** Whether no other process has it open; then none can open it until this connection is closed. */
@@ -160,6 +172,11 @@ function nodesOf(database: Database): z.infer<typeof Node>[] {
   return nodes;
 }
 
+/** Another one may have been faster. */
+async function notMoved(folders: Folders, error: unknown): Promise<NotMoved> {
+  return (await isLeftBehind(folders)) ? { reason: String(error), retryMs: 0 } : BUSY;
+}
+
 /** A folder and a link to one are renamed alike, with what leads from them: they stay where they were. */
 async function renamed({ former, present }: Folders, { log }: Dependencies): Promise<Outcome> {
   try {
@@ -167,8 +184,7 @@ async function renamed({ former, present }: Folders, { log }: Dependencies): Pro
     await rmdir(present).catch(() => undefined);
     await rename(former, present);
   } catch (error) {
-    // Another one may have been faster.
-    return (await isLeftBehind({ former, present })) ? { kept: String(error) } : "busy";
+    return notMoved({ former, present }, error);
   }
   const link = await symlink(basename(present), former, "junction").then(
     () => former,

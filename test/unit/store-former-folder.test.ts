@@ -13,6 +13,7 @@ import {
   chmod,
 } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { settledFolder } from "../../src/store/former-folder.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
@@ -101,6 +102,20 @@ describe("the state folder with the former name", () => {
     await mkdir(former);
     expect(await settle()).toBe(present);
     expect([existsSync(present), said]).toEqual([false, []]);
+  });
+
+  it("is moved though another process has the store open for a moment, as one that begins does", async () => {
+    const id = await leave(former);
+    const other = await openDatabase(join(former, "store.db"));
+    other.exec("SELECT count(*) FROM sessions");
+    const settled = settle();
+    await sleep(50);
+    other.close();
+    expect(await settled).toBe(present);
+    expect(said).toEqual([
+      expect.objectContaining({ message: "the state folder was moved to its new name, this once" }),
+    ]);
+    expect(await sessionsIn(present)).toEqual([id]);
   });
 
   it("stays while a server has the store open, and is moved after that has ended", async () => {
