@@ -24,11 +24,12 @@ interface Dependencies {
   readonly log: Pick<Logger, "warn">;
 }
 
-/** How long to wait while another process may be moving it, ms. */
-const MAX_RETRY_MS = 10_000;
-/** How long to wait while another process has it open, ms: a server that starts has it open only for this check. */
-const MAX_OPEN_MS = 500;
-const LOOK_MS = 20;
+/** How long to retry while another process may be moving the folder, ms. */
+const BUSY_RETRY_MS = 10_000;
+/** How long to retry while another process has the store open, ms. A server that starts opens it only for this check. */
+const OPEN_RETRY_MS = 500;
+/** Between two attempts, ms, without the jitter. */
+const RETRY_DELAY_MS = 20;
 
 /** Resolves to the folder that is to be used. */
 export async function settledFolder(folders: Folders, dependencies: Dependencies): Promise<string> {
@@ -38,8 +39,8 @@ export async function settledFolder(folders: Folders, dependencies: Dependencies
     const outcome = await move(folders, dependencies);
     if (outcome === "moved") break;
     if (performance.now() - begin < outcome.retryMs) {
-      // Two servers that look at the same moment find each other: not so again.
-      await sleep(LOOK_MS * (1 + Math.random()));
+      // With jitter, so that two servers that start together do not find the store open by each other every time.
+      await sleep(RETRY_DELAY_MS * (1 + Math.random()));
       continue;
     }
     const { reason } = outcome;
@@ -73,17 +74,17 @@ async function isOther({ former, present }: Folders): Promise<boolean> {
   return (await realpath(former)) !== (await realpath(present).catch(() => present));
 }
 
-/** Why it was not moved, and for how long, ms from the first attempt, to try again. */
 interface NotMoved {
   readonly reason: string;
+  /** How long to retry, ms from the first attempt. */
   readonly retryMs: number;
 }
 
 type Outcome = "moved" | NotMoved;
 
-/** While another process is moving it, or may be. */
-const BUSY: NotMoved = { reason: "another process has locked the store", retryMs: MAX_RETRY_MS };
-const OPEN: NotMoved = { reason: "a server that runs has the store open", retryMs: MAX_OPEN_MS };
+/** Another process is moving the folder, or may be. */
+const BUSY: NotMoved = { reason: "another process has locked the store", retryMs: BUSY_RETRY_MS };
+const OPEN: NotMoved = { reason: "a server that runs has the store open", retryMs: OPEN_RETRY_MS };
 
 async function move(folders: Folders, dependencies: Dependencies): Promise<Outcome> {
   const file = join(folders.former, STORE_FILE);
@@ -172,7 +173,7 @@ function nodesOf(database: Database): z.infer<typeof Node>[] {
   return nodes;
 }
 
-/** Another one may have been faster. */
+/** After an error, which is none if another process has moved the folder meanwhile. */
 async function notMoved(folders: Folders, error: unknown): Promise<NotMoved> {
   return (await isLeftBehind(folders)) ? { reason: String(error), retryMs: 0 } : BUSY;
 }

@@ -104,7 +104,7 @@ describe("the state folder with the former name", () => {
     expect([existsSync(present), said]).toEqual([false, []]);
   });
 
-  it("is moved though another process has the store open for a moment, as one that begins does", async () => {
+  it("is moved when another starting server has the store open only for a moment", async () => {
     const id = await leave(former);
     const other = await openDatabase(join(former, "store.db"));
     other.exec("SELECT count(*) FROM sessions");
