@@ -58,6 +58,24 @@ describe("while a turn runs", () => {
     expect(desk.world.transcript(id)).toContain("Hurry up, please.");
   });
 
+  it("Send stays under the pointer while the timeline grows", async () => {
+    const { page } = await desk.open();
+    const script = [{ text: "One.", gateBefore: "press-1" }, { text: "Two." }];
+    const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
+    await atGate(id, 0);
+    await page.getByLabel("Prompt").fill("Pressed.");
+    await page.getByRole("button", { name: "Send" }).hover();
+    await page.mouse.down();
+    // Meanwhile another window sends a prompt.
+    await desk.api.post(`sessions/${id}/reply`, { prompt: "Meanwhile.", idempotencyKey: "a", whenBusy: "queue" });
+    await page.getByText("1 prompt is queued until this turn ends.").waitFor();
+    await page.getByText("Meanwhile.").waitFor();
+    await page.mouse.up();
+    await expect.poll(async () => (await detail(id)).queued).toBe(2);
+    desk.world.model.release("press-1");
+    await turnsDone(page, 3);
+  });
+
   it("an interrupt holds queued prompts until they are released", async () => {
     const { page } = await desk.open();
     const script = [{ text: "Never.", gateBefore: "never-1" }];
