@@ -4,8 +4,8 @@
  */
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, openSync, readFileSync, readdirSync, rmSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -76,13 +76,17 @@ async function repeat(file) {
   const log = join(output, `${basename(file, ".test.ts")}.log`);
   const out = openSync(log, "w");
   const begin = performance.now();
+  // With a folder of its own a file is not blamed for a daemon of another one: test/support/no-daemon-left.ts.
+  const folder = mkdtempSync(join(tmpdir(), "ccm-"));
   const child = fork(join(root, "scripts/test-repeat/file.mjs"), [file, String(times)], {
     cwd: root,
+    env: { ...process.env, TMPDIR: folder },
     stdio: ["ignore", out, out, "ipc"],
   });
   let passed = 0;
   child.on("message", (isPassed) => (passed += isPassed ? 1 : 0));
   const [code] = await once(child, "close");
+  rmSync(folder, { recursive: true, force: true });
   // What fails last is the end of a file: a process that it has left.
   const failed = Math.max(times - passed, code === 0 ? 0 : 1);
   if (failed === 0) rmSync(log);
