@@ -172,6 +172,12 @@ describe("the approval chain", () => {
       "Bash (edits) is more than a caller may decide here (reads, --caller-approves). Do it in a way that is allowed, or say what you could not do.";
     expect(tooMuch.last.events.at(-1)).toMatchObject({ data: { by: "rule", message } });
     expect(tooMuch.status).toBe("running");
+    // A request without a risk counts as the greatest, and is named so.
+    const unknown = asking({ approvalChain: ["caller"], callerApproves: "edits" });
+    const greatest = "Bash (all) is more than a caller may decide here (edits, --caller-approves).";
+    expect(unknown.last.events.at(-1)).toMatchObject({
+      data: { message: expect.stringContaining(greatest) as string },
+    });
     const asked = { kind: "question", toolName: "AskUserQuestion" } as const;
     const question = asking({ approvalChain: ["caller"], callerApproves: "none" }, asked);
     const about = "A question is more than a caller may decide here (none, --caller-approves).";
