@@ -1,5 +1,5 @@
-import { rm } from "node:fs/promises";
-import { createServer, type Socket } from "node:net";
+import { rm, stat } from "node:fs/promises";
+import { createServer, type Server, type Socket } from "node:net";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { addressIn, existingFolders } from "./folders.ts";
@@ -11,8 +11,8 @@ import { connectTo, isRefusal, listenIn } from "./socket.ts";
  */
 
 /**
- * Resolves to what ends the turn of this process; to undefined after the turn of another has ended, or after `ms`. Should two take
- * a turn from a dead process at once, two daemons are started, of which one gets the name.
+ * Resolves to what ends the turn of this process; to undefined after the turn of another has ended, or after `ms`. A turn that a
+ * process has left by its death is over.
  */
 export async function takeTurn(
   folders: readonly string[],
@@ -25,30 +25,51 @@ export async function takeTurn(
     waiting.add(socket);
     socket.on("error", () => undefined).on("close", () => waiting.delete(socket));
   });
-  try {
-    await listenIn(server, folders, file);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EADDRINUSE")) throw error;
-    await otherTurn(folders, file, ms);
-    return undefined;
-  }
-  return () => {
+  const endTurn = () => {
     // Removes the socket as well.
     server.close();
     for (const socket of waiting) socket.destroy();
   };
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    if (await hasListened(server, folders, file)) return endTurn;
+    if (!(await isLeft(folders, file, ms))) return undefined;
+  }
+  return undefined;
 }
 
-async function otherTurn(folders: readonly string[], file: string, ms: number): Promise<void> {
+/** Each round but the last has found a turn whose process had just ended. */
+const MAX_ROUNDS = 5;
+
+async function hasListened(server: Server, folders: readonly string[], file: string): Promise<boolean> {
+  try {
+    await listenIn(server, folders, file);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EADDRINUSE") return false;
+    throw error;
+  }
+}
+
+/** Whether the turn is without a process; where another process has it, resolves when it ends. */
+async function isLeft(folders: readonly string[], file: string, ms: number): Promise<boolean> {
   for (const folder of await existingFolders(folders)) {
     const path = addressIn(folder, file);
+    const before = await fileAt(path);
     try {
       const socket = await connectTo(path);
       await Promise.race([once(socket.resume(), "close"), sleep(ms, undefined, { ref: false })]);
       socket.destroy();
-      return;
+      return false;
     } catch (error) {
-      if (isRefusal(error)) await rm(path, { force: true });
+      // Another who has found it so may have begun a turn meanwhile.
+      if (isRefusal(error) && (await fileAt(path)) === before) await rm(path, { force: true });
     }
   }
+  return true;
+}
+
+/** An inode is used again at once. */
+async function fileAt(path: string): Promise<string | undefined> {
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  return found && `${String(found.ino)} ${String(found.ctimeNs)}`;
 }
