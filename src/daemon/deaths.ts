@@ -17,6 +17,7 @@ const KILLED = "it was killed without a word: by SIGKILL, or because memory was 
 export class DeathRecord {
   readonly #file: string;
   #last: DaemonStatus["lastDeath"];
+  #hasBegun = false;
 
   constructor(stateFolder: string, name: string) {
     this.#file = join(logFolder(stateFolder), `daemon-${name}.running`);
@@ -32,6 +33,7 @@ export class DeathRecord {
     const former = runningIn(await readFile(this.#file, "utf8").catch(() => ""));
     const noticedAt = new Date().toISOString();
     this.#last = former && { pid: former.pid, noticedAt, why: former.why ?? KILLED };
+    this.#hasBegun = true;
     await writeFile(this.#file, textOf({ pid: process.pid }), { mode: 0o600 });
   }
 
@@ -44,8 +46,9 @@ export class DeathRecord {
     }
   }
 
+  /** One that ends before it has the name leaves the file of who died before. */
   async end(): Promise<void> {
-    await rm(this.#file, { force: true });
+    if (this.#hasBegun) await rm(this.#file, { force: true });
   }
 }
 

@@ -75,6 +75,8 @@ export class Listener {
   /** Resolves to the path of the socket. */
   async listen(): Promise<string> {
     this.#bound = await bind(this.#server, this.#options);
+    // Asked to end meanwhile.
+    if (this.#isEnding) await this.refuseNew();
     return this.#bound.path;
   }
 

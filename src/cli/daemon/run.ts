@@ -16,7 +16,7 @@ import { socketFolders } from "../../daemon/folders.ts";
 import { identityOf, type Identity } from "../../daemon/identity.ts";
 import { Listener, type DaemonClient } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
-import { checkName, connectByName, nameIsTaken, socketsIn, sweep } from "../../daemon/socket.ts";
+import { checkName, connectByName, nameIsTaken, socketsIn, sweep, type Naming } from "../../daemon/socket.ts";
 import { takeTurn } from "../../daemon/starting.ts";
 import { shimSettings } from "../../daemon/shim-sockets.ts";
 import { readyLine, restartOf } from "../../daemon/start.ts";
@@ -73,10 +73,6 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const shim = shimSettings(config, place, restart);
   const endTurn = isAutomatic && readyFd === undefined ? await turnOf(folders, name) : undefined;
   const app = await assemble({ config, argv: rest, start, outlivesClients: true, shim });
-  await sweep(folders);
-  await sweepLogs(folder, [name, ...(await socketsIn(folders)).map((each) => each.name)]);
-  await load(app, readyFd !== undefined);
-  process.chdir(folder);
   const deaths = new DeathRecord(folder, name);
   let closing: Promise<void> | undefined;
   const listener = new Listener({
@@ -102,16 +98,36 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     await deaths.end();
   };
   process.on("uncaughtException", (error) => deaths.crashed(error));
+  // Before it takes sessions over: a daemon that a signal ends has them end with it, and leaves none for the next one.
   const end = endWith({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
   const isIdle = () => listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(config.daemonIdleMs, isIdle, () => end("idle", 0));
+  await takeOver(app, { folders, name, state: folder, isAwaited: readyFd !== undefined });
   if (declared === undefined) idle.allow(FIRST_CLIENT_MS);
   const socket = await listener.listen();
   endTurn?.();
+  if (closing) {
+    await closing;
+    throw new ConfigError("daemon run: it was asked to end while it started.");
+  }
   await deaths.begin();
   idle.look();
   app.log.info("the daemon is ready", { socket, pid: process.pid });
   return name;
+}
+
+interface TakeOver extends Pick<Naming, "folders" | "name"> {
+  readonly state: string;
+  /** A proxy waits for the daemon. */
+  readonly isAwaited: boolean;
+}
+
+/** Removes what dead daemons have left, and goes on with their sessions. */
+async function takeOver(app: App, { folders, isAwaited, name, state }: TakeOver): Promise<void> {
+  await sweep(folders);
+  await sweepLogs(state, [name, ...(await socketsIn(folders)).map((each) => each.name)]);
+  await load(app, isAwaited);
+  process.chdir(state);
 }
 
 /** Long enough for another daemon to be ready, ms. */
