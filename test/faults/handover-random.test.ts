@@ -47,6 +47,8 @@ async function run(number: number, lane: string, random: () => number): Promise<
   if (number % 2 === 0) {
     await Promise.all([driven, killAt(`LANE=${lane}`, ms)]);
     await expectWholeTurn(world, turn);
+    // Killed behind the turn, it leaves its shims without a daemon.
+    await persistently(async () => client.call("claude_code_session", { action: "list" }));
     await client.close();
     return;
   }
