@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 
+import { amount } from "./test/support/amount.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
 export default defineConfig({
@@ -21,7 +22,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
-          testTimeout: 20_000,
+          testTimeout: amount(20_000, 400_000),
           hookTimeout: 60_000,
           isolate: false,
         },
