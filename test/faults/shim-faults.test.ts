@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
+import { bundledClaudes } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { back } from "../support/faults/driving.ts";
 import {
@@ -16,11 +17,12 @@ import {
 } from "../support/faults/shims.ts";
 import { expectUsable } from "../support/faults/watcher.ts";
 import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { environmentOf, useWorld } from "../support/world.ts";
 
 /** Shims that die, and shims for which no daemon comes. Which server has a turn is not Claude Code's to know: the stand-in has it. */
 
 const world = useWorld({ agent: "stand-in" });
+const { CLAUDE_CODE_MCP_CLAUDE_PATH: CLAUDE_PATH } = environmentOf("stand-in");
 const REPOSITORY = join(import.meta.dirname, "../..");
 const MAIN = "dist/cli/main.js";
 const SDK = "node_modules/@anthropic-ai/claude-agent-sdk";
@@ -36,6 +38,11 @@ async function begin(client: Server) {
 
 /** More than a program has room for without new memory. */
 const LONG = Array.from({ length: 500 }, () => "a long text ".repeat(100));
+
+const isClaude = ({ command }: { readonly command: string }) => command.includes("--output-format stream-json");
+
+/** For a copy of this package, which has none beside it, or which is deleted. */
+const OWN_CLAUDE = ["--claude-path", CLAUDE_PATH ?? bundledClaudes()[0]!];
 
 /** This package in a folder of its own, without what npm installs. */
 function packageCopy(): string {
@@ -83,7 +90,7 @@ it("a shim is there before the first session: the package may be deleted then, a
   const root = mkdtempSync(join(world.folder(), "package-"));
   for (const part of ["dist", "package.json"]) cpSync(join(REPOSITORY, part), join(root, part), { recursive: true });
   symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
-  const daemon = await world.daemon({ name: "early", main: join(root, "dist/cli/main.js") });
+  const daemon = await world.daemon({ name: "early", args: OWN_CLAUDE, main: join(root, "dist/cli/main.js") });
   const shims = () => daemonStatus(homeOf(world)).flatMap(({ shim }) => shim?.shims ?? []);
   await expect.poll(shims, { timeout: 15_000 }).toMatchObject([{ processes: [] }]);
   const [shim] = shims();
@@ -148,11 +155,11 @@ it("a turn is lost, and says why, where the next daemon of its name has another 
     if (!["@anthropic-ai", ".bin"].includes(each))
       symlinkSync(join(REPOSITORY, "node_modules", each), join(root, "node_modules", each));
   }
-  const args = ["--keep-ms", "30000"];
+  const args = ["--keep-ms", "30000", ...OWN_CLAUDE];
   const first = await world.daemon({ name: "pinned", args });
   const client = await first.client();
   const { home, sessionId } = await begin(client);
-  const [claude] = world.processes().filter(({ command }) => command.includes("claude.mjs"));
+  const [claude] = world.processes().filter(isClaude);
   await first.end("SIGKILL");
   const next = await world.daemon({ name: "pinned", args, main: join(root, MAIN) });
   const said = await expectLost(client, { home, sessionId });
@@ -169,9 +176,11 @@ it.each(["Claude Code", "the shim"])(
   async (who) => {
     const client = await world.shared();
     const { gate, shim, ...turn } = await begin(client);
-    const [claude] = world.processes().filter(({ command }) => command.includes("claude.mjs"));
+    const [claude] = world.processes().filter(isClaude);
     const pid = who === "the shim" ? shim : claude!.pid;
-    execFileSync("prlimit", ["--pid", String(pid), "--data=1"]);
+    // The real Claude Code reserves its memory when it starts: no limit ends it, but the kernel does so.
+    if (who === "Claude Code" && CLAUDE_PATH === undefined) process.kill(pid, "SIGKILL");
+    else execFileSync("prlimit", ["--pid", String(pid), "--data=1"]);
     world.model.release(gate);
     expect(await expectLost(client, turn)).toContain("in the middle of the turn");
     await untilGone([pid, claude!.pid]);
