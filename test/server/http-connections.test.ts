@@ -22,6 +22,12 @@ function open(server: HttpServer): Socket {
   return socket.on("connect", () => socket.write("POST /mcp HTTP/1.1\r\nHost: "));
 }
 
+/**
+ * From this address 28 connections are held. A client of the same address loses its own where as many come before its request is read:
+ * while a busy machine lets the server wait for 150 ms, at this pace.
+ */
+const RECONNECT_MS = 2_000;
+
 /** Keeps 400 unfinished requests open and reconnects those that are cut off. The returned function ends it. */
 function attack(server: HttpServer): () => void {
   const sockets = new Set<Socket>();
@@ -31,8 +37,7 @@ function attack(server: HttpServer): () => void {
     sockets.add(socket);
     socket.once("close", () => {
       sockets.delete(socket);
-      // With a pause, or the machine would have no time for anything else.
-      if (!isOver) setTimeout(add, 200);
+      if (!isOver) setTimeout(add, RECONNECT_MS);
     });
   };
   for (let index = 0; index < 400; index += 1) add();
