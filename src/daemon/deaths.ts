@@ -46,7 +46,7 @@ export class DeathRecord {
     }
   }
 
-  /** One that ends before it has the name leaves the file of who died before. */
+  /** Before `begin` the file is the record of the daemon that died, and stays. */
   async end(): Promise<void> {
     if (this.#hasBegun) await rm(this.#file, { force: true });
   }

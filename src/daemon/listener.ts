@@ -75,7 +75,7 @@ export class Listener {
   /** Resolves to the path of the socket. */
   async listen(): Promise<string> {
     this.#bound = await bind(this.#server, this.#options);
-    // Asked to end meanwhile.
+    // `refuseNew` was called while it bound.
     if (this.#isEnding) await this.refuseNew();
     return this.#bound.path;
   }

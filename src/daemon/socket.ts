@@ -105,13 +105,20 @@ async function isFrozen(path: string): Promise<boolean> {
 
 /** Removes what dead daemons have left. */
 export async function sweep(folders: readonly string[]): Promise<void> {
-  for (const { path } of await socketsIn(folders.filter((folder) => !isOfPipes(folder)))) {
-    const before = await stat(path).catch(() => undefined);
-    if (!before || !(await isDead(path))) continue;
-    // Another daemon may have taken the name meanwhile.
-    const now = await stat(path).catch(() => undefined);
-    if (now?.ino === before.ino && now.dev === before.dev) await rm(path, { force: true });
-  }
+  for (const { path } of await socketsIn(folders.filter((folder) => !isOfPipes(folder)))) await removeDead(path);
+}
+
+/** Removes a socket whose process is dead, unless another process has put its own in the place meanwhile. */
+export async function removeDead(path: string): Promise<void> {
+  const before = await fileAt(path);
+  if (before === undefined || !(await isDead(path))) return;
+  if ((await fileAt(path)) === before) await rm(path, { force: true });
+}
+
+/** Identifies a file. File systems reuse inode numbers at once, so the time of the last change is part of it. */
+async function fileAt(path: string): Promise<string | undefined> {
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  return found && [found.dev, found.ino, found.ctimeNs].join(" ");
 }
 
 export interface Naming {

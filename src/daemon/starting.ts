@@ -1,9 +1,8 @@
-import { rm, stat } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { addressIn, existingFolders } from "./folders.ts";
-import { connectTo, isRefusal, listenIn } from "./socket.ts";
+import { connectTo, listenIn, removeDead } from "./socket.ts";
 
 /**
  * Of several clients that need the same daemon, one starts it. It holds a socket meanwhile, not a file: the kernel tells when the
@@ -11,8 +10,8 @@ import { connectTo, isRefusal, listenIn } from "./socket.ts";
  */
 
 /**
- * Resolves to what ends the turn of this process; to undefined after the turn of another has ended, or after `ms`. A turn that a
- * process has left by its death is over.
+ * Resolves to a function that ends the turn of this process; to undefined after the turn of another process has ended, or after `ms`.
+ * A process that dies in its turn leaves it to the next one.
  */
 export async function takeTurn(
   folders: readonly string[],
@@ -30,16 +29,17 @@ export async function takeTurn(
     server.close();
     for (const socket of waiting) socket.destroy();
   };
-  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     if (await hasListened(server, folders, file)) return endTurn;
-    if (!(await isLeft(folders, file, ms))) return undefined;
+    if (await hasWaited(folders, file, ms)) return undefined;
   }
   return undefined;
 }
 
-/** Each round but the last has found a turn whose process had just ended. */
-const MAX_ROUNDS = 5;
+/** An attempt fails only if another process has just ended its turn, or died in it. */
+const MAX_ATTEMPTS = 5;
 
+/** False if another process has the turn. */
 async function hasListened(server: Server, folders: readonly string[], file: string): Promise<boolean> {
   try {
     await listenIn(server, folders, file);
@@ -50,26 +50,18 @@ async function hasListened(server: Server, folders: readonly string[], file: str
   }
 }
 
-/** Whether the turn is without a process; where another process has it, resolves when it ends. */
-async function isLeft(folders: readonly string[], file: string, ms: number): Promise<boolean> {
+/** Waits for the end of another process's turn, at most `ms`. False if there is none to wait for; removes the socket of a dead process. */
+async function hasWaited(folders: readonly string[], file: string, ms: number): Promise<boolean> {
   for (const folder of await existingFolders(folders)) {
     const path = addressIn(folder, file);
-    const before = await fileAt(path);
     try {
       const socket = await connectTo(path);
       await Promise.race([once(socket.resume(), "close"), sleep(ms, undefined, { ref: false })]);
       socket.destroy();
-      return false;
-    } catch (error) {
-      // Another who has found it so may have begun a turn meanwhile.
-      if (isRefusal(error) && (await fileAt(path)) === before) await rm(path, { force: true });
+      return true;
+    } catch {
+      await removeDead(path);
     }
   }
-  return true;
-}
-
-/** An inode is used again at once. */
-async function fileAt(path: string): Promise<string | undefined> {
-  const found = await stat(path, { bigint: true }).catch(() => undefined);
-  return found && `${String(found.ino)} ${String(found.ctimeNs)}`;
+  return false;
 }

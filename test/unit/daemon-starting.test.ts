@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A process that has a turn and is killed in it, as the kernel leaves its socket. */
+/** Kills a process in its turn: its socket stays. */
 async function leaveTurn(name: string): Promise<void> {
   const path = join(folder, `${name}.starting`);
   const listen = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => console.log("listens"));`;
@@ -23,7 +23,7 @@ async function leaveTurn(name: string): Promise<void> {
   await once(child, "close");
 }
 
-it("of several processes that find the turn of a dead one, one begins its own", async () => {
+it("takeTurn gives the turn of a dead process to one of several that ask for it", async () => {
   await leaveTurn("n");
   const taken = await Promise.all([1, 2, 3].map(async () => takeTurn([folder], "n", 300)));
   const turns = taken.filter((endTurn) => endTurn !== undefined);

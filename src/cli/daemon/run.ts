@@ -98,36 +98,48 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     await deaths.end();
   };
   process.on("uncaughtException", (error) => deaths.crashed(error));
-  // Before it takes sessions over: a daemon that a signal ends has them end with it, and leaves none for the next one.
+  // Installed before `begin`: SIGTERM then ends the sessions too, and does not hand them over as a crash does.
   const end = endWith({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
   const isIdle = () => listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(config.daemonIdleMs, isIdle, () => end("idle", 0));
-  await takeOver(app, { folders, name, state: folder, isAwaited: readyFd !== undefined });
-  if (declared === undefined) idle.allow(FIRST_CLIENT_MS);
-  const socket = await listener.listen();
+  const socket = await unlessEnded(
+    begin(app, { folders, name, state: folder, listener, isAwaited: readyFd !== undefined }),
+    () => closing,
+  );
   endTurn?.();
-  if (closing) {
-    await closing;
-    throw new ConfigError("daemon run: it was asked to end while it started.");
-  }
   await deaths.begin();
+  if (declared === undefined) idle.allow(FIRST_CLIENT_MS);
   idle.look();
   app.log.info("the daemon is ready", { socket, pid: process.pid });
   return name;
 }
 
-interface TakeOver extends Pick<Naming, "folders" | "name"> {
+interface Begin extends Pick<Naming, "folders" | "name"> {
   readonly state: string;
+  readonly listener: Listener;
   /** A proxy waits for the daemon. */
   readonly isAwaited: boolean;
 }
 
-/** Removes what dead daemons have left, and goes on with their sessions. */
-async function takeOver(app: App, { folders, isAwaited, name, state }: TakeOver): Promise<void> {
+/** Removes what dead daemons have left, takes their sessions over and listens. Resolves to the path of the socket. */
+async function begin(app: App, { folders, isAwaited, listener, name, state }: Begin): Promise<string> {
   await sweep(folders);
   await sweepLogs(state, [name, ...(await socketsIn(folders)).map((each) => each.name)]);
   await load(app, isAwaited);
   process.chdir(state);
+  return listener.listen();
+}
+
+/** A signal during the start may make it fail: `closing` still ends everything in order, and the process exits behind it. */
+async function unlessEnded<T>(starting: Promise<T>, closing: () => Promise<void> | undefined): Promise<T> {
+  const [started] = await Promise.allSettled([starting]);
+  const ended = closing();
+  if (ended) {
+    await ended;
+    throw new ConfigError("daemon run: a signal ended it while it started. Start it again.");
+  }
+  if (started.status === "rejected") throw started.reason;
+  return started.value;
 }
 
 /** Long enough for another daemon to be ready, ms. */
