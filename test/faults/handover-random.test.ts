@@ -47,7 +47,7 @@ async function run(number: number, lane: string, random: () => number): Promise<
   if (number % 2 === 0) {
     await Promise.all([driven, killAt(`LANE=${lane}`, ms)]);
     await expectWholeTurn(world, turn);
-    // Killed behind the turn, it leaves its shims without a daemon.
+    // A daemon killed after the turn leaves shims without an owner: the next call brings one.
     await persistently(async () => client.call("claude_code_session", { action: "list" }));
     await client.close();
     return;

@@ -17,12 +17,12 @@ import {
 } from "../support/faults/shims.ts";
 import { expectUsable } from "../support/faults/watcher.ts";
 import type { Server } from "../support/stdio-server.ts";
-import { environmentOf, useWorld } from "../support/world.ts";
+import { STAND_IN, useWorld } from "../support/world.ts";
 
 /** Shims that die, and shims for which no daemon comes. Which server has a turn is not Claude Code's to know: the stand-in has it. */
 
 const world = useWorld({ agent: "stand-in" });
-const { CLAUDE_CODE_MCP_CLAUDE_PATH: CLAUDE_PATH } = environmentOf("stand-in");
+const isReal = process.env["AGENT"] === "real";
 const REPOSITORY = join(import.meta.dirname, "../..");
 const MAIN = "dist/cli/main.js";
 const SDK = "node_modules/@anthropic-ai/claude-agent-sdk";
@@ -41,8 +41,8 @@ const LONG = Array.from({ length: 500 }, () => "a long text ".repeat(100));
 
 const isClaude = ({ command }: { readonly command: string }) => command.includes("--output-format stream-json");
 
-/** For a copy of this package, which has none beside it, or which is deleted. */
-const OWN_CLAUDE = ["--claude-path", CLAUDE_PATH ?? bundledClaudes()[0]!];
+/** Outside of copies of this package, which have no Claude Code beside them or are deleted. */
+const OWN_CLAUDE = ["--claude-path", isReal ? bundledClaudes()[0]! : STAND_IN.CLAUDE_CODE_MCP_CLAUDE_PATH];
 
 /** This package in a folder of its own, without what npm installs. */
 function packageCopy(): string {
@@ -87,10 +87,9 @@ it("so it is where shim and daemon are both killed, at the next daemon", async (
 });
 
 it("a shim is there before the first session: the package may be deleted then, and none is left behind", async () => {
-  const root = mkdtempSync(join(world.folder(), "package-"));
-  for (const part of ["dist", "package.json"]) cpSync(join(REPOSITORY, part), join(root, part), { recursive: true });
+  const root = packageCopy();
   symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
-  const daemon = await world.daemon({ name: "early", args: OWN_CLAUDE, main: join(root, "dist/cli/main.js") });
+  const daemon = await world.daemon({ name: "early", args: OWN_CLAUDE, main: join(root, MAIN) });
   const shims = () => daemonStatus(homeOf(world)).flatMap(({ shim }) => shim?.shims ?? []);
   await expect.poll(shims, { timeout: 15_000 }).toMatchObject([{ processes: [] }]);
   const [shim] = shims();
@@ -178,8 +177,8 @@ it.each(["Claude Code", "the shim"])(
     const { gate, shim, ...turn } = await begin(client);
     const [claude] = world.processes().filter(isClaude);
     const pid = who === "the shim" ? shim : claude!.pid;
-    // The real Claude Code reserves its memory when it starts: no limit ends it, but the kernel does so.
-    if (who === "Claude Code" && CLAUDE_PATH === undefined) process.kill(pid, "SIGKILL");
+    // The real Claude Code reserves its memory when it starts, so that only the OOM killer of the kernel ends it.
+    if (who === "Claude Code" && isReal) process.kill(pid, "SIGKILL");
     else execFileSync("prlimit", ["--pid", String(pid), "--data=1"]);
     world.model.release(gate);
     expect(await expectLost(client, turn)).toContain("in the middle of the turn");
