@@ -80,7 +80,12 @@ export class Reach {
       if (isTypeOnly(node)) return false;
       if (node.type !== "Program" && (node.start > start || node.end < end)) return false;
       if (Object.hasOwn(known, node.start)) place.start = node.start;
-      if (/Function/.test(node.type)) place.inFunction = true;
+      if (/Function/.test(node.type)) {
+        place.inFunction = true;
+        // Who calls the function reaches a default of its parameters, and not all who reach its declaration.
+        const first = node.body?.body?.[0]?.start;
+        if (end <= node.body?.start && Object.hasOwn(known, first)) place.start = first;
+      }
       return undefined;
     });
     return place;
