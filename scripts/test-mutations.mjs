@@ -29,7 +29,9 @@ const { values } = parseArgs({
     write: { type: "boolean" },
   },
 });
-if (values.help) {
+const [count, seed] = [Number(values.count), Number(values.seed)];
+const isNumber = (value) => Number.isInteger(value) && value > 0;
+if (values.help || !isNumber(count) || !isNumber(seed)) {
   console.log(`Usage: npm run test:mutations [-- --seed N --count N --only PATH --again --unit-only --list --write]
 
 --seed N     which faults are drawn (18)
@@ -39,16 +41,21 @@ if (values.help) {
 --unit-only  unit tests alone: what they do not find is left open
 --list       says what would be tried, and tries nothing; with --write it writes what is known
 --write      writes the table to test/mutations.md`);
-  process.exit(0);
+  process.exit(values.help ? 0 : 1);
 }
 const root = join(import.meta.dirname, "..");
 const output = join(root, "test-output");
 const { only } = values;
-const [count, seed] = [Number(values.count), Number(values.seed)];
 
 const read = (file) => readFileSync(join(root, file), "utf8");
 const byHand = faultsByHand(read).filter(({ file }) => file.includes(only));
 const faults = [...byHand, ...drawFaults(root, { count, only, seed })];
+if (faults.length === 0) {
+  console.error(
+    `test:mutations: no file in which faults are drawn has "${only}" in its path. See the folders in docs/testing.md.`,
+  );
+  process.exit(1);
+}
 
 mkdirSync(output, { recursive: true });
 const kept = join(output, "mutations.json");
