@@ -82,7 +82,7 @@ export class Reach {
       if (Object.hasOwn(known, node.start)) place.start = node.start;
       if (/Function/.test(node.type)) {
         place.inFunction = true;
-        // Who calls the function reaches a default of its parameters, and not all who reach its declaration.
+        // A parameter's default is evaluated in a call: tests that reach the body may reach it, unlike tests that only load the file.
         const first = node.body?.body?.[0]?.start;
         if (end <= node.body?.start && Object.hasOwn(known, first)) place.start = first;
       }

@@ -195,7 +195,7 @@ describe("store: sqlite file", () => {
     const { id } = (await node.rows.create(session())).record;
     const lease = await claimed(node, id);
     for (const n of numbers(1, 5)) {
-      // Right after a transaction a write of events is delayed, and then included in that of another session.
+      // A commit delays the next write of events, so that the write of another session includes it.
       await node.rows.create(session());
       await Promise.all([node.rows.create(session()), write(node, lease, [notice(String(n))])]);
       await sleep(MAX_GROUP_MS + 10);
