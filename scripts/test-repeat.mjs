@@ -23,7 +23,7 @@ const isNumber = (value) => Number.isInteger(value) && value > 0;
 if (values.help || !isNumber(times) || !isNumber(concurrency)) {
   console.log(`Usage: npm run test:repeat [-- --times N --concurrency N --busy FILE ...]
 
-By default each file of test/unit, test/server and test/claude that waits for something.
+By default each test file that waits for something.
 
 --times N        how often each file runs (50)
 --concurrency N  how many files run at the same time (1: each is alone)
@@ -38,7 +38,7 @@ const output = join(root, "test-output/repeat");
 rmSync(output, { recursive: true, force: true });
 mkdirSync(output, { recursive: true });
 
-const files = positionals.length > 0 ? positionals : ["test/unit", "test/server", "test/claude"].flatMap(waitingIn);
+const files = positionals.length > 0 ? positionals : waitingFiles();
 const loops = values.busy ? startLoops() : [];
 process.once("exit", () => loops.forEach((loop) => loop.kill("SIGKILL")));
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
@@ -58,10 +58,10 @@ const runs = `${files.length} files, ${times} times each${values.busy ? ", on a 
 console.log(failures === 0 ? `${runs}: no failure` : `${runs}: ${failures} failures, their output is in ${output}`);
 process.exit(failures === 0 ? 0 : 1);
 
-function waitingIn(folder) {
-  return readdirSync(join(root, folder))
+function waitingFiles() {
+  return readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".test.ts"))
-    .map((name) => `${folder}/${name}`)
+    .map((name) => `test/${name}`)
     .filter((file) => WAITS.test(readFileSync(join(root, file), "utf8")));
 }
 
