@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
 import { complain, JUST_CAME, open, takeFocus, write, type Draft } from "../draft.ts";
 import { isDeliberate } from "../card-focus.ts";
@@ -140,7 +140,8 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
     area.current?.focus();
     area.current?.scrollIntoView({ block: "nearest" });
   }, [form.draft]);
-  useEffect(() => {
+  // Before the problem is painted: a user who sees it may type at once.
+  useLayoutEffect(() => {
     if (wrongAt === undefined) return;
     area.current?.focus();
     area.current?.setSelectionRange(wrongAt, wrongAt + 1);
