@@ -16,12 +16,7 @@ const MAX_SESSIONS = 200;
 export async function pendingOf(sources: Sources, principal: Principal): Promise<PendingRequest[]> {
   const waiting = await sources.engine.list({ principal, statuses: ["waiting_permission"], limit: MAX_SESSIONS });
   const requests = await Promise.all(waiting.map(async (record) => pendingIn(sources, record)));
-  return requests.flat().toSorted(oldestFirst);
-}
-
-/** Requests of the same ms keep their order when one of their sessions changes and so moves in the engine's list. */
-function oldestFirst(a: PendingRequest, b: PendingRequest): number {
-  return a.createdAt - b.createdAt || a.sessionId.localeCompare(b.sessionId);
+  return requests.flat().toSorted((a, b) => a.createdAt - b.createdAt);
 }
 
 async function pendingIn({ agents, engine, titles }: Sources, record: SessionRecord): Promise<PendingRequest[]> {

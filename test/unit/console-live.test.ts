@@ -214,16 +214,6 @@ describe("an open page", () => {
   });
 });
 
-it("requests of the same time stay in place when one of their sessions changes", async () => {
-  const [one, other] = ["s1", "s2"].map((id) => ({ ...waiting({}, 1), id }));
-  const shown = async (...newestFirst: SessionRecord[]) => {
-    const requests = await pendingOf(sourcesOf({ list: async () => Promise.resolve(newestFirst) }), "ann");
-    return requests.map(({ sessionId }) => sessionId);
-  };
-  expect(await shown(one!, other!)).toEqual(["s1", "s2"]);
-  expect(await shown(other!, one!)).toEqual(["s1", "s2"]);
-});
-
 it("the title of a deleted session is not shown for a new session with the same id", async () => {
   const texts = ["Hers.", "His."];
   const titles = new Titles({ read: async () => Promise.resolve([queued(texts.shift() ?? "")]) });

@@ -163,7 +163,7 @@ describe("the texts about approvers", () => {
 
 describe("the list", () => {
   test("shows an ended request for a moment longer, once", () => {
-    const [one, two] = [request(), request({ requestId: "r2" })];
+    const [one, two] = [request({ createdAt: 2_000 }), request({ requestId: "r2" })];
     const first = shownNow([], [one, two], 0);
     const second = shownNow(first, [two], 1_000);
     expect(second).toEqual([{ request: two }, { request: one, goneAt: 1_000 }]);
@@ -191,11 +191,29 @@ describe("the list", () => {
       request({ requestId: "b", sessionId: "s2", createdAt: 2 }),
       request({ requestId: "a", createdAt: 1 }),
     ];
-    const groups = grouped(open.map((each) => ({ request: each })));
+    const groups = grouped(shownNow([], open, 0));
     expect(groups.map(({ sessionId, shown }) => [sessionId, ...shown.map((each) => each.request.requestId)])).toEqual([
       ["s1", "a", "c"],
       ["s2", "b"],
     ]);
+  });
+
+  test("keeps the places of those of the same time when one of them is answered or listed in another order", () => {
+    const all = [request(), request({ requestId: "r2", eventId: 8 }), request({ sessionId: "s2" })];
+    const placesOf = (shown: ReturnType<typeof shownNow>) =>
+      shown.map((each) => [each.request.sessionId, each.request.eventId]);
+    const inPlace = [
+      ["s1", 7],
+      ["s1", 8],
+      ["s2", 7],
+    ];
+    const before = shownNow([], all, 0);
+    expect(placesOf(before)).toEqual(inPlace);
+    expect(placesOf(shownNow(before, all.toReversed(), 500))).toEqual(inPlace);
+    for (const answered of all) {
+      const open = all.filter((each) => each !== answered);
+      expect(placesOf(shownNow(before, open, 1_000))).toEqual(inPlace);
+    }
   });
 });
 

@@ -7,7 +7,7 @@ import { keyOf, CLOSED_SHOWN_MS, type Shown, shownNow } from "./words/shown.ts";
 import { get } from "../net/api.ts";
 import { connection } from "../state/live.ts";
 
-/** Open requests, and for a moment decided ones, so that the user can read the decision. */
+/** Open requests, and for a moment decided ones, so that the user can read the decision. The oldest first. */
 export function useShownRequests(
   open: readonly PendingRequest[],
   decided: readonly Decided[] | undefined,

@@ -100,9 +100,7 @@ interface OpenRequestsProps {
 /** And for a moment what was open, with what became of it: until the turn is over, which is said above. */
 function OpenRequests({ eventWindow, open }: OpenRequestsProps) {
   const { decided } = useRecentDecisions(open.map(keyOf).join("\n"));
-  const shown = useShownRequests(open, decided).toSorted(
-    (one, other) => one.request.createdAt - other.request.createdAt,
-  );
+  const shown = useShownRequests(open, decided);
   const lastEnd = eventWindow.items.value.findLast(({ kind }) => kind === "turn")?.eventId ?? 0;
   return shown.map(({ goneAt, request }) => (
     <RequestCard

@@ -18,16 +18,23 @@ export function keyOf({ requestId, sessionId }: Pick<PendingRequest, "requestId"
 /** What is over stays longer where something open stands below it, which would move when it goes; but not without end. */
 const MAX_CLOSED_ABOVE = 10;
 
+/** The oldest first. */
 export function shownNow(before: readonly Shown[], open: readonly PendingRequest[], now: number): Shown[] {
   const isOpen = new Set(open.map(keyOf));
   const over = before.flatMap(({ goneAt = now, request }): Shown[] =>
     isOpen.has(keyOf(request)) ? [] : [{ request, goneAt }],
   );
-  const all = [...open.map((request) => ({ request })), ...over];
+  const all = [...open.map((request): Shown => ({ request })), ...over].toSorted(oldestFirst);
   const onPage = grouped(all).flatMap(({ shown }) => shown);
   const above = onPage.slice(0, onPage.findLastIndex(({ goneAt }) => goneAt === undefined) + 1).filter(isOver);
   const kept = new Set(above.toSorted((one, other) => other.goneAt - one.goneAt).slice(0, MAX_CLOSED_ABOVE));
   return all.filter((each) => !isOver(each) || now - each.goneAt < CLOSED_SHOWN_MS || kept.has(each));
+}
+
+/** Of two of the same ms the same one always comes first: a card must not move when the other is answered. */
+function oldestFirst({ request: one }: Shown, { request: other }: Shown): number {
+  const [first, second] = [one.sessionId, other.sessionId];
+  return one.createdAt - other.createdAt || first.localeCompare(second) || one.eventId - other.eventId;
 }
 
 function isOver(shown: Shown): shown is Required<Shown> {
@@ -41,10 +48,10 @@ export interface Group {
   readonly shown: readonly Shown[];
 }
 
-/** By session, the oldest first, in a group and of the groups. */
+/** By session, in the order of `all`. */
 export function grouped(all: readonly Shown[]): Group[] {
   const groups = new Map<string, Shown[]>();
-  for (const each of all.toSorted((one, other) => one.request.createdAt - other.request.createdAt)) {
+  for (const each of all) {
     const { sessionId } = each.request;
     groups.set(sessionId, [...(groups.get(sessionId) ?? []), each]);
   }
