@@ -74,8 +74,15 @@ it("an input can be edited before it is allowed, and invalid JSON is not sent", 
   const card = cards(page);
   await press(card, "Edit input…");
   const input = card.getByLabel("Input, as JSON");
-  await input.fill("{");
+  await input.fill("x");
+  // What is selected when the field is first marked as wrong: a user who sees that may type at once.
+  const selected = page.evaluate(`new Promise((resolve) => {
+    const field = document.querySelector(".requests-card textarea");
+    const read = () => resolve([field.ariaInvalid, field.selectionStart, field.selectionEnd]);
+    new MutationObserver(read).observe(field, { attributeFilter: ["aria-invalid"] });
+  })`);
   await press(card, "Allow with changes");
+  expect(await selected).toEqual(["true", 0, 1]);
   await card.getByRole("alert").waitFor();
   await input.fill(JSON.stringify({ file_path: file, content: "hello from the console" }));
   await press(card, "Allow with changes");

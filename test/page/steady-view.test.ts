@@ -58,8 +58,8 @@ const topOfWord = async (page: Page, word: string) =>
     top;
   }`);
 
-/** A session that comes above all others. */
-const comeNew = async (number: number) =>
+/** Adds a session, which is above all others in the list. */
+const addNewest = async (number: number) =>
   desk.change(async (node) =>
     addSession(node, id(number), { at: Date.now(), events: [prompt(`Job number ${String(number)}.`)] }),
   );
@@ -114,7 +114,7 @@ it("the list is fetched once when the page loads, and a search that is typed and
   const address = page.url();
   // No request of this load is counted.
   await page.goto("about:blank");
-  // The page fetches a list again that is older than 3 s when the stream begins: with this clock it is of no age.
+  // The page fetches a list again that is older than 3 s when the stream begins: with this clock its age is 0.
   await page.addInitScript("performance.now = () => 0");
   const fetched: string[] = [];
   page.on("request", (request) => {
@@ -124,12 +124,12 @@ it("the list is fetched once when the page loads, and a search that is typed and
   await page.goto(address);
   await page.getByRole("link", { name: "Job number 2." }).waitFor();
   // Only a new session in the list shows that the stream has begun.
-  await comeNew(80);
+  await addNewest(80);
   await page.getByRole("link", { name: "Job number 80." }).waitFor();
-  expect(fetched).toEqual([""]);
   await page.getByLabel("Search sessions").fill("number 33");
   await page.getByRole("link", { name: "Usage" }).click();
   await page.getByRole("heading", { name: "Usage" }).waitFor();
+  expect(fetched.filter((text) => text === "")).toHaveLength(1);
   await page.goBack();
   await page.getByRole("link", { name: "Job number 33." }).waitFor();
   expect(await page.getByLabel("Search sessions").inputValue()).toBe("number 33");
@@ -143,8 +143,8 @@ it("going back from a session focuses its row, wherever that stands by now", asy
   const before = (await row.boundingBox())?.y ?? 0;
   await row.click();
   await entry(page, "Prompt").or(page.getByText("Job number 40.")).first().waitFor();
-  await comeNew(81);
-  await comeNew(82);
+  await addNewest(81);
+  await addNewest(82);
   await page.goBack();
   await page.getByRole("link", { name: "Job number 82." }).waitFor();
   await expect.poll(async () => page.evaluate<string>("document.activeElement.innerText")).toBe("Job number 40.");
