@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 
+import { existingFolders, namesIn, socketFolders } from "../../src/daemon/folders.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { ClientKind } from "../support/connection.ts";
 import { storedNodes } from "../support/store/stored.ts";
@@ -58,7 +59,7 @@ it(`for ${String(DURATION_MS / 1_000)} s`, { timeout: DURATION_MS + 300_000 }, a
       daemons: world.daemons(),
       openFiles: readdirSync(`/proc/${String(pid)}/fd`).length,
       nodes: await storedNodes(home),
-      sockets: readdirSync(join(state, "run")),
+      sockets: await socketsOf(state),
     };
   };
   for (let count = 0; count < 4; count++) await comeAndGo(count, cwd);
@@ -79,3 +80,9 @@ it(`for ${String(DURATION_MS / 1_000)} s`, { timeout: DURATION_MS + 300_000 }, a
     expect(statSync(join(state, "logs", log)).size).toBeLessThan(MAX_LOG);
   }
 });
+
+/** Below a long temporary folder they are not in the state folder. */
+async function socketsOf(state: string): Promise<string[]> {
+  const folders = await existingFolders(await socketFolders(state, {}));
+  return (await Promise.all(folders.map(namesIn))).flat();
+}
