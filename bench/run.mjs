@@ -1,6 +1,5 @@
 /** Runs the benchmarks. docs/benchmarks.md describes each row and its limits. Needs a build, which `npm run bench` makes. */
-import { parseArgs } from "node:util";
-
+import { readArguments } from "../scripts/arguments.mjs";
 import { BENCHMARKS } from "./benchmarks.mjs";
 import { Figures, rowOf } from "./figures.mjs";
 import { asJson, asTable } from "./report.mjs";
@@ -20,15 +19,13 @@ Measures this server against what it is made of, in one run on this machine. Wit
   --minutes <n>   how long the load over HTTP lasts (10)
   --json          the results as JSON, every sample included
   --cpu-prof <f>  has Node write a profile of each server into this folder
-  --help          shows this
-`;
+  --help          shows this`;
 
-const { positionals, values } = parseArgs({
+const { numberOf, positionals, refuse, values } = readArguments(USAGE, {
   allowPositionals: true,
   options: {
     all: { type: "boolean", default: false },
     "cpu-prof": { type: "string" },
-    help: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     minutes: { type: "string", default: "10" },
     list: { type: "boolean", default: false },
@@ -36,8 +33,7 @@ const { positionals, values } = parseArgs({
   },
 });
 
-if (values.help) process.stdout.write(USAGE);
-else if (values.list) list();
+if (values.list) list();
 else await main();
 
 function list() {
@@ -49,13 +45,11 @@ function list() {
 }
 
 async function main() {
-  const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
-  if (rounds !== undefined && (!Number.isInteger(rounds) || rounds < 1))
-    return refuse(`--rounds is "${values.rounds}": must be a whole number from 1`);
+  const rounds = values.rounds === undefined ? undefined : numberOf("rounds");
   const minutes = Number(values.minutes);
-  if (!(minutes > 0)) return refuse(`--minutes is "${values.minutes}": must be a number above 0`);
+  if (!(minutes > 0)) refuse(`--minutes is "${values.minutes}": must be a number above 0.`);
   const unknown = positionals.find((wanted) => !BENCHMARKS.some(({ name }) => name === wanted));
-  if (unknown !== undefined) return refuse(`there is no benchmark "${unknown}": --list names them`);
+  if (unknown !== undefined) refuse(`There is no benchmark "${unknown}": --list names them.`);
   if (values["cpu-prof"] !== undefined) profileServersInto(values["cpu-prof"]);
   // Exit normally, so that the Agent SDK ends its processes.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
@@ -79,9 +73,4 @@ async function measure({ name, rounds = ROUNDS, rows, run }, given) {
     process.exitCode = 1;
   }
   return rows.flatMap((row) => rowOf(name, row, figures) ?? []);
-}
-
-function refuse(problem) {
-  console.error(`bench: ${problem}`);
-  process.exitCode = 2;
 }

@@ -1,19 +1,24 @@
 // Writes what catalogues of MCP servers read: server.json (MCP Registry), the plugin and its marketplace (Claude Code), the
 // manifest of the bundle (Claude Desktop), the Containerfile. All of it comes from package.json and src.
-// Usage: node scripts/catalogues.mjs [--check | --pack FILE] [--root FOLDER]. Each use validates the files as their catalogues do,
-// offline. --check writes nothing, and fails if a file is stale; --pack also writes the bundle (after npm run build). --root names
-// another clone, whose package.json and files are used.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.mjs";
 import { catalogueFiles } from "./catalogues/files.mjs";
 import { packBundle } from "./catalogues/pack.mjs";
 import { faultsIn } from "./catalogues/validate.mjs";
 import { fromSource } from "./from-source.mjs";
 
+const USAGE = `Usage: node scripts/catalogues.mjs [--check] [--pack FILE] [--root FOLDER]
+
+Each use validates the files as their catalogues do, offline.
+
+--check        writes nothing, and fails if a file is stale
+--pack FILE    also writes the bundle (after npm run build)
+--root FOLDER  another clone, whose package.json and files are used`;
+
 const options = { check: { type: "boolean" }, pack: { type: "string" }, root: { type: "string" } };
-const { check = false, pack, root = join(import.meta.dirname, "..") } = parseArgs({ options }).values;
+const { check = false, pack, root = join(import.meta.dirname, "..") } = readArguments(USAGE, { options }).values;
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const modules = [
   "config/query",

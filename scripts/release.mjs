@@ -1,13 +1,8 @@
-// Prepares a release. Usage:
-//   npm run release -- VERSION            moves the unreleased entries of CHANGELOG.md under VERSION, sets it in package.json and
-//                                         in the catalogues, commits and tags. Publishes nothing: a pushed tag does.
-//   node scripts/release.mjs --notes      prints the entries of the version in package.json
-//   node scripts/release.mjs --verify TAG --owner NAME   checks what publishing needs; NAME is the owner of the repository
-// --root FOLDER names another clone. Prints what is wrong and exits 1.
+/** Prepares a release, and checks it before it is published. Prints what is wrong and exits 1. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.mjs";
 
 const SEMVER = /^(\d+)\.(\d+)\.(\d+)(?:-[\d.A-Za-z-]+)?$/;
 /** The top section; one that names its version is meant for that version alone. */
@@ -15,7 +10,17 @@ const UNRELEASED = /^## (?:Unreleased|(\d\S*) \(unreleased\))$/m;
 
 class Refusal extends Error {}
 
-const { positionals, values } = parseArgs({
+const USAGE = `Usage: npm run release -- VERSION
+       node scripts/release.mjs --notes
+       node scripts/release.mjs --verify TAG --owner NAME
+
+VERSION        moves the unreleased entries of CHANGELOG.md under it, sets it in package.json and in the catalogues,
+               commits and tags; publishes nothing: a pushed tag does
+--notes        prints the entries of the version in package.json
+--verify TAG   checks what publishing needs; NAME is the owner of the repository
+--root FOLDER  another clone`;
+
+const { positionals, values } = readArguments(USAGE, {
   allowPositionals: true,
   options: {
     notes: { type: "boolean" },

@@ -3,23 +3,21 @@
  * --full, in large numbers and followed by the mutation check, as in the nightly workflow.
  */
 import { spawnSync } from "node:child_process";
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.mjs";
 
-const { positionals, values } = parseArgs({
-  options: { full: { type: "boolean" }, help: { type: "boolean", short: "h" } },
-  allowPositionals: true,
-});
-if (values.help) {
-  console.log(`Usage: npm run test:all [-- --full] [FILE ...]
+const USAGE = `Usage: npm run test:all [-- --full] [FILE ...]
 
 Every option of Claude Code, every view of the page, matrices (of clients, transports and eras), attacks, faults,
 conformance and load, through the built server.
 
 --full  all runs of the faults (200 kills of the server, 100 of Claude Code, 200 ends of a daemon), ten minutes of load by
         200 clients, 30 minutes of clients of a daemon that come and go, the unit tests once more with ten times as many
-        random cases, and the mutation check (unless FILES are named)`);
-  process.exit(0);
-}
+        random cases, and the mutation check (unless FILES are named)`;
+
+const { positionals, values } = readArguments(USAGE, {
+  options: { full: { type: "boolean" } },
+  allowPositionals: true,
+});
 const projects = ["claude", "page", "matrices", "attacks", "faults", "conformance", "load"].flatMap((name) => [
   "--project",
   name,

@@ -6,23 +6,21 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.mjs";
 import { Counts } from "./test-coverage/counts.mjs";
 import { digestOfSources, filesIn } from "./test-coverage/files.mjs";
 import { lcovOf, reachedOf, summaryOf } from "./test-coverage/report.mjs";
 
-const { positionals, values } = parseArgs({
-  options: { help: { type: "boolean", short: "h" }, keep: { type: "boolean" } },
-  allowPositionals: true,
-});
-if (values.help) {
-  console.log(`Usage: npm run test:coverage [-- [--keep] PROJECT|FILE ...]
+const USAGE = `Usage: npm run test:coverage [-- [--keep] PROJECT|FILE ...]
 
 By default the projects of npm test.
 
---keep  counts with it what earlier runs have recorded of the same sources`);
-  process.exit(0);
-}
+--keep  counts with it what earlier runs have recorded of the same sources`;
+
+const { positionals, values } = readArguments(USAGE, {
+  options: { keep: { type: "boolean" } },
+  allowPositionals: true,
+});
 const root = join(import.meta.dirname, "..");
 const folder = join(root, "coverage");
 const raw = join(folder, "raw");

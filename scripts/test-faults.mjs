@@ -6,18 +6,16 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, existsSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.mjs";
 
-const { values, positionals } = parseArgs({
-  options: { full: { type: "boolean" }, help: { type: "boolean", short: "h" } },
+const USAGE = `Usage: npm run test:faults [-- --full] [FILE ...]
+
+--full  all runs (200 kills of the server, 100 of Claude Code) instead of a short share`;
+
+const { positionals, values } = readArguments(USAGE, {
+  options: { full: { type: "boolean" } },
   allowPositionals: true,
 });
-if (values.help) {
-  console.log(
-    "Usage: npm run test:faults [-- --full] [FILE ...]\n\n--full  all runs (200 kills of the server, 100 of Claude Code) instead of a short share",
-  );
-  process.exit(0);
-}
 const folder = mkdtempSync(join(tmpdir(), "ccm-faults-"));
 const file = join(folder, "figures.jsonl");
 const { status } = spawnSync("npx", ["vitest", "run", "--project", "faults", ...positionals], {

@@ -8,8 +8,8 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import * as prettier from "prettier";
+import { readArguments } from "./arguments.mjs";
 import { faultsByHand } from "./test-mutations/by-hand.mjs";
 import { drawFaults } from "./test-mutations/draw.mjs";
 import { Judge } from "./test-mutations/judge.mjs";
@@ -17,22 +17,7 @@ import { Reach } from "./test-mutations/reach.mjs";
 import { summaryOf, tableOf } from "./test-mutations/table.mjs";
 import { Tree } from "./test-mutations/tree.mjs";
 
-const { values } = parseArgs({
-  options: {
-    again: { type: "boolean" },
-    count: { type: "string", default: "60" },
-    help: { type: "boolean", short: "h" },
-    list: { type: "boolean" },
-    only: { type: "string", default: "" },
-    seed: { type: "string", default: "18" },
-    "unit-only": { type: "boolean" },
-    write: { type: "boolean" },
-  },
-});
-const [count, seed] = [Number(values.count), Number(values.seed)];
-const isNumber = (value) => Number.isInteger(value) && value > 0;
-if (values.help || !isNumber(count) || !isNumber(seed)) {
-  console.log(`Usage: npm run test:mutations [-- --seed N --count N --only PATH --again --unit-only --list --write]
+const USAGE = `Usage: npm run test:mutations [-- --seed N --count N --only PATH --again --unit-only --list --write]
 
 --seed N     which faults are drawn (18)
 --count N    how many (60), besides those by hand
@@ -40,9 +25,20 @@ if (values.help || !isNumber(count) || !isNumber(seed)) {
 --again      tries those again that nothing has found
 --unit-only  unit tests alone: what they do not find is left open
 --list       says what would be tried, and tries nothing; with --write it writes what is known
---write      writes the table to test/mutations.md`);
-  process.exit(values.help ? 0 : 1);
-}
+--write      writes the table to test/mutations.md`;
+
+const { numberOf, values } = readArguments(USAGE, {
+  options: {
+    again: { type: "boolean" },
+    count: { type: "string", default: "60" },
+    list: { type: "boolean" },
+    only: { type: "string", default: "" },
+    seed: { type: "string", default: "18" },
+    "unit-only": { type: "boolean" },
+    write: { type: "boolean" },
+  },
+});
+const [count, seed] = [numberOf("count"), numberOf("seed")];
 const root = join(import.meta.dirname, "..");
 const output = join(root, "test-output");
 const { only } = values;

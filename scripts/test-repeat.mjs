@@ -4,36 +4,34 @@
  */
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.mjs";
 
-const { positionals, values } = parseArgs({
-  options: {
-    busy: { type: "boolean" },
-    help: { type: "boolean", short: "h" },
-    concurrency: { type: "string", default: "1" },
-    times: { type: "string", default: "50" },
-  },
-  allowPositionals: true,
-});
-const [concurrency, times] = [Number(values.concurrency), Number(values.times)];
-const isNumber = (value) => Number.isInteger(value) && value > 0;
-if (values.help || !isNumber(times) || !isNumber(concurrency)) {
-  console.log(`Usage: npm run test:repeat [-- --times N --concurrency N --busy FILE ...]
+const USAGE = `Usage: npm run test:repeat [-- --times N --concurrency N --busy FILE ...]
 
 By default each test file that waits for something.
 
 --times N        how often each file runs (50)
 --concurrency N  how many files run at the same time (1: each is alone)
---busy           beside a busy loop on each core`);
-  process.exit(values.help ? 0 : 1);
-}
+--busy           beside a busy loop on each core`;
+
+const { numberOf, positionals, refuse, values } = readArguments(USAGE, {
+  options: {
+    busy: { type: "boolean" },
+    concurrency: { type: "string", default: "1" },
+    times: { type: "string", default: "50" },
+  },
+  allowPositionals: true,
+});
+const [concurrency, times] = [numberOf("concurrency"), numberOf("times")];
 /** Calls by which a test waits: for a time, an event, a process or a condition. */
 const WAITS = /\b(?:createWorld|once|poll|quiet|setTimeout|sleep|useWorld|waitFor\w*)\(/;
 
 const root = join(import.meta.dirname, "..");
+const missing = positionals.find((file) => !existsSync(join(root, file)));
+if (missing !== undefined) refuse(`There is no file "${missing}".`);
 const output = join(root, "test-output/repeat");
 rmSync(output, { recursive: true, force: true });
 mkdirSync(output, { recursive: true });

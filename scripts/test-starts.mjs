@@ -7,18 +7,16 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.mjs";
 
-const { positionals, values } = parseArgs({
-  options: { help: { type: "boolean", short: "h" }, project: { type: "string", multiple: true } },
+const USAGE = `Usage: npm run test:starts [-- --project NAME ... FILE ...]
+
+Runs the tests, by default those of npm test, and prints how often they started the real Claude Code, the demo left out.`;
+
+const { positionals, values } = readArguments(USAGE, {
+  options: { project: { type: "string", multiple: true } },
   allowPositionals: true,
 });
-if (values.help) {
-  console.log(`Usage: npm run test:starts [-- --project NAME ... FILE ...]
-
-Runs the tests, by default those of npm test, and prints how often they started the real Claude Code, the demo left out.`);
-  process.exit(0);
-}
 
 const require = createRequire(import.meta.url);
 const sdk = `@anthropic-ai/claude-agent-sdk-${process.platform}-${process.arch}`;

@@ -1,9 +1,6 @@
 // Has `install` of the packed package write the configuration of real programs, and reads off which tools each of them then offers to
 // its model: a server on loopback that notes the request and answers with an error. The programs are installed into a temporary
 // folder, in the versions that docs/clients.md names, from the registry of your npm. No account is needed.
-// Usage: node scripts/try-clients.mjs [--package FILE] [NAME ...]
-//   --package FILE  what npm pack has made (by default it is packed from this clone)
-//   NAME            claude-code, codex, gemini, opencode, copilot-cli (by default all of them)
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +8,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve as absolute } from "node:path";
 import { text } from "node:stream/consumers";
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.mjs";
 import { packInto } from "./packed.mjs";
 
 const TOOLS = ["claude_code", "claude_code_check", "claude_code_reply", "claude_code_session"];
@@ -97,10 +94,18 @@ function ofCodex(url) {
   return `model_providers.noted={name="noted", base_url="${url}/v1", wire_api="responses", request_max_retries=0}`;
 }
 
-const { positionals, values } = parseArgs({ allowPositionals: true, options: { package: { type: "string" } } });
+const USAGE = `Usage: node scripts/try-clients.mjs [--package FILE] [NAME ...]
+
+--package FILE  what npm pack has made (by default it is packed from this clone)
+NAME            ${Object.keys(PROGRAMS).join(", ")} (by default all of them)`;
+
+const { positionals, refuse, values } = readArguments(USAGE, {
+  options: { package: { type: "string" } },
+  allowPositionals: true,
+});
 const names = positionals.length > 0 ? positionals : Object.keys(PROGRAMS);
 const unknown = names.find((name) => !Object.hasOwn(PROGRAMS, name));
-if (unknown !== undefined) throw new Error(`${unknown} is none of ${Object.keys(PROGRAMS).join(", ")}.`);
+if (unknown !== undefined) refuse(`There is no program "${unknown}".`);
 
 const folder = mkdtempSync(join(tmpdir(), "ccm-clients-"));
 const ownFolders = [dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"];

@@ -1,16 +1,12 @@
 // Types the commands of README in a bare Debian: a fresh root with Node, npm and nothing of this machine. Prints the time to the
 // first result for those who install and for those who clone; fails if one takes longer than two minutes. Needs root and Linux.
-// Usage: node scripts/try-readme.mjs [--package FILE] [--archive FILE] [--suite NAME]
-//   --package FILE  what npm pack has made (by default it is packed from this clone)
-//   --archive FILE  a tar of the root, which is made there if it is not (minutes); by default it is made each time
-//   --suite NAME    release of Debian, whose own Node is used: trixie (default) or later
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.mjs";
 import { install, succeeds } from "./debian.mjs";
 import { packInto } from "./packed.mjs";
 
@@ -22,7 +18,13 @@ const DONE = /^All checks passed/;
 const OF_THE_NETWORK = /^(?:https?_proxy|no_proxy|npm_config_registry|node_extra_ca_certs)$/i;
 
 const clone = join(import.meta.dirname, "..");
-const { values } = parseArgs({
+const USAGE = `Usage: node scripts/try-readme.mjs [--package FILE] [--archive FILE] [--suite NAME]
+
+--package FILE  what npm pack has made (by default it is packed from this clone)
+--archive FILE  a tar of the root, which is made there if it is not (minutes); by default it is made each time
+--suite NAME    release of Debian, whose own Node is used: trixie (default) or later`;
+
+const { values } = readArguments(USAGE, {
   options: { archive: { type: "string" }, package: { type: "string" }, suite: { type: "string", default: "trixie" } },
 });
 if (process.getuid?.() !== 0)

@@ -1,0 +1,32 @@
+/** The command line of a script: `--help` prints its usage, and a wrong argument ends it with a word about it, at 1. */
+import { parseArgs } from "node:util";
+
+/** What `parseArgs` returns of `options`, and ways to refuse a value that it cannot check. */
+export function readArguments(usage, { allowPositionals = false, options = {} } = {}) {
+  const refuse = (problem) => {
+    console.error(`${problem}\n\n${usage}`);
+    process.exit(1);
+  };
+  const { positionals, values } = parsed({ allowPositionals, options }, refuse);
+  if (values.help) {
+    console.log(usage);
+    process.exit(0);
+  }
+  const numberOf = (name) => {
+    const number = Number(values[name]);
+    if (!Number.isInteger(number) || number < 1)
+      refuse(`--${name} is "${values[name]}": must be a whole number from 1.`);
+    return number;
+  };
+  return { numberOf, positionals, refuse, values };
+}
+
+function parsed({ allowPositionals, options }, refuse) {
+  try {
+    return parseArgs({ allowPositionals, options: { help: { type: "boolean", short: "h" }, ...options } });
+  } catch (error) {
+    // The rest is about positional arguments that begin with a hyphen.
+    const [problem] = error.message.split(". To specify ");
+    return refuse(`${problem}.`);
+  }
+}

@@ -1,0 +1,50 @@
+import { execFile } from "node:child_process";
+
+import { expect, it } from "vitest";
+
+/** The scripts of this repository say what is wrong with their arguments, and what they take, before they do anything. */
+
+const SCRIPTS = [
+  "bench/run.mjs",
+  "scripts/catalogues.mjs",
+  "scripts/release.mjs",
+  "scripts/test-all.mjs",
+  "scripts/test-coverage.mjs",
+  "scripts/test-faults.mjs",
+  "scripts/test-mutations.mjs",
+  "scripts/test-repeat.mjs",
+  "scripts/test-starts.mjs",
+  "scripts/try-clients.mjs",
+  "scripts/try-readme.mjs",
+];
+
+it.each(SCRIPTS)("%s refuses an option that it does not know, with its usage", async (script) => {
+  const usage = await run(script, "--help");
+  expect(usage).toMatchObject({ code: 0, stderr: "" });
+  expect(usage.stdout).toMatch(/^Usage: n/);
+  const refused = await run(script, "--unheard-of");
+  expect(refused).toEqual({ code: 1, stdout: "", stderr: `Unknown option '--unheard-of'.\n\n${usage.stdout}` });
+});
+
+it.each([
+  ["scripts/test-repeat.mjs", "--times", "many", '--times is "many": must be a whole number from 1.'],
+  ["scripts/test-repeat.mjs", "--concurrency", "0", '--concurrency is "0": must be a whole number from 1.'],
+  ["scripts/test-repeat.mjs", "--times", "2", "test/none.test.ts", 'There is no file "test/none.test.ts".'],
+  ["scripts/test-mutations.mjs", "--count", "1.5", '--count is "1.5": must be a whole number from 1.'],
+  ["scripts/try-clients.mjs", "none", 'There is no program "none".'],
+  ["bench/run.mjs", "none", 'There is no benchmark "none": --list names them.'],
+  ["scripts/test-starts.mjs", "--project", "Option '--project <value>' argument missing."],
+])("%s refuses %s %s", async (script, ...rest) => {
+  const problem = rest.pop() ?? "";
+  const { code, stderr } = await run(script, ...rest);
+  expect(code).toBe(1);
+  expect(stderr.split("\n")[0]).toBe(problem);
+});
+
+async function run(script: string, ...args: string[]) {
+  return new Promise<{ code: unknown; stdout: string; stderr: string }>((done) => {
+    execFile(process.execPath, [script, ...args], (error, stdout, stderr) => {
+      done({ code: error?.code ?? 0, stdout, stderr });
+    });
+  });
+}
