@@ -1,4 +1,5 @@
-import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { link, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { startTime } from "../claude/supervise/tree.ts";
 import { npmRuns } from "./npm.ts";
@@ -35,22 +36,24 @@ export async function holderOf(file: string): Promise<Holder | undefined> {
   }
 }
 
-/** Whether its holder still installs: the server, or the npm that it has left behind. */
-export async function isHeld(file: string): Promise<boolean> {
-  const holder = await holderOf(file);
+/** Whether the holder that the file named still installs: the server, or the npm that it has left behind. */
+export async function isHeld(file: string, holder: Holder | undefined): Promise<boolean> {
   if (holder) return (await startTime(holder.pid)) === holder.startedAt || npmRuns(holder.folder);
   const about = await stat(file).catch(() => undefined);
   return about !== undefined && Date.now() - about.mtimeMs < WRITTEN_MS;
 }
 
 /** Removes the lock of a dead holder. False where another server was faster. If two install at once, the folder of one is used. */
-export async function breakLock(file: string): Promise<boolean> {
+export async function breakLock(file: string, dead: Holder | undefined): Promise<boolean> {
   const broken = `${file}.${String(process.pid)}`;
   try {
     await rename(file, broken);
-    await rm(broken, { force: true });
-    return true;
   } catch {
     return false;
   }
+  const isOfDead = isDeepStrictEqual(await holderOf(broken), dead);
+  // Since it was read, another server has broken and taken it.
+  if (!isOfDead) await link(broken, file).catch(() => undefined);
+  await rm(broken, { force: true }).catch(() => undefined);
+  return isOfDead;
 }

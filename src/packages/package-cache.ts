@@ -4,7 +4,7 @@ import { basename, join, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAlive } from "../claude/supervise/tree.ts";
 import { existing, InstallError, type Fault } from "./faults.ts";
-import { breakLock, holderOf, isHeld, takeLock } from "./lock.ts";
+import { breakLock, holderOf, isHeld, takeLock, type Holder } from "./lock.ts";
 import { isComplete, runNpm } from "./npm.ts";
 import type { Pinned } from "./pinned.ts";
 
@@ -76,7 +76,10 @@ export class PackageCache {
   async #advance(pinned: Pinned): Promise<void> {
     const lock = this.#lock(pinned);
     const draft = `${this.#target(pinned)}.${String(process.pid)}.draft`;
-    if (!(await takeLock(lock, draft))) return (await isHeld(lock)) ? sleep(LOOK_MS) : this.#takeOver(pinned);
+    if (!(await takeLock(lock, draft))) {
+      const holder = await holderOf(lock);
+      return (await isHeld(lock, holder)) ? sleep(LOOK_MS) : this.#takeOver(pinned, holder);
+    }
     try {
       await this.#fetchLocked(pinned, draft);
     } finally {
@@ -100,12 +103,10 @@ export class PackageCache {
   }
 
   /** What a dead server has left is used where npm has come to its end. */
-  async #takeOver(pinned: Pinned): Promise<void> {
-    const lock = this.#lock(pinned);
-    const holder = await holderOf(lock);
-    if (!(await breakLock(lock)) || !holder || !this.#isDraft(holder.folder)) return;
-    if (isComplete(holder.folder, pinned)) await this.#settle(pinned, holder.folder);
-    await rm(holder.folder, { recursive: true, force: true });
+  async #takeOver(pinned: Pinned, dead: Holder | undefined): Promise<void> {
+    if (!(await breakLock(this.#lock(pinned), dead)) || !dead || !this.#isDraft(dead.folder)) return;
+    if (isComplete(dead.folder, pinned)) await this.#settle(pinned, dead.folder);
+    await rm(dead.folder, { recursive: true, force: true });
   }
 
   async #settle(pinned: Pinned, draft: string): Promise<void> {

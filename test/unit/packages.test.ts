@@ -82,21 +82,31 @@ describe("what npm is to install", () => {
 describe("the lock of an installation", () => {
   const lock = () => join(folder, "package.lock");
   const draft = () => join(folder, "draft");
+  const held = async () => isHeld(lock(), await holderOf(lock()));
 
   it("is held by one of those who ask at once, while its process lives", async () => {
     const taken = await Promise.all([1, 2, 3].map(async () => takeLock(lock(), draft())));
     expect(taken.filter(Boolean)).toHaveLength(1);
     expect(await holderOf(lock())).toMatchObject({ pid: process.pid, folder: draft() });
-    expect(await isHeld(lock())).toBe(true);
+    expect(await held()).toBe(true);
   });
 
   it("is not held by a dead process, also where another one has its number; one that asks breaks it", async () => {
-    const [pid, startedAt] = [process.pid, "1"];
-    writeFileSync(lock(), JSON.stringify({ pid, startedAt, folder: draft() }));
-    expect(await isHeld(lock())).toBe(false);
-    const broken = await Promise.all([breakLock(lock()), breakLock(lock())]);
+    const dead = { pid: process.pid, startedAt: "1", folder: draft() };
+    writeFileSync(lock(), JSON.stringify(dead));
+    expect(await held()).toBe(false);
+    const broken = await Promise.all([breakLock(lock(), dead), breakLock(lock(), dead)]);
     expect(broken.toSorted()).toEqual([false, true]);
     expect(await takeLock(lock(), draft())).toBe(true);
+  });
+
+  it("stays with a server that has taken it since it was a dead one's", async () => {
+    const dead = { pid: process.pid, startedAt: "1", folder: draft() };
+    await takeLock(lock(), draft());
+    const living = await holderOf(lock());
+    expect(await breakLock(lock(), dead)).toBe(false);
+    expect(await holderOf(lock())).toEqual(living);
+    expect(readdirSync(folder)).toEqual(["package.lock"]);
   });
 
   it("is held by the npm that a dead server has left, until that has ended", async () => {
@@ -104,22 +114,22 @@ describe("the lock of an installation", () => {
     mkdirSync(draft());
     const npm = { pid: process.pid, startedAt: await startTime(process.pid) };
     writeFileSync(join(draft(), "npm.json"), JSON.stringify(npm));
-    expect(await isHeld(lock())).toBe(true);
+    expect(await held()).toBe(true);
     writeFileSync(join(draft(), "npm.json"), JSON.stringify({ ...npm, startedAt: "1" }));
-    expect(await isHeld(lock())).toBe(false);
+    expect(await held()).toBe(false);
   });
 
   it("is not held where there is none, and cannot be taken or broken in a folder that is not there", async () => {
-    expect(await isHeld(lock())).toBe(false);
-    expect(await breakLock(lock())).toBe(false);
+    expect(await held()).toBe(false);
+    expect(await breakLock(lock(), undefined)).toBe(false);
     await expect(takeLock(join(folder, "gone/package.lock"), draft())).rejects.toMatchObject({ code: "ENOENT" });
   });
 
   it("is held for a moment by who has only begun to write it", async () => {
     writeFileSync(lock(), "");
-    expect(await isHeld(lock())).toBe(true);
+    expect(await held()).toBe(true);
     utimesSync(lock(), 1, 1);
-    expect(await isHeld(lock())).toBe(false);
+    expect(await held()).toBe(false);
   });
 });
 
