@@ -53,9 +53,13 @@ export function createHttpEndpoint({ factory, following, limits, log }: HttpEndp
     return response;
   };
   const clients = new Clients(() => factory({ era: "legacy" }), limits, log);
+  let isClosed = false;
   return {
     fetch: async (request, entry) => {
-      if (await isLegacyRequest(request, entry.body)) return clients.handle(request, entry);
+      const isLegacy = await isLegacyRequest(request, entry.body);
+      // Of a connection that was open already.
+      if (isClosed) return leaving();
+      if (isLegacy) return clients.handle(request, entry);
       const { body, caller } = entry;
       if (following && asksToListen(body)) return listen(request, body, caller, await following());
       const response = await modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
@@ -64,6 +68,7 @@ export function createHttpEndpoint({ factory, following, limits, log }: HttpEndp
     },
     notify: modern.notify,
     close: async () => {
+      isClosed = true;
       await Promise.all([modern.close(), ...[...streams].map(async (stream) => stream.close()), clients.close()]);
     },
   };
