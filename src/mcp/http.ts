@@ -57,8 +57,8 @@ export function createHttpEndpoint({ factory, following, limits, log }: HttpEndp
   return {
     fetch: async (request, entry) => {
       const isLegacy = await isLegacyRequest(request, entry.body);
-      // Of a connection that was open already.
-      if (isClosed) return leaving();
+      // It comes on a connection that was open already. A request in a session, which is gone, is told so here as by the next server.
+      if (isClosed && !(isLegacy && request.headers.has("mcp-session-id"))) return leaving();
       if (isLegacy) return clients.handle(request, entry);
       const { body, caller } = entry;
       if (following && asksToListen(body)) return listen(request, body, caller, await following());
