@@ -21,16 +21,21 @@ export class Preparation {
     this.#parts = parts;
   }
 
-  /** Installs what is missing, and tells how far that is, in percent; not a word where nothing is missing. Throws AppError. */
+  /** Installs what is missing, and tells how far that is, in percent; not a word where nothing is missing, nor after the end. Throws AppError. */
   async complete(ownClaude: string | undefined, onProgress: (percent: number) => void): Promise<void> {
     const missing = await this.#missing(ownClaude);
     if (missing.length === 0) return;
-    const tell = async () => onProgress(await this.#percent(missing));
+    let isOver = false;
+    const tell = async () => {
+      const percent = await this.#percent(missing);
+      if (!isOver) onProgress(percent);
+    };
     onProgress(0);
     const timer = setInterval(() => void tell().catch(() => undefined), TELL_MS);
     try {
       await Promise.all(missing.map(async (pinned) => this.#parts.packages.install(pinned)));
     } finally {
+      isOver = true;
       clearInterval(timer);
     }
     this.sdk();

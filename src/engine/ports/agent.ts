@@ -235,7 +235,7 @@ export interface AgentRuntime {
   ): Promise<FoundSession | undefined>;
   /**
    * Installs what Claude Code needs and this machine has not got, and tells how much of it is done, in percent; says nothing
-   * where nothing is missing. Rejects with an AppError that says what to do.
+   * where nothing is missing, nor after the end. Rejects with an AppError that says what to do.
    */
   installMissing(
     options: Pick<SessionOptions, "pathToClaudeCodeExecutable">,

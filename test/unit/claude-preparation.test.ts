@@ -1,0 +1,51 @@
+import { EventEmitter, once } from "node:events";
+
+import { afterEach, expect, it, vi } from "vitest";
+
+import { Preparation } from "../../src/claude/preparation.ts";
+import { PackageCache } from "../../src/packages/package-cache.ts";
+import type { Pinned } from "../../src/packages/pinned.ts";
+
+/** What is told of an installation, and when: packages-install.test.ts has what is installed. */
+
+const events = new EventEmitter();
+
+/** Measures, and installs, until it is told to end. */
+class SlowCache extends PackageCache {
+  override entryOf(): string {
+    return "/there";
+  }
+
+  override async install(): Promise<void> {
+    await once(events, "installed");
+  }
+
+  override async installedBytes({ bytes }: Pinned): Promise<number> {
+    await once(events, "measured");
+    return bytes / 2;
+  }
+}
+
+afterEach(() => vi.useRealTimers());
+
+it("what was measured before the end of an installation is not told after it", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  const packages = new SlowCache({ cacheFolder: "/none", environment: {} });
+  const toInstall = { name: "part", version: "1.0.0", integrity: "sha512-none", bytes: 1000, entry: "main.js" };
+  const claude = {
+    locate: async () => Promise.resolve({ path: undefined, version: undefined, warning: undefined, toInstall }),
+  };
+  const told: number[] = [];
+  const done = new Preparation({ claude, packages }).complete(undefined, (percent) => void told.push(percent));
+  await vi.waitFor(() => expect(told).toEqual([0]));
+  vi.advanceTimersByTime(500);
+  events.emit("measured");
+  await vi.waitFor(() => expect(told).toEqual([0, 50]));
+  vi.advanceTimersByTime(500);
+  expect(events.listenerCount("measured")).toBe(1);
+  events.emit("installed");
+  await done;
+  events.emit("measured");
+  await new Promise(setImmediate);
+  expect(told).toEqual([0, 50]);
+});
