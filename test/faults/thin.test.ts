@@ -196,10 +196,12 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
     const client = await alone({ ...userWithSdk(), NPM_CONFIG_FETCH_RETRIES: "0" });
     const { port } = registry;
     await registry.close();
-    const { result } = await begin(client);
+    const [answer] = await Promise.allSettled([begin(client)]);
+    // Before a failure, too: the next tests need it.
+    await registry.open(port);
+    const result = answer.status === "fulfilled" ? answer.value.result : undefined;
     expect(result?.result).toMatch(/npm does not reach the registry \(ECONNREFUSED\)/);
     expect(result?.result).toContain(`Run: node '${main}' doctor --fix`);
-    await registry.open(port);
     expect(await begin(client)).toMatchObject(done);
     await client.close();
   });
