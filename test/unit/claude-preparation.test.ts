@@ -6,7 +6,7 @@ import { Preparation } from "../../src/claude/preparation.ts";
 import { PackageCache } from "../../src/packages/package-cache.ts";
 import type { Pinned } from "../../src/packages/pinned.ts";
 
-/** What is told of an installation, and when: packages-install.test.ts has what is installed. */
+/** When the progress of an installation is reported: packages-install.test.ts has what is installed. */
 
 const events = new EventEmitter();
 
