@@ -64,8 +64,10 @@ async function checkDocument(file) {
 }
 
 const named = process.argv.slice(2);
-const tracked = spawnSync("git", ["ls-files"], { encoding: "utf8" }).stdout.split("\n");
-const files = named.length > 0 ? named : tracked.filter((file) => existsSync(file) && !LEFT_OUT.test(file));
+// With new files, so that they are checked before they are committed.
+const listing = spawnSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { encoding: "utf8" });
+const files =
+  named.length > 0 ? named : listing.stdout.split("\n").filter((file) => existsSync(file) && !LEFT_OUT.test(file));
 const code = files.filter((file) => CODE.test(file));
 const documents = files.filter((file) => DOCUMENT.test(file));
 const findings = (await Promise.all([...code.map(checkCode), ...documents.map(checkDocument)])).flat();
