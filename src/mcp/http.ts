@@ -57,7 +57,7 @@ export function createHttpEndpoint({ factory, following, limits, log }: HttpEndp
   return {
     fetch: async (request, entry) => {
       const isLegacy = await isLegacyRequest(request, entry.body);
-      // It comes on a connection that was open already. A request in a session, which is gone, is told so here as by the next server.
+      // Requests still arrive on open connections. One of a 2025 session gets 404 instead, as from the next server: it begins another.
       if (isClosed && !(isLegacy && request.headers.has("mcp-session-id"))) return leaving();
       if (isLegacy) return clients.handle(request, entry);
       const { body, caller } = entry;
