@@ -1,7 +1,10 @@
-/** The command line of a script: `--help` prints its usage, and a wrong argument ends it with a word about it, at 1. */
+/** Reads the command line of a script. `--help` prints the usage; a wrong argument is named, with the usage, and the script exits with 1. */
 import { parseArgs } from "node:util";
 
-/** What `parseArgs` returns of `options`, and ways to refuse a value that it cannot check. */
+/**
+ * Returns what `parseArgs` does, `numberOf(name)` to read an option as a whole number from 1, and `refuse(problem)` for values that
+ * only the script can check.
+ */
 export function readArguments(usage, { allowPositionals = false, options = {} } = {}) {
   const refuse = (problem) => {
     console.error(`${problem}\n\n${usage}`);

@@ -137,6 +137,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
       () => expect(lines.filter((line) => line.includes("Preparing Claude Code"))).not.toHaveLength(0),
       20_000,
     );
+    // Longer than the call waits for a turn.
     await sleep(args.waitMs + 1_500);
     expect(answered).not.toHaveBeenCalled();
     registry.mend();

@@ -10,7 +10,7 @@ import type { Pinned } from "../../src/packages/pinned.ts";
 
 const events = new EventEmitter();
 
-/** Measures, and installs, until it is told to end. */
+/** Each measurement and the installation end with an event. */
 class SlowCache extends PackageCache {
   override entryOf(): string {
     return "/there";
