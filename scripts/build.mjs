@@ -1,14 +1,22 @@
 // Bundles src/ to dist/: one file for what a command needs at once, others for what it may need later. Builds the page of the
 // console from console/ to dist/console. `npm run check:types` checks types.
-// Usage: node scripts/build.mjs [--watch] [--source-maps]
 import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { build, watch } from "rolldown";
 import { build as buildPage } from "vite";
+import { readArguments } from "./arguments.mjs";
 import { lightValidator } from "./light-validator.mjs";
 import { noticesOf } from "./notices.mjs";
 
+const USAGE = `Usage: node scripts/build.mjs [--watch] [--source-maps]
+
+--watch        builds again after each change of the sources, until you press Ctrl-C
+--source-maps  also writes the maps that npm run test:coverage reads`;
+
+const { values } = readArguments(USAGE, {
+  options: { "source-maps": { type: "boolean", default: false }, watch: { type: "boolean" } },
+});
 const root = join(import.meta.dirname, "..");
 const dist = join(root, "dist");
 
@@ -99,7 +107,7 @@ const MINIFY = { compress: true, mangle: { keepNames: true }, codegen: true };
 
 /** `npm run test:coverage` reads the maps there; they are not published. */
 const maps = join(root, "coverage/maps");
-const withMaps = process.argv.includes("--source-maps");
+const withMaps = values["source-maps"];
 
 const keepMaps = {
   name: "keep-maps",
@@ -185,7 +193,7 @@ const shim = {
 rmSync(dist, { recursive: true, force: true });
 const notePage = { name: "note-page", writeBundle: (_, bundle) => void pageModules.push(...modulesOf(bundle)) };
 await buildPage({ configFile: join(root, "console/vite.config.ts"), logLevel: "warn", plugins: [notePage] });
-if (process.argv.includes("--watch")) {
+if (values.watch) {
   watch([shim, options]).on("event", (event) => {
     if (event.code === "ERROR") console.error(event.error);
     if (event.code === "BUNDLE_END") console.log(`built in ${event.duration} ms`);

@@ -1,10 +1,15 @@
 // Checks import direction, cycles, names and small files in src/ against house-rules.json; the page of the console has its own
-// house-rules.json. Usage: node scripts/check-house.mjs [root]. Prints one line per violation and exits 1, or one with counts.
+// house-rules.json. Prints one line per violation and exits 1, or one with counts.
 // Imports are found by pattern, which prettier's layout makes safe: in doubt the check reports a violation.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
+import { readArguments } from "./arguments.mjs";
+
+const USAGE = `Usage: node scripts/check-house.mjs [FOLDER]
+
+FOLDER has the house-rules.json and the src/ to check. Default: this repository.`;
 
 const CODE = /\.[cm]?[jt]sx?$/;
 const STATEMENT = /^import\s/gm;
@@ -17,7 +22,9 @@ const DYNAMIC = [
 ];
 const COMPUTED = /\bimport\s*\(\s*(?!["']|`[^`$]*`)/g;
 
-const root = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), "..");
+const { positionals, refuse } = readArguments(USAGE, { allowPositionals: true });
+const [root = join(dirname(fileURLToPath(import.meta.url)), "..")] = positionals;
+if (!existsSync(join(root, "house-rules.json"))) refuse(`There is no house-rules.json in "${root}".`);
 const house = JSON.parse(readFileSync(join(root, "house-rules.json"), "utf8"));
 const violations = [];
 

@@ -1,6 +1,6 @@
 /**
  * Refuses the words of scripts/prose.yml in documents, in comments and in texts of the code: textlint with the rule prh.
- * Usage: node scripts/check-prose.mjs [FILE ...]. Prints one line per finding and exits 1.
+ * Prints one line per finding and exits 1.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
@@ -10,6 +10,11 @@ import { TextlintKernel } from "@textlint/kernel";
 import markdown from "@textlint/textlint-plugin-markdown";
 import { parseSync, Visitor } from "rolldown/utils";
 import prh from "textlint-rule-prh";
+import { readArguments } from "./arguments.mjs";
+
+const USAGE = `Usage: node scripts/check-prose.mjs [FILE ...]
+
+Without a FILE all files that Git knows or would add are checked.`;
 
 const DOCUMENT = /\.md$/;
 const CODE = /\.(?:[cm]?ts|tsx|mjs)$/;
@@ -63,7 +68,9 @@ async function checkDocument(file) {
   return found.map(({ line, message }) => `${file}:${String(line)} ${message}`);
 }
 
-const named = process.argv.slice(2);
+const { positionals: named, refuse } = readArguments(USAGE, { allowPositionals: true });
+const missing = named.find((file) => !existsSync(file));
+if (missing !== undefined) refuse(`There is no file "${missing}".`);
 // With new files, so that they are checked before they are committed.
 const listing = spawnSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { encoding: "utf8" });
 const files =

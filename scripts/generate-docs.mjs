@@ -1,12 +1,18 @@
 // Writes the generated parts of the docs, each between its two markers; everything around them is kept.
-// Usage: node scripts/generate-docs.mjs [--check]. With --check nothing is written: a stale file is
-// reported with the command that updates it, and the exit code is 1. It is also 1 if no test shows a parameter.
+// The exit code is 1 if no test shows a parameter.
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { format, resolveConfig } from "prettier";
+import { readArguments } from "./arguments.mjs";
 import { fromSource } from "./from-source.mjs";
 import { shownByTests } from "./shown-by.mjs";
+
+const USAGE = `Usage: node scripts/generate-docs.mjs [--check]
+
+--check  writes nothing, and fails if a file is stale`;
+
+const { check = false } = readArguments(USAGE, { options: { check: { type: "boolean" } } }).values;
 
 /** Every parameter of every tool must be shown by a test in test/server or test/claude: see scripts/shown-by.mjs. */
 const TOOLS = {
@@ -243,7 +249,6 @@ async function formatted(file, text) {
   return format(text, { ...(await resolveConfig(path)), filepath: path });
 }
 
-const check = process.argv.includes("--check");
 const files = new Map();
 for (const part of PARTS) {
   const text = files.get(part.file) ?? readFileSync(join(root, part.file), "utf8");

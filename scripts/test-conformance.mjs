@@ -6,10 +6,17 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readArguments } from "./arguments.mjs";
+
+const USAGE = `Usage: npm run test:conformance [-- FILE ...]
+
+Without a FILE all of test/conformance is run.`;
+
+const { positionals } = readArguments(USAGE, { allowPositionals: true });
 
 const folder = mkdtempSync(join(tmpdir(), "ccm-conformance-"));
 const file = join(folder, "figures.jsonl");
-const { status } = spawnSync("npx", ["vitest", "run", "--project", "conformance", ...process.argv.slice(2)], {
+const { status } = spawnSync("npx", ["vitest", "run", "--project", "conformance", ...positionals], {
   stdio: "inherit",
   env: { ...process.env, CONFORMANCE_FILE: file },
 });

@@ -6,9 +6,14 @@ import { expect, it } from "vitest";
 
 const SCRIPTS = [
   "bench/run.mjs",
+  "scripts/build.mjs",
   "scripts/catalogues.mjs",
+  "scripts/check-house.mjs",
+  "scripts/check-prose.mjs",
+  "scripts/generate-docs.mjs",
   "scripts/release.mjs",
   "scripts/test-all.mjs",
+  "scripts/test-conformance.mjs",
   "scripts/test-coverage.mjs",
   "scripts/test-faults.mjs",
   "scripts/test-mutations.mjs",
@@ -27,6 +32,8 @@ it.each(SCRIPTS)("%s refuses an option that it does not know, with its usage", a
 });
 
 it.each([
+  ["scripts/check-house.mjs", "none", 'There is no house-rules.json in "none".'],
+  ["scripts/check-prose.mjs", "none.md", 'There is no file "none.md".'],
   ["scripts/test-repeat.mjs", "--times", "many", '--times is "many": must be a whole number from 1.'],
   ["scripts/test-repeat.mjs", "--concurrency", "0", '--concurrency is "0": must be a whole number from 1.'],
   ["scripts/test-repeat.mjs", "--times", "2", "test/none.test.ts", 'There is no file "test/none.test.ts".'],
