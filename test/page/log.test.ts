@@ -118,7 +118,7 @@ async function unfoldAll(page: Page): Promise<void> {
 }
 
 describe("hostile text", () => {
-  it("in a log stays text: nothing runs, nothing is fetched, and the page stays quick", async () => {
+  it("in a log stays text: nothing runs, nothing is fetched, and the page goes on", async () => {
     const window = await desk.open({ hash: `#/sessions/${HOSTILE}?event=1` });
     const { page } = window;
     await page.getByText("level 0").first().waitFor();
@@ -140,10 +140,8 @@ describe("hostile text", () => {
     // Checks all links: none is harmful.
     await page.getByText("click me").first().click();
     expect(page.url()).toContain("/console/#/");
-    const began = Date.now();
     await page.getByRole("link", { name: "Approvals", exact: true }).click();
     await page.getByRole("heading", { name: "Approvals" }).waitFor();
-    expect(Date.now() - began).toBeLessThan(10_000);
     await page.getByRole("link", { name: "Sessions", exact: true }).click();
     await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
     expect(await harm(page)).toEqual([]);
@@ -199,11 +197,9 @@ describe("a long log", () => {
 
   it("of 10,000 events opens at its end, and jumps to its start", async () => {
     const { page } = await desk.open();
-    const began = Date.now();
     await page.goto(`${desk.http.origin}/console/#/sessions/${LONG}`);
     await entry(page, `Step ${String(EVENTS)}:`).waitFor();
-    // Far more than it takes: a slow machine is no failure.
-    expect(Date.now() - began).toBeLessThan(20_000);
+    expect(await nodes(page)).toBeLessThan(MAX_NODES);
     expect(await where(page, EVENTS)).toBeLessThan(900);
     await page.getByRole("button", { name: "Go to the start" }).click();
     await expect.poll(async () => first(page)).toBe(1);

@@ -224,7 +224,9 @@ describe("`claude-agents-mcp console`", () => {
   it("ends at once with the turns in it where it runs them itself, and audits what was done there without prompts or answers", async () => {
     const home = world.folder();
     const audit = join(home, "audit.log");
-    const env = { ...world.model.environment(world.configFolder), ...STAND_IN, HOME: home };
+    // The command does not wait for turns, whatever the drain time of servers is.
+    const drain = { CLAUDE_CODE_MCP_DRAIN_MS: "600000" };
+    const env = { ...world.model.environment(world.configFolder), ...STAND_IN, ...drain, HOME: home };
     const started = await startCommand(["--daemon", "off", "--audit-log", audit], env);
     const at = await signIn(started, started.token);
     const before = world.processes().length;
@@ -233,9 +235,7 @@ describe("`claude-agents-mcp console`", () => {
     await at.post(`sessions/${id}/rename`, { title: "Whispered." });
     await at.post(`sessions/${id}/requests/none`, { decision: "deny", message: "Whispered." });
     await at.post(`sessions/${id}/reply`, { prompt: "Whispered." });
-    const ending = Date.now();
     expect(await started.end()).toBe(0);
-    expect(Date.now() - ending).toBeLessThan(8_000);
     // Not counting the command itself, which lives in the same world.
     await expect.poll(() => world.processes().length).toBeLessThan(before);
     const text = readFileSync(audit, "utf8");

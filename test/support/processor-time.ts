@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+
 /**
  * The processor time that this process spends on the work, ms. Unlike elapsed time it does not depend on the load of the
  * machine: a bound on it finds work that grows out of proportion, and nothing else.
@@ -7,4 +9,13 @@ export async function processorMs(work: () => unknown): Promise<number> {
   await work();
   const { system, user } = process.cpuUsage(before);
   return (system + user) / 1_000;
+}
+
+/** The processor time that another process has spent so far, ms. Linux counts it in hundredths of a second. */
+export function processorMsOf(pid: number): number {
+  // The name before the last ")" may contain spaces. Of what follows, the 12th and 13th fields are the time in user mode and in the kernel.
+  const fields = readFileSync(`/proc/${String(pid)}/stat`, "utf8")
+    .replace(/^.*\) /s, "")
+    .split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
 }

@@ -219,9 +219,8 @@ describe("an error of the search", () => {
   it("says within the time limit that it does not answer, also where a child keeps its output open", async () => {
     const path = program(join(bin(), "claude"), "never", "sleep 600 & sleep 600\n");
     const versions = new Versions({ environment: environment(), cacheFolder: cacheFolder(), ms: 300 });
-    const startedAt = performance.now();
+    // The test's own time limit is far shorter than the child's 600 s.
     expect(await versions.of(path)).toEqual({ problem: "did not answer --version within 0.3 s" });
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });
 
