@@ -1,8 +1,8 @@
-import { existsSync, realpathSync, statSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { programFolders } from "../security/programs.ts";
+import { isExecutable, programFolders } from "../security/programs.ts";
 import { binaryPackage, SDK, SDK_VERSION, type Pinned } from "../packages/pinned.ts";
 import { sdkBeside, versionIn } from "./sdk.ts";
 
@@ -39,16 +39,6 @@ function hasGlibc(): boolean {
   const report: { readonly header?: { readonly glibcVersionRuntime?: string } } = process.report.getReport();
   glibc = report.header?.glibcVersionRuntime !== undefined;
   return glibc;
-}
-
-export function isExecutableFile(path: string): boolean {
-  try {
-    const stat = statSync(path, { throwIfNoEntry: false });
-    return stat?.isFile() === true && (process.platform === "win32" || (stat.mode & 0o111) !== 0);
-  } catch {
-    // In a folder that is closed to this user, or behind a link to itself: PATH may name such.
-    return false;
-  }
 }
 
 function resolveFolder(require: NodeJS.Require, name: string): string | undefined {
@@ -90,7 +80,7 @@ function usualPlaces(environment: Environment, home: string): string[] {
 /** Of several names of one file the first. */
 export function existingOnce(files: readonly string[]): string[] {
   const found = new Map<string, string>();
-  for (const file of files.filter(isExecutableFile)) {
+  for (const file of files.filter(isExecutable)) {
     const real = realpathSync(file);
     if (!found.has(real)) found.set(real, file);
   }

@@ -2,9 +2,10 @@ import { accessSync, constants, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import { AppError } from "../domain/error.ts";
 import type { Logger } from "../engine/ports.ts";
-import { bundledClaudes, existingOnce, isExecutableFile, ownBinaryPackage, ownPlaces } from "./binary.ts";
+import { bundledClaudes, existingOnce, ownBinaryPackage, ownPlaces } from "./binary.ts";
 import type { PackageCache } from "../packages/package-cache.ts";
 import { SDK, type Pinned } from "../packages/pinned.ts";
+import { isExecutable } from "../security/programs.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "./version.ts";
 
 /**
@@ -96,7 +97,7 @@ export class ClaudeLocator {
   }
 
   async #named(path: string): Promise<LocatedClaude> {
-    const judged = isExecutableFile(path)
+    const judged = isExecutable(path)
       ? await this.#judge(path)
       : { path, problem: "is not an executable file", fix: undefined };
     if (!("problem" in judged)) return judged;
@@ -132,7 +133,7 @@ export function startedClaudes(
 ): string[] {
   if (claudePath !== undefined || bundled.length > 0) return [];
   const { path, usual } = ownPlaces(environment);
-  return [...path.filter((file) => isExecutableFile(file) || isWritable(dirname(file))), ...usual];
+  return [...path.filter((file) => isExecutable(file) || isWritable(dirname(file))), ...usual];
 }
 
 function isWritable(folder: string): boolean {

@@ -3,7 +3,6 @@ import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { AgentProcess, AgentRuntime, AgentStart, StartPlan, StartRequest, WorkTree } from "../engine/ports.ts";
-import { isExecutableFile } from "./binary.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
 import { checkAdded, childEnvironment, configFolder, identify } from "./environment.ts";
@@ -23,6 +22,7 @@ import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts"
 import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
 import { findSession, openIn } from "./folder/find.ts";
+import { isExecutable } from "../security/programs.ts";
 import { readOnlyGit, type GitPlace } from "../security/git/read-only-git.ts";
 
 /** Time limit of `endAllLeftovers`, ms. */
@@ -187,7 +187,7 @@ async function check(
   await checkAllPlaces(options, placesOf(config, principal, policy).all, closed);
   if (config.sandboxPolicy) checkSandboxedOptions(options);
   const own = options.pathToClaudeCodeExecutable;
-  if (own !== undefined && !isExecutableFile(own)) {
+  if (own !== undefined && !isExecutable(own)) {
     throw invalidArgument(
       "pathToClaudeCodeExecutable",
       `${own} is not an executable file. Name the Claude Code binary.`,

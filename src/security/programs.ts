@@ -36,6 +36,7 @@ export function isExecutable(file: string): boolean {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();
   } catch {
+    // Not there, in a folder that is closed to this user, or behind a link to itself: PATH may name such.
     return false;
   }
 }

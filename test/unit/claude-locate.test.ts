@@ -13,10 +13,11 @@ import { dirname, join } from "node:path";
 
 import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { bundledClaudes, isExecutableFile, ownBinaryPackage, ownPlaces } from "../../src/claude/binary.ts";
+import { bundledClaudes, ownBinaryPackage, ownPlaces } from "../../src/claude/binary.ts";
 import { ClaudeLocator, NoClaudeError, startedClaudes, updateOf } from "../../src/claude/locate.ts";
 import { outputOf } from "../../src/claude/output-of.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "../../src/claude/version.ts";
+import { isExecutable } from "../../src/security/programs.ts";
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-locate-")));
 let home: string;
@@ -277,7 +278,7 @@ it("places in which one would be started are protected only where they are searc
 
 it("a path is no program where its folder cannot be looked into", () => {
   symlinkSync("loop", join(home, "loop"));
-  expect(isExecutableFile(join(home, "loop", "claude"))).toBe(false);
+  expect(isExecutable(join(home, "loop", "claude"))).toBe(false);
 });
 
 it.each([
