@@ -15,7 +15,7 @@ import {
   rmSync,
 } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { readArguments } from "./arguments.mjs";
 
 const USAGE = `Usage: npm run test:repeat [-- --times N --concurrency N --busy FILE ...]
@@ -45,7 +45,8 @@ const output = join(root, "test-output/repeat");
 rmSync(output, { recursive: true, force: true });
 mkdirSync(output, { recursive: true });
 
-const files = positionals.length > 0 ? positionals : waitingFiles();
+const named = new Set(positionals.map((file) => relative(root, resolve(root, file))));
+const files = named.size > 0 ? [...named] : waitingFiles();
 const loops = values.busy ? startLoops() : [];
 process.once("exit", () => loops.forEach((loop) => loop.kill("SIGKILL")));
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
@@ -80,7 +81,8 @@ function startLoops() {
 
 /** In one process, which transforms the sources once. A run that it does not report has failed with it. */
 async function repeat(file) {
-  const log = join(output, `${basename(file, ".test.ts")}.log`);
+  // Named by the path: two folders may have files of the same name.
+  const log = join(output, `${file.replace(/\.test\.ts$/, "").replaceAll(/[\\/]/g, "-")}.log`);
   const out = openSync(log, "w");
   const begin = performance.now();
   // With a folder of its own a file is not blamed for a daemon of another one: test/support/no-daemon-left.ts.
