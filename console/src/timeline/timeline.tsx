@@ -36,7 +36,8 @@ export function Timeline({ children, eventId, eventWindow, foot }: Props) {
           <h2 id="timeline-title" class="visually-hidden">
             What has happened
           </h2>
-          {extent ? <Beginning reader={reader} isWhole={extent.first <= 1} /> : <Skeleton />}
+          {!extent && <Skeleton />}
+          {extent && extent.first > 1 && <p class={styles["edge"]}>Loading older…</p>}
           {reader && <Items items={items} reader={reader} />}
           {isCurrent ? <Partial eventWindow={eventWindow} /> : <p class={styles["edge"]}>Loading newer…</p>}
           {children}
@@ -100,23 +101,6 @@ function show(item: Item | undefined): void {
   const element = item && document.querySelector<HTMLElement>(`[data-event="${String(item.eventId)}"]`);
   element?.scrollIntoView({ block: "center", behavior: "instant" });
   element?.focus({ preventScroll: true });
-}
-
-interface BeginningProps {
-  readonly reader: Reader | undefined;
-  readonly isWhole: boolean;
-}
-
-function Beginning({ isWhole, reader }: BeginningProps) {
-  if (isWhole) return null;
-  return (
-    <p class={styles["edge"]}>
-      Loading older…{" "}
-      <button type="button" onClick={() => void reader?.toStart()}>
-        Go to the start
-      </button>
-    </p>
-  );
 }
 
 function Partial({ eventWindow }: { readonly eventWindow: EventWindow }) {
