@@ -20,11 +20,17 @@ function parentOf(pid: string): [number, number][] {
 
 /** The children of a process whose command line has `program` in it. */
 export function childrenRunning(pid: number, program: string): number[] {
-  const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8").trim();
-  return children
-    .split(" ")
-    .map(Number)
-    .filter((child) => commandOf(child).includes(program));
+  return childrenOf(pid).filter((child) => commandOf(child).includes(program));
+}
+
+/** What its main thread has started; nothing once the process has ended. */
+export function childrenOf(pid: number): number[] {
+  try {
+    const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8").trim();
+    return children === "" ? [] : children.split(" ").map(Number);
+  } catch {
+    return [];
+  }
 }
 
 /** Its words end in NUL; nothing once the process has ended. */

@@ -9,6 +9,7 @@ import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/ser
 import type { ClientKind, Person } from "./connection.ts";
 import { startDaemon, type Daemon } from "./daemon.ts";
 import { startHttp, type HttpServer } from "./http-server.ts";
+import { childrenOf } from "./process-tree.ts";
 import { connect, connectTo, type Server } from "./stdio-server.ts";
 
 /** The environment of a group of tests: a scripted model, a Claude configuration of its own, and the servers it starts. */
@@ -132,10 +133,12 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
       servers.push(server);
       return server;
     },
-    daemons: () =>
-      living()
-        .filter(isDaemon)
-        .map(({ pid }) => pid),
+    daemons: () => {
+      const found = living().filter(isDaemon);
+      // Until it runs its program, a process that a daemon has just started has the command line of the daemon.
+      const started = new Set(found.flatMap(({ pid }) => childrenOf(pid)));
+      return found.map(({ pid }) => pid).filter((pid) => !started.has(pid));
+    },
     async http({ args = [], env = {}, token = TOKEN, through } = {}) {
       const tokenFile = join(mkdtempSync(join(root, "token-")), "token");
       writeFileSync(tokenFile, token, { mode: 0o600 });
