@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { waitForRequest, writing } from "../support/faults/driving.ts";
 import { homeOf, persistently, wholeLog } from "../support/faults/shims.ts";
+import { freeze } from "../support/store/freeze.ts";
 import { useWorld } from "../support/world.ts";
 
 /** A daemon that freezes with an answer in the buffer of its socket, is superseded, and thaws. */
@@ -36,7 +37,7 @@ it("a frozen daemon that was superseded thaws with an answer: the new owner's an
   const { actions } = await waitForRequest(client, sessionId);
   const answer = { action: "respond_permission", sessionId, requestId: actions[0]!.requestId };
   const frozen = world.daemons()[0]!;
-  process.kill(frozen, "SIGSTOP");
+  await freeze(frozen, homeOf(world));
   const unheard = client.refusal("claude_code_check", { ...answer, decision: "allow" });
   await endLease(frozen);
   expect(await unheard.catch((error: unknown) => String(error))).toContain("does not answer");

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it, type TestContext } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "../support/stdio-server.ts";
+import { homeOf } from "../support/faults/shims.ts";
+import { freeze } from "../support/store/freeze.ts";
 import { stream } from "../support/streaming.ts";
 import { createWorld, type AgentKind, type World } from "../support/world.ts";
 import { allow, back, writing } from "../support/faults/driving.ts";
@@ -103,26 +104,6 @@ describe.concurrent("two servers on one store", () => {
   });
 });
 
-/** Not in the middle of a write: a stopped process keeps the lock of the file, and no other process can take it. */
-async function freeze(owner: Server, other: Server, sessionId: string): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  while (performance.now() < deadline) {
-    process.kill(owner.pid, "SIGSTOP");
-    const write = other.call("claude_code_session", { action: "rename", sessionId, title: "Frozen" });
-    if (
-      await write.then(
-        () => true,
-        () => false,
-      )
-    )
-      return;
-    process.kill(owner.pid, "SIGCONT");
-    // Stopped again at once, it would never finish that write.
-    await owner.call("claude_code_session", { action: "get", sessionId });
-  }
-  throw new Error("the server could not be frozen between two writes");
-}
-
 describe.concurrent("a server that freezes", () => {
   it(
     "loses its session when its lease runs out, and writes no more to it when it thaws",
@@ -144,7 +125,7 @@ describe.concurrent("a server that freezes", () => {
       await world.model.waitForRequest(
         (request) => request.sessionId === sessionId && request.lastUserText.includes(gate),
       );
-      await freeze(owner, other, sessionId);
+      await freeze(owner.pid, homeOf(world));
 
       // Until its lease has expired, no other server can know that it will not come back.
       const deadline = Date.now() + 90_000;

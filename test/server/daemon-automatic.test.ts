@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { freeze } from "../support/store/freeze.ts";
 import { useWorld } from "../support/world.ts";
 
 /** The daemon that a client's server starts by itself: who shares one, and what clients get when there is none. */
@@ -143,7 +144,7 @@ it("calls of a frozen daemon are answered, a new client gets another one, and th
   const prompt = scriptTag([{ text: "late", gateBefore: "thawed" }]);
   const { sessionId } = await first.call("claude_code", { prompt, cwd: world.folder() });
   const [{ pid } = { pid: 0 }] = listed(env.HOME);
-  process.kill(pid, "SIGSTOP");
+  await freeze(pid, env.HOME);
   const waiting = first.end(sessionId).then(String, String);
   const second = await world.shared({ env });
   await second.call("claude_code_session", { action: "list" });
