@@ -118,7 +118,7 @@ async function unfoldAll(page: Page): Promise<void> {
 }
 
 describe("hostile text", () => {
-  it("in a log stays text: nothing runs, nothing is fetched, and the page goes on", async () => {
+  it("in a log stays text: nothing runs, nothing is fetched, and the page stays quick", async () => {
     const window = await desk.open({ hash: `#/sessions/${HOSTILE}?event=1` });
     const { page } = window;
     await page.getByText("level 0").first().waitFor();
@@ -141,7 +141,7 @@ describe("hostile text", () => {
     await page.getByText("click me").first().click();
     expect(page.url()).toContain("/console/#/");
     await page.getByRole("link", { name: "Approvals", exact: true }).click();
-    await page.getByRole("heading", { name: "Approvals" }).waitFor();
+    await page.getByRole("heading", { name: "Approvals" }).waitFor({ timeout: 10_000 });
     await page.getByRole("link", { name: "Sessions", exact: true }).click();
     await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
     expect(await harm(page)).toEqual([]);
@@ -198,7 +198,8 @@ describe("a long log", () => {
   it("of 10,000 events opens at its end, and jumps to its start", async () => {
     const { page } = await desk.open();
     await page.goto(`${desk.http.origin}/console/#/sessions/${LONG}`);
-    await entry(page, `Step ${String(EVENTS)}:`).waitFor();
+    // Far more than it takes: a slow machine is no failure.
+    await entry(page, `Step ${String(EVENTS)}:`).waitFor({ timeout: 20_000 });
     expect(await nodes(page)).toBeLessThan(MAX_NODES);
     expect(await where(page, EVENTS)).toBeLessThan(900);
     // The ways to the ends are in view once the reader leaves the end.
