@@ -1,5 +1,5 @@
 // Writes the generated parts of the docs, each between its two markers; everything around them is kept.
-// The exit code is 1 if no test shows a parameter.
+// The exit code is 1 if a parameter is shown by no test.
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

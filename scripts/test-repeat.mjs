@@ -39,7 +39,7 @@ const [concurrency, times] = [numberOf("concurrency"), numberOf("times")];
 const WAITS = /\b(?:createWorld|once|poll|quiet|setTimeout|sleep|useWorld|waitFor\w*)\(/;
 
 const root = join(import.meta.dirname, "..");
-const missing = positionals.find((file) => !existsSync(join(root, file)));
+const missing = positionals.find((file) => !existsSync(resolve(root, file)));
 if (missing !== undefined) refuse(`There is no file "${missing}".`);
 const output = join(root, "test-output/repeat");
 rmSync(output, { recursive: true, force: true });

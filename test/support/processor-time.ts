@@ -13,7 +13,7 @@ export async function processorMs(work: () => unknown): Promise<number> {
 
 /** The processor time that another process has spent so far, ms. Linux counts it in hundredths of a second. */
 export function processorMsOf(pid: number): number {
-  // The name before the last ")" may contain spaces. Of what follows, the 12th and 13th fields are the time in user mode and in the kernel.
+  // The name before the last ")" may contain spaces. Of the fields behind it, the 12th is the time in user mode, the next in the kernel.
   const fields = readFileSync(`/proc/${String(pid)}/stat`, "utf8")
     .replace(/^.*\) /s, "")
     .split(" ");

@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { findProgram } from "../../src/security/programs.ts";
+import { findProgram, isExecutable } from "../../src/security/programs.ts";
 
 let root: string;
 beforeEach(() => (root = mkdtempSync(join(tmpdir(), "ccm-programs-"))));
@@ -33,4 +33,9 @@ it("a program is found in the first absolute folder of PATH that is no repositor
   expect(findProgram("tool", { PATH: passedOver.join(":") })).toBeUndefined();
   const more = dirname(toolIn("more"));
   expect(findProgram("tool", { PATH: [...passedOver, dirname(file), more].join(":") })).toBe(file);
+});
+
+it("a path is no program where its folder cannot be looked into", () => {
+  symlinkSync("loop", join(root, "loop"));
+  expect(isExecutable(join(root, "loop", "tool"))).toBe(false);
 });
