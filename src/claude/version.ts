@@ -10,7 +10,7 @@ import { outputOf } from "./output-of.ts";
 export const NEEDED_VERSION = "2.1.261";
 
 /** The newest that this release was tested with: the one of the pinned Agent SDK. */
-export const NEWEST_TESTED = "2.1.330";
+export const NEWEST_TESTED = "2.1.332";
 
 /** Like ">= 0" and "< 0" of a comparison, by numbers. */
 export function compareVersions(one: string, other: string): number {

@@ -173,7 +173,7 @@ it("a `claude_session_create` that is cancelled leaves no process and no session
   const args = { cwd: world.folder() };
   // A process that never gets ready: the call cannot end before it is cancelled.
   const silent = join(world.folder(), "silent-claude");
-  const script = '#!/bin/sh\n[ "$1" = --version ] && echo "2.1.330 (Claude Code)" && exit\nexec sleep 600\n';
+  const script = '#!/bin/sh\n[ "$1" = --version ] && echo "2.1.332 (Claude Code)" && exit\nexec sleep 600\n';
   writeFileSync(silent, script, { mode: 0o755 });
   const server = await world.server({ args: ["--toolsets", "chat"], env: { CLAUDE_CODE_MCP_CLAUDE_PATH: silent } });
   const creating = stream(server, "claude_session_create", args, { signal: controller.signal }).catch(() => undefined);

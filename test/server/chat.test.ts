@@ -85,7 +85,7 @@ describe.each(CLIENT_KINDS)("a conversation, %s client", (client) => {
 describe("a session of the chat toolset", () => {
   it("is one that Claude Code runs, or an error that says why it does not", async () => {
     const claude = join(world.folder(), "claude");
-    writeFileSync(claude, '#!/bin/sh\n[ "$1" = --version ] && echo "2.1.330 (Claude Code)" && exit\nexit 1\n', {
+    writeFileSync(claude, '#!/bin/sh\n[ "$1" = --version ] && echo "2.1.332 (Claude Code)" && exit\nexit 1\n', {
       mode: 0o755,
     });
     const broken = await world.server({ args: ["--toolsets", "agent,chat", "--claude-path", claude] });

@@ -38,7 +38,7 @@ const store = () => at("state", "claude-agents-mcp", "store.db");
 
 /** Of a user who is logged in by a key. */
 const CLAUDE = `#!/bin/sh
-[ "$1" = --version ] && echo "2.1.330 (Claude Code)" && exit
+[ "$1" = --version ] && echo "2.1.332 (Claude Code)" && exit
 if [ "$1 $2" = "auth status" ]; then
   [ -n "$ANTHROPIC_API_KEY" ] && echo '{"loggedIn":true,"authMethod":"api_key"}' || echo '{"loggedIn":false}'
   exit

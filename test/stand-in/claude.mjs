@@ -11,7 +11,7 @@ import { startFailure } from "./turn.mjs";
 import { answered, serve, write } from "./wire.mjs";
 
 if (process.argv.includes("--version")) {
-  process.stdout.write("2.1.330 (Claude Code)\n");
+  process.stdout.write("2.1.332 (Claude Code)\n");
   process.exit();
 }
 

@@ -13,8 +13,8 @@ import { thisMachine, type Machine } from "../../src/doctor/machine.ts";
 /** Logs in, updates itself and trusts folders, as Claude Code does. */
 export const CLAUDE = `#!/bin/sh
 case "$*" in
-  --version) echo "\${VERSION:-2.1.330} (Claude Code)" ;;
-  update) sed -i 's/:-2.1.100/:-2.1.330/' "$0" ;;
+  --version) echo "\${VERSION:-2.1.332} (Claude Code)" ;;
+  update) sed -i 's/:-2.1.100/:-2.1.332/' "$0" ;;
   "auth login") touch "$HOME/logged-in" ;;
   "auth status")
     if [ -n "$ANTHROPIC_API_KEY" ]; then echo '{"loggedIn":true,"authMethod":"api_key"}'

@@ -87,7 +87,7 @@ describe("the Claude Code of the sessions", () => {
 
   it("is started for no question when it is the SDK's, and left to the SDK when there are two", async () => {
     program(join(bin(), "claude"), "2.1.300 (Claude Code)");
-    const bundled = [program(join(home, "sdk"), "2.1.330 (Claude Code)")];
+    const bundled = [program(join(home, "sdk"), "2.1.332 (Claude Code)")];
     expect((await locator({ bundled }).locate()).path).toBe(bundled[0]);
     expect((await locator({ bundled: [...bundled, "/musl/claude"] }).locate()).path).toBeUndefined();
     expect(starts()).toBe(0);

@@ -49,7 +49,7 @@ interface Broken {
 const BY_COMMAND: readonly Broken[] = [
   {
     name: "a Claude Code in PATH that is too old",
-    breakIt: () => machine.claude(CLAUDE.replace(":-2.1.330", ":-2.1.100")),
+    breakIt: () => machine.claude(CLAUDE.replace(":-2.1.332", ":-2.1.100")),
     id: "claude",
     level: "error",
     says: "is version 2.1.100: 2.1.261 or newer is needed",
