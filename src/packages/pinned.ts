@@ -55,35 +55,35 @@ export const DRIVER_PACKAGE: Pinned = {
 const BINARIES: Readonly<Record<string, readonly [integrity: string, bytes: number]>> = {
   "darwin-arm64": [
     "sha512-EFqYJyg1zpgQM3NxfOsOLCi2ktm8uYwgSR1DP9D6Z/InlQ0KSBbWAXL/s11itvLTAj6Pn15VeFtNJS7Ehw4xpg==",
-    383_795_864,
+    383_795_280,
   ],
   "darwin-x64": [
     "sha512-vHanIaflUZ5OGgkefYjLjUBfQfiduETCqFlnpvh3DjelEdpphDkBvVmYnPLgH1Lx/eAQBLbIwR8z0qry30u8Dw==",
-    397_278_640,
+    397_278_064,
   ],
   "linux-arm64": [
     "sha512-sFApHjuWc+1+1cPoEvC9OpSKv+1LxWQJisjgGK2zIVXE+tBGYSodbsVvhLfLHFKc3pWEnqm90QqUqEQ+v+5vWA==",
-    385_476_437,
+    385_475_840,
   ],
   "linux-arm64-musl": [
     "sha512-dlt1/pFZ4PNTsmSa/cS3m/DD4D17c5S7LEtlD0I8Ue4jbTIdYaNZOIUOYulhy9iD4Eoa47rWfP9L8MkmCrCMUg==",
-    373_171_475,
+    373_170_864,
   ],
   "linux-x64": [
     "sha512-jcy9+qHfZp8chlyAzugVCDSVoMv3lNIrDxuWo8ukM2SkZWJn0pr4K8sXhJIKbUIvbGrZhZeY5E68zPHNfpv6Sw==",
-    402_326_325,
+    402_325_736,
   ],
   "linux-x64-musl": [
     "sha512-weDfrdbgQVDuIKjk4kMoQA2x+/FPCpWno/5a9tDKeYg+jbqjIhlpvfvniteEjViL7GVf/U3SfTrjHljylsvSSg==",
-    386_856_243,
+    386_855_640,
   ],
   "win32-arm64": [
     "sha512-FWzNarl2AiOzNlF6FQZRFMN1t75elEdDsgVfrB+yIlMZeoMZG9OhFv38oWfgcVbZe4Hv+sR0VEQ5aYRtFDh0AQ==",
-    389_167_848,
+    389_167_264,
   ],
   "win32-x64": [
     "sha512-UgAe9yBXZJU3km8SY2/jRetE16HpPtWhEcfmQscS4PQFwqGvKHbpUjIZ6J917gAKA8jpJ2PRtDNpDHvCcgrOqg==",
-    403_084_000,
+    403_083_424,
   ],
 };
 
