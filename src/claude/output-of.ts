@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { hasPipe } from "../security/descriptors.ts";
+import { ownPath } from "../security/programs.ts";
 import { signal } from "./supervise/tree.ts";
 
 interface Question {
@@ -53,7 +54,7 @@ function start(path: string, words: readonly string[], { cwd, environment }: Que
   try {
     const child = spawn(program, rest, {
       cwd,
-      env: environment,
+      env: { ...environment, ...ownPath(environment) },
       stdio: ["ignore", "pipe", "ignore"],
       detached: process.platform !== "win32",
       windowsHide: true,

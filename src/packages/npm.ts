@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
-import { delimiter, dirname, join } from "node:path";
-import { findProgram, isExecutable, programFolders } from "../security/programs.ts";
+import { dirname, join } from "node:path";
+import { findProgram, isExecutable, ownPath, programFolders, projectOf } from "../security/programs.ts";
 import { startTime } from "../claude/supervise/tree.ts";
 import { NPM_MISSING, type Fault } from "./faults.ts";
 import type { Pinned } from "./pinned.ts";
@@ -16,19 +16,20 @@ interface Command {
   readonly words: readonly string[];
 }
 
-/** npm of PATH, else the one beside this Node: applications often start servers with a short PATH. */
+/** npm of PATH outside the project, else the one beside this Node: applications often start servers with a short PATH. */
 export function findNpm(environment: Environment, node = process.execPath): Command | undefined {
   const beside = dirname(node);
   if (process.platform === "win32") {
     // npm.cmd would need a shell.
-    const folders = [...programFolders(environment["PATH"] ?? environment["Path"] ?? ""), beside];
+    const path = environment["PATH"] ?? environment["Path"] ?? "";
+    const folders = [...programFolders(path, projectOf(process.cwd())), beside];
     const script = folders
       .map((folder) => join(folder, "node_modules/npm/bin/npm-cli.js"))
       .find((file) => existsSync(file));
     return script === undefined ? undefined : { program: node, words: [script] };
   }
   const own = join(beside, "npm");
-  const program = findProgram("npm", environment) ?? (isExecutable(own) ? own : undefined);
+  const program = findProgram("npm", environment, projectOf(process.cwd())) ?? (isExecutable(own) ? own : undefined);
   return program === undefined ? undefined : { program, words: [] };
 }
 
@@ -38,9 +39,7 @@ export function findNpm(environment: Environment, node = process.execPath): Comm
  */
 function npmEnvironment(environment: Environment): NodeJS.ProcessEnv {
   const kept = Object.entries(environment).filter(([name]) => !name.startsWith("npm_"));
-  const { PATH = "" } = environment;
-  const path = process.platform === "win32" ? {} : { PATH: [PATH, dirname(process.execPath)].join(delimiter) };
-  return { ...Object.fromEntries(kept), ...path };
+  return { ...Object.fromEntries(kept), ...ownPath(environment) };
 }
 
 /** The folder and what is in it are all that npm is to install. Retries follow soon: the user waits. */

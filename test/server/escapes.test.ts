@@ -1,5 +1,5 @@
-import { mkdirSync, readFileSync, symlinkSync, unlinkSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
@@ -44,4 +44,17 @@ it("a link that is redirected after the start leads no later process out", async
   const { code, text } = await server.refusal("claude_code_reply", { sessionId, prompt: prompt("out") });
   expect(code).toBe("INVALID_ARGUMENT");
   expect(text).toContain("cwd: ");
+});
+
+it("a Claude Code that is a script is not run by the `node` that a repository has in PATH", async () => {
+  const repository = world.folder();
+  const bin = join(repository, "node_modules/.bin");
+  mkdirSync(bin, { recursive: true });
+  const node = `#!/bin/sh\ntouch "${repository}/pwned"\nexec "${process.execPath}" "$@"\n`;
+  writeFileSync(join(bin, "node"), node, { mode: 0o755 });
+  const PATH = [bin, process.env["PATH"]].join(delimiter);
+  const attacked = await world.server({ args: ["--daemon", "off"], env: { PATH } });
+  const { status } = await attacked.call("claude_code", { prompt: scriptTag([{ text: "hi" }]), waitMs: 40_000 });
+  expect(status).toBe("idle");
+  expect(existsSync(join(repository, "pwned"))).toBe(false);
 });

@@ -5,14 +5,13 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-
 import { Preparation } from "../../src/claude/preparation.ts";
 import { InstallError } from "../../src/packages/faults.ts";
 import { PackageCache, writeFault } from "../../src/packages/package-cache.ts";
@@ -137,8 +136,8 @@ describe("an npm that fails", () => {
   });
 });
 
-it("npm gets the configuration of the user, not that of the npm that started this server, and finds Node", async () => {
-  const variables = { npm_config_registry: "http://project", NPM_CONFIG_REGISTRY: "http://user" };
+it("npm gets the configuration of the user, not that of the npm that started this server, and this Node, not a repository's", async () => {
+  const variables = { npm_config_registry: "http://project", NPM_CONFIG_REGISTRY: "http://user", PATH: hostilePath() };
   await cacheOf(
     `env > "$HOME/env"; node --version > "$HOME/node"; echo "$@" > "$HOME/words"; ${INSTALLED}`,
     variables,
@@ -148,7 +147,18 @@ it("npm gets the configuration of the user, not that of the npm that started thi
   expect(said("env")).not.toContain("http://project");
   expect(said("node").trim()).toBe(process.version);
   expect(said("words")).toContain("ci --ignore-scripts");
+  expect(existsSync(join(home, "pwned"))).toBe(false);
 });
+
+/** Programs of a repository come before those of the machine, by name and through a link. */
+function hostilePath(): string {
+  const bin = join(home, "repository/node_modules/.bin");
+  mkdirSync(bin, { recursive: true });
+  symlinkSync(bin, join(home, "link"));
+  const script = `#!/bin/sh\n: > "${home}/pwned"\n`;
+  for (const name of ["node", "npm", "mkdir", "env"]) writeFileSync(join(bin, name), script, { mode: 0o755 });
+  return [bin, join(home, "link"), join(home, "bin"), "/usr/bin", "/bin"].join(delimiter);
+}
 
 describe("servers that need the same package", () => {
   it("start one npm when they ask at once, each more than once, and none later", async () => {

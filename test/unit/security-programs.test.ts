@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { homedir, tmpdir } from "node:os";
+import { delimiter, dirname, join, relative } from "node:path";
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { findProgram, isExecutable } from "../../src/security/programs.ts";
+import { findProgram, isExecutable, ownPath, programFolders, projectOf } from "../../src/security/programs.ts";
 
 let root: string;
 beforeEach(() => (root = mkdtempSync(join(tmpdir(), "ccm-programs-"))));
@@ -38,4 +38,48 @@ it("a program is found in the first absolute folder of PATH that is no repositor
 it("a path is no program where its folder cannot be looked into", () => {
   symlinkSync("loop", join(root, "loop"));
   expect(isExecutable(join(root, "loop", "tool"))).toBe(false);
+});
+
+it.each<[string, () => string]>([
+  ["by its name", () => dirname(toolIn("project/node_modules/.bin"))],
+  ["before it is made", () => join(root, "project/node_modules/.bin")],
+  ["through a link", () => linkTo(dirname(toolIn("project/node_modules/.bin")))],
+  ["through a link to a folder above it", () => join(linkTo(dirname(dirname(toolIn("a/node_modules/.bin")))), ".bin")],
+  ["through `..`", () => `${dirname(toolIn("node_modules/.bin"))}/../../node_modules/.bin/.`],
+])("a folder that npm puts into PATH is recognized %s", (_, folder) => {
+  expect(programFolders([folder(), "/usr/bin"].join(delimiter))).toEqual(["/usr/bin"]);
+});
+
+function linkTo(target: string): string {
+  const link = join(root, "link");
+  symlinkSync(target, link);
+  return link;
+}
+
+it.each<[string, string, () => string]>([
+  ["the folder in which the server was started", "project", () => dirname(toolIn("project/bin"))],
+  ["the repository around it", "project/packages/one", () => dirname(toolIn("project/tools"))],
+  ["the repository, through a link", "project/packages/one", () => linkTo(dirname(toolIn("project/tools")))],
+  ["the repository itself", "project", () => dirname(toolIn("project"))],
+])("PATH of the server's own programs begins with this Node and has nothing of %s", (_, cwd, folder) => {
+  const machine = dirname(toolIn("machine"));
+  mkdirSync(join(root, "project/.git"), { recursive: true });
+  mkdirSync(join(root, cwd), { recursive: true });
+  const PATH = [folder(), machine].join(delimiter);
+  const project = projectOf(join(root, cwd));
+  expect(ownPath({ PATH }, join(root, cwd)).PATH?.split(delimiter)).toEqual([dirname(process.execPath), machine]);
+  expect(findProgram("tool", { PATH }, project)).toBe(join(machine, "tool"));
+});
+
+it("a program outside the project that leads into it is passed over", () => {
+  const target = toolIn("project/tool");
+  mkdirSync(join(root, "machine"));
+  symlinkSync(target, join(root, "machine/tool"));
+  const PATH = join(root, "machine");
+  expect(findProgram("tool", { PATH }, projectOf(dirname(target)))).toBeUndefined();
+  expect(findProgram("tool", { PATH })).toBe(join(PATH, "tool"));
+});
+
+it("folders of the user's home stay in PATH when the server runs there", () => {
+  expect([projectOf("/"), projectOf(homedir())]).toEqual([[], []]);
 });

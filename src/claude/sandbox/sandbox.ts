@@ -63,7 +63,7 @@ export async function sandboxTerms({ environment, sandboxPolicy, options, rules 
   const closed = [...new Set([...sandboxPolicy.closed, ...secrets, stateFile(environment)])];
   const deniesEdit = deny.some(({ content, toolName }) => toolName === "Edit" && content === undefined);
   return {
-    environment: { ...environment, ...(await withMachinesPath(environment, folders)) },
+    environment: { ...environment, ...withMachinesPath(environment, folders) },
     sandbox: sandboxOf(options, {
       mayAutoAllow: ![...rules.ask, ...deny].some(({ toolName }) => SHELL_TOOLS.has(toolName)),
       domains: sandboxPolicy.domains,
@@ -157,15 +157,8 @@ function ancestors(folder: string): string[] {
 }
 
 /** Of PATH what the session has not: what lies in its folders would be started outside the sandbox, bwrap itself too. */
-async function withMachinesPath(
-  { PATH }: Given["environment"],
-  folders: readonly string[],
-): Promise<{ PATH?: string }> {
-  if (PATH === undefined) return {};
-  const isOwn = (path: string) => folders.some((folder) => isInside(path, folder));
-  const all = programFolders(PATH).map(async (path) => ({ path, real: (await realPathOf(path)) ?? path }));
-  const kept = (await Promise.all(all)).filter(({ path, real }) => !isOwn(path) && !isOwn(real));
-  return { PATH: kept.map(({ path }) => path).join(delimiter) };
+function withMachinesPath({ PATH }: Given["environment"], folders: readonly string[]): { PATH?: string } {
+  return PATH === undefined ? {} : { PATH: programFolders(PATH, folders).join(delimiter) };
 }
 
 /** What the session may not use, of those of its rules that can be read, and the operator's. */

@@ -113,7 +113,9 @@ export class Spawner {
   }
 
   #commandOf(request: SpawnOptions, { wrapper = [] }: Start, tag: ProcessTag) {
-    const [command, args] = this.#guards.wrap(tag, ...wrapCommand(wrapper, request.command, request.args));
+    // The Agent SDK starts scripts with the first `node` of the session's PATH, which may be a repository's.
+    const program = request.command === "node" ? process.execPath : request.command;
+    const [command, args] = this.#guards.wrap(tag, ...wrapCommand(wrapper, program, request.args));
     return { command, args, cwd: request.cwd, env: { ...request.env, [PROCESS_VARIABLE]: tag.value } };
   }
 

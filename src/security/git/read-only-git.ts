@@ -124,15 +124,15 @@ function plainEnvironment(environment: GitPlace["environment"]): Record<string, 
 
 /** Never one that lies in the session's folder, nor where a relative entry of PATH leads. */
 async function gitProgram({ cwd, environment }: GitPlace): Promise<string | undefined> {
-  const folder = await realpath(cwd).catch(() => cwd);
-  const isOwn = (path: string) => folder !== sep && isInside(path, folder);
+  const real = await realpath(cwd).catch(() => cwd);
+  const folders = real === sep ? [] : [real];
   const path = Object.entries(environment).find(([name]) => name.toUpperCase() === "PATH")?.[1] ?? "";
   const names = process.platform === "win32" ? ["git.exe"] : ["git"];
-  for (const entry of programFolders(path)) {
+  for (const entry of programFolders(path, folders)) {
     for (const name of names) {
       const file = join(entry, name);
-      const real = await realpath(file).catch(() => undefined);
-      if (real === undefined || isOwn(real) || isOwn(await realpath(entry))) continue;
+      const program = await realpath(file).catch(() => undefined);
+      if (program === undefined || folders.some((folder) => isInside(program, folder))) continue;
       const isThere = await access(file, constants.X_OK).then(
         () => true,
         () => false,
