@@ -182,7 +182,7 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
     environment,
     configFile,
     stateFolders: PRODUCTS.map((product) => stateFolder(environment, process.platform, product)),
-    socketFolders: socketCandidates(existsSync(state) ? realpathSync(state) : state, environment),
+    socketFolders: socketCandidates(existsSync(state) ? realpathSync(state) : state),
     store: storeTraits(store).file,
     started: startedClaudes({ ...config, environment }),
     cacheFolders: PRODUCTS.map((product) => cacheFolder(environment, product)),

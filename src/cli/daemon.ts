@@ -51,7 +51,7 @@ function readFlags<T extends NonNullable<ParseArgsConfig["options"]>>(verb: stri
 
 /** Those with the sockets of the daemons of this state folder. */
 async function ownFolders(): Promise<readonly string[]> {
-  return socketFolders(stateFolder(process.env, process.platform), process.env);
+  return socketFolders(stateFolder(process.env, process.platform));
 }
 
 /** Exit code 1 when there is none. */

@@ -37,7 +37,7 @@ async function shimFor(config: Config, argv: readonly string[]): Promise<AppSett
     import("../daemon/shim-sockets.ts"),
   ]);
   const folder = stateFolder(process.env, process.platform);
-  const folders = await socketFolders(folder, process.env);
+  const folders = await socketFolders(folder);
   const { name } = await identityOf({ argv, cwd: process.cwd(), env: process.env, stateFolder: folder });
   return shimSettings(config, { folders, name, stateFolder: folder });
 }

@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
 import { lstat, mkdir, readdir, realpath } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { Environment } from "./environment.ts";
+import { dirname, join } from "node:path";
 import { ConfigError } from "../config/error.ts";
 import { PRODUCT } from "../domain/names.ts";
+import { folderFault, wayFault } from "../security/private-folder.ts";
 
 /**
  * Where the sockets of daemons are: in a folder that only their user can enter, named for the state folder. There are several
@@ -39,56 +38,74 @@ export async function namesIn(folder: string): Promise<string[]> {
   return pipes.flatMap((pipe) => (pipe.startsWith(beginning) ? [pipe.slice(beginning.length)] : []));
 }
 
-/** Of a state folder by its real path. */
-export function socketCandidates(
-  stateFolder: string,
-  { XDG_RUNTIME_DIR: runtime }: Environment,
-  platform: NodeJS.Platform = process.platform,
-): string[] {
+/**
+ * Candidates for a state folder (its real path), best first. They do not depend on the environment: a client and the command that
+ * looks for its daemon may differ in that, and another user may have chosen its folder.
+ */
+export function socketCandidates(stateFolder: string, platform: NodeJS.Platform = process.platform): string[] {
   const key = createHash("sha256").update(stateFolder).digest("hex").slice(0, 16);
   if (platform === "win32") return [`${PIPES}${PRODUCT}-${key}-`];
-  return [
-    ...(runtime?.startsWith("/") === true ? [join(runtime, PRODUCT, key)] : []),
-    join(stateFolder, "run"),
-    // One level: of a folder for everyone, no other user can replace what is directly in it. macOS's own has a long path.
-    ...new Set(
-      [tmpdir(), "/tmp"].map((folder) => join(folder, `${PRODUCT}-${String(process.geteuid?.() ?? 0)}-${key}`)),
-    ),
-  ];
+  const user = String(process.geteuid?.() ?? 0);
+  return [join("/run/user", user, PRODUCT, key), join(stateFolder, "run"), join("/tmp", `${PRODUCT}-${user}-${key}`)];
 }
 
-/** Makes the state folder. Throws ConfigError where every path is too long. */
+/** Makes the state folder. The last of the folders always has a short path. */
 export async function socketFolders(
   stateFolder: string,
-  environment: Environment,
   platform: NodeJS.Platform = process.platform,
 ): Promise<string[]> {
   await mkdir(stateFolder, { recursive: true, mode: 0o700 });
-  const candidates = socketCandidates(await realpath(stateFolder), environment, platform);
-  const folders = candidates.filter((each) => Buffer.byteLength(each) + 1 + MAX_NAME <= MAX_PATH);
-  if (folders.length === 0) throw new ConfigError("No folder for sockets has a short path. Set XDG_RUNTIME_DIR.");
-  return folders;
+  const candidates = socketCandidates(await realpath(stateFolder), platform);
+  return candidates.filter((each) => Buffer.byteLength(each) + 1 + MAX_NAME <= MAX_PATH);
 }
 
-/** Those of the folders that are there and are the user's alone. In one of another user, who may make any in `/tmp`, is no daemon. */
+/** Folders that exist and are the user's alone. In one of another user, who may make any in `/tmp`, is no daemon. */
 export async function existingFolders(folders: readonly string[]): Promise<string[]> {
   const found = await Promise.all(
-    folders.map(async (folder) => (isOfPipes(folder) || (await isPrivate(folder)) ? [folder] : [])),
+    folders.map(async (folder) => (isOfPipes(folder) || (await folderFault(folder)) === undefined ? [folder] : [])),
   );
   return found.flat();
 }
 
-/** Throws ConfigError when it is there and not the user's alone. */
-export async function makePrivate(folder: string): Promise<void> {
-  if (isOfPipes(folder)) return;
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  if (await isPrivate(folder)) return;
-  throw new ConfigError(`${folder} is no folder that only you can enter. Delete it, or set XDG_RUNTIME_DIR.`);
+/** Resolves to why none of the folders can hold sockets; undefined if one can. Makes nothing. */
+export async function placeFault(folders: readonly string[]): Promise<string | undefined> {
+  const faults = await Promise.all(
+    folders.map(async (folder) => {
+      if (isOfPipes(folder)) return undefined;
+      if (await isThere(folder)) return folderFault(folder);
+      const above = dirname(folder);
+      return wayFault((await isThere(above)) ? folder : above);
+    }),
+  );
+  return faults.includes(undefined) ? undefined : faults.join(" ");
 }
 
-async function isPrivate(folder: string): Promise<boolean> {
-  const found = await lstat(folder).catch(() => undefined);
-  if (!found) return false;
-  const isOwn = process.geteuid === undefined || found.uid === process.geteuid();
-  return found.isDirectory() && isOwn && (found.mode & 0o077) === 0;
+async function isThere(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Makes the folder, and the product's folder above it, where no other user can change the way to it. Throws ConfigError when it is
+ * not the user's alone.
+ */
+export async function makePrivate(folder: string): Promise<void> {
+  if (isOfPipes(folder)) return;
+  const above = dirname(folder);
+  const fault = (await wayFault(above)) ?? (await made(above)) ?? (await wayFault(folder)) ?? (await made(folder));
+  const why = fault ?? (await folderFault(folder));
+  if (why !== undefined) throw new ConfigError(why);
+}
+
+/** Resolves to why the folder cannot be made; undefined also where it exists. */
+async function made(folder: string): Promise<string | undefined> {
+  return mkdir(folder, { mode: 0o700 }).then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof Error && "code" in error && error.code === "EEXIST") return undefined;
+      return error instanceof Error ? `${error.message}.` : String(error);
+    },
+  );
 }

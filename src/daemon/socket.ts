@@ -1,4 +1,4 @@
-import { link, rename, rm, stat } from "node:fs/promises";
+import { chmod, link, rename, rm, stat } from "node:fs/promises";
 import { connect, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { addressIn, existingFolders, isOfPipes, makePrivate, MAX_NAME, namesIn } from "./folders.ts";
@@ -185,23 +185,22 @@ async function take(draft: string, path: string, mayDisplace: boolean): Promise<
   }
 }
 
-/** Resolves to the path. Throws ConfigError with the error of the last folder. */
+/** Resolves to the path of a socket that only this user can connect to. Throws ConfigError with what is wrong with each folder. */
 export async function listenIn(server: Server, folders: readonly string[], file: string): Promise<string> {
-  let failure: unknown;
+  const whys: string[] = [];
   for (const folder of folders) {
     const path = addressIn(folder, file);
     try {
       await makePrivate(folder);
       await listen(server, path);
+      if (!isOfPipes(folder)) await chmod(path, 0o600);
       return path;
     } catch (error) {
       if (error instanceof Error && "code" in error && error.code === "EADDRINUSE") throw error;
-      failure ??= error;
+      whys.push(error instanceof ConfigError ? error.message : `${folder}: ${String(error)}.`);
     }
   }
-  if (failure instanceof ConfigError) throw failure;
-  const why = failure instanceof Error ? failure.message : String(failure);
-  throw new ConfigError(`No folder takes a socket (${why}). Set XDG_RUNTIME_DIR to one that does.`, failure);
+  throw new ConfigError(`No folder takes a socket. ${whys.join(" ")}`);
 }
 
 async function listen(server: Server, path: string): Promise<void> {

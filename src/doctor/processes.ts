@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { basename } from "node:path";
 import { findAllLeftovers } from "../claude/supervise/leftover-processes.ts";
 import { addressOf } from "../config/http.ts";
-import { socketFolders } from "../daemon/folders.ts";
+import { placeFault, socketFolders } from "../daemon/folders.ts";
 import { daemonOf, givenUpShims, shimSockets } from "../daemon/shim-sockets.ts";
 import { isDead, socketsIn, sweep } from "../daemon/socket.ts";
 import { describeDaemons, type RunningDaemon } from "../daemon/status.ts";
@@ -13,13 +13,13 @@ import type { Machine } from "./machine.ts";
 
 /** What runs of ours: daemons, what dead servers have left, and who has our port. */
 
-export async function checkDaemons({ environment, stateFolder }: Machine): Promise<Finding[]> {
+export async function checkDaemons({ stateFolder }: Machine): Promise<Finding[]> {
   // To look for sockets must not make their folder.
   if (!(await isFolder(stateFolder))) return [{ id: "daemons", level: "ok", text: "No daemon runs." }];
-  const looked = await socketsOf(stateFolder, environment).catch(refusal);
+  const looked = await socketsOf(stateFolder).catch(refusal);
   if (looked instanceof Error) {
     const text = `Daemons cannot be used: ${looked.message}`;
-    return [{ id: "daemons", level: "warning", text, fix: "export XDG_RUNTIME_DIR=/run/user/$(id -u)" }];
+    return [{ id: "daemons", level: "warning", text, fix: `ls -ld ${stateFolder} /tmp` }];
   }
   const { folders, sockets } = looked;
   const isStale = await Promise.all(sockets.map(async ({ path }) => isDead(path)));
@@ -52,8 +52,10 @@ function unanswered({ name }: { name: string }): Finding {
   return { id: "daemons", level: "warning", text, fix: `claude-agents-mcp daemon logs ${quoted(name)}` };
 }
 
-async function socketsOf(stateFolder: string, environment: Machine["environment"]) {
-  const folders = await socketFolders(stateFolder, environment);
+async function socketsOf(stateFolder: string) {
+  const folders = await socketFolders(stateFolder);
+  const fault = await placeFault(folders);
+  if (fault !== undefined) throw new Error(fault);
   return { folders, sockets: await socketsIn(folders) };
 }
 
@@ -63,8 +65,8 @@ function refusal(error: unknown): Error {
 }
 
 /** Those without a daemon wait for the next one of their name. */
-export async function checkShims({ environment, stateFolder }: Machine): Promise<Finding[]> {
-  const looked = (await isFolder(stateFolder)) ? await socketsOf(stateFolder, environment).catch(refusal) : undefined;
+export async function checkShims({ stateFolder }: Machine): Promise<Finding[]> {
+  const looked = (await isFolder(stateFolder)) ? await socketsOf(stateFolder).catch(refusal) : undefined;
   // What is wrong with the folders of sockets is a finding of the daemons.
   if (!looked || looked instanceof Error) return [{ id: "shims", level: "ok", text: "No shim runs." }];
   const givenUp = await describeGivenUp(looked.folders);

@@ -110,7 +110,7 @@ interface Place {
 async function placeOf(argv: readonly string[]): Promise<Place> {
   const state = stateFolder(process.env, process.platform);
   try {
-    const folders = await socketFolders(state, process.env);
+    const folders = await socketFolders(state);
     const identity = await identityOf({ argv, cwd: process.cwd(), env: process.env, stateFolder: state });
     return { name: identity.name, folders, identity, state };
   } catch (error) {

@@ -15,7 +15,7 @@ const START_MS = 3_000;
 export async function connectToDeclared(argv: readonly string[]): Promise<number> {
   const name = readName(argv);
   refuseNested();
-  const folders = await socketFolders(stateFolder(process.env, process.platform), process.env);
+  const folders = await socketFolders(stateFolder(process.env, process.platform));
   const absent = (why: string) => `The daemon "${name}" is not there: ${why}. ${adviceFor(name)}`;
   const source = { startMs: START_MS, connect: async (ms: number) => greet({ folders, name }, ms), absent };
   const proxy = new Proxy(source, process.stdout);

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 
@@ -92,3 +92,24 @@ it.runIf(isRoot)("another user (needs root) reaches neither, by the mode of thei
   await client.end(sessionId);
   await client.close();
 });
+
+it.runIf(isRoot)(
+  "a folder that another user has made (needs root) is used for no socket, though the client names it",
+  async () => {
+    const runtime = world.folder();
+    // The product's own folder is there already, so that only the folders above it tell.
+    mkdirSync(join(runtime, "claude-agents-mcp"), { mode: 0o700 });
+    chownSync(runtime, NOBODY, NOBODY);
+    chmodSync(runtime, 0o777);
+    const client = await world.shared({ env: { XDG_RUNTIME_DIR: runtime, TMPDIR: runtime } });
+    const held = { prompt: scriptTag([{ text: "done" }]), cwd: world.folder(), waitMs: 40_000 };
+    expect((await client.call("claude_code", held)).status).toBe("idle");
+    // `daemon status` runs with another environment than the client.
+    const sockets = daemonStatus(homeOf(world)).map(({ socket }) => socket);
+    expect(sockets.map((path) => statSync(path).mode & 0o777)).toEqual(sockets.map(() => 0o600));
+    expect(sockets.filter((path) => path.startsWith(runtime))).toEqual([]);
+    expect(sockets).not.toEqual([]);
+    expect(readdirSync(join(runtime, "claude-agents-mcp"))).toEqual([]);
+    await client.close();
+  },
+);

@@ -83,6 +83,6 @@ it(`for ${String(DURATION_MS / 1_000)} s`, { timeout: DURATION_MS + 300_000 }, a
 
 /** Below a long temporary folder they are not in the state folder. */
 async function socketsOf(state: string): Promise<string[]> {
-  const folders = await existingFolders(await socketFolders(state, {}));
+  const folders = await existingFolders(await socketFolders(state));
   return (await Promise.all(folders.map(namesIn))).flat();
 }

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Listener, type DaemonClient } from "../../src/daemon/listener.ts";
 import { existingFolders, socketFolders } from "../../src/daemon/folders.ts";
 import { bind, checkName, connectByName, sweep } from "../../src/daemon/socket.ts";
@@ -122,13 +122,15 @@ describe("a daemon's socket", () => {
 });
 
 describe("the folders of the sockets", () => {
-  it("are the runtime folder, the state folder and that of temporary files, as far as a path is short enough", async () => {
+  it("are the runtime folder, the state folder and /tmp, whatever the environment says, as far as a path is short enough", async () => {
     const state = join(root, "state");
-    const [runtime, ...others] = await socketFolders(state, { XDG_RUNTIME_DIR: root });
-    expect(runtime?.startsWith(join(root, "claude-agents-mcp"))).toBe(true);
-    expect(others[0]).toBe(join(state, "run"));
-    expect(await socketFolders(state, { XDG_RUNTIME_DIR: "relative" })).toEqual(others);
-    expect(await socketFolders(state, { XDG_RUNTIME_DIR: `/${"x".repeat(100)}` })).toEqual(others);
+    const user = String(process.geteuid?.());
+    const own = expect.stringMatching(`^/tmp/claude-agents-mcp-${user}-[0-9a-f]{16}$`) as string;
+    const runtime = expect.stringMatching(`^/run/user/${user}/claude-agents-mcp/[0-9a-f]{16}$`) as string;
+    vi.stubEnv("XDG_RUNTIME_DIR", root).stubEnv("TMPDIR", root);
+    expect(await socketFolders(state)).toEqual([runtime, join(state, "run"), own]);
+    expect(await socketFolders(join(root, "x".repeat(100)))).toEqual([runtime, own]);
+    vi.unstubAllEnvs();
   });
 
   it("take a socket where the first of them cannot, and must be the user's alone", async () => {
@@ -137,7 +139,7 @@ describe("the folders of the sockets", () => {
     const server = createServer();
     const { path } = await bind(server, { folders, name: "n", mayDisplace: false });
     expect(path).toBe(join(root, "second", "n.sock"));
-    expect(statSync(join(root, "second")).mode & 0o777).toBe(0o700);
+    expect([join(root, "second"), path].map((each) => statSync(each).mode & 0o777)).toEqual([0o700, 0o600]);
     (await connectByName(folders, "n")).destroy();
     server.close();
     chmodSync(join(root, "second"), 0o755);

@@ -20,7 +20,7 @@ let folders: string[];
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), "ccm-windows-"));
   process.chdir(root);
-  folders = await socketFolders(join(root, "state"), { XDG_RUNTIME_DIR: root }, "win32");
+  folders = await socketFolders(join(root, "state"), "win32");
 });
 afterEach(() => {
   process.chdir(before);
@@ -29,7 +29,7 @@ afterEach(() => {
 
 it("a pipe is named for the state folder, and no folder is made or checked", async () => {
   expect(folders).toEqual([expect.stringMatching(/^\\\\\.\\pipe\\claude-agents-mcp-[0-9a-f]{16}-$/)]);
-  expect(await socketFolders(join(root, "other"), {}, "win32")).not.toEqual(folders);
+  expect(await socketFolders(join(root, "other"), "win32")).not.toEqual(folders);
   expect(await existingFolders(folders)).toEqual(folders);
   await makePrivate(folders[0]!);
   expect(existsSync(folders[0]!)).toBe(false);

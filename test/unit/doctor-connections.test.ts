@@ -119,7 +119,7 @@ describe("daemons", () => {
   async function daemon(name: string, traits: Record<string, string>): Promise<() => Promise<void>> {
     const about = { startedAt: name, version: "1.2.3", nodeVersion: "", nodeId: "", state: "ready" as const };
     const listener = new Listener({
-      folders: await socketFolders(machine.stateFolder, machine.environment),
+      folders: await socketFolders(machine.stateFolder),
       name,
       mayDisplace: false,
       version: "1.2.3",
@@ -151,7 +151,7 @@ describe("daemons", () => {
   });
 
   it("that do not answer are a warning, with the command that shows their process", async () => {
-    const [folder = ""] = await socketFolders(machine.stateFolder, machine.environment);
+    const folder = join(machine.stateFolder, "run");
     await makePrivate(folder);
     const mute = createServer((socket) => socket.destroy()).listen(join(folder, "mute.sock"));
     await once(mute, "listening");

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { doctor } from "../../src/cli/doctor.ts";
 import { processTagOf, TAG_VARIABLE } from "../../src/claude/supervise/process-tag.ts";
-import { makePrivate, socketFolders } from "../../src/daemon/folders.ts";
+import { makePrivate } from "../../src/daemon/folders.ts";
 import { CHECKS, examine } from "../../src/doctor/checks.ts";
 import type { Finding } from "../../src/doctor/finding.ts";
 import { CLAUDE, useMachine } from "../support/doctor-machine.ts";
@@ -125,7 +125,7 @@ const BY_FIX: readonly Broken[] = [
   {
     name: "the socket of a daemon that has died",
     breakIt: async () => {
-      const [folder = ""] = await socketFolders(machine.stateFolder, machine.environment);
+      const folder = join(machine.stateFolder, "run");
       await makePrivate(folder);
       const path = join(folder, "gone.sock");
       const program = `require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))`;

@@ -58,7 +58,7 @@ interface RunFlags {
 async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promise<string> {
   if (declared === undefined) keepOnly(daemonEnvironment(process.env));
   const folder = stateFolder(process.env, process.platform);
-  const folders = await socketFolders(folder, process.env);
+  const folders = await socketFolders(folder);
   const identity = await identityOf({ argv: rest, cwd: process.cwd(), env: process.env, stateFolder: folder });
   const name = declared ?? identity.name;
   const config = loadConfig({ argv: rest, env: process.env });

@@ -1,0 +1,46 @@
+import { lstat, readlink } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+
+/** Folders that no other user can enter, replace or lead elsewhere: the one place that decides it. */
+
+const ACCESS_OF_OTHERS = 0o077;
+const WRITE_OF_OTHERS = 0o022;
+/** Lets only owners rename and delete what is directly in a folder. */
+const STICKY = 0o1000;
+/** Bound on a chain of links, which may lead in a circle. */
+const MAX_LINKS = 40;
+
+/** Resolves to a sentence on what is wrong; undefined if the folder is the user's alone. */
+export async function folderFault(folder: string): Promise<string | undefined> {
+  const found = await lstat(folder).catch(() => undefined);
+  if (!found) return `${folder} does not exist.`;
+  const isOwn = process.geteuid === undefined || found.uid === process.geteuid();
+  const isClosed = found.isDirectory() && isOwn && (found.mode & ACCESS_OF_OTHERS) === 0;
+  return isClosed ? wayFault(folder) : `${folder} is no folder that only you can enter. Delete it.`;
+}
+
+/**
+ * Resolves to a sentence on the first folder above `path` that another user could change: each must exist, belong to this user or
+ * to the administrator, and be closed to writes of others unless it is sticky. Links are followed from the root on, so that each
+ * answer holds once its folder was found safe.
+ */
+export async function wayFault(path: string, links = 0): Promise<string | undefined> {
+  const above = dirname(path);
+  if (above === path) return undefined;
+  const fault = await wayFault(above, links);
+  if (fault !== undefined) return fault;
+  const found = await lstat(above).catch(() => undefined);
+  if (!found) return `${above} does not exist.`;
+  if (!(await trustedOwners()).includes(found.uid)) return `${above} belongs to another user.`;
+  if (found.isSymbolicLink()) {
+    if (links > MAX_LINKS) return `${above} is a link that leads in a circle.`;
+    return wayFault(join(resolve(dirname(above), await readlink(above)), "_"), links + 1);
+  }
+  const isOpen = (found.mode & WRITE_OF_OTHERS) !== 0 && (found.mode & STICKY) === 0;
+  return isOpen ? `${above} can be changed by other users: chmod go-w, or +t if all of them need it.` : undefined;
+}
+
+/** User ids. The owner of `/` stands for root in a user namespace that does not map root. */
+async function trustedOwners(): Promise<number[]> {
+  return [0, process.geteuid?.() ?? 0, (await lstat("/")).uid];
+}

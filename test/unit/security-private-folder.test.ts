@@ -1,0 +1,122 @@
+import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { existingFolders, makePrivate, placeFault } from "../../src/daemon/folders.ts";
+import { folderFault } from "../../src/security/private-folder.ts";
+
+/** Other users on the way to the folder of the sockets. Only root can give a folder to another user. */
+
+const OTHER = 65_534;
+const isRoot = process.geteuid?.() === 0;
+
+let root: string;
+beforeEach(() => void (root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-private-")))));
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+/** `root/above/run`, the folder `run` being the user's alone. */
+function place(mode = 0o755): { above: string; folder: string } {
+  const above = join(root, "above");
+  mkdirSync(join(above, "run"), { recursive: true, mode: 0o700 });
+  chmodSync(above, mode);
+  return { above, folder: join(above, "run") };
+}
+
+function linked(owner?: number): string {
+  const { above } = place();
+  symlinkSync(above, join(root, "link"));
+  if (owner !== undefined) lchownSync(join(root, "link"), owner, owner);
+  return join(root, "link/run");
+}
+
+it.each<[string, () => string]>([
+  ["below folders of the user", () => place().folder],
+  ["in a sticky folder for everyone", () => place(0o1777).folder],
+  ["through a link of the user", () => linked()],
+])("a folder %s is the user's alone", async (_, folder) => {
+  const path = folder();
+  expect(await folderFault(path)).toBeUndefined();
+  expect(await existingFolders([path])).toEqual([path]);
+  expect(await placeFault([path])).toBeUndefined();
+  await makePrivate(path);
+});
+
+interface Row {
+  readonly how: string;
+  readonly folder: () => string;
+  readonly says: string;
+  readonly needsRoot?: true;
+}
+
+const owned = (path: string) => (chownSync(path, OTHER, OTHER), path);
+
+const REFUSED: readonly Row[] = [
+  { how: "below a folder that everyone may write", folder: () => place(0o777).folder, says: "above can be changed" },
+  { how: "below a folder that a group may write", folder: () => place(0o775).folder, says: "above can be changed" },
+  {
+    how: "below a folder that is two levels below one that everyone may write",
+    folder: () => {
+      mkdirSync(join(place(0o777).folder, "deep"), { mode: 0o700 });
+      return join(root, "above/run/deep");
+    },
+    says: "above can be changed",
+  },
+  {
+    how: "through a link into a folder that everyone may write",
+    folder: () => {
+      symlinkSync(place(0o777).folder, join(root, "link"));
+      mkdirSync(join(root, "above/run/deep"), { mode: 0o700 });
+      return join(root, "link/deep");
+    },
+    says: "above can be changed",
+  },
+  {
+    how: "through links that lead in a circle",
+    folder: () => {
+      symlinkSync(join(root, "two"), join(root, "one"));
+      symlinkSync(join(root, "one"), join(root, "two"));
+      return join(root, "one/run");
+    },
+    says: "leads in a circle",
+  },
+  {
+    how: "that is a link",
+    folder: () => (symlinkSync(place().folder, join(root, "run")), join(root, "run")),
+    says: "only you",
+  },
+  {
+    how: "that a group may enter",
+    folder: () => (chmodSync(place().folder, 0o710), join(root, "above/run")),
+    says: "only you",
+  },
+  { how: "of another user", folder: () => owned(place().folder), says: "only you", needsRoot: true },
+  {
+    how: "below a folder of another user",
+    folder: () => (owned(place().above), join(root, "above/run")),
+    says: "above belongs to another user",
+    needsRoot: true,
+  },
+  {
+    how: "through a link of another user",
+    folder: () => linked(OTHER),
+    says: "link belongs to another",
+    needsRoot: true,
+  },
+];
+
+describe.each(REFUSED.filter(({ needsRoot = false }) => isRoot || !needsRoot))("a folder $how", ({ folder, says }) => {
+  it("holds no sockets: neither clients nor daemons use it, and doctor says why", async () => {
+    const path = folder();
+    expect(await existingFolders([path])).toEqual([]);
+    await expect(makePrivate(path)).rejects.toThrow(says);
+    expect(await placeFault([path])).toContain(says);
+    expect(await placeFault([path, join(root, "other")])).toBeUndefined();
+  });
+});
+
+it("nothing is made where another user could lead it elsewhere, nor a runtime folder that the system has not made", async () => {
+  const { above } = place(0o777);
+  await expect(makePrivate(join(above, "new"))).rejects.toThrow("above can be changed");
+  await expect(makePrivate(join(root, "user/1000/product/key"))).rejects.toThrow("user does not exist");
+  expect(await existingFolders([join(above, "new"), join(root, "user")])).toEqual([]);
+});
