@@ -48,6 +48,7 @@ export interface AppSettings extends StoreSettings {
   operations?: Operations | undefined;
   /** Who holds the pipes of Claude Codes, so that the next server goes on with them; undefined where they end with this one. */
   shim?: EngineSettings["shim"];
+  named?: EngineSettings["named"];
   /** What `isolationOf` has found. */
   isolation?: readonly string[] | undefined;
 }

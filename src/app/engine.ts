@@ -19,6 +19,7 @@ import { socketCandidates } from "../daemon/folders.ts";
 import type { Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
 import { createEngine } from "../engine/engine.ts";
+import type { Retention } from "../engine/retention.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { FORMER_PRODUCT, PRODUCT } from "../domain/names.ts";
@@ -56,6 +57,8 @@ export interface EngineSettings {
   readonly configFile?: string | undefined;
   /** Another process runs what clients start: this one looks for nothing that it could take over. */
   readonly runsNothing?: boolean | undefined;
+  /** Resolves when this server has its name. Until then it changes nothing that belongs to another server of the name. */
+  readonly named?: Promise<void> | undefined;
   /** See `ShimSettings`; undefined where Claude Codes end with this server. */
   readonly shim?: Omit<ShimSettings, "log" | "sdk"> | undefined;
   /** Words before every command that give it a pid namespace of its own. */
@@ -120,22 +123,19 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     ...masksOf(masker),
     log,
   });
+  adoptWhenNamed(runtime, settings);
   const engine = createEngine({
     backend: store,
     runtime,
     clock: systemClock,
     announces: http !== undefined && settings.runsNothing !== true,
-    watches: settings.runsNothing !== true,
+    watches: settings.runsNothing !== true && (settings.named ?? true),
     log,
     mask: (event) => masker.event(event),
     initMs: INIT_MS,
     limits: limitsOf(config),
     unattended: settings.outlivesClients === true ? unattendedOf(config, connections) : undefined,
-    retention: {
-      maxAgeMs: config.retentionDays * DAY_MS,
-      maxBytes: config.retentionMegabytes * 1_000_000,
-      everyMs: config.cleanupIntervalMs,
-    },
+    retention: retentionOf(config),
     processLimits: processLimitsOf(config),
     gate: {
       allowsBypass: () => connections.allowsBypass(),
@@ -152,6 +152,12 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   });
   const { shims, spares, startGuards } = runtime;
   return { engine, store, spares, shims, startGuards, approvers };
+}
+
+/** Shims that a former server of the name has left belong to the server that has the name. */
+function adoptWhenNamed({ shims }: ClaudeRuntime, { named }: EngineSettings): void {
+  if (named) void named.then(() => shims?.adopt());
+  else shims?.adopt();
 }
 
 function masksOf(masker: Masker) {
@@ -251,6 +257,10 @@ async function approversOf(
   engine: () => Engine,
 ): Promise<StartedApprovers> {
   return startApprovers({ config, secrets, version: info.version, store, engine, ...parts });
+}
+
+function retentionOf({ cleanupIntervalMs: everyMs, retentionDays, retentionMegabytes }: Config): Retention {
+  return { maxAgeMs: retentionDays * DAY_MS, maxBytes: retentionMegabytes * 1_000_000, everyMs };
 }
 
 const DAY_MS = 86_400_000;

@@ -63,7 +63,9 @@ export async function serveWithoutDaemon(argv: string[], why: string): Promise<D
   return theirs;
 }
 
-interface Assembly extends Pick<AppSettings, "config" | "outlivesClients" | "shim" | "start" | "withoutDaemon"> {
+type Given = "config" | "named" | "outlivesClients" | "shim" | "start" | "withoutDaemon";
+
+interface Assembly extends Pick<AppSettings, Given> {
   readonly argv: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 import { chmod, link, rename, rm, stat } from "node:fs/promises";
 import { connect, type Server, type Socket } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { addressIn, existingFolders, isOfPipes, makePrivate, MAX_NAME, namesIn } from "./folders.ts";
 import { firstLine, PROTOCOL, type ClientHello } from "./wire.ts";
 import { ConfigError } from "../config/error.ts";
@@ -158,6 +158,7 @@ async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming
   const path = join(draft, "..", `${name}${SUFFIX}`);
   const { dev, ino } = await stat(draft);
   try {
+    await refuseElsewhere(folders, path, mayDisplace);
     await take(draft, path, mayDisplace);
   } catch (error) {
     server.close();
@@ -176,7 +177,17 @@ export function nameIsTaken(name: string, cause?: unknown): ConfigError {
   return new ConfigError(`Another daemon has the name "${name}". Stop it, or choose another name.`, cause);
 }
 
+/** A daemon of this name may listen in another of the folders: the first that could be used is not always the same. */
+async function refuseElsewhere(folders: readonly string[], path: string, mayDisplace: boolean): Promise<void> {
+  for (const folder of await existingFolders(folders)) {
+    const other = join(folder, basename(path));
+    if (other === path || (await fileAt(other)) === undefined || (await isDead(other))) continue;
+    if (!mayDisplace || !(await isFrozen(other))) throw new Error(`it listens at ${other}`);
+  }
+}
+
 async function take(draft: string, path: string, mayDisplace: boolean): Promise<void> {
+  await removeDead(path);
   try {
     await link(draft, path);
   } catch (error) {

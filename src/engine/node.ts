@@ -16,8 +16,8 @@ export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
   readonly retention: Retention;
   /** Announces this node to the other users of the store at its start, not with its first session. */
   readonly announces?: boolean;
-  /** Whether it takes over what dead servers have left, and deletes what is old. By default it does. */
-  readonly watches?: boolean;
+  /** Whether it takes over what dead servers have left, and deletes what is old. By default it does; with a promise, once that resolves. */
+  readonly watches?: boolean | Promise<void>;
 }
 
 /** What the engines of all connections share: one server process, as the store knows it. */
@@ -35,7 +35,7 @@ export class EngineNode {
   readonly unwatched: Looking;
   readonly #attention: Attention;
   /** Stops the periodic work of this node. */
-  readonly #stopRounds: readonly (() => Promise<void>)[];
+  #stopRounds: readonly (() => Promise<void>)[] = [];
   #isStopping = false;
   /** The connection from which a session had its last prompt, by session id; only those of this node that have one. */
   readonly #connections = new Map<string, string>();
@@ -58,8 +58,13 @@ export class EngineNode {
     this.unwatched = lookingOf(options, this.ownership, { shown });
     if (options.announces) this.ownership.announce();
     const { retention, watches = true } = options;
-    this.#stopRounds =
-      !watches || isNested(options.gate) ? [] : [recovery.watch(retention.everyMs), startRetention(options, retention)];
+    if (watches === false || isNested(options.gate)) return;
+    const watch = () => {
+      if (this.#isStopping) return;
+      this.#stopRounds = [recovery.watch(retention.everyMs), startRetention(options, retention)];
+    };
+    if (watches === true) watch();
+    else void watches.then(watch);
   }
 
   get isStopping(): boolean {

@@ -88,6 +88,11 @@ export class ClaudeCode implements Source {
     return this.#identity;
   }
 
+  /** Undefined where it could not be started. Known before it runs. */
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
   get hasExited(): boolean {
     return this.#exit !== undefined;
   }

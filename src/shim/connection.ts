@@ -30,6 +30,8 @@ const HELLO_MS = 5_000;
 export class Connection {
   /** Its hello was good. */
   isGreeted = false;
+  /** It has said `end`: it needs this shim no more. */
+  isDone = false;
   readonly #socket: Socket;
   readonly #handlers: Handlers;
   readonly #reader = new FrameReader();

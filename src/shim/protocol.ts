@@ -51,7 +51,7 @@ export type ToShim =
   | { readonly t: "list" }
   /** A line for the reaper, without its line break. */
   | { readonly t: "reaper"; readonly line: string }
-  /** Starts nothing more, and ends as soon as it has no process. */
+  /** This connection starts nothing more. The shim ends as soon as all connections have said it and no process is left. */
   | { readonly t: "end" };
 
 export interface ListedProcess {
@@ -66,6 +66,8 @@ export interface ListedProcess {
   readonly owned?: true;
   /** It has ended, and its exit is not acknowledged. */
   readonly exited?: true;
+  /** It is being started: `startedAt` is empty, and `pid` is 0 where there is none. */
+  readonly starting?: true;
 }
 
 /** From a shim. `startedAt` as `startTime` in src/claude/supervise/tree.ts gives it. */
@@ -214,6 +216,7 @@ function listedOf(value: unknown): ListedProcess {
     ...(fields["session"] === true && { session: true }),
     ...(fields["owned"] === true && { owned: true }),
     ...(fields["exited"] === true && { exited: true }),
+    ...(fields["starting"] === true && { starting: true }),
   };
 }
 

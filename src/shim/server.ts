@@ -39,6 +39,7 @@ export class ShimServer {
   readonly #waiting = new Map<ClaudeCode, NodeJS.Timeout>();
   readonly #reaper: ReaperPipe;
   readonly #restarts: Restarts;
+  /** A signal has ended it. */
   #isEnding = false;
 
   constructor(options: ShimOptions) {
@@ -120,10 +121,9 @@ export class ShimServer {
       case "list":
         return connection.answer({ t: "processes", processes: this.#listed() });
       case "reaper":
-        this.#reaper.ready();
-        return this.#reaper.send(message.line);
+        return this.#tellReaper(connection, message.line);
       case "end":
-        this.#isEnding = true;
+        connection.isDone = true;
         return this.#endIfUnused();
       case "write":
       case "ack":
@@ -163,7 +163,7 @@ export class ShimServer {
       const text = error instanceof Error ? error.message : String(error);
       connection.answer({ t: "failed", id, message: text, ...(code !== undefined && { code }) });
     };
-    if (this.#isEnding) return fail(new Error("this shim is ending"));
+    if (this.#isEnding || connection.isDone) return fail(new Error("this shim is ending"));
     if (this.#processes.has(id)) return fail(new Error("a process has this id"));
     try {
       this.#reaper.ready();
@@ -200,6 +200,15 @@ export class ShimServer {
     connection.offer(process);
   }
 
+  /** Only its owner lets the reaper forget a process. */
+  #tellReaper(connection: Connection, line: string): void {
+    const named = [...this.#processes.values()].find(({ pid }) => pid !== undefined && line === `-${String(pid)}`);
+    const owner = named?.exchange.owner;
+    if (owner && owner !== connection) throw new Refusal("another connection owns this process");
+    this.#reaper.ready();
+    this.#reaper.send(line);
+  }
+
   #write(connection: Connection, process: ClaudeCode, lineId: string, line: Buffer): void {
     const { id } = process;
     process.write(lineId, line, (again, error) => {
@@ -215,11 +224,15 @@ export class ShimServer {
   }
 
   #listed(): ListedProcess[] {
-    return [...this.#processes.values()].flatMap(({ exchange: { epoch, owner }, hasExited, id, identity, tag }) => {
-      if (!identity) return [];
-      const traits = { ...(epoch > 0 && { session: true as const }), ...(owner && { owned: true as const }) };
-      return [{ id, ...identity, epoch, tag, ...traits, ...(hasExited && { exited: true as const }) }];
-    });
+    return [...this.#processes.values()].map(({ exchange: { epoch, owner }, hasExited, id, identity, pid, tag }) => ({
+      id,
+      ...(identity ?? { pid: pid ?? 0, startedAt: "", starting: true as const }),
+      epoch,
+      tag,
+      ...(epoch > 0 && { session: true as const }),
+      ...(owner && { owned: true as const }),
+      ...(hasExited && { exited: true as const }),
+    }));
   }
 
   #onExited(process: ClaudeCode): void {
@@ -273,8 +286,9 @@ export class ShimServer {
     return [...this.#processes.values()].filter(({ isAbandoned }) => !isAbandoned);
   }
 
+  /** Each connection speaks for itself: a daemon that leaves ends no shim that another one uses. */
   #endIfUnused(): void {
     if (this.#processes.size > 0) return;
-    if (this.#isEnding || this.#connections.size === 0) this.#options.onEnd();
+    if (this.#isEnding || [...this.#connections].every(({ isDone }) => isDone)) this.#options.onEnd();
   }
 }

@@ -2,9 +2,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, it } from "vitest";
-import { ECHO, isRunning, OF, PROGRAM, sh, useShims } from "../support/shim/shim.ts";
+import type { ToShim } from "../../src/shim/protocol.ts";
+import { ECHO, isRunning, OF, PROGRAM, sh, useShims, write } from "../support/shim/shim.ts";
 
 const shims = useShims();
+const REAPER = {
+  command: process.execPath,
+  args: [join(dirname(PROGRAM), "../claude/supervise/reaper-process.js")],
+};
 
 describe("the end of a shim", () => {
   it.concurrent("ends a process for which no owner comes, with all below it, and then itself", async ({ expect }) => {
@@ -97,12 +102,42 @@ describe("the end of a shim", () => {
     expect(await shim.gone).toBe(0);
   });
 
+  it.concurrent("does not come from a connection that owns nothing, whatever it sends", async ({ expect }) => {
+    const shim = await shims.start({ reaper: REAPER });
+    const owner = await shim.owner();
+    const { pid } = await owner.start("p", ECHO, { tag: " no/1-tag/1/p" });
+    const other = await shim.owner();
+    const refused: ToShim[] = [
+      { t: "write", ...OF, lineId: "a" },
+      { t: "ack", ...OF, upTo: 0 },
+      { t: "end-input", ...OF },
+      { t: "signal", ...OF, signal: "SIGKILL" },
+      { t: "kill", ...OF },
+      { t: "bound", ...OF },
+      { t: "attach", ...OF, after: 0 },
+      { t: "reaper", line: `-${String(pid)}` },
+    ];
+    for (const message of [...refused, { t: "end" } as const]) other.send(message);
+    other.send({ t: "start", ...OF, command: "/bin/sh", args: [], env: {}, tag: "" });
+    await other.answer("failed");
+    const answers = other.received.flatMap(({ message }) => (message.t === "refused" ? [message.of] : []));
+    expect(answers).toEqual(refused.map(({ t }) => t));
+    write(owner, "b", "b");
+    expect(await owner.hasLines(1)).toEqual([[1, "got b"]]);
+    other.end();
+    // Without a process, too, the shim stays for the owner, and starts the next one.
+    owner.send({ t: "kill", ...OF });
+    await owner.exit();
+    owner.send({ t: "ack", ...OF, upTo: 2 });
+    const third = await shim.owner();
+    third.send({ t: "end" });
+    third.end();
+    await third.closed;
+    await owner.start("q", ECHO, { tag: " no/1-tag/1/q" });
+  });
+
   it.concurrent("leaves nothing behind when it is killed: its reaper ends what it has started", async ({ expect }) => {
-    const reaper = {
-      command: process.execPath,
-      args: [join(dirname(PROGRAM), "../claude/supervise/reaper-process.js")],
-    };
-    const shim = await shims.start({ reaper });
+    const shim = await shims.start({ reaper: REAPER });
     const owner = await shim.owner();
     const { pid } = await owner.start("p", sh("echo on; exec sleep 100"), { tag: " no/1-tag/1/p" });
     await owner.hasLines(1);

@@ -103,7 +103,7 @@ export class Shims {
 
   /**
    * Connects to what former servers of this name have left, so that it knows its owner is there, and ends the spares there, which no
-   * session can get any more.
+   * session can get any more. For the server that has the name only.
    */
   adopt(): void {
     const { log } = this.#settings;
@@ -153,9 +153,9 @@ export class Shims {
       each.status === "fulfilled" && each.value && !each.value.isClosed ? [each.value] : [],
     );
     const reports = open.map(async (connection) => {
-      const processes = (await connection.list().catch(() => [])).filter(({ exited }) => exited !== true);
-      const listed = processes.map(({ pid, startedAt }) => ({ pid, startedAt }));
-      return { pid: connection.pid, address: connection.address, processes: listed };
+      const listed = (await connection.list().catch(() => [])).filter(({ exited, starting }) => !(exited ?? starting));
+      const processes = listed.map(({ pid, startedAt }) => ({ pid, startedAt }));
+      return { pid: connection.pid, address: connection.address, processes };
     });
     return Promise.all(reports);
   }

@@ -48,7 +48,6 @@ export class Spawner {
     const { needsReaper, prlimit } = this.#guards;
     this.#reaper = needsReaper ? new Reaper(prlimit) : undefined;
     this.shims = shim && new Shims(shim, needsReaper ? reaperProgram(prlimit) : undefined);
-    this.shims?.adopt();
   }
 
   /** Starts what the first process would start. Throws as `spawn` does. */

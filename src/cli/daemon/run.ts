@@ -72,7 +72,9 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const restart = isAutomatic ? restartOf({ identity, main: process.argv[1] ?? "", stateFolder: folder }) : undefined;
   const shim = shimSettings(config, place, restart);
   const endTurn = isAutomatic && readyFd === undefined ? await turnOf(folders, name) : undefined;
-  const app = await assemble({ config, argv: rest, start, outlivesClients: true, shim });
+  let onNamed: () => void = () => undefined;
+  const named = new Promise<void>((resolve) => (onNamed = resolve));
+  const app = await assemble({ config, argv: rest, start, outlivesClients: true, shim, named });
   const deaths = new DeathRecord(folder, name);
   let closing: Promise<void> | undefined;
   const listener = new Listener({
@@ -103,7 +105,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const isIdle = () => listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(config.daemonIdleMs, isIdle, () => end("idle", 0));
   const socket = await unlessEnded(
-    begin(app, { folders, name, state: folder, listener, isAwaited: readyFd !== undefined }),
+    begin(app, { folders, name, state: folder, listener, onNamed, isAwaited: readyFd !== undefined }),
     () => closing,
   );
   endTurn?.();
@@ -117,17 +119,27 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
 interface Begin extends Pick<Naming, "folders" | "name"> {
   readonly state: string;
   readonly listener: Listener;
+  readonly onNamed: () => void;
   /** A proxy waits for the daemon. */
   readonly isAwaited: boolean;
 }
 
-/** Removes what dead daemons have left, takes their sessions over and listens. Resolves to the path of the socket. */
-async function begin(app: App, { folders, isAwaited, listener, name, state }: Begin): Promise<string> {
+/**
+ * Loads what the first call needs, and listens. Only then, as the daemon of its name, it removes what dead daemons have left and takes
+ * their sessions over: before, the name may be that of a daemon that lives. Resolves to the path of the socket.
+ */
+async function begin(app: App, { folders, isAwaited, listener, name, onNamed, state }: Begin): Promise<string> {
+  // Not at the first start on this machine with a Node that has no SQLite: calls wait for its installation, and report what is wrong.
+  const hasStore = await hasDriver();
+  if (hasStore) await app.open();
+  process.chdir(state);
+  const socket = await listener.listen();
+  onNamed();
   await sweep(folders);
   await sweepLogs(state, [name, ...(await socketsIn(folders)).map((each) => each.name)]);
-  await load(app, isAwaited);
-  process.chdir(state);
-  return listener.listen();
+  if (hasStore && !isAwaited) await app.preload();
+  else preloadLater(app);
+  return socket;
 }
 
 /** A signal during the start may make it fail: `closing` still ends everything in order, and the process exits behind it. */
@@ -164,12 +176,7 @@ async function turnOf(folders: readonly string[], name: string): Promise<(() => 
  */
 const PRELOAD_MS = 500;
 
-async function load(app: App, isAwaited: boolean): Promise<void> {
-  // Not at the first start on this machine with a Node that has no SQLite: calls wait for its installation, and report what is wrong.
-  if (await hasDriver()) {
-    await app.open();
-    if (!isAwaited) return app.preload();
-  }
+function preloadLater(app: App): void {
   const openAndPreload = async () => app.open().then(async () => app.preload());
   setTimeout(() => void openAndPreload().catch((error: unknown) => app.log.warn(String(error))), PRELOAD_MS);
 }

@@ -117,3 +117,8 @@ export function daemonStatus(home: string): z.infer<typeof Status>["daemons"] {
   const { stdout } = spawnSync(process.execPath, [main, "daemon", "status", "--json"], { env, encoding: "utf8" });
   return Status.parse(JSON.parse(stdout)).daemons;
 }
+
+/** Pids of the shims of these daemons. */
+export function reportedShims(home: string): number[] {
+  return daemonStatus(home).flatMap(({ shim }) => shim?.shims.map(({ pid }) => pid) ?? []);
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+
+import { AT_WORK, done } from "../support/faults/first-daemon.ts";
+import { commandOf, daemonStatus, reportedShims, shimsOf } from "../support/faults/shims.ts";
+import { freeze } from "../support/store/freeze.ts";
+import { useWorld } from "../support/world.ts";
+
+/** A daemon that takes the name of a frozen one ends nothing that belongs to it. */
+
+const world = useWorld({ agent: "stand-in" });
+const args = ["--drain-ms", "0"];
+
+describe("a second daemon that takes the name leaves the shim of a frozen first one that", () => {
+  const rows = { ...AT_WORK, "is starting a Claude Code": AT_WORK["runs a turn"] };
+  it.each(Object.entries(rows))("%s", async (work, begin) => {
+    const env = { HOME: world.folder(), CLAUDE_CODE_MCP_SPARES: "1" };
+    const client = await world.shared({ env, args });
+    const hasFrozenShim = work === "is starting a Claude Code";
+    await (hasFrozenShim ? AT_WORK["has started nothing"] : begin)(client, world.folder());
+    await expect.poll(() => reportedShims(env.HOME), { timeout: 20_000 }).toHaveLength(1);
+    const [shim = 0] = reportedShims(env.HOME);
+    const [{ pid: first } = { pid: 0 }] = daemonStatus(env.HOME);
+    if (hasFrozenShim) {
+      process.kill(shim, "SIGSTOP");
+      await begin(client, world.folder());
+    }
+    await freeze(first, env.HOME);
+    const next = await world.shared({ env, args });
+    await next.call("claude_code_session", { action: "list" });
+    process.kill(shim, "SIGCONT");
+    await expect.poll(() => daemonStatus(env.HOME).map(({ pid }) => pid)).not.toContain(first);
+    // The second has looked at what the first has left when its own shim is there.
+    await expect.poll(() => reportedShims(env.HOME).length, { timeout: 20_000 }).toBeGreaterThan(0);
+    process.kill(first, "SIGCONT");
+
+    expect(commandOf(shim)).toContain("shim.js");
+    expect(await done(client, world.folder())).toMatchObject({ result: { result: "done" } });
+    expect(shimsOf(world)).toContain(shim);
+    await Promise.all([client.close(), next.close()]);
+    await world.closeServers();
+  });
+});
