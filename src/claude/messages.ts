@@ -4,6 +4,7 @@ import { JsonObject } from "../domain/json.ts";
 import type { NoticeKind } from "../domain/event.ts";
 import type { AgentSignal } from "../engine/ports.ts";
 import { textOf, toAgentResult, trimHookResponse, trimToolResult } from "./results.ts";
+import { SideReports } from "./side-reports.ts";
 /**
  * From the SDK's words to the engine's. One message can be several signals, or none. The set of messages is open:
  * what is not known here is kept in the log as it came, never dropped and never thrown on.
@@ -56,11 +57,25 @@ export class MessageReader {
   #assistantError: string | undefined;
   /** What each task was last said to be at, by its id. */
   readonly #summaries = new Map<string, string>();
+  readonly #sideReports: SideReports;
 
-  /** `transcriptId` is the session id that Claude Code was started with; `mask` goes before whatever is cut. */
-  constructor(transcriptId?: string, mask: (text: string) => string = (text) => text) {
+  /**
+   * `transcriptId` is the session id that Claude Code was started with; `mask` goes before whatever is cut; with
+   * `expectsStructured` the session has an `outputFormat`.
+   */
+  constructor(
+    transcriptId?: string,
+    mask: (text: string) => string = (text) => text,
+    expected: { readonly expectsStructured: boolean } = { expectsStructured: false },
+  ) {
     this.#mask = mask;
     this.#transcriptId = transcriptId;
+    this.#sideReports = new SideReports(mask, expected);
+  }
+
+  /** The present session id of Claude Code, once one is known. */
+  get transcriptId(): string {
+    return this.#transcriptId ?? "";
   }
 
   /** What another server has told of this process: messages of its turn as they are in the log, in order. */
@@ -68,6 +83,7 @@ export class MessageReader {
     for (const message of spoken) {
       const name = nameOf(message);
       const { error, summary, task_id: id } = message;
+      this.#sideReports.remember(name, message);
       if (name === "system/init") this.#lastInit = JSON.stringify(message);
       if (name === "result") this.#assistantError = undefined;
       if (name === "assistant" && typeof error === "string") this.#assistantError = error;
@@ -93,6 +109,7 @@ export class MessageReader {
     const raw = toLog(message);
     const name = nameOf(raw);
     if (NOISE.has(name)) return [];
+    this.#sideReports.note(name, raw);
     if (ALIVE.has(name)) return [{ type: "alive" }];
     if (name === "command_lifecycle") return settled(raw);
     const kind = NOTICES[name];
@@ -116,9 +133,10 @@ export class MessageReader {
       return "isReplay" in message ? [] : [{ type: "message", message: trimToolResult(raw) }];
     }
     if (message.type === "result") {
-      const result = toAgentResult(message, this.#assistantError);
+      const verdict = this.#sideReports.judge(message, textOf(message));
+      const result = { ...toAgentResult(message, this.#assistantError), ...verdict };
       this.#assistantError = undefined;
-      return [{ type: "result", result, message: { ...raw, result: textOf(message) } }];
+      return [{ type: "result", result, message: { ...raw, result: result.text } }];
     }
     return [{ type: "message", message: raw }];
   }

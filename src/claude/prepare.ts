@@ -159,6 +159,8 @@ async function settled(request: AgentStart, config: ClaudeSettings) {
     denying: denyingOf(options),
     allowsCommands: (options.allowedTools ?? []).some((rule) => /^Bash(?:\(:?\*\))?$/.test(rule)),
     isSandboxed: config.sandboxPolicy !== undefined,
+    configFolder: configFolder(base.options.env),
+    expectsStructured: options.outputFormat !== undefined,
     watchCost,
   } satisfies Partial<LaunchPlan>;
   return { base, options, own, plan };

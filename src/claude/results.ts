@@ -2,13 +2,15 @@ import type { SDKResultMessage } from "@anthropic-ai/claude-agent-sdk";
 import { JsonObject } from "../domain/json.ts";
 import type { AgentResult, FailureCategory } from "../domain/turn.ts";
 
-/** `subtype: "success"` does not mean success: API failures end so too. `is_error` and the terminal reason decide. */
-export function toAgentResult(message: SDKResultMessage, assistantError: string | undefined): AgentResult {
+/** `subtype: "success"` does not mean success: API failures end so too. What else was reported decides as well (side-reports.ts). */
+export function toAgentResult(
+  message: SDKResultMessage,
+  assistantError: string | undefined,
+): Omit<AgentResult, "text"> {
   const apiErrorStatus = message.subtype === "success" ? (message.api_error_status ?? undefined) : undefined;
   const structured = message.subtype === "success" ? message.structured_output : undefined;
   const promptIds = message.user_message_uuids ?? (message.user_message_uuid ? [message.user_message_uuid] : []);
   return {
-    text: textOf(message),
     isError: message.is_error,
     subtype: message.subtype,
     promptIds: [...promptIds],

@@ -44,6 +44,7 @@ const Outcome = z.object({
   outcome: TurnOutcome,
   errorSubtype: z.string().exactOptional(),
   category: FailureCategory.exactOptional(),
+  message: z.string().exactOptional(),
 });
 
 /** A prompt that waits or runs; its text is in the event. */
@@ -81,6 +82,9 @@ export const Turn = z.object({
   unheard: z.boolean().exactOptional(),
   stopping: Stopping.exactOptional(),
   last: Outcome.exactOptional(),
+  /** Claude has answered without a text so far; false once there was one. */
+  isEmpty: z.boolean().exactOptional(),
+  warnings: z.array(z.string()).exactOptional(),
   resultEventId: z.number().int().exactOptional(),
   lastToolUseId: z.string().exactOptional(),
   durationApiMs: z.number(),
@@ -135,8 +139,12 @@ const Process = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none
 export const Identity = z.object({ configFolder: z.string(), paidBy: z.string() });
 export type Identity = z.infer<typeof Identity>;
 
-/** `at` is the last message of it that belongs to this session, if not all do. */
-const Origin = z.object({ transcriptId: z.string(), at: z.string().exactOptional() });
+/** `at` is the last message of it that belongs to this session, if not all do; of a new one nothing was said yet. */
+const Origin = z.object({
+  transcriptId: z.string(),
+  at: z.string().exactOptional(),
+  isNew: z.boolean().exactOptional(),
+});
 export type Origin = z.infer<typeof Origin>;
 
 /** What is left of the bounds of unattended work; `over` once one of them is passed. */
@@ -203,6 +211,8 @@ export const SessionState = z.object({
   savedCostUsd: z.number(),
   /** Claude Code's own id of the session, where `/clear` has changed it. */
   transcriptId: z.string().exactOptional(),
+  /** `totals.turns` at that time. */
+  turnsBefore: z.number().exactOptional(),
   /** Of another session of Claude Code that this one begins with: a fork, or one that was never ours. */
   origin: Origin.exactOptional(),
   /** What callers have chosen since the start; it goes before the options of the start. */
@@ -251,6 +261,11 @@ export function optionsOf(spec: SessionOptions, { chosen }: SessionState): Sessi
 /** The prompts of the running turn: the one that began it, and those that joined it. */
 export function promptsOf({ turn }: SessionState): QueuedPrompt[] {
   return [...(turn?.prompt ? [turn.prompt] : []), ...(turn?.steered ?? [])];
+}
+
+/** Whether Claude was asked anything that its present transcript must hold. */
+export function hasSpoken({ totals, turnsBefore = 0 }: SessionState): boolean {
+  return totals.turns > turnsBefore;
 }
 
 /** Whether anything runs in the session that its owner's death would leave unfinished. */

@@ -18,6 +18,10 @@ export const FailureCategory = z.enum([
 ]);
 export type FailureCategory = z.infer<typeof FailureCategory>;
 
+/** Why a prompt was not done although Claude Code says so. */
+const ResultFailure = z.object({ subtype: z.string(), category: FailureCategory, message: z.string() });
+export type ResultFailure = z.infer<typeof ResultFailure>;
+
 /**
  * One `result` of Claude Code, in our words. A turn can see several (background subagents end after the first).
  * `costUsdTotal` is cumulative over the session as Claude Code counts it; everything else is of this result alone.
@@ -30,6 +34,11 @@ export const AgentResult = z.object({
   stopReason: z.string().exactOptional(),
   apiErrorStatus: z.number().exactOptional(),
   category: FailureCategory.exactOptional(),
+  failure: ResultFailure.exactOptional(),
+  /** Claude was asked, and answered nothing. */
+  isEmpty: z.boolean().exactOptional(),
+  /** Sentences for the caller. */
+  warnings: z.array(z.string()).exactOptional(),
   promptIds: z.array(z.string()),
   numTurns: z.number(),
   durationMs: z.number(),

@@ -6,7 +6,7 @@ import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
-import { optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
+import { hasSpoken, optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
 import type { ProcessLimiter } from "./process-limiter.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart, Judgement, SessionBackend } from "./ports.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
@@ -161,6 +161,7 @@ export class EffectRunner {
       sessionId,
       principal,
       transcriptId,
+      hasSpoken: hasSpoken(state),
       options: optionsOf(spec, state),
       policy: operator,
       processTag: processTagOf(sessionId, processId),

@@ -83,8 +83,9 @@ function maskEvent(event: SessionEvent, { fields, text }: Pick<Masker, "fields" 
   if (type === "background.changed") {
     return { type, data: { tasks: data.tasks.map((task) => ({ ...task, description: text(task.description) })) } };
   }
-  if (type === "turn.ended" && data.message !== undefined) {
-    return { type, data: { ...data, message: text(data.message) } };
+  if (type === "turn.ended") {
+    const message = data.message === undefined ? {} : { message: text(data.message) };
+    return { type, data: { ...data, ...message, ...(data.warnings && { warnings: data.warnings.map(text) }) } };
   }
   if (type === "process.exited" && data.error !== undefined) {
     return { type, data: { ...data, error: text(data.error) } };

@@ -53,6 +53,8 @@ export const VERSIONS: readonly Version[] = [
   {},
   // Starts that came to nothing, because their owner died before a process was recorded.
   {},
+  // Warnings of a turn and why it failed, and how much was said before the present transcript.
+  {},
 ];
 
 /** Thrown for what a server has written that this one cannot work with. */

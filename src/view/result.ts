@@ -37,8 +37,9 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
     sessionTotalCostUsd: inUsd(ended.sessionCostUsd),
     errorSubtype: ended.errorSubtype,
     category: ended.category,
-    ...(ended.category && ADVICE[ended.category]),
+    ...adviceOn(ended),
     code: ended.code,
+    warnings: ended.warnings,
     stopReason: own.stop_reason,
     structuredOutput: own.structured_output,
     usage: own.usage,
@@ -48,7 +49,16 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
 }
 
 /** Whether the same prompt may work when it is sent again, and what to do. */
-const ADVICE: Readonly<Record<FailureCategory, { retryable: boolean; advice: string }>> = {
+interface Advice {
+  readonly retryable: boolean;
+  readonly advice: string;
+}
+
+function adviceOn({ category, errorSubtype = "" }: TurnEnded): Advice | undefined {
+  return category && (BY_SUBTYPE.get(errorSubtype) ?? ADVICE[category]);
+}
+
+const ADVICE: Readonly<Record<FailureCategory, Advice>> = {
   access: { retryable: false, advice: "Log in to Claude Code, or give the server a key with access." },
   billing: { retryable: false, advice: "Fix the billing of the account, then reply." },
   limit: { retryable: true, advice: "Reply to continue: limits apply to each prompt anew. Or raise the limit." },
@@ -58,6 +68,24 @@ const ADVICE: Readonly<Record<FailureCategory, { retryable: boolean; advice: str
   configuration: { retryable: false, advice: "Fix what the message names, then reply." },
   unknown: { retryable: true, advice: "Reply to try again; read the events for what was done." },
 };
+
+const NO_STRUCTURED_OUTPUT = {
+  retryable: true,
+  advice: "Reply and ask for the structured output once more, or start a new session with a simpler schema.",
+};
+
+/** Before the advice of the category. */
+const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
+  ["prompt_blocked", { retryable: false, advice: "Change the prompt as the hook asks, or the hook, then reply." }],
+  ["hook_stopped", { retryable: false, advice: "Change what the hook objects to, or the hook, then reply." }],
+  ["command_failed", { retryable: false, advice: "Fix what the message names, or reply with another prompt." }],
+  ["structured_output_missing", NO_STRUCTURED_OUTPUT],
+  ["error_max_structured_output_retries", NO_STRUCTURED_OUTPUT],
+  [
+    "transcript_missing",
+    { retryable: false, advice: "Start a new session, and tell it in the prompt what it must know of this one." },
+  ],
+]);
 
 /** Sums of small fractions, without the digits that only the summing made. */
 export function inUsd(sum: number): number {

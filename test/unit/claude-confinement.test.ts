@@ -202,6 +202,7 @@ describe("a principal that the server does not know", () => {
         principal: "bob",
         options,
         first: true,
+        hasSpoken: false,
         processTag: `${id}:1`,
         epoch: 1,
         admitted: Promise.resolve(),

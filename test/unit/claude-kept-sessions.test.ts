@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 
 import { findSession, openIn } from "../../src/claude/folder/find.ts";
-import { promptsIn, transcriptOf } from "../../src/claude/folder/transcript.ts";
+import { promptsIn, resumePlanOf, transcriptOf } from "../../src/claude/folder/transcript.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 
 /** What Claude Code keeps of its sessions in its configuration folder. */
@@ -52,6 +52,63 @@ describe("a session that Claude Code has kept", () => {
     ]);
     expect(await promptsIn(file, ["p1", "p2", "p3"])).toEqual(new Set(["p1", "p2"]));
     expect(await promptsIn(join(config, "gone"), [])).toEqual(new Set());
+  });
+});
+
+describe("a process of a session", () => {
+  const other = "1c1e5a6c-7b1d-4f6e-9c2a-3d4e5f60718a";
+  const start = (over: object = {}) => ({
+    sessionId: id,
+    transcriptId: id,
+    principal: "local",
+    options: { cwd: "/x" },
+    processTag: "t",
+    epoch: 1,
+    first: false,
+    hasSpoken: false,
+    admitted: Promise.resolve(),
+    hasFreeSlot: async () => Promise.resolve(false),
+    onSignal: () => undefined,
+    onPartial: () => undefined,
+    ...over,
+  });
+  const planned = async (over: object) => (await resumePlanOf(start(over), config)).options;
+  const listing = [{ type: "queue-operation" }, { type: "mode" }];
+
+  it("goes on with its transcript, also where that holds only what a hook has refused", async () => {
+    transcript([{ type: "user" }]);
+    expect(await planned({ hasSpoken: true })).toEqual({ resume: id });
+    transcript([...listing, { type: "system" }]);
+    expect(await planned({})).toEqual({ resume: id });
+  });
+
+  it("begins afresh where nothing was said: under another id where Claude Code would not take this one", async () => {
+    expect(await planned({})).toEqual({ sessionId: id });
+    expect(await planned({ origin: { transcriptId: other, isNew: true } })).toEqual({ sessionId: id });
+    transcript(listing);
+    const { sessionId } = await planned({});
+    expect(sessionId).toMatch(/^[\da-f]{8}-/);
+    expect(sessionId).not.toBe(id);
+  });
+
+  it.each<[string, object, object[] | undefined]>([
+    ["gone", { hasSpoken: true }, undefined],
+    ["empty", { hasSpoken: true }, []],
+    ["without a message", { hasSpoken: true }, listing],
+    ["gone after a /clear", { hasSpoken: true, transcriptId: other }, [{ type: "user" }]],
+    ["gone, of the session that it forks", { first: true, origin: { transcriptId: other } }, undefined],
+    ["gone, of a session that it goes on with", { first: true, origin: { transcriptId: id } }, undefined],
+    [
+      "gone, though that of its origin is there",
+      { hasSpoken: true, origin: { transcriptId: id }, transcriptId: other },
+      [{ type: "user" }],
+    ],
+  ])("is not started where its transcript is %s", async (_, over, lines) => {
+    if (lines) transcript(lines);
+    await expect(planned(over)).rejects.toMatchObject({
+      subtype: "transcript_missing",
+      message: expect.stringContaining(config),
+    });
   });
 });
 

@@ -131,6 +131,7 @@ describe("the end of a turn", () => {
 
   it("has a result that was not said before, and what the server adds", () => {
     expect(markdown(said(text("a")), result("b"), ended({ message: "lost" }))).toMatch(/\n> b\n\n> lost\n$/);
+    expect(markdown(result("b"), ended({ warnings: ["of this"] }))).toMatch(/\n> b\n\n> of this\n$/);
   });
 
   it("has no result of a turn before", () => {

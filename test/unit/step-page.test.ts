@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { SessionStatus } from "../../src/domain/session.ts";
-import { TurnOutcome } from "../../src/domain/turn.ts";
+import { type FailureCategory, TurnOutcome } from "../../src/domain/turn.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { typeOfEnd } from "../../src/view/result.ts";
 import { inputFor, STATE_NAMES, walkTo } from "../support/step/cases.ts";
@@ -24,9 +24,10 @@ function table(...head: string[]): string[][] {
 }
 
 const IDLE: AgentSignal = { type: "idle" };
-const KILLED: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
+const KILLED = { type: "exited", code: null, signal: "SIGKILL" } as const;
 const running = (policy = {}) => new Walk(policy).prompt("p1").hear({ type: "ready" });
 const result = (over = {}) => resultSignal({ promptIds: ["p1"], ...over });
+const failure = (subtype: string, category: FailureCategory) => ({ subtype, category, message: "It failed." });
 const at = (walk: Walk, type: "recovered" | "shutdown") => walk.take({ type, at: walk.at });
 
 /** From a running turn to its end, as the page describes it. */
@@ -68,6 +69,14 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
   "Claude Code did not come up within sessionInitTimeoutMs": () =>
     new Walk().prompt("p1").hear({ type: "admitted" }).due().hear(KILLED),
   "Claude Code could not be started": () => new Walk().prompt("p1").hear({ type: "exited", code: 1, signal: null }),
+  "a hook blocked the prompt": () => running().hear(result({ failure: failure("prompt_blocked", "request") }), IDLE),
+  "a hook ended the turn": () => running().hear(result({ failure: failure("hook_stopped", "configuration") }), IDLE),
+  "a command such as /compact failed": () =>
+    running().hear(result({ failure: failure("command_failed", "request") }), IDLE),
+  "the structured output of outputFormat never came": () =>
+    running().hear(result({ failure: failure("structured_output_missing", "unknown") }), IDLE),
+  "the transcript of the session is missing": () =>
+    new Walk().prompt("p1").hear({ ...KILLED, signal: null, error: "It is gone.", subtype: "transcript_missing" }),
   "a request was denied with interrupt": () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
     const asking = running().hear({ type: "asked", request: requestOf("a1") });

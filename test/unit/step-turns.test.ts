@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { hasSpoken } from "../../src/domain/session.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { ABORTED, AGENT_TASK, API_ERROR, requestOf, resultSignal, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
 
@@ -41,6 +42,39 @@ describe("a turn", () => {
       idleSince: T0 + 3000,
       process: { phase: "live", pid: 4711 },
     });
+  });
+
+  it("has the warnings of its results, and is empty only if none of them has a text", () => {
+    const empty = { text: "", isEmpty: true };
+    const ended = (...results: AgentSignal[]) => running().hear(...results, IDLE).ended[0];
+    const first = once("", { ...empty, warnings: ["one", "two"] });
+    expect(ended(first, resultSignal({ ...empty, warnings: ["two", "three"] }))?.warnings).toEqual([
+      expect.stringContaining("no text"),
+      "one",
+      "two",
+      "three",
+    ]);
+    expect(ended(once("Hello."), resultSignal(empty))).not.toHaveProperty("warnings");
+    expect(ended(once("", empty), resultSignal({ text: "Hello." }))).not.toHaveProperty("warnings");
+    const failure = { subtype: "hook_stopped", category: "request", message: "A hook." } as const;
+    expect(ended(once("", { ...empty, failure, warnings: ["one"] }))).toMatchObject({
+      outcome: "failed",
+      message: "A hook.",
+      warnings: ["one"],
+    });
+  });
+
+  it("leaves something to remember once Claude was asked, until the conversation is cleared", () => {
+    const walk = running();
+    const spoken = () => hasSpoken(walk.state);
+    walk.hear(once("", { numTurns: 0 }), IDLE);
+    expect(spoken()).toBe(false);
+    walk.prompt("p2").hear(resultSignal({ promptIds: ["p2"] }), IDLE);
+    expect(spoken()).toBe(true);
+    walk.hear({ type: "reported", transcriptId: "another" });
+    expect(spoken()).toBe(false);
+    walk.prompt("p3").hear(resultSignal({ promptIds: ["p3"] }), IDLE);
+    expect(spoken()).toBe(true);
   });
 
   it("waits for the installation of what Claude Code needs, which is told and has no time limit of a start", () => {

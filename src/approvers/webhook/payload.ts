@@ -67,6 +67,7 @@ function asked(
   return { request: described, ...(answerUrl !== undefined && { answerUrl }) };
 }
 
-function turnOf({ costUsd, durationMs, errorSubtype, outcome, turnId }: TurnEnded): JsonObject {
-  return { turnId, outcome, ...(errorSubtype !== undefined && { errorSubtype }), costUsd, durationMs };
+function turnOf({ costUsd, durationMs, errorSubtype, outcome, turnId, warnings }: TurnEnded): JsonObject {
+  const why = { ...(errorSubtype !== undefined && { errorSubtype }), ...(warnings && { warnings }) };
+  return { turnId, outcome, ...why, costUsd, durationMs };
 }

@@ -1,8 +1,11 @@
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { openPlainFile } from "../../security/files/plain-file.ts";
+import { StartError } from "../start-error.ts";
 import { LineLimit } from "../supervise/output.ts";
 import type { AgentStart } from "../../engine/ports.ts";
 
@@ -12,11 +15,15 @@ import type { AgentStart } from "../../engine/ports.ts";
  * Transcripts lie in a folder per project; a session is found whatever the folder it was started in is called.
  */
 export async function transcriptOf(sessionId: string, configFolder: string): Promise<string | undefined> {
-  const projects = join(configFolder, "projects");
-  const names = await readdir(projects).catch(() => []);
-  const files = names.map((name) => join(projects, name, `${sessionId}.jsonl`));
+  const files = await filesFor(sessionId, configFolder);
   const found = await Promise.all(files.map(async (file) => ((await holdsMessages(file)) ? [file] : [])));
   return found.flat().at(0);
+}
+
+async function filesFor(sessionId: string, configFolder: string): Promise<string[]> {
+  const projects = join(configFolder, "projects");
+  const names = await readdir(projects).catch(() => []);
+  return names.map((name) => join(projects, name, `${sessionId}.jsonl`));
 }
 
 /** Which of these prompts stand in it, as what began a turn or as what joined one. One that only waited has no id there. */
@@ -41,7 +48,8 @@ export async function lastFolder(transcript: string): Promise<string | undefined
   return folder;
 }
 
-const MESSAGE = /"type":"(?:user|assistant)"/;
+/** Claude Code also resumes what begins with a system message: a blocked prompt leaves nothing else. */
+const MESSAGE = /"type":"(?:user|assistant|system)"/;
 
 async function holdsMessages(file: string): Promise<boolean> {
   try {
@@ -54,7 +62,7 @@ async function holdsMessages(file: string): Promise<boolean> {
 }
 
 /** Throws at a line that passes the bounds of Claude Code's output: what shells of a session may write to has any length. */
-async function* linesOf(file: string): AsyncGenerator<string> {
+export async function* linesOf(file: string): AsyncGenerator<string> {
   const handle = await openPlainFile(file);
   const input = handle.createReadStream();
   let fault: string | undefined;
@@ -80,27 +88,58 @@ interface ResumePlan {
   readonly options: Partial<Options>;
 }
 
-/** With its own transcript, with a copy of another's, or afresh where there is nothing to go on with. */
+/**
+ * With its own transcript, with a copy of another's, or afresh where nothing was said yet. Throws `StartError` where something was:
+ * Claude Code would go on without a memory.
+ */
 export async function resumePlanOf(start: AgentStart, configFolder: string): Promise<ResumePlan> {
-  const { first, origin, rerunOf = [], resumeAt, sessionId, transcriptId } = start;
+  const { first, hasSpoken, origin, rerunOf = [], resumeAt, sessionId, transcriptId } = start;
   const none = { missing: [], runsAgain: false };
   const own =
     !first || origin?.transcriptId === transcriptId ? await transcriptOf(transcriptId, configFolder) : undefined;
-  if (own !== undefined) {
-    const known = await promptsIn(own, rerunOf);
-    const [prompt] = rerunOf;
-    const runsAgain = prompt !== undefined && known.has(prompt);
-    // A turn that has begun has gone back in the conversation already.
-    const at = runsAgain ? undefined : (resumeAt ?? (first ? origin?.at : undefined));
-    const missing = rerunOf.filter((id) => !known.has(id));
-    return { resumed: true, missing, runsAgain, options: { resume: transcriptId, ...cutAt(at) } };
+  if (own !== undefined) return ownPlan(start, own);
+  if (hasSpoken) throw transcriptMissing(transcriptId, configFolder);
+  if (!origin) {
+    const id = first ? transcriptId : await freeId(transcriptId, configFolder);
+    // Another than `sessionId` after a `/clear`, of which nothing was said yet.
+    return { ...none, resumed: false, options: { sessionId: id } };
   }
-  if (origin && (await transcriptOf(origin.transcriptId, configFolder)) !== undefined) {
-    const options = { resume: origin.transcriptId, forkSession: true, sessionId, ...cutAt(resumeAt ?? origin.at) };
+  if ((await transcriptOf(origin.transcriptId, configFolder)) !== undefined) {
+    const id = first ? sessionId : await freeId(sessionId, configFolder);
+    const options = { resume: origin.transcriptId, forkSession: true, sessionId: id, ...cutAt(resumeAt ?? origin.at) };
     return { ...none, resumed: true, missing: rerunOf, options };
   }
-  // Another than `sessionId` after a `/clear`, of which nothing was said yet.
-  return { ...none, resumed: false, options: { sessionId: transcriptId } };
+  if (origin.isNew !== true) throw transcriptMissing(origin.transcriptId, configFolder);
+  return { ...none, resumed: false, options: { sessionId: await freeId(transcriptId, configFolder) } };
+}
+
+async function ownPlan({ first, origin, rerunOf = [], resumeAt, transcriptId }: AgentStart, transcript: string) {
+  const known = await promptsIn(transcript, rerunOf);
+  const [prompt] = rerunOf;
+  const runsAgain = prompt !== undefined && known.has(prompt);
+  // A turn that has begun has gone back in the conversation already.
+  const at = runsAgain ? undefined : (resumeAt ?? (first ? origin?.at : undefined));
+  const missing = rerunOf.filter((id) => !known.has(id));
+  return { resumed: true, missing, runsAgain, options: { resume: transcriptId, ...cutAt(at) } };
+}
+
+/**
+ * Claude Code refuses the id of a file that holds no message ("already in use"), such as one that was killed before its first request
+ * leaves behind: the reader of its messages reports the other id.
+ */
+async function freeId(transcriptId: string, configFolder: string): Promise<string> {
+  const files = await filesFor(transcriptId, configFolder);
+  return files.some((file) => existsSync(file)) ? randomUUID() : transcriptId;
+}
+
+function transcriptMissing(transcriptId: string, configFolder: string): StartError {
+  const place = join(configFolder, "projects");
+  const problem = `Claude Code's transcript of the conversation (${transcriptId}.jsonl in ${place}) is missing or holds no message`;
+  const cause = "Claude Code deletes transcripts after `cleanupPeriodDays`, 30 by default";
+  return new StartError(
+    "transcript_missing",
+    `${problem}, so the prompt was not sent: Claude would not remember it. ${cause}.`,
+  );
 }
 
 function cutAt(at: string | undefined): Partial<Options> {

@@ -11,11 +11,13 @@ import { deniedBySettings } from "./permissions.ts";
 import { AliveThrottle, askClaude, explained, messageOf, settlesWithin } from "./control.ts";
 import { CostWatch } from "./cost-watch.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
-import { heldUntil, type LaunchPlan } from "./launch.ts";
+import { heldUntil, type LaunchPlan, type ProcessContext } from "./launch.ts";
 import { OpenRequests } from "./open-requests.ts";
+import { withHookReason } from "./hook-reason.ts";
 import { fileGuard } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
+import { StartError } from "../start-error.ts";
 import { startTime } from "../supervise/tree.ts";
 import { endsInOrder } from "../shim/held-process.ts";
 import { takeNumber } from "../shim/inbound.ts";
@@ -34,27 +36,11 @@ const CONTROL_MS = 30_000;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 
-interface Context {
-  launch: Promise<LaunchPlan>;
-  /** Another server has started it: it runs already, before this one can talk to it. */
-  isAttached: boolean;
-  /** The id under which Claude Code keeps the session. */
-  transcriptId: string;
-  /** Of the session's lease. */
-  epoch: number;
-  onSignal: (signal: AgentSignal, line?: number) => void;
-  onPartial: (text: string) => void;
-  /** Takes secrets out of a text. */
-  mask: (text: string) => string;
-  /** The same of a text that is still being written. */
-  maskUnfinished: (text: string) => string;
-}
-
 type Began = Pick<LaunchPlan, "attached" | "missing" | "resumed">;
 
 /** One Claude Code in streaming mode. */
 export class ClaudeProcess implements AgentProcess {
-  readonly #context: Context;
+  readonly #context: ProcessContext;
   readonly #input = new AsyncQueue<SDKUserMessage>();
   readonly #requests: OpenRequests;
   readonly #ended: Promise<void>;
@@ -75,7 +61,7 @@ export class ClaudeProcess implements AgentProcess {
   /** Aborted by a kill. */
   readonly #wanted = new AbortController();
 
-  constructor(context: Context) {
+  constructor(context: ProcessContext) {
     this.#context = context;
     this.#requests = new OpenRequests(context.onSignal, (requestId) => this.#spawned?.held?.settle(requestId));
     this.#background = new Background(
@@ -161,7 +147,11 @@ export class ClaudeProcess implements AgentProcess {
 
   async #run(): Promise<void> {
     const { mask, onSignal } = this.#context;
-    const failure = await this.#converse().catch((error: unknown) => mask(messageOf(error)));
+    let subtype: string | undefined;
+    const failure = await this.#converse().catch((error: unknown) => {
+      if (error instanceof StartError) ({ subtype } = error);
+      return mask(messageOf(error));
+    });
     this.#input.end();
     const exit = await this.#endedBy();
     const error = this.#whyItEnded(failure ?? exit?.error?.message);
@@ -169,8 +159,11 @@ export class ClaudeProcess implements AgentProcess {
     this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Fix the cause and try again.`));
     await this.#announced;
     await this.#spawned?.gone;
-    const ended = { code: exit?.code ?? null, signal: exit?.signal ?? null, ...(error && { error }) };
-    onSignal({ type: "exited", ...ended }, this.#spawned?.held?.lastLine());
+    const why = { ...(error && { error }), ...(subtype !== undefined && { subtype }) };
+    onSignal(
+      { type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...why },
+      this.#spawned?.held?.lastLine(),
+    );
   }
 
   /** The SDK has ended the conversation, and with it a child of this server. What a shim holds is ended here. */
@@ -237,13 +230,12 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async #readAll(running: Query, cost: CostWatch): Promise<string | undefined> {
-    const reader = new MessageReader(this.#context.transcriptId, this.#context.mask);
-    const partial = new PartialText(this.#context.onPartial, {
-      text: this.#context.mask,
-      unfinished: this.#context.maskUnfinished,
-    });
+    const { attached, configFolder, expectsStructured } = await this.#context.launch;
+    const { mask, maskUnfinished, onPartial, transcriptId } = this.#context;
+    const reader = new MessageReader(transcriptId, mask, { expectsStructured });
+    const partial = new PartialText(onPartial, { text: mask, unfinished: maskUnfinished });
     let failedResult = false;
-    reader.remember((await this.#context.launch).attached?.spoken ?? []);
+    reader.remember(attached?.spoken ?? []);
     try {
       for await (const message of running) {
         // `started` is the first signal of a process.
@@ -252,14 +244,15 @@ export class ClaudeProcess implements AgentProcess {
         if (message.type === "result") failedResult = message.is_error;
         partial.read(message);
         const signals = reader.read(message);
-        for (const [at, signal] of signals.entries()) {
+        for (const [at, read] of signals.entries()) {
+          const signal = await withHookReason(read, { transcriptId: reader.transcriptId, configFolder, mask });
           if (!this.#alive.drops(signal)) await this.#report(signal, at === signals.length - 1 ? line : undefined);
         }
         if (message.type === "assistant" || message.type === "user" || message.type === "system") cost.report();
       }
     } catch (error) {
       // The SDK throws once more after it has given an error result, which the reader has seen.
-      return failedResult ? undefined : this.#context.mask(messageOf(error));
+      return failedResult ? undefined : mask(messageOf(error));
     }
     return undefined;
   }

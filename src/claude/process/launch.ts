@@ -29,6 +29,10 @@ export interface LaunchPlan {
   readonly denying: readonly string[];
   /** Whether these rules let every command run unasked. */
   readonly allowsCommands: boolean;
+  /** Claude Code's configuration folder. */
+  readonly configFolder: string;
+  /** Every answer of Claude is to have structured output. */
+  readonly expectsStructured: boolean;
   /** Prompts of the turn that is to be run again, of which nothing was written down. */
   readonly missing: readonly string[];
   /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */
@@ -36,6 +40,23 @@ export interface LaunchPlan {
   readonly notices: Extract<AgentSignal, { type: "notice" }>[];
   /** Of a process that another server has started: what of its lines is lost, and what that server has told of it. */
   readonly attached?: (Pick<AgentReattach["reattach"], "open" | "spoken"> & { readonly lost: number }) | undefined;
+}
+
+/** The session of a process, and who hears it. */
+export interface ProcessContext {
+  launch: Promise<LaunchPlan>;
+  /** Another server has started it: it runs already, before this one can talk to it. */
+  isAttached: boolean;
+  /** The id under which Claude Code keeps the session. */
+  transcriptId: string;
+  /** Of the session's lease. */
+  epoch: number;
+  onSignal: (signal: AgentSignal, line?: number) => void;
+  onPartial: (text: string) => void;
+  /** Takes secrets out of a text. */
+  mask: (text: string) => string;
+  /** The same of a text that is still being written. */
+  maskUnfinished: (text: string) => string;
 }
 
 /** Ties a process to its session. */

@@ -63,7 +63,9 @@ async function summarize(store: Store, record: SessionRecord): Promise<Summary> 
 async function resultOf(store: Store, id: string, { data }: EndOfTurn): Promise<string> {
   const event = await eventOf(store, id, data.resultEventId);
   const said = event?.type === "message" ? event.data.message["result"] : undefined;
-  return [said, data.message].filter((text) => typeof text === "string" && text !== "").join("\n\n");
+  return [said, data.message, ...(data.warnings ?? [])]
+    .filter((text) => typeof text === "string" && text !== "")
+    .join("\n\n");
 }
 
 function inJson({ requests, ended, prompt, record, result }: Summary): string {

@@ -108,10 +108,10 @@ export class Transcript {
   }
 
   #end(ended: TurnEnded): Piece[] {
-    const { costUsd, durationMs, message = "", numTurns, outcome, resultEventId } = ended;
+    const { costUsd, durationMs, message = "", numTurns, outcome, resultEventId, warnings = [] } = ended;
     const said = resultEventId === undefined ? "" : this.#result;
     const isTold = said !== "" && said === this.#lastText;
-    const texts = [isTold ? "" : said, message].filter((text) => text !== "");
+    const texts = [isTold ? "" : said, message, ...warnings].filter((text) => text !== "");
     this.#calls.clear();
     this.#result = "";
     this.#lastText = "";

@@ -50,8 +50,11 @@ export type AgentSignal =
   /** Claude Code no longer waits for this answer. */
   | { type: "withdrawn"; requestId: string }
   | { type: "notice"; kind: NoticeKind; message: string; details?: JsonObject }
-  /** Always the last signal of a process, and always sent. `error` says in one line why it could not run. */
-  | { type: "exited"; code: number | null; signal: string | null; error?: string };
+  /**
+   * Always the last signal of a process, and always sent. `error` says in one line why it could not run; `subtype` is the
+   * `errorSubtype` of the turn, of one that was not started.
+   */
+  | { type: "exited"; code: number | null; signal: string | null; error?: string; subtype?: string };
 
 /** What a request would be with another input. */
 export interface Judgement extends Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk"> {
@@ -93,6 +96,8 @@ export interface AgentStart {
   transcriptId: string;
   /** No process has run for this session before: there is nothing to resume. */
   first: boolean;
+  /** Claude has answered in this session: `transcriptId` has a transcript. */
+  hasSpoken: boolean;
   /** Another session of Claude Code that this one begins with. */
   origin?: Origin;
   /** Forget what came after this message. */

@@ -3,7 +3,14 @@ import { AppError, invalidArgument, sessionNotFound } from "../../domain/error.t
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
-import { initialState, optionsOf, type Identity, type SessionState, SessionStatus } from "../../domain/session.ts";
+import {
+  hasSpoken,
+  initialState,
+  optionsOf,
+  type Identity,
+  type SessionState,
+  SessionStatus,
+} from "../../domain/session.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
 import { policyFor, type Operator } from "../policy/operator.ts";
 import {
@@ -61,7 +68,13 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
     throw new AppError("SESSION_BUSY", `The session is busy and cannot be forked now. ${advice}`, { sessionId: id });
   }
   const { reportedCostUsd, savedCostUsd, transcriptId = id } = state;
-  const origin = { transcriptId, ...(request.resumeAt !== undefined && { at: request.resumeAt }) };
+  // One that goes on with another session itself has that one's memory to lose.
+  const isNew = !hasSpoken(state) && state.origin === undefined;
+  const origin = {
+    transcriptId,
+    ...(isNew && { isNew }),
+    ...(request.resumeAt !== undefined && { at: request.resumeAt }),
+  };
   const spec = optionsOf(source.spec, state);
   const { policy } = source;
   return { spec, policy, inherited: { origin, reportedCostUsd, savedCostUsd } };

@@ -118,7 +118,7 @@ function onReady({ state }: Draft): void {
   if (state.process.phase === "starting") state.process = { ...state.process, phase: "live" };
 }
 
-function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): void {
+function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exited">): void {
   const { state } = draft;
   const before = state.process;
   if (before.phase === "none") return;
@@ -139,7 +139,7 @@ function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): vo
   if (!turn) return;
   if (finished) finishTurn(draft, turn);
   else if (turn.pending) runPending(draft, turn);
-  else endTurn(draft, turn, diedEnding(before.phase, turn, { code, signal, error }));
+  else endTurn(draft, turn, diedEnding(before.phase, turn, { code, signal, error, subtype }));
 }
 
 /** What ran behind the turns has gone with its process. */
@@ -156,7 +156,7 @@ function isFinished(turn: Turn, { requests, background }: SessionState): boolean
   return turn.last !== undefined && turn.awaiting.length === 0 && requests.length === 0 && background.length === 0;
 }
 
-type Death = { code: number | null; signal: string | null; error: string | undefined };
+type Death = Pick<SignalOf<"exited">, "code" | "signal"> & { error: string | undefined; subtype: string | undefined };
 
 function howItEnded({ code, signal }: Death): string {
   if (signal !== null) return `was killed by ${signal}`;
@@ -165,6 +165,8 @@ function howItEnded({ code, signal }: Death): string {
 
 /** An exit that was not requested: the process did not start, or was lost during its work. */
 function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: Turn, death: Death): Ending {
+  if (phase === "starting" && death.subtype !== undefined && death.error !== undefined)
+    return { outcome: "failed", errorSubtype: death.subtype, category: "configuration", message: death.error };
   const how = howItEnded(death);
   const why = death.error === undefined ? "" : ` ${death.error.replace(/[.\s]*$/, ".")}`;
   if (phase === "starting") {

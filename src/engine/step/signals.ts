@@ -146,7 +146,10 @@ function onNotice(draft: Draft, { details, kind, message }: SignalOf<"notice">):
 
 function onReported(draft: Draft, { model, permissionMode, transcriptId }: SignalOf<"reported">): void {
   const { reported } = draft.state;
-  if (transcriptId !== undefined) draft.state.transcriptId = transcriptId;
+  if (transcriptId !== undefined) {
+    draft.state.transcriptId = transcriptId;
+    draft.state.turnsBefore = draft.state.totals.turns;
+  }
   const changed = {
     ...(model !== undefined && model !== reported.model && { model }),
     ...(permissionMode !== undefined && permissionMode !== reported.permissionMode && { permissionMode }),

@@ -9,6 +9,9 @@ import { beIdle, clockOf } from "./time.ts";
 /** How a turn ends, before the numbers are added. */
 export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "message">;
 
+/** Of one turn, in the state. */
+const MAX_WARNINGS = 5;
+
 export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn {
   const { at, state } = draft;
   const promptIds = prompt ? [prompt.promptId] : [];
@@ -138,6 +141,10 @@ export function addResult(draft: Draft, result: AgentResult, eventId: number): v
   turn.durationApiMs += result.durationApiMs;
   turn.awaiting = turn.awaiting.filter((promptId) => !result.promptIds.includes(promptId));
   if (result.text !== "" || turn.resultEventId === undefined) turn.resultEventId = eventId;
+  if (!result.isEmpty) turn.isEmpty = false;
+  else turn.isEmpty ??= true;
+  const warnings = [...new Set([...(turn.warnings ?? []), ...(result.warnings ?? [])])];
+  if (warnings.length > 0) turn.warnings = warnings.slice(0, MAX_WARNINGS);
   turn.last = outcomeOf(result);
 }
 
@@ -153,6 +160,10 @@ function newCost(state: SessionState, { costUsdTotal, isError }: AgentResult): n
 }
 
 function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {
+  if (result.failure) {
+    const { category, message, subtype: errorSubtype } = result.failure;
+    return { outcome: "failed", errorSubtype, category, message };
+  }
   if (!result.isError) return { outcome: "done" };
   if (result.terminalReason?.startsWith("aborted")) return { outcome: "interrupted", errorSubtype: "interrupted" };
   const errorSubtype = result.subtype === "success" ? (result.terminalReason ?? "error") : result.subtype;
@@ -208,12 +219,14 @@ function timedOut(errorSubtype: string, category: NonNullable<Ending["category"]
 export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: AnsweredBy = "withdrawn"): void {
   const { state } = draft;
   settleAllRequests(draft, asksBy);
+  const warnings = warningsOf(turn, ending);
   state.lastTurnEventId = emit(draft, {
     type: "turn.ended",
     data: {
       turnId: turn.id,
       ...ending,
       isError: ending.outcome !== "done",
+      ...(warnings.length > 0 && { warnings }),
       ...(turn.resultEventId !== undefined && { resultEventId: turn.resultEventId }),
       durationMs: clockOf(turn).lastedMs,
       durationApiMs: turn.durationApiMs,
@@ -229,6 +242,12 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
   if (mayRerun(draft, turn, ending) && turn.prompt) return rerun(draft, turn.prompt, turn);
   if (ending.outcome === "lost") holdQueue(draft);
   runNext(draft);
+}
+
+const EMPTY = "Claude answered with no text. Read the events for what was done, or ask again.";
+
+function warningsOf({ isEmpty = false, warnings = [] }: Turn, { outcome }: Ending): string[] {
+  return outcome === "done" && isEmpty ? [EMPTY, ...warnings] : warnings;
 }
 
 /** A turn that is lost twice is not tried a third time: what it does may be what kills Claude Code. */

@@ -44,10 +44,11 @@ export const resume = definePrompt({
 function lastOf({ lastTurnEventId, turn }: SessionState, result: JsonObject | undefined): string[] {
   if (turn) return ["A turn is running."];
   if (!result) return lastTurnEventId === null ? ["It has had no prompt yet."] : [];
-  const { advice, errorSubtype, isError } = result;
+  const { advice, errorSubtype, isError, warnings } = result;
   const text = typeof result["result"] === "string" ? cutText(result["result"], RESULT_BYTES) : "";
   const how = isError === true ? `The last turn failed (${String(errorSubtype)}).` : "The last turn has ended.";
-  const note = typeof advice === "string" ? ` ${advice}` : "";
+  const notes = [advice, warnings].flat().filter((each) => typeof each === "string");
+  const note = notes.map((each) => ` ${each}`).join("");
   return [`${how}${note} Its result:\n\n<result>\n${text}\n</result>`];
 }
 

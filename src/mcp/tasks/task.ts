@@ -89,13 +89,15 @@ function tellQueued(found: Found, { queue }: SessionState): Task {
 
 async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): Promise<Task> {
   const head = headOf(found, end.at);
-  const { errorSubtype, message, outcome } = end.data;
+  const { errorSubtype, message, outcome, warnings = [] } = end.data;
   // It was cancelled by a caller. A task that the server or a time limit has ended has a result that says so.
   if (outcome === "cancelled" || errorSubtype === "interrupted") {
     return { ...head, status: "cancelled", statusMessage: oneLine(message ?? "It was interrupted.", MAX_STATUS) };
   }
   const reply = replyWith(await answerEnd(found.view, end, { call, deps }));
-  const statusMessage = outcome === "done" ? "Done" : oneLine(message ?? `It ended: ${outcome}.`, MAX_STATUS);
+  const done = ["Done", ...warnings].join(" | ");
+  const statusMessage =
+    outcome === "done" ? oneLine(done, MAX_STATUS) : oneLine(message ?? `It ended: ${outcome}.`, MAX_STATUS);
   return { ...head, status: "completed", statusMessage, reply };
 }
 

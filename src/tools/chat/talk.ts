@@ -117,7 +117,7 @@ async function replyOf(
     sessionId,
     status,
     ...(failure ?? toldOfEnd(left.end)),
-    ...warned(said),
+    ...warned(said, left.end),
     ...(said.includeThinking && { thinking: conversation.thinking }),
     toolInvocations: conversation.invocations,
     metadata: { usage, durationMs, totalCostUsd, numTurns },
@@ -139,7 +139,8 @@ function toldOfEnd({ data: { message, outcome } }: EndOfTurn): { message?: strin
   return outcome === "done" || message === undefined ? {} : { message };
 }
 
-function warned({ sent: { warnings } }: Talk): { warnings?: readonly string[] } {
+function warned({ sent }: Talk, end?: EndOfTurn): { warnings?: readonly string[] } {
+  const warnings = [...sent.warnings, ...(end?.data.warnings ?? [])];
   return warnings.length > 0 ? { warnings } : {};
 }
 

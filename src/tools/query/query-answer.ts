@@ -15,7 +15,7 @@ const EXPENDABLE = ["modelUsage", "usage"];
 
 interface Query {
   /** What is known of it beforehand. */
-  readonly head: JsonObject;
+  readonly head: JsonObject & { readonly warnings?: readonly string[] };
   readonly bundle: Bundle;
   readonly left: Left;
   readonly cursor: number;
@@ -40,7 +40,9 @@ export async function answerQuery(
       messages: bundle.messages,
     };
   }
-  const { cut, value } = fit({ ...known, ...(await tellOutcome(left, view)) }, room, EXPENDABLE);
+  const warnings = [...(head.warnings ?? []), ...(left.why === "ended" ? (left.end.data.warnings ?? []) : [])];
+  const warned = warnings.length > 0 ? { warnings } : {};
+  const { cut, value } = fit({ ...known, ...warned, ...(await tellOutcome(left, view)) }, room, EXPENDABLE);
   return { ...value, ...(cut && { truncated: true }), messages: bundle.messages };
 }
 

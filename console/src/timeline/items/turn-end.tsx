@@ -19,7 +19,7 @@ const TONES = { done: "good", failed: "bad", interrupted: "warn", lost: "bad", c
 
 /** How a turn has ended, and what it has taken. */
 export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }) {
-  const { costUsd, durationMs, errorSubtype, message, numTurns, outcome } = ended;
+  const { costUsd, durationMs, errorSubtype, message, numTurns, outcome, warnings = [] } = ended;
   // Who has stopped it is all there is to say of it, and no failure.
   const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
@@ -47,6 +47,11 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
       {message !== undefined && by === undefined && (
         <p class={classNames(markdown, "as-written", "problem")}>{displayText(message)}</p>
       )}
+      {warnings.map((warning) => (
+        <p key={warning} class={classNames(markdown, "as-written")}>
+          {displayText(warning)}
+        </p>
+      ))}
     </>
   );
 }

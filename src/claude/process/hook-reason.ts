@@ -1,0 +1,57 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import type { AgentSignal } from "../../engine/ports.ts";
+import { linesOf, transcriptOf } from "../folder/transcript.ts";
+import { hookStopped } from "../side-reports.ts";
+
+/** Claude Code writes its transcript with some delay, ms. */
+const LOOK_EVERY_MS = 100;
+const LOOKS = 5;
+
+/** Tolerance of the comparison of the time of a line with the duration of the turn, ms. */
+const TOLERANCE_MS = 1000;
+
+const Stopped = z.object({
+  timestamp: z.string(),
+  attachment: z.object({
+    type: z.literal("hook_stopped_continuation"),
+    message: z.string().catch(""),
+    hookName: z.string(),
+  }),
+});
+
+interface Place {
+  readonly transcriptId: string;
+  readonly configFolder: string;
+  readonly mask: (text: string) => string;
+}
+
+/** Only the transcript says which hook has ended a turn, and why. */
+export async function withHookReason(signal: AgentSignal, place: Place): Promise<AgentSignal> {
+  if (signal.type !== "result" || signal.result.failure?.subtype !== "hook_stopped") return signal;
+  const { numTurns, durationMs } = signal.result;
+  if (numTurns === 0) return signal;
+  const since = Date.now() - durationMs - TOLERANCE_MS;
+  const reason = await reasonSince(since, place).catch(() => undefined);
+  if (reason === undefined) return signal;
+  return { ...signal, result: { ...signal.result, failure: hookStopped(place.mask(reason)) } };
+}
+
+async function reasonSince(since: number, { configFolder, transcriptId }: Place): Promise<string | undefined> {
+  for (let look = 1; ; look += 1) {
+    const transcript = await transcriptOf(transcriptId, configFolder);
+    let reason: string | undefined;
+    for await (const line of transcript === undefined ? [] : linesOf(transcript)) {
+      if (line.includes('"hook_stopped_continuation"')) reason = reasonIn(line, since) ?? reason;
+    }
+    if (reason !== undefined || look === LOOKS) return reason;
+    await sleep(LOOK_EVERY_MS, undefined, { ref: false });
+  }
+}
+
+function reasonIn(line: string, since: number): string | undefined {
+  const read = Stopped.safeParse(JSON.parse(line));
+  if (!read.success || Date.parse(read.data.timestamp) < since) return undefined;
+  const { hookName, message } = read.data.attachment;
+  return message === "" ? hookName : `${hookName}: ${message}`;
+}

@@ -1,0 +1,10 @@
+/** A process that is not started. `subtype` is the `errorSubtype` of its turn. */
+export class StartError extends Error {
+  override readonly name = "StartError";
+  readonly subtype: string;
+
+  constructor(subtype: string, message: string) {
+    super(message);
+    this.subtype = subtype;
+  }
+}
