@@ -9,6 +9,8 @@ interface Question {
   readonly ms: number;
   /** Default: that of this process. */
   readonly cwd?: string;
+  /** All that it reads on stdin. Default: nothing. */
+  readonly input?: string;
 }
 
 /** `code` is null where a signal ended it. */
@@ -43,19 +45,20 @@ export async function outputOf(
       endGroup(child);
       end({ problem: `did not answer ${words.join(" ")} within ${String(question.ms / 1000)} s` });
     }, question.ms);
+    child.stdin?.on("error", () => undefined).end(question.input);
     child.stdout?.setEncoding("utf8").on("data", (part: string) => (text = (text + part).slice(0, MOST_TEXT)));
     child.once("error", ({ message }) => end({ problem: `cannot be started: ${message}` }));
     child.once("close", (code) => end({ text, code }));
   });
 }
 
-function start(path: string, words: readonly string[], { cwd, environment }: Question): ChildProcess | string {
+function start(path: string, words: readonly string[], { cwd, environment, input }: Question): ChildProcess | string {
   const [program, ...rest] = SCRIPT.test(path) ? [process.execPath, path, ...words] : [path, ...words];
   try {
     const child = spawn(program, rest, {
       cwd,
       env: { ...environment, ...ownPath(environment) },
-      stdio: ["ignore", "pipe", "ignore"],
+      stdio: [input === undefined ? "ignore" : "pipe", "pipe", "ignore"],
       detached: process.platform !== "win32",
       windowsHide: true,
     });

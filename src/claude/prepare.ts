@@ -3,6 +3,7 @@ import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter } from "node:path";
+import { malformedRules } from "../domain/approvals/malformed-rule.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentReattach, AgentSignal, AgentStart } from "../engine/ports.ts";
 import { checkAllPlaces } from "./check/folders.ts";
@@ -47,7 +48,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
   const allow = await projectAllowRules({ ...options, mayRun, isSandboxed: sandboxPolicy !== undefined }, all);
   const executable = options.pathToClaudeCodeExecutable ?? (await config.claude.locate()).path;
   return {
-    notices: mayRun ? notices : [...untrustedNotices(options.cwd, confinement), ...notices],
+    notices: [...(mayRun ? [] : untrustedNotices(options.cwd, confinement)), ...malformedNotices(options), ...notices],
     options: {
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
@@ -193,6 +194,14 @@ function withShell(environment: Record<string, string>): { environment: Record<s
   if (shell.kind === "bash") return { environment: { ...environment, [BASH_VARIABLE]: shell.path }, notices: [] };
   const isMissing = shell.kind === "powershell only";
   return { environment, notices: isMissing ? [{ type: "notice", kind: "warning", message: NO_BASH }] : [] };
+}
+
+/** Of a session that was stored before such rules were refused. */
+function malformedNotices(options: SessionOptions): Notice[] {
+  return malformedRules(options).map(({ path, problem }) => {
+    const message = `${path.join(".")}: ${problem} Claude Code does not apply it. Start a new session with the right rule.`;
+    return { type: "notice", kind: "warning", message };
+  });
 }
 
 function untrustedNotices(cwd: string, { trustsRecord }: Confinement): Notice[] {

@@ -1,6 +1,7 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { resolve } from "node:path";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
+import { isDivided, malformedRule } from "../domain/approvals/malformed-rule.ts";
 import { FORMER_PRODUCT, PLUGIN_SERVER, PRODUCT } from "../domain/names.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { denyRulesOf } from "../security/deny-rules.ts";
@@ -33,7 +34,7 @@ export async function restrictions(
   const own = denyRulesOf(await closedTo(options, environment, config));
   // In the settings they would close the files to the sandbox as well: a shell could not start node any more.
   const sandboxDeny = sandboxed ? [...own, ...sandboxed.deny] : [];
-  const deny = [...disallowedTools, ...handedOver(rules.deny, folder), ...sandboxDeny];
+  const { deny, divided } = forCommandLine([...disallowedTools, ...handedOver(rules.deny, folder), ...sandboxDeny]);
   const { hooks, settings: guarded } = commandGuard({ rules, disallowedTools: denyingOf(options) });
   const denied = await deniedServers(policy, config);
   const settings = {
@@ -42,13 +43,30 @@ export async function restrictions(
     permissions: {
       ...(allow.length > 0 && { allow: rootedIn(folder, allow) }),
       ...(ask.length > 0 && { ask }),
-      ...(sandboxed?.permissions ?? { deny: own }),
+      ...(sandboxed ? withDeny(sandboxed.permissions, divided) : { deny: [...own, ...divided] }),
     },
   };
   return {
     ...(deny.length > 0 && { disallowedTools: deny }),
     ...(hooks && { hooks }),
     settings,
+  };
+}
+
+function withDeny(permissions: SandboxTerms["permissions"], rules: readonly string[]): SandboxTerms["permissions"] {
+  return rules.length === 0 ? permissions : { ...permissions, deny: [...(permissions.deny ?? []), ...rules] };
+}
+
+/**
+ * Rules that deny, so that each reaches Claude Code: those that its command line would divide travel in the settings, and
+ * behind a malformed one, which a stored session can still have, stands no other.
+ */
+function forCommandLine(rules: readonly string[]): { readonly deny: string[]; readonly divided: string[] } {
+  const whole = rules.filter((rule) => malformedRule(rule, "deny") === undefined);
+  const malformed = rules.filter((rule) => !whole.includes(rule));
+  return {
+    deny: [...whole.filter((rule) => !isDivided(rule)), ...malformed],
+    divided: whole.filter(isDivided),
   };
 }
 

@@ -1,3 +1,4 @@
+import { checkClaudeSettings } from "./claude-settings.ts";
 import { checkClients } from "./clients.ts";
 import type { Check, Finding } from "./finding.ts";
 import { checkDisk, checkStateFolder, checkTemporary, checkTrust } from "./folders.ts";
@@ -12,6 +13,7 @@ export const CHECKS: readonly Check[] = [
   { id: "node", subject: "Node", ms: 1_000, find: checkNode },
   { id: "settings", subject: "the settings", ms: 1_000, find: checkSettings },
   { id: "claude", subject: "Claude Code and its login", ms: 30_000, find: checkClaude },
+  { id: "claude-settings", subject: "Claude Code's settings files", ms: 15_000, find: checkClaudeSettings },
   { id: "packages", subject: "the Agent SDK", ms: 30_000, find: checkPackages },
   { id: "state-folder", subject: "the state folder", ms: 5_000, find: checkStateFolder },
   { id: "store", subject: "the store", ms: STORE_MS + 5_000, find: checkStore },

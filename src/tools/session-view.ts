@@ -38,6 +38,15 @@ export function viewSession(id: string, { principal, signal }: ToolCall, { engin
   };
 }
 
+/** Events that are searched for warnings: those of the start of a process come first. */
+const SEARCHED = 50;
+
+/** The warnings of a process that was started for the prompt with this event. */
+export async function startWarnings(view: SessionView, cursor: number): Promise<string[]> {
+  const events = await view.read(cursor, SEARCHED);
+  return events.flatMap(({ data, type }) => (type === "notice" && data.kind === "warning" ? [data.message] : []));
+}
+
 /** How the last turn ended; undefined while one runs, or before the first has ended. */
 export async function readResult(view: SessionView, state: SessionState): Promise<JsonObject | undefined> {
   if (state.turn || state.lastTurnEventId === null) return undefined;

@@ -6,7 +6,7 @@ import { fit, jsonBytes } from "../view/size.ts";
 import type { Answered, StartTask, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
 import { waitEliciting, type PlainWait, type Waiting } from "./elicitation/eliciting-wait.ts";
 import { resumeToken } from "./resume-token.ts";
-import { readEnd, readResult, viewSession, type EndOfTurn, type SessionView } from "./session-view.ts";
+import { readEnd, readResult, startWarnings, viewSession, type EndOfTurn, type SessionView } from "./session-view.ts";
 import { waitFor } from "./waiting.ts";
 
 /** What a start and a reply answer: where to read on, and the result when the turn ended within the wait. */
@@ -41,7 +41,8 @@ export async function answerTurn(
   const { state } = await view.record();
   const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;
   const result = ended ? await readResult(view, state) : undefined;
-  const answer = answerBegun(view, state, begun, { call, deps });
+  const warnings = [...begun.warnings, ...(await startWarnings(view, cursor))];
+  const answer = answerBegun(view, state, { ...begun, warnings }, { call, deps });
   if (!result) return { answer };
   return { answer: withResult({ ...answer, nextCursor: state.lastEventId + 1 }, result, state.lastTurnEventId) };
 }

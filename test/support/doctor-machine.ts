@@ -20,6 +20,7 @@ case "$*" in
     if [ -n "$ANTHROPIC_API_KEY" ]; then echo '{"loggedIn":true,"authMethod":"api_key"}'
     elif [ -e "$HOME/logged-in" ]; then echo '{"loggedIn":true,"authMethod":"claude.ai","subscriptionType":"max"}'
     else echo '{"loggedIn":false,"authMethod":"none"}'; exit 1; fi ;;
+  --print*) cat > "$HOME/asked"; cat "$HOME/settings-answer" ;;
   "") echo "{\\"projects\\":{\\"$PWD\\":{\\"hasTrustDialogAccepted\\":true}}}" > "$HOME/.claude.json" ;;
 esac
 `;
@@ -53,7 +54,14 @@ export class TestMachine {
       XDG_CACHE_HOME: this.at("cache"),
     };
     writeFileSync(this.at("logged-in"), "");
+    this.settingsErrors([]);
     this.claude(CLAUDE);
+  }
+
+  /** Has Claude Code answer so when it is asked for its settings. */
+  settingsErrors(errors: readonly object[]): void {
+    const response = { subtype: "success", request_id: "1", response: { effective: {}, sources: [], errors } };
+    writeFileSync(this.at("settings-answer"), `${JSON.stringify({ type: "control_response", response })}\n`);
   }
 
   claude(text: string): void {

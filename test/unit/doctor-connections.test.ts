@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { dirname, join } from "node:path";
@@ -183,4 +183,18 @@ it("the space that store, logs and cache take is said, with what lies beside the
   write(2_000_000, "cache", "claude-agents-mcp", "compiled", "v20", "a");
   const seen = machine.seen({}, ["--store", at("kept", "store.db"), "--audit-log", at("audit.jsonl")]);
   expect(await textOf("disk", seen)).toContain("Store 1.3 MB, logs 0.3 MB, cache 2.0 MB ");
+});
+
+it("names each settings file that Claude Code leaves out, once; it is asked without hooks, in no folder that is not trusted", async () => {
+  const file = at(".claude", "settings.json");
+  machine.settingsErrors([
+    { file, path: "hooks.Stop", message: "Expected array, but received string" },
+    { file, path: "hooks", message: "Expected object" },
+  ]);
+  const found = await machine.fault();
+  expect(found).toMatchObject({ id: "claude-settings", level: "error" });
+  expect(found.text).toContain(`ignores all of ${file}, its deny rules and hooks included: hooks.Stop: Expected array`);
+  expect(readFileSync(at("asked"), "utf8")).toContain('"subtype":"get_settings"');
+  writeFileSync(at("settings-answer"), "");
+  expect(await machine.fault()).toMatchObject({ id: "claude-settings", level: "warning" });
 });

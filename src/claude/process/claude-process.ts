@@ -7,7 +7,7 @@ import type { Decision } from "../../domain/permission.ts";
 import type { Attachment } from "../../domain/prompt.ts";
 import type { AgentProcess, AgentSignal, Judgement } from "../../engine/ports.ts";
 import { Background } from "./background.ts";
-import { deniedBySettings } from "./permissions.ts";
+import { deniedBySettings, unreadSettings } from "./permissions.ts";
 import { AliveThrottle, askClaude, explained, messageOf, settlesWithin } from "./control.ts";
 import { CostWatch } from "./cost-watch.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
@@ -207,6 +207,7 @@ export class ClaudeProcess implements AgentProcess {
       this.#onReady(running);
       cost.begin(running);
       onSignal({ type: "ready" });
+      if (!attached) void unreadSettings(running).then((unread) => unread.forEach((notice) => onSignal(notice)));
       void this.#requests.withdrawOthers(attached?.open ?? [], this.#spawned?.held?.pending);
     };
     // The stream ends with the same failure.
@@ -265,16 +266,12 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async #interrupt(): Promise<void> {
-    const query = this.#query ?? (await this.#attachedQuery());
+    const query = this.#query ?? (this.#context.isAttached ? await this.#ready.catch(() => undefined) : undefined);
     // There is nothing to interrupt yet: what has not been started is not started.
     if (!query) return this.kill();
     // `cancelQueued` is not in the types of the SDK yet: it also takes back what Claude Code has queued itself.
     const interrupt: (options: { cancelQueued: true }) => Promise<unknown> = query.interrupt.bind(query);
     await interrupt({ cancelQueued: true }).catch(() => undefined);
-  }
-
-  async #attachedQuery(): Promise<Query | undefined> {
-    return this.#context.isAttached ? this.#ready.catch(() => undefined) : undefined;
   }
 
   async #stop(): Promise<void> {

@@ -2,11 +2,12 @@ import type { CanUseTool, PermissionResult, Query } from "@anthropic-ai/claude-a
 import { z } from "zod";
 import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain/permission.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import type { Judgement } from "../../engine/ports.ts";
+import type { AgentSignal, Judgement } from "../../engine/ports.ts";
 import { judgeRequest } from "../risk/judge.ts";
 import { mentionedPaths } from "../risk/mentioned.ts";
 import { namedPaths, type Folders } from "../risk/places.ts";
 import { isFileTool, isShell } from "../risk/risk.ts";
+import { unreadFiles } from "../unread-settings.ts";
 
 /** A request of Claude Code as the engine has it, and the engine's decision as Claude Code takes it. */
 
@@ -99,6 +100,14 @@ export async function deniedBySettings(query: Query & Untyped): Promise<string[]
   const { effective } = Settings.parse(await query.getSettings?.());
   return effective.permissions?.deny ?? [];
 }
+
+/** The settings files that Claude Code has left out whole, with their rules and hooks. Never rejects. */
+export async function unreadSettings(query: Query & Untyped): Promise<Extract<AgentSignal, { type: "notice" }>[]> {
+  const answer = await query.getSettings?.().catch(() => undefined);
+  return unreadFiles(answer).map((problem) => ({ type: "notice", kind: "warning", message: `${problem} ${ADVICE}` }));
+}
+
+const ADVICE = "Fix the file, then start a new session.";
 
 /** The rules to deny that answers have added for as long as the process lives. */
 export function deniedBy(changes: readonly PermissionUpdate[]): string[] {

@@ -4,6 +4,7 @@ import { JsonObject } from "../../domain/json.ts";
 import { PermissionUpdate } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../api.ts";
 import { defineAction, defineRequest } from "./action.ts";
+import { refuseMalformedUpdates } from "./given-rules.ts";
 import { DenyMessage, RequestId, SessionId } from "./input.ts";
 
 /** What is decided of what Claude Code asks. */
@@ -22,8 +23,10 @@ export const answer = defineRequest({
     updatedPermissions: z.array(PermissionUpdate).max(100).exactOptional(),
     answers: Answers.exactOptional(),
   },
-  run: async ({ caller, engine }, { request, sessionId }: { sessionId: string; request: AnswerRequest }) =>
-    engine.answer(caller, sessionId, request),
+  run: async ({ caller, engine }, { request, sessionId }: { sessionId: string; request: AnswerRequest }) => {
+    refuseMalformedUpdates(request.updatedPermissions);
+    return engine.answer(caller, sessionId, request);
+  },
 });
 
 /** Keeps a request open for more time, with whom it is. */

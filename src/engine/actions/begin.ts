@@ -3,6 +3,7 @@ import type { SessionOptions } from "../../domain/options.ts";
 import type { AdoptRequest, OpenSessionRequest, PromptRequest } from "../api.ts";
 import { defineRequest } from "./action.ts";
 import { Attachments, IdempotencyKey, Prompt, SessionId } from "./input.ts";
+import { refuseMalformedRules } from "./given-rules.ts";
 import { refuseNul } from "./unsafe-text.ts";
 
 /** How work begins, and how it goes on. Which options a caller may name is for its surface to say. */
@@ -20,6 +21,7 @@ export const start = defineRequest({
   fields: said,
   run: async ({ caller, engine }, request: OpenSessionRequest) => {
     refuseNul(request.options);
+    refuseMalformedRules(request.options);
     return engine.open(caller, request);
   },
 });
@@ -31,6 +33,7 @@ export const create = defineRequest({
   fields: {},
   run: async ({ caller, engine }, { options }: { readonly options: SessionOptions }) => {
     refuseNul(options);
+    refuseMalformedRules(options);
     return engine.create(caller, options);
   },
 });
@@ -60,6 +63,7 @@ export const adopt = defineRequest({
   fields: { sessionId: SessionId, ...said },
   run: async ({ caller, engine }, request: AdoptRequest) => {
     refuseNul(request.options);
+    refuseMalformedRules(request.options);
     return engine.adopt(caller, request);
   },
 });

@@ -1,0 +1,130 @@
+/**
+ * Rules that Claude Code does not take. From a settings file it drops such a rule and says so; from the command line, on which
+ * the rules of a session travel, it drops the rule in silence, and one that is not closed takes the rules behind it along.
+ */
+
+/** `tools`: a list of names, among which `*` is every tool. */
+export type RuleUse = "allow" | "deny" | "tools";
+
+/** The problem of the rule and what to write instead; undefined for a rule that Claude Code takes. */
+export function malformedRule(text: string, use: RuleUse): string | undefined {
+  const call = readCall(text);
+  const problem = typeof call === "string" ? call : problemOf(call, use);
+  return problem && `the rule ${shortened(text)} ${problem}`;
+}
+
+/** The same of a rule that comes in two parts, so that brackets in its content are no question. */
+export function malformedParts(name: string, content: string | undefined, use: RuleUse): string | undefined {
+  const problem = problemOf({ name, content }, use);
+  return problem && `the rule for ${shortened(name)} ${problem}`;
+}
+
+function shortened(text: string): string {
+  return text.length > 100 ? `${text.slice(0, 100)}...` : text;
+}
+
+/** Claude Code divides the command line at commas and spaces, and takes each `)` for the end of the content of a rule. */
+export function isDivided(rule: string): boolean {
+  return /\)[^]*[ ,]/.test(rule);
+}
+
+interface Call {
+  readonly name: string;
+  /** Undefined without brackets. */
+  readonly content: string | undefined;
+}
+
+const FORM = "Write Tool or Tool(content), such as Read, Bash(ls:*) or Edit(src/**).";
+
+/** The last bracket closes the first: brackets in between belong to the content. */
+function readCall(text: string): Call | string {
+  const [open, close] = [unescaped(text, "(")[0], unescaped(text, ")").at(-1)];
+  if (open === undefined && close === undefined) return { name: text, content: undefined };
+  if (open === undefined || close === undefined) return `has a bracket without its other half. ${FORM}`;
+  if (close < open) return `has its brackets the wrong way round. ${FORM}`;
+  if (close !== text.length - 1) return `has text behind its last bracket. ${FORM}`;
+  return { name: text.slice(0, open), content: text.slice(open + 1, close) };
+}
+
+/** Positions of the character, without those behind a backslash that is none itself. */
+function unescaped(text: string, character: string): number[] {
+  const found: number[] = [];
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) {
+    let start = at;
+    while (text[start - 1] === "\\") start -= 1;
+    if ((at - start) % 2 === 0) found.push(at);
+  }
+  return found;
+}
+
+function problemOf({ content, name }: Call, use: RuleUse): string | undefined {
+  if (!/^[\w*][\w*.:/@-]*$/.test(name)) return `names no tool: no name of one is like that. ${FORM}`;
+  if (use === "allow" && name.includes("*") && !/^mcp__[^*]+?__/.test(name)) {
+    return "would allow tools by a * that is not behind the name of an MCP server. Name the tools, or write mcp__github__*.";
+  }
+  if (content === undefined) return undefined;
+  if (content.trim() === "") return `has nothing in its brackets. Write ${name} to mean every use of the tool.`;
+  if (name.startsWith("mcp__")) return `cannot have content. Write ${name} alone.`;
+  return problemOfContent(name, content) ?? (use === "deny" ? problemOfTool(name, content) : undefined);
+}
+
+const FILES: ReadonlySet<string> = new Set(["Cd", "Edit", "Glob", "NotebookEdit", "NotebookRead", "Read", "Write"]);
+const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);
+/** Claude Code matches paths with rules of two names alone. */
+const NEVER_MATCH: ReadonlyMap<string, string> = new Map([
+  ["Glob", "Read"],
+  ["MultiEdit", "Edit"],
+  ["NotebookEdit", "Edit"],
+  ["Write", "Edit"],
+]);
+
+function problemOfContent(name: string, content: string): string | undefined {
+  const isOdd = unescaped(content, "(").length !== unescaped(content, ")").length;
+  if (isOdd && /(?:^|[^\\])\\[()]/.test(content)) {
+    return "has a bracket behind a backslash beside one without. Write [(] or [)] for a bracket in a path.";
+  }
+  if (SHELLS.has(name) && content === ":*") return `has no command before :*. Write ${name} to mean every command.`;
+  if (name === "WebSearch" && /[*?]/.test(content)) return "has a * or ?, which no search has. Write WebSearch alone.";
+  if (name === "WebFetch" && (!content.startsWith("domain:") || content.includes("://"))) {
+    return "names no host. Write WebFetch(domain:example.com).";
+  }
+  return FILES.has(name) && content.includes(":*") ? "has :*, which only commands have. Write * or **." : undefined;
+}
+
+/** Claude Code keeps such a rule and never looks at it: one that allows is asked about, one that denies would deny nothing. */
+function problemOfTool(name: string, content: string): string | undefined {
+  const matching = NEVER_MATCH.get(name);
+  return matching && `never matches a path. Write ${matching}(${content}), which is for all tools that do the same.`;
+}
+
+/** The options of a session that hold rules. */
+interface WithRules {
+  readonly agents?: Readonly<Record<string, { readonly disallowedTools?: string[]; readonly tools?: string[] }>>;
+  readonly allowedTools?: readonly string[];
+  readonly disallowedTools?: readonly string[];
+}
+
+/** The problems of all rules in the options of a session, each with the path of its field. */
+export function malformedRules({ agents = {}, allowedTools, disallowedTools }: WithRules): Malformed[] {
+  const ofAgents = Object.entries(agents).flatMap(([name, agent]) => [
+    ...problemsOf(["agents", name, "disallowedTools"], agent.disallowedTools, "deny"),
+    ...problemsOf(["agents", name, "tools"], agent.tools, "tools"),
+  ]);
+  return [
+    ...problemsOf(["disallowedTools"], disallowedTools, "deny"),
+    ...problemsOf(["allowedTools"], allowedTools, "allow"),
+    ...ofAgents,
+  ];
+}
+
+interface Malformed {
+  readonly path: readonly (number | string)[];
+  readonly problem: string;
+}
+
+function problemsOf(path: readonly string[], rules: readonly string[] = [], use: RuleUse): Malformed[] {
+  return rules.flatMap((rule, index) => {
+    const problem = malformedRule(rule, use);
+    return problem === undefined ? [] : [{ path: [...path, index], problem }];
+  });
+}

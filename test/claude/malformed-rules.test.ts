@@ -1,0 +1,94 @@
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { query, type Options, type SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { AsyncQueue } from "../../src/claude/process/input.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { NO_ALLOW, RULE_TEXTS } from "../support/attacks/malformed-rules.ts";
+import { told } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Rules and settings files that the real Claude Code drops. */
+
+const world = useWorld();
+
+const Settings = z.object({
+  effective: z.object({ permissions: z.record(z.string(), z.array(z.string())).optional() }),
+});
+
+interface Asked {
+  getSettings: () => Promise<unknown>;
+}
+
+/** The settings of a Claude Code without a prompt. */
+async function settingsWith(settings: NonNullable<Options["settings"]>): Promise<z.infer<typeof Settings>> {
+  const prompt = new AsyncQueue<SDKUserMessage>();
+  const env = { ...process.env, ...world.model.environment(world.configFolder), HOME: world.folder() };
+  const running: ReturnType<typeof query> & Partial<Asked> = query({
+    prompt,
+    options: { cwd: world.folder(), env, settings },
+  });
+  try {
+    return Settings.parse(await running.getSettings?.());
+  } finally {
+    prompt.end();
+    running.close();
+  }
+}
+
+it("what is refused as malformed is what Claude Code drops, and what it keeps and never matches", async () => {
+  const deny = RULE_TEXTS.map(([text]) => text);
+  const { effective } = await settingsWith({ permissions: { deny, allow: NO_ALLOW } });
+  const kept = new Set(effective.permissions?.["deny"]);
+  const dropped = RULE_TEXTS.filter(([text]) => !kept.has(text));
+  // It takes no name of a tool in small letters; one that is known is put right before.
+  expect(dropped.map(([, kind]) => kind).filter((kind) => kind !== "drops")).toEqual(["named"]);
+  expect(RULE_TEXTS.filter(([text, kind]) => kind === "drops" && kept.has(text))).toEqual([]);
+  expect(effective.permissions?.["allow"] ?? []).toEqual([]);
+});
+
+/** Settings files that are left out whole, and what is said of them. */
+const UNREAD: readonly (readonly [text: string, says: string])[] = [
+  ['{"permissions":{"deny":["Bash(touch *)"]}', "Invalid or malformed JSON"],
+  ["[]", "Expected object, but received array"],
+  ['{"permissions":{"deny":"Bash(touch *)"}}', "permissions.deny: Expected array"],
+  ['{"model":3,"permissions":{"deny":["Bash(touch *)"]}}', "model: Expected string"],
+];
+
+describe("a settings file that Claude Code cannot read", () => {
+  it("is named in the answer and in the log, with the reason", async () => {
+    const server = await world.server();
+    const file = join(world.configFolder, "settings.json");
+    for (const [text, says] of UNREAD) {
+      writeFileSync(file, text);
+      const cwd = world.folder();
+      const prompt = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "end" }]);
+      const answer = await server.call("claude_code", { prompt, cwd, allowedTools: ["Bash"], waitMs: 40_000 });
+      // The rule does not hold.
+      expect([text, existsSync(join(cwd, "made"))]).toEqual([text, true]);
+      expect(answer["warnings"]).toEqual([expect.stringContaining(`ignores all of ${file}`)]);
+      expect(JSON.stringify(answer["warnings"])).toContain(says);
+      expect(JSON.stringify(await told(server, answer.sessionId))).toContain("ignores all of");
+    }
+    rmSync(file);
+  });
+
+  it("is said of a project too, and not of files that do not count in the session", async () => {
+    const cwd = world.folder();
+    mkdirSync(join(cwd, ".claude", "settings.local.json"), { recursive: true });
+    writeFileSync(join(cwd, ".claude", "settings.json"), "{");
+    const server = await world.server({ args: ["--trust-dir", cwd] });
+    const prompt = scriptTag([{ text: "end" }]);
+    const warnings = async (on: Server, options: object) =>
+      (await on.call("claude_code", { prompt, cwd, waitMs: 40_000, ...options }))["warnings"];
+    expect(await warnings(server, {})).toEqual([
+      expect.stringContaining(`${join(cwd, ".claude", "settings.json")}, its deny rules`),
+      expect.stringContaining("settings.local.json, its deny rules"),
+    ]);
+    expect(await warnings(server, { advanced: { settingSources: ["user"] } })).toBeUndefined();
+    const untrusting = await world.server();
+    expect(await warnings(untrusting, {})).toBeUndefined();
+  });
+});

@@ -1,0 +1,65 @@
+/**
+ * Texts that could be rules, by what the real Claude Code makes of them in a settings file and what a caller's `disallowedTools`
+ * is answered. `drops`: refused by both. `keeps`: taken by both. `never`: Claude Code keeps the rule, and it matches nothing.
+ * `split`: the command line makes several of it. `named`: not well-formed, but meant, and put right before.
+ */
+type Kind = "drops" | "keeps" | "named" | "never" | "split";
+
+export const RULE_TEXTS: readonly (readonly [text: string, kind: Kind])[] = [
+  ["Bash(touch *", "drops"],
+  ["Bash(touch *) x", "drops"],
+  ["Bash(touch *)x", "drops"],
+  ["Bash(touch *):", "drops"],
+  ["Bash(touch *)\n", "drops"],
+  ["Bash touch *)", "drops"],
+  ["Bash)touch *(", "drops"],
+  ["Bash(touch *]", "drops"],
+  ["Bash[touch *]", "never"],
+  ["Bash{touch *}", "never"],
+  ["Bash<touch *>", "never"],
+  ["Bash（touch *）", "never"],
+  ["Bash\\(touch\\)", "never"],
+  ["Bash()", "drops"],
+  ["Bash( )", "never"],
+  ["(touch *)", "never"],
+  ["Bash(:*)", "drops"],
+  ["Bash(*)", "keeps"],
+  ["bash(touch *)", "named"],
+  ["Read, Write", "split"],
+  ["Read Write", "split"],
+  ["Bash(ls), Read", "drops"],
+  ["Bash(ls) Read", "drops"],
+  ["Bash(ls, cat)", "keeps"],
+  ["Bash(touch\\)", "drops"],
+  ["Bash(touch\\()", "keeps"],
+  ["Bash(touch\\(b))", "drops"],
+  ["Bash(touch (b) c)", "keeps"],
+  ["Bash(touch (b)", "keeps"],
+  ["Bash(touch)b)", "keeps"],
+  ["Bash((touch)", "keeps"],
+  ["Bash(touch *))", "keeps"],
+  ["mcp__x(y)", "drops"],
+  ["mcp__x__y(z)", "drops"],
+  ["mcp__x__y", "keeps"],
+  ["mcp__x__*", "keeps"],
+  ["WebSearch(x*)", "drops"],
+  ["WebFetch(https://x)", "drops"],
+  ["WebFetch(x.com)", "drops"],
+  ["WebFetch(domain:x.com)", "keeps"],
+  ["Edit(a:*)", "drops"],
+  ["Read(a:*)", "drops"],
+  ["Write(a)", "never"],
+  ["NotebookEdit(a)", "never"],
+  ["Glob(a)", "never"],
+  ["Edit(../a)", "keeps"],
+  ["Edit(!a)", "keeps"],
+  ["Read(//x y/**)", "keeps"],
+  ["Bash(a:*b)", "keeps"],
+  ["Nope", "keeps"],
+  ["Nope(x)", "keeps"],
+  ["Skill(x)", "keeps"],
+  ["Agent(x)", "keeps"],
+];
+
+/** What only a rule that allows may not be. */
+export const NO_ALLOW = ["*", "Web*", "mcp__*", "mcp__*__x"];

@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+import { isDivided, malformedRule, malformedRules } from "../../src/domain/approvals/malformed-rule.ts";
+import { rightName } from "../../src/tools/catalogue.ts";
+import { NO_ALLOW, RULE_TEXTS } from "../support/attacks/malformed-rules.ts";
+
+/** The real Claude Code is asked about the same texts in test/claude/malformed-rules.test.ts. */
+
+describe("a rule of a caller", () => {
+  it.each(RULE_TEXTS)("%j (%s by Claude Code) is refused unless it can match", (text, kind) => {
+    const isTaken = kind === "keeps" || kind === "named";
+    const problem = malformedRule(rightName(text), "deny") ?? "none";
+    expect(problem).toMatch(isTaken ? /^none$/ : /^the rule .+\. Write .+\.$/s);
+  });
+
+  it("that allows has no * where Claude Code takes none", () => {
+    for (const text of NO_ALLOW) {
+      expect([text, malformedRule(text, "allow")]).toEqual([text, expect.stringContaining("would allow tools by a *")]);
+      expect([text, malformedRule(text, "deny"), malformedRule(text, "tools")]).toEqual([text, undefined, undefined]);
+    }
+  });
+
+  it("is named by its field, also inside agents", () => {
+    const agent = { description: "x", prompt: "x", tools: ["Read", "Bash("], disallowedTools: ["Bash(x"] };
+    const found = malformedRules({ agents: { a: agent }, allowedTools: ["Read("], disallowedTools: ["Read", "Edit)"] });
+    expect(found.map(({ path }) => path.join("."))).toEqual([
+      "disallowedTools.1",
+      "allowedTools.0",
+      "agents.a.disallowedTools.0",
+      "agents.a.tools.1",
+    ]);
+  });
+
+  it("is quoted up to 100 characters", () => {
+    const problem = malformedRule(`Bash(${"(\\".repeat(500)}`, "deny");
+    expect(problem?.length).toBeLessThan(300);
+  });
+
+  it("that the command line of Claude Code would divide is known", () => {
+    const divided = ["Bash(a (b) c)", "Read(//x) y/**)", "Bash(echo a), b)"];
+    expect([...divided, "Bash(a b)", "Bash(a, b)", "Read(//x (y)/**)", "Bash(a)b)"].filter(isDivided)).toEqual(divided);
+  });
+});
