@@ -62,7 +62,7 @@ export async function thisProcess(): Promise<{ pid: number; startedAt: string }>
 /** Where the system does not tell when a process began, its pid has to do. */
 const UNKNOWN = "unknown";
 
-async function isRunning(pid: number, startedAt: string): Promise<boolean> {
+export async function isRunning(pid: number, startedAt: string): Promise<boolean> {
   const { isAlive, startTime } = await import("../claude/supervise/tree.ts");
   return startedAt === UNKNOWN ? isAlive(pid) : (await startTime(pid)) === startedAt;
 }

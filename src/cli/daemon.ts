@@ -1,14 +1,24 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { hasTerminal, isConfirmed } from "./confirm.ts";
 import { logs } from "./daemon/logs.ts";
 import { nestingDepth } from "./preflight.ts";
+import { withStoreIfAny, type Store } from "./sessions/store.ts";
+import { hasDriver, isRunning } from "../app/store.ts";
 import { ConfigError } from "../config/error.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { stateFolder } from "../config/state-folder.ts";
+import { recordedDaemons, type RecordedDaemon } from "../daemon/deaths.ts";
 import { socketFolders } from "../daemon/folders.ts";
 import { givenUpShims, type GivenUp } from "../daemon/shim-sockets.ts";
 import { socketsIn } from "../daemon/socket.ts";
-import { describeDaemons, stopDaemon, type RunningDaemon } from "../daemon/status.ts";
+import {
+  describeDaemons,
+  stopDaemon,
+  unreachable,
+  type RunningDaemon,
+  type UnreachableDaemon,
+} from "../daemon/status.ts";
 import { escapeControlChars } from "../security/control-chars.ts";
 
 /** `claude-agents-mcp daemon VERB`: one server for many clients, which outlives them all. */
@@ -49,20 +59,19 @@ function readFlags<T extends NonNullable<ParseArgsConfig["options"]>>(verb: stri
   }
 }
 
-/** Those with the sockets of the daemons of this state folder. */
-async function ownFolders(): Promise<readonly string[]> {
-  return socketFolders(stateFolder(process.env, process.platform));
-}
-
 /** Exit code 1 when there is none. */
 async function status({ values: { json } }: { values: { json?: boolean | undefined } }): Promise<number> {
-  const folders = await ownFolders();
-  const daemons = await findDaemons(folders);
+  const { folders, running: daemons, unreachable: others } = await findDaemons();
   const shimsGivenUp = await givenUpShims(folders);
-  const running = daemons.length === 0 ? "No daemon runs.\n" : daemons.map(paragraph).join("");
+  const none = daemons.length + others.length === 0;
+  const running = none ? "No daemon runs.\n" : [...daemons.map(paragraph), ...others.map(unreachableLine)].join("");
   const text = `${running}${shimsGivenUp.map(givenUpLine).join("")}`;
-  process.stdout.write(json === true ? `${JSON.stringify({ daemons, shimsGivenUp })}\n` : text);
-  return daemons.length === 0 ? 1 : 0;
+  process.stdout.write(json === true ? `${JSON.stringify({ daemons, unreachable: others, shimsGivenUp })}\n` : text);
+  return none ? 1 : 0;
+}
+
+function unreachableLine({ name, pid, why }: UnreachableDaemon): string {
+  return `${name}  ${why}${pid === undefined ? "" : `, pid ${String(pid)}`}\n`;
 }
 
 function paragraph(each: RunningDaemon): string {
@@ -109,50 +118,111 @@ interface Stop {
   };
 }
 
-/** Drains them and waits for their end. Exit code 1 when there is none, or when the person at the terminal says no. */
+/** Drains them and waits for their end. Exit code 1 when there is none, one does not end, or the person at the terminal says no. */
 async function stop({ positionals: names, values: { all, json, yes } }: Stop): Promise<number> {
   if (nestingDepth() > 0) {
     throw new ConfigError("daemon stop cannot run inside a session of claude-agents-mcp. Run it in your own shell.");
   }
-  const found = await findDaemons(await ownFolders());
+  const { recorded, running, unreachable: others } = await findDaemons();
+  const found = [...running, ...others];
   const meant = all === true ? found : chosen(found, names);
   if (yes !== true && !(await mayInterrupt(meant))) {
     process.stderr.write("No daemon was stopped.\n");
     return 1;
   }
   if (meant.length > 0) process.stderr.write(`Waiting for ${count(meant.length, "daemon")} to end.\n`);
-  await Promise.all(meant.map(async ({ socket }) => stopDaemon(socket)));
-  const stopped = meant.map(({ name, pid }) => ({ name, pid }));
-  const text = stopped.length === 0 ? "No daemon runs.\n" : `${count(stopped.length, "daemon")} stopped.\n`;
-  process.stdout.write(json === true ? `${JSON.stringify({ stopped })}\n` : text);
-  return stopped.length === 0 ? 1 : 0;
+  const hasEnded = await Promise.all(meant.map(async (each) => end(each, recorded)));
+  const stopped = meant.filter((_, at) => hasEnded[at]).map(({ name, pid }) => ({ name, pid }));
+  for (const { name, pid } of meant.filter((_, at) => !hasEnded[at])) process.stderr.write(notEnded(name, pid));
+  const servers = all === true ? await otherServers() : [];
+  const text = stopped.length === 0 ? "No daemon was stopped.\n" : `${count(stopped.length, "daemon")} stopped.\n`;
+  const what = meant.length === 0 ? "No daemon runs.\n" : text;
+  process.stdout.write(json === true ? `${JSON.stringify({ stopped, servers })}\n` : what + serversLine(servers));
+  return stopped.length > 0 && stopped.length === meant.length ? 0 : 1;
 }
 
-/** Asks only where a turn runs. Throws ConfigError where there is no terminal to ask on. */
-async function mayInterrupt(daemons: readonly RunningDaemon[]): Promise<boolean> {
-  const turns = daemons.flatMap((each) => each.turns);
-  if (turns.length === 0) return true;
-  const named = turns.map(({ sessionId, title }) => `${sessionId}  ${escapeControlChars(title)}`.trimEnd());
-  const what = `${count(turns.length, "running turn")} will be interrupted, unless they end within --drain-ms`;
-  if (!hasTerminal()) {
-    const all = named.join(", ");
-    throw new ConfigError(`daemon stop: ${what}: ${all}. Without a terminal to confirm on, --yes is required.`);
+function notEnded(name: string, pid: number | undefined): string {
+  const advice = pid === undefined ? "Its log has its pid" : `End it with kill -9 ${String(pid)}`;
+  return `claude-agents-mcp: the daemon "${name}" has not ended. ${advice}.\n`;
+}
+
+/** Resolves to whether it has ended. One that cannot be asked is told by a signal, and woken if it is stopped. */
+async function end(found: Found, recorded: readonly RecordedDaemon[]): Promise<boolean> {
+  if ("socket" in found) {
+    const hasEnded = await stopDaemon(found.socket).then(
+      () => true,
+      () => false,
+    );
+    if (hasEnded) return true;
   }
-  process.stderr.write(`${what}:\n${named.map((line) => `  ${line}\n`).join("")}`);
+  const known = recorded.find(({ pid }) => pid === found.pid);
+  if (!known) return false;
+  const { pid, startedAt } = known;
+  const deadline = performance.now() + END_MS;
+  if (await isRunning(pid, startedAt)) for (const signal of ["SIGTERM", "SIGCONT"] as const) process.kill(pid, signal);
+  while (await isRunning(pid, startedAt)) {
+    if (performance.now() > deadline) return false;
+    await sleep(LOOK_MS);
+  }
+  return true;
+}
+
+/** Longer than --drain-ms by default, ms. */
+const END_MS = 60_000;
+const LOOK_MS = 50;
+
+type Servers = Awaited<ReturnType<Store["leases"]["servers"]>>;
+
+/** What else uses the store of this state folder; nothing where that cannot be told. */
+async function otherServers(): Promise<Servers> {
+  if (!(await hasDriver())) return [];
+  return withStoreIfAny(
+    {},
+    async ({ leases }) => leases.servers(),
+    () => [],
+  ).catch(() => []);
+}
+
+function serversLine(servers: Servers): string {
+  if (servers.length === 0) return "";
+  const each = servers.map(({ pid, urls: [url] }) => {
+    const where = url === undefined ? "" : ` (${url.replace(/\/\*$/, "")})`;
+    return `pid ${String(pid)}${where}`;
+  });
+  return `Other servers use the store, and run on: ${each.join(", ")}.\n`;
+}
+
+/** Asks only where a turn runs, or may. Throws ConfigError where there is no terminal to ask on. */
+async function mayInterrupt(daemons: readonly Found[]): Promise<boolean> {
+  const turns = daemons.flatMap((each) => ("turns" in each ? each.turns : []));
+  const unknown = daemons.flatMap((each) => ("turns" in each ? [] : [each]));
+  if (turns.length + unknown.length === 0) return true;
+  const named = turns.map(({ sessionId, title }) => `${sessionId}  ${escapeControlChars(title)}`.trimEnd());
+  const known = `${count(turns.length, "running turn")} will be interrupted, unless they end within --drain-ms`;
+  const cannot = `${count(unknown.length, "daemon")} cannot be asked for running turns, which would be interrupted`;
+  const what = [...(turns.length > 0 ? [known] : []), ...(unknown.length > 0 ? [cannot] : [])].join("; ");
+  const all = [...named, ...unknown.map((each) => unreachableLine(each).trimEnd())];
+  if (!hasTerminal()) {
+    const listed = all.join(", ");
+    throw new ConfigError(`daemon stop: ${what}: ${listed}. Without a terminal to confirm on, --yes is required.`);
+  }
+  process.stderr.write(`${what}:\n${all.map((line) => `  ${line}\n`).join("")}`);
   return isConfirmed("Stop?");
 }
 
-/** Those of this state folder, in the order of their start. Those that do not answer are named on stderr. */
-async function findDaemons(folders: readonly string[]): Promise<readonly RunningDaemon[]> {
-  const { running, silent } = await describeDaemons(await socketsIn(folders));
-  for (const { name } of silent) {
-    process.stderr.write(`claude-agents-mcp: the daemon "${name}" does not answer.\n`);
-  }
-  return running;
+type Found = RunningDaemon | UnreachableDaemon;
+
+/** Those of this state folder: running ones in the order of their start, and those that cannot be asked. */
+async function findDaemons() {
+  const state = stateFolder(process.env, process.platform);
+  const folders = await socketFolders(state);
+  const daemons = await describeDaemons(await socketsIn(folders));
+  const recorded = await recordedDaemons(state, isRunning);
+  return { folders, recorded, running: daemons.running, unreachable: unreachable(daemons, recorded) };
 }
 
 /** Those with these names, or the only one. Throws ConfigError where a name is unknown, or where it is not clear which is meant. */
-function chosen(found: readonly RunningDaemon[], names: readonly string[]): readonly RunningDaemon[] {
+function chosen(found: readonly Found[], names: readonly string[]): readonly Found[] {
   const unknown = names.find((name) => !found.some((each) => each.name === name));
   if (unknown !== undefined) {
     throw new ConfigError(`daemon stop: no daemon is named "${unknown}". \`daemon status\` lists them.`);

@@ -1,67 +1,117 @@
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { logFolder } from "./start.ts";
 import { objectIn, type DaemonStatus } from "./wire.ts";
 
-/** How the daemon before this one has ended, if not in order: each leaves a file while it runs. */
+/**
+ * The record of running daemons: each leaves a file while it runs, `daemon-NAME.running.PID`. From it the next daemon of the name learns
+ * how the one before it has ended, if not in order, and commands find daemons that cannot be asked.
+ */
 
-interface Running {
+/** A process, by pid and start time. */
+export interface ProcessId {
   readonly pid: number;
+  readonly startedAt: string;
+}
+
+/** Whether the process of that pid is still the one that started then. */
+export type IsRunning = (pid: number, startedAt: string) => Promise<boolean>;
+
+export interface RecordedDaemon extends ProcessId {
+  readonly name: string;
+}
+
+interface Entry extends RecordedDaemon {
+  readonly file: string;
   /** What was thrown and not caught. */
   readonly why?: string;
 }
 
 const KILLED = "it was killed without a word: by SIGKILL, or because memory was short";
 
+/** The record of one daemon. */
 export class DeathRecord {
-  readonly #file: string;
+  readonly #stateFolder: string;
+  readonly #name: string;
+  readonly #own: ProcessId;
   #last: DaemonStatus["lastDeath"];
   #hasBegun = false;
 
-  constructor(stateFolder: string, name: string) {
-    this.#file = join(logFolder(stateFolder), `daemon-${name}.running`);
+  constructor(stateFolder: string, name: string, own: ProcessId) {
+    this.#stateFolder = stateFolder;
+    this.#name = name;
+    this.#own = own;
   }
 
   get last(): DaemonStatus["lastDeath"] {
     return this.#last;
   }
 
-  /** Called by the daemon that has the name: who left the file has ended. */
-  async begin(): Promise<void> {
-    await mkdir(join(this.#file, ".."), { recursive: true, mode: 0o700 });
-    const former = runningIn(await readFile(this.#file, "utf8").catch(() => ""));
+  /** Called by the daemon that has the name. Another one of the name may live: frozen, or with a socket that was removed. */
+  async begin(isRunning: IsRunning): Promise<void> {
+    await mkdir(logFolder(this.#stateFolder), { recursive: true, mode: 0o700 });
     const noticedAt = new Date().toISOString();
-    this.#last = former && { pid: former.pid, noticedAt, why: former.why ?? KILLED };
+    for (const { file, name, pid, startedAt, why = KILLED } of await entriesIn(this.#stateFolder)) {
+      if (name !== this.#name || (await isRunning(pid, startedAt))) continue;
+      this.#last = { pid, noticedAt, why };
+      await rm(file, { force: true });
+    }
     this.#hasBegun = true;
-    await writeFile(this.#file, textOf({ pid: process.pid }), { mode: 0o600 });
+    await writeFile(this.#file, this.#text(), { mode: 0o600 });
   }
 
   /** At once: the process is about to end. */
   crashed(error: Error): void {
     try {
-      writeFileSync(this.#file, textOf({ pid: process.pid, why: error.message.slice(0, MAX_WHY) }), { mode: 0o600 });
+      writeFileSync(this.#file, this.#text(error.message.slice(0, MAX_WHY)), { mode: 0o600 });
     } catch {
       // A full disk, or a deleted folder: its log has it all the same.
     }
   }
 
-  /** Before `begin` the file is the record of the daemon that died, and stays. */
+  /** Records of daemons that died stay for the one that begins. */
   async end(): Promise<void> {
     if (this.#hasBegun) await rm(this.#file, { force: true });
+  }
+
+  get #file(): string {
+    return join(logFolder(this.#stateFolder), `daemon-${this.#name}.running.${String(this.#own.pid)}`);
+  }
+
+  #text(why?: string): string {
+    return JSON.stringify({ ...this.#own, ...(why !== undefined && { why }) });
   }
 }
 
 const MAX_WHY = 300;
 
-function textOf(running: Running): string {
-  return JSON.stringify(running);
+/** Daemons of this state folder that run, whether or not they can be asked. */
+export async function recordedDaemons(stateFolder: string, isRunning: IsRunning): Promise<RecordedDaemon[]> {
+  const living = (await entriesIn(stateFolder)).map(async ({ name, pid, startedAt }) =>
+    (await isRunning(pid, startedAt)) ? [{ name, pid, startedAt }] : [],
+  );
+  return (await Promise.all(living)).flat();
 }
 
-function runningIn(text: string): Running | undefined {
+/** The oldest first. */
+async function entriesIn(stateFolder: string): Promise<Entry[]> {
+  const folder = logFolder(stateFolder);
+  const found = (await readdir(folder).catch(() => [])).map(async (base) => {
+    const [, name] = /^daemon-(.+)\.running\.\d+$/.exec(base) ?? [];
+    const file = join(folder, base);
+    const entry = name === undefined ? undefined : entryIn(await readFile(file, "utf8").catch(() => ""));
+    const { mtimeMs = 0 } = (entry && (await stat(file).catch(() => undefined))) ?? {};
+    return entry && name !== undefined ? [{ ...entry, file, mtimeMs, name }] : [];
+  });
+  return (await Promise.all(found)).flat().toSorted((one, other) => one.mtimeMs - other.mtimeMs);
+}
+
+function entryIn(text: string): Omit<Entry, "file" | "name"> | undefined {
   try {
-    const { pid, why } = objectIn(text);
-    return typeof pid === "number" ? { pid, ...(typeof why === "string" && { why }) } : undefined;
+    const { pid, startedAt, why } = objectIn(text);
+    if (typeof pid !== "number" || typeof startedAt !== "string") return undefined;
+    return { pid, startedAt, ...(typeof why === "string" && { why }) };
   } catch {
     return undefined;
   }

@@ -44,28 +44,34 @@ const LAST_WORDS_MS = 2_000;
 
 /** Who connects says hello at once. ms */
 const HELLO_MS = 5_000;
+/** Interval of looks at the socket, that of the heartbeats in the store. ms */
+const LOOK_MS = 5_000;
 
 export class Listener {
   readonly #options: ListenerOptions;
-  readonly #server: Server;
+  #server: Server;
   readonly #clients = new Set<Socket>();
   #bound: Bound | undefined;
   #isEnding = false;
+  #looking: NodeJS.Timeout | undefined;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
-    this.#server = createServer((socket) => {
-      socket.on("error", (error) => options.log.debug("a connection broke", { error: String(error) }));
+    this.#server = this.#newServer();
+  }
+
+  #newServer(): Server {
+    const { log } = this.#options;
+    const server = createServer((socket) => {
+      socket.on("error", (error) => log.debug("a connection broke", { error: String(error) }));
       this.#greet(socket).catch((error: unknown) => {
         // A daemon that starts only asks whether this one is there.
-        if (!socket.writable) return options.log.debug("a connection ended before its hello");
-        options.log.warn("a connection was refused", { error: String(error) });
+        if (!socket.writable) return log.debug("a connection ended before its hello");
+        log.warn("a connection was refused", { error: String(error) });
         this.#refuse(socket, String(error));
       });
     });
-    this.#server.on("error", (error) =>
-      options.log.warn("the socket cannot take connections", { error: String(error) }),
-    );
+    return server.on("error", (error) => log.warn("the socket cannot take connections", { error: String(error) }));
   }
 
   get clients(): number {
@@ -77,12 +83,35 @@ export class Listener {
     this.#bound = await bind(this.#server, this.#options);
     // `refuseNew` was called while it bound.
     if (this.#isEnding) await this.refuseNew();
+    else this.#lookLater();
     return this.#bound.path;
+  }
+
+  #lookLater(): void {
+    const again = () => !this.#isEnding && this.#lookLater();
+    this.#looking = setTimeout(() => void this.#look().finally(again), LOOK_MS).unref();
+  }
+
+  /** Binds a removed socket again. Its connections go on; without a socket, clients would start another daemon. */
+  async #look(): Promise<void> {
+    if (!(await this.#bound?.isRemoved())) return;
+    const { log } = this.#options;
+    const server = this.#newServer();
+    try {
+      this.#bound = await bind(server, { ...this.#options, mayDisplace: false });
+      this.#server.close();
+      this.#server = server;
+      log.warn("the socket was removed: it is bound again", { socket: this.#bound.path });
+      if (this.#isEnding) await this.refuseNew();
+    } catch (error) {
+      log.debug("the socket cannot be bound again", { error: String(error) });
+    }
   }
 
   /** Takes no more connections; those that are there go on. */
   async refuseNew(): Promise<void> {
     this.#isEnding = true;
+    clearTimeout(this.#looking);
     await this.#bound?.release();
     this.#server.close();
   }

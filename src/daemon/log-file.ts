@@ -38,11 +38,11 @@ function bound(log: string): void {
   }
 }
 
-/** Removes the logs of daemons that have been gone for long: of none that has a socket. */
+/** Removes the logs of daemons that have been gone for long. */
 export async function sweepLogs(stateFolder: string, living: readonly string[]): Promise<void> {
   const folder = logFolder(stateFolder);
   for (const file of await readdir(folder).catch(() => [])) {
-    const [, name] = /^daemon-(.+)\.(?:log(?:\.1)?|running)$/.exec(file) ?? [];
+    const [, name] = /^daemon-(.+)\.(?:log(?:\.1)?|running(?:\.\d+)?)$/.exec(file) ?? [];
     if (name === undefined || living.includes(name)) continue;
     const path = join(folder, file);
     const { mtimeMs = Date.now() } = (await stat(path).catch(() => undefined)) ?? {};

@@ -133,6 +133,8 @@ export interface Bound {
   readonly path: string;
   /** Gives the name up, unless another daemon has taken it meanwhile. */
   readonly release: () => Promise<void>;
+  /** Whether nothing is at the path any more: a logout or a cleaner has removed it, or its folder. */
+  readonly isRemoved: () => Promise<boolean>;
 }
 
 /**
@@ -147,7 +149,7 @@ export async function bind(server: Server, naming: Naming): Promise<Bound> {
 async function bindPipe(server: Server, { folders, name }: Naming): Promise<Bound> {
   try {
     const path = await listenIn(server, folders, `${name}${SUFFIX}`);
-    return { path, release: async () => Promise.resolve() };
+    return { path, release: async () => Promise.resolve(), isRemoved: async () => Promise.resolve(false) };
   } catch (error) {
     throw error instanceof ConfigError ? error : nameIsTaken(name, error);
   }
@@ -170,7 +172,7 @@ async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming
     const now = await stat(path).catch(() => undefined);
     if (now?.dev === dev && now.ino === ino) await rm(path, { force: true });
   };
-  return { path, release };
+  return { path, release, isRemoved: async () => (await fileAt(path)) === undefined };
 }
 
 export function nameIsTaken(name: string, cause?: unknown): ConfigError {

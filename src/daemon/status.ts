@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
+import type { ProcessId, RecordedDaemon } from "./deaths.ts";
 import { connectTo, isAbsent, type Place } from "./socket.ts";
 import { firstLine, objectIn, PROTOCOL, type ClientHello, type DaemonStatus } from "./wire.ts";
 
@@ -13,6 +14,25 @@ export interface RunningDaemon extends Omit<DaemonStatus, "traits"> {
   /** Variables, flags and traits that are not the same in all of them. */
   readonly differs: readonly string[];
 }
+
+/** A daemon that runs and cannot be asked. */
+export interface UnreachableDaemon extends Partial<ProcessId> {
+  readonly name: string;
+  readonly why: "does not answer" | "has no socket";
+}
+
+/** Those that run according to the record, and those that listen somewhere, other than those that answer. */
+export function unreachable({ running, silent }: Daemons, recorded: readonly RecordedDaemon[]): UnreachableDaemon[] {
+  const mute = new Set(silent.map(({ name }) => name));
+  const known = recorded.filter(({ pid }) => !running.some((each) => each.pid === pid));
+  const unknown = [...mute].filter((name) => !known.some((each) => each.name === name));
+  return [
+    ...known.map((each) => ({ ...each, why: mute.has(each.name) ? NO_ANSWER : ("has no socket" as const) })),
+    ...unknown.map((name) => ({ name, why: NO_ANSWER })),
+  ];
+}
+
+const NO_ANSWER = "does not answer" as const;
 
 export interface Daemons {
   /** In the order of their start. */

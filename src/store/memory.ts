@@ -144,6 +144,7 @@ class MemoryBackend implements SessionBackend {
 
     // No other process uses it.
     urls: () => Promise.resolve([]),
+    servers: () => Promise.resolve([]),
   };
 
   readonly inbox: SessionInbox = {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Listener, type DaemonClient } from "../../src/daemon/listener.ts";
+import { Listener, type DaemonClient, type ListenerOptions } from "../../src/daemon/listener.ts";
 import { existingFolders, socketFolders } from "../../src/daemon/folders.ts";
 import { bind, checkName, connectByName, sweep } from "../../src/daemon/socket.ts";
 import { ALIVE, firstLine, PROTOCOL, WATCH, type ClientHello } from "../../src/daemon/wire.ts";
@@ -19,35 +19,36 @@ const hello: ClientHello = { protocol: PROTOCOL, purpose: "mcp", cwd: "/home/ann
 describe("a daemon's socket", () => {
   const clients: DaemonClient[] = [];
   let listener: Listener;
+  const options = (): ListenerOptions => ({
+    folders: [root],
+    name: "n",
+    mayDisplace: false,
+    version: "1.2.3",
+    maxConnections: 1,
+    serve: (client) => {
+      clients.push(client);
+      return { close: async () => Promise.resolve() };
+    },
+    status: async () =>
+      Promise.resolve({
+        pid: 1,
+        startedAt: "",
+        version: "",
+        nodeVersion: "",
+        nodeId: "",
+        state: "ready",
+        sessions: 0,
+        processes: 0,
+        turns: [],
+        traits: {},
+      }),
+    onStop: () => undefined,
+    onCount: () => undefined,
+    log: { debug: () => undefined, info: () => undefined, warn: () => undefined },
+  });
   beforeEach(async () => {
     clients.length = 0;
-    listener = new Listener({
-      folders: [root],
-      name: "n",
-      mayDisplace: false,
-      version: "1.2.3",
-      maxConnections: 1,
-      serve: (client) => {
-        clients.push(client);
-        return { close: async () => Promise.resolve() };
-      },
-      status: async () =>
-        Promise.resolve({
-          pid: 1,
-          startedAt: "",
-          version: "",
-          nodeVersion: "",
-          nodeId: "",
-          state: "ready",
-          sessions: 0,
-          processes: 0,
-          turns: [],
-          traits: {},
-        }),
-      onStop: () => undefined,
-      onCount: () => undefined,
-      log: { debug: () => undefined, info: () => undefined, warn: () => undefined },
-    });
+    listener = new Listener(options());
     await listener.listen();
   });
   afterEach(async () => {
@@ -71,6 +72,30 @@ describe("a daemon's socket", () => {
     const { answer } = await greeted(first);
     expect(answer["refused"]).toContain(why);
     expect(clients).toEqual([]);
+  });
+
+  it("binds its socket again once that was removed, and leaves one that another daemon has put there", async () => {
+    await listener.refuseNew();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const again = new Listener(options());
+      const path = await again.listen();
+      rmSync(path);
+      await vi.advanceTimersByTimeAsync(5_000);
+      await vi.waitUntil(() => existsSync(path), { interval: 5 });
+      (await connectByName([root], "n")).destroy();
+      rmSync(path);
+      const other = createServer();
+      await bind(other, { folders: [root], name: "n", mayDisplace: false });
+      const { ino } = statSync(path);
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(statSync(path).ino).toBe(ino);
+      await again.refuseNew();
+      expect(existsSync(path)).toBe(true);
+      other.close();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("refuses a client too many, and takes the next one when one has left", async () => {

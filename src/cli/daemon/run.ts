@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { assemble, endWith, ownCommands } from "../serve.ts";
 import { ownFlags } from "../own-flags.ts";
 import type { App, NodeReport, OwnCommand } from "../../app/app.ts";
-import { hasDriver } from "../../app/store.ts";
+import { hasDriver, isRunning, thisProcess } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { Config } from "../../config/schema.ts";
@@ -11,7 +11,7 @@ import { stateFolder } from "../../config/state-folder.ts";
 import { storeTraits } from "../../config/store.ts";
 import { readPackage } from "../../config/version.ts";
 import { daemonEnvironment } from "../../daemon/environment.ts";
-import { DeathRecord } from "../../daemon/deaths.ts";
+import { DeathRecord, recordedDaemons } from "../../daemon/deaths.ts";
 import { socketFolders } from "../../daemon/folders.ts";
 import { identityOf, type Identity } from "../../daemon/identity.ts";
 import { Listener, type DaemonClient } from "../../daemon/listener.ts";
@@ -75,7 +75,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   let onNamed: () => void = () => undefined;
   const named = new Promise<void>((resolve) => (onNamed = resolve));
   const app = await assemble({ config, argv: rest, start, outlivesClients: true, shim, named });
-  const deaths = new DeathRecord(folder, name);
+  const deaths = new DeathRecord(folder, name, await thisProcess());
   let closing: Promise<void> | undefined;
   const listener = new Listener({
     folders,
@@ -109,7 +109,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     () => closing,
   );
   endTurn?.();
-  await deaths.begin();
+  await deaths.begin(isRunning);
   if (declared === undefined) idle.allow(FIRST_CLIENT_MS);
   idle.look();
   app.log.info("the daemon is ready", { socket, pid: process.pid });
@@ -136,7 +136,8 @@ async function begin(app: App, { folders, isAwaited, listener, name, onNamed, st
   const socket = await listener.listen();
   onNamed();
   await sweep(folders);
-  await sweepLogs(state, [name, ...(await socketsIn(folders)).map((each) => each.name)]);
+  const living = [...(await socketsIn(folders)), ...(await recordedDaemons(state, isRunning))];
+  await sweepLogs(state, [name, ...living.map((each) => each.name)]);
   if (hasStore && !isAwaited) await app.preload();
   else preloadLater(app);
   return socket;

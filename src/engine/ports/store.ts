@@ -153,6 +153,8 @@ export interface SessionLeases {
   atWork(): Promise<SessionRecord[]>;
   /** Where the servers of this store are reached over HTTP, those of the last day included. */
   urls(): Promise<string[]>;
+  /** Other processes of this machine that run sessions of this store, also frozen ones; `urls` as above. */
+  servers(): Promise<readonly { readonly pid: number; readonly urls: readonly string[] }[]>;
 }
 
 /** Commands on their way to the owners of sessions. */

@@ -32,7 +32,7 @@ import type { Connection } from "./connect/connection.ts";
 import { readEvents, readTypes, toAppend, urgencyOf } from "./events.ts";
 import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
 import { LivenessCheck } from "../liveness.ts";
-import { allNodes, claimSession, isHeld, releaseSession, renewLease, urlsOfNodes } from "./leases.ts";
+import { allNodes, claimSession, isHeld, otherServers, releaseSession, renewLease, urlsOfNodes } from "./leases.ts";
 import type { Self } from "../node.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "./rows.ts";
@@ -146,6 +146,7 @@ export class SqliteBackend implements SessionBackend {
     },
 
     urls: async () => this.#read(urlsOfNodes),
+    servers: async () => this.#servers(),
   };
 
   readonly inbox: SessionInbox = {
@@ -280,6 +281,14 @@ export class SqliteBackend implements SessionBackend {
   async #record(row: SessionRow, isAlive = this.#liveness.begin()): Promise<SessionRecord> {
     const { nodeId } = row;
     return recordOf(row, nodeId === null ? undefined : { nodeId, alive: await isAlive({ ...row, nodeId }) });
+  }
+
+  async #servers(): ReturnType<SessionLeases["servers"]> {
+    const all = await this.#read((db) => otherServers(db, this.nodeId));
+    const living = all.map(async ({ pid, startedAt, urls }) =>
+      (await this.#self.isRunning(pid, startedAt)) ? [{ pid, urls }] : [],
+    );
+    return (await Promise.all(living)).flat();
   }
 
   async #livingNodes(): Promise<string[]> {

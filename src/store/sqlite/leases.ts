@@ -17,6 +17,8 @@ const sql = {
   expiry: "SELECT expires_at FROM nodes WHERE id = $id",
   urls: "SELECT urls FROM nodes WHERE urls IS NOT NULL",
   nodes: `SELECT ${node} FROM nodes`,
+  servers: `SELECT pid, started_at AS "startedAt", urls FROM nodes
+    WHERE host = $host AND id <> $id AND pid IS NOT NULL AND started_at IS NOT NULL`,
   owner: "SELECT owner FROM sessions WHERE id = $id",
   claim: "UPDATE sessions SET owner = $owner, epoch = epoch + 1, rev = rev + 1 WHERE id = $id RETURNING epoch",
   release: "UPDATE sessions SET owner = NULL, rev = rev + 1 WHERE id = $id AND owner = $owner AND epoch = $epoch",
@@ -26,6 +28,11 @@ const sql = {
 const Owner = z.object({ owner: z.string().nullable() });
 const Epoch = z.object({ epoch: z.int() });
 const Urls = z.object({ urls: z.string().transform((text) => z.array(z.string()).parse(JSON.parse(text))) });
+const Server = z.object({
+  pid: z.int(),
+  startedAt: z.string(),
+  urls: z.nullable(z.string()).transform((text) => z.array(z.string()).parse(JSON.parse(text ?? "[]"))),
+});
 const Expiry = z.object({ expires_at: z.int() });
 
 /** Begins or renews the lease of this node. */
@@ -79,6 +86,11 @@ export function isHeld(db: Connection, { epoch, nodeId, sessionId }: Lease): boo
 /** Of dead nodes as well: a server that is started anew is often reached where it was before. */
 export function urlsOfNodes(db: Connection): string[] {
   return [...new Set(db.all(sql.urls, Urls, {}).flatMap(({ urls }) => urls))];
+}
+
+/** Other nodes of this machine, dead ones too. */
+export function otherServers(db: Connection, id: string): z.infer<typeof Server>[] {
+  return db.all(sql.servers, Server, { host: HOST, id });
 }
 
 /** All nodes that are not forgotten, dead ones too. */

@@ -1,0 +1,76 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { commandOf, daemonStatus } from "../support/faults/shims.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Daemons that live and cannot be asked: frozen, or without their socket. */
+
+const world = useWorld({ agent: "stand-in" });
+const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
+const ARGS = ["--drain-ms", "0"];
+
+/** Runs `daemon VERB`; resolves to the exit code and the output. */
+async function command(home: string, ...words: string[]) {
+  const env = { PATH: process.env["PATH"] ?? "", HOME: home };
+  const child = spawn(process.execPath, [MAIN, "daemon", ...words], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const [out, err]: [string[], string[]] = [[], []];
+  child.stdout.on("data", (chunk: Buffer) => out.push(chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => err.push(chunk.toString()));
+  const [status] = (await once(child, "close")) as [number];
+  return { status, stdout: out.join(""), stderr: err.join("") };
+}
+
+const socketOf = (home: string, name: string) =>
+  daemonStatus(home).find(({ socket }) => socket.endsWith(`/${name}.sock`))?.socket ?? "";
+
+it("are listed with their pids, are no deaths, and are ended by `stop --all`, which names the other servers of the store", async () => {
+  const HOME = world.folder();
+  const start = async (name: string) => world.daemon({ name, env: { HOME }, args: ARGS });
+  const [frozen, removed, answering] = [await start("frozen"), await start("removed"), await start("answering")];
+  const http = await world.http({ env: { HOME } });
+  rmSync(socketOf(HOME, "removed"));
+  const second = await start("removed");
+  const refused = await command(HOME, "stop", "--all");
+  expect(refused.status).toBe(2);
+  expect(refused.stderr).toContain("1 daemon cannot be asked for running turns");
+  frozen.signal("SIGSTOP");
+
+  const { status, stdout } = await command(HOME, "status");
+  expect(status).toBe(0);
+  expect(stdout).toContain(`frozen  does not answer, pid ${String(frozen.pid)}\n`);
+  expect(stdout).toContain(`removed  has no socket, pid ${String(removed.pid)}\n`);
+  expect(stdout).not.toContain("has died");
+
+  const stopped = await command(HOME, "stop", "--all", "--yes");
+  expect(stopped.stdout).toBe(
+    `4 daemons stopped.\nOther servers use the store, and run on: pid ${String(http.pid)} (${new URL(http.url).origin}).\n`,
+  );
+  for (const { pid } of [frozen, removed, second, answering]) expect(commandOf(pid)).toBe("");
+  expect(await command(HOME, "stop", "--all", "--json")).toMatchObject({ status: 1 });
+  await http.close();
+});
+
+it("bind a socket again whose folder was removed, and keep their connections", async () => {
+  const HOME = world.folder();
+  const daemon = await world.daemon({ name: "bound", env: { HOME }, args: ARGS });
+  const client = await daemon.client();
+  const prompt = scriptTag([{ text: "done", gateBefore: "bound again" }]);
+  const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
+  const socket = socketOf(HOME, "bound");
+  rmSync(dirname(socket), { recursive: true });
+  await expect.poll(() => socketOf(HOME, "bound"), { timeout: 20_000, interval: 500 }).toBe(socket);
+  const other = await daemon.client();
+  expect(await other.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).toMatchObject({
+    status: "running",
+  });
+  world.model.release("bound again");
+  expect(await client.end(sessionId)).toMatchObject({ result: { result: "done" } });
+  expect(daemonStatus(HOME)).toMatchObject([{ pid: daemon.pid }]);
+  await Promise.all([client.close(), other.close()]);
+  await daemon.close();
+});
