@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import type { Duplex, Readable, Writable } from "node:stream";
-import { objectIn } from "./wire.ts";
+import { ALIVE_MS, objectIn, REST, WATCH } from "./wire.ts";
 import { AppError } from "../domain/error.ts";
 import type { Engine } from "../engine/api.ts";
 
@@ -49,6 +49,7 @@ export async function perform(
   onFault: (error: unknown) => void,
 ): Promise<void> {
   for await (const line of createInterface({ input: stdin })) {
+    if (line.startsWith("#")) continue;
     void answerTo(line, operations, onFault).then((answer) => stdout.write(`${JSON.stringify(answer)}\n`));
   }
 }
@@ -106,6 +107,9 @@ class OperationsClient {
   readonly #waiting = new Map<number, (answer: Answer) => void>();
   #socket: Promise<Duplex> | undefined;
   #count = 0;
+  readonly #lost = new WeakSet<Duplex>();
+  #watchdog: NodeJS.Timeout | undefined;
+  #silentFor = 0;
 
   constructor(connect: () => Promise<Duplex>) {
     this.#connect = connect;
@@ -117,7 +121,9 @@ class OperationsClient {
     const id = (this.#count += 1);
     const answered = new Promise<Answer>((resolve) => this.#waiting.set(id, resolve));
     socket.write(`${JSON.stringify({ id, operation, args })}\n`);
+    this.#watch(socket);
     const { error, value } = await answered;
+    if (this.#waiting.size === 0) this.#rest(socket);
     if (!error) return value;
     const { code, message, sessionId } = error;
     throw new AppError(code, message, sessionId === undefined ? {} : { sessionId });
@@ -138,9 +144,39 @@ class OperationsClient {
     }
   }
 
+  /** An operation may take long: the daemon says each second that it lives. Seconds are counted, so that sleep does not count. */
+  #watch(socket: Duplex): void {
+    if (this.#watchdog) return;
+    this.#silentFor = 0;
+    socket.write(`${WATCH}\n`);
+    this.#watchdog = setInterval(() => {
+      this.#silentFor += 1;
+      if (this.#silentFor >= MAX_SILENT) this.#lose(socket, SILENT);
+    }, ALIVE_MS);
+  }
+
+  #rest(socket: Duplex): void {
+    clearInterval(this.#watchdog);
+    this.#watchdog = undefined;
+    if (socket.writable) socket.write(`${REST}\n`);
+  }
+
+  /** Once for each connection: the next one has waits of its own. */
+  #lose(socket: Duplex, message: string): void {
+    if (this.#lost.has(socket)) return;
+    this.#lost.add(socket);
+    socket.destroy();
+    clearInterval(this.#watchdog);
+    this.#watchdog = undefined;
+    this.#socket = undefined;
+    for (const [id, answer] of this.#waiting) answer({ id, error: { code: "INTERNAL", message } });
+    this.#waiting.clear();
+  }
+
   async #read(socket: Duplex): Promise<void> {
     try {
       for await (const line of createInterface({ input: socket })) {
+        this.#silentFor = 0;
         if (line.startsWith("#")) continue;
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both ends are of one build
         const answer = objectIn(line) as unknown as Answer;
@@ -150,12 +186,13 @@ class OperationsClient {
     } catch {
       // The connection broke: the same as its end.
     }
-    socket.destroy();
-    this.#socket = undefined;
-    for (const [id, answer] of this.#waiting) answer({ id, error: { code: "INTERNAL", message: ENDED } });
-    this.#waiting.clear();
+    this.#lose(socket, ENDED);
   }
 }
 
-const ENDED =
-  "The daemon that was to do this has ended. Nothing that was recorded is lost: look at the session before you try again.";
+/** Signs of life that a daemon may miss. */
+const MAX_SILENT = 5;
+
+const ADVICE = "Nothing that was recorded is lost: look at the session before you try again.";
+const ENDED = `The daemon that was to do this has ended. ${ADVICE}`;
+const SILENT = `The daemon that was to do this does not answer. ${ADVICE}`;

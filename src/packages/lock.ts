@@ -2,7 +2,7 @@ import { link, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { startTime } from "../claude/supervise/tree.ts";
-import { npmRuns } from "./npm.ts";
+import { NPM_MS, npmRuns } from "./npm.ts";
 
 /** One server at a time installs a package; the others wait. The lock is a file that names its holder. */
 
@@ -12,6 +12,8 @@ export type Holder = z.infer<typeof Holder>;
 
 /** The holder writes the file in one go, at once after it has made it, ms. */
 const WRITTEN_MS = 5_000;
+/** A holder has ended its npm by then, unless it is frozen itself, ms. */
+const HELD_MS = NPM_MS + 300_000;
 const MOST_BYTES = 10_000;
 
 /** Whether this process has the lock now. */
@@ -38,9 +40,9 @@ export async function holderOf(file: string): Promise<Holder | undefined> {
 
 /** Whether the holder that the file named still installs: the server, or the npm that it has left behind. */
 export async function isHeld(file: string, holder: Holder | undefined): Promise<boolean> {
-  if (holder) return (await startTime(holder.pid)) === holder.startedAt || npmRuns(holder.folder);
   const about = await stat(file).catch(() => undefined);
-  return about !== undefined && Date.now() - about.mtimeMs < WRITTEN_MS;
+  if (about === undefined || Date.now() - about.mtimeMs > (holder ? HELD_MS : WRITTEN_MS)) return false;
+  return !holder || (await startTime(holder.pid)) === holder.startedAt || npmRuns(holder.folder);
 }
 
 /** Removes the lock of a dead holder. False where another server was faster. If two install at once, the folder of one is used. */

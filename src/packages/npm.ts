@@ -1,9 +1,9 @@
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { findProgram, isExecutable, ownPath, programFolders, projectOf } from "../security/programs.ts";
-import { startTime } from "../claude/supervise/tree.ts";
+import { killTree, startTime } from "../claude/supervise/tree.ts";
 import { NPM_MISSING, type Fault } from "./faults.ts";
 import type { Pinned } from "./pinned.ts";
 
@@ -60,6 +60,9 @@ const WORDS = [
   "--fetch-retry-maxtimeout=5000",
 ];
 
+/** Time limit of npm, ms. 250 MB take this long at 70 kB/s. */
+export const NPM_MS = 3_600_000;
+
 /** Beside the package: what npm has said, and which process it is. */
 const OUTPUT = "npm.log";
 const PROCESS = "npm.json";
@@ -79,12 +82,7 @@ export async function runNpm(pinned: Pinned, folder: string, environment: Enviro
       detached: true,
       windowsHide: true,
     });
-    const ended = new Promise<Fault | undefined>((resolve) => {
-      child.once("error", ({ message }) => resolve({ code: "EUNKNOWN", text: `npm cannot be started: ${message}` }));
-      child.once("exit", (code, signal) =>
-        resolve(code === 0 ? undefined : { code: "EUNKNOWN", text: endOf(code, signal) }),
-      );
-    });
+    const ended = endOf(child);
     if (child.pid !== undefined) await note(folder, child.pid);
     const fault = await ended;
     return fault && ((await saidIn(folder)) ?? fault);
@@ -93,8 +91,23 @@ export async function runNpm(pinned: Pinned, folder: string, environment: Enviro
   }
 }
 
-function endOf(code: number | null, signal: string | null): string {
-  return signal === null ? `npm ended with exit code ${String(code)}` : `npm was ended by ${signal}`;
+/** Resolves to what went wrong. A npm that takes too long is ended with what it has started. */
+async function endOf(child: ChildProcess): Promise<Fault | undefined> {
+  return new Promise((resolve) => {
+    const end = (text?: string) => {
+      clearTimeout(timer);
+      resolve(text === undefined ? undefined : { code: "EUNKNOWN", text });
+    };
+    const timer = setTimeout(() => {
+      if (child.pid !== undefined) void killTree(child.pid).catch(() => undefined);
+      end(`npm has not ended within ${String(NPM_MS / 60_000)} minutes, and was stopped`);
+    }, NPM_MS).unref();
+    child.once("error", ({ message }) => end(`npm cannot be started: ${message}`));
+    child.once("exit", (code, signal) => {
+      if (code === 0) return end();
+      end(signal === null ? `npm ended with exit code ${String(code)}` : `npm was ended by ${signal}`);
+    });
+  });
 }
 
 async function note(folder: string, pid: number): Promise<void> {

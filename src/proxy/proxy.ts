@@ -53,6 +53,8 @@ export class Proxy {
   #watchdog: NodeJS.Timeout | undefined;
   #silentFor = 0;
   #isWatching = false;
+  /** The daemon has not read what was sent. */
+  #isStuck = false;
 
   constructor(source: DaemonSource, stdout: Writable, serveHere?: ServeHere) {
     this.#source = source;
@@ -128,7 +130,17 @@ export class Proxy {
     const sent = this.#conversation.fromClient(line);
     this.#watch();
     const socket = this.#socket;
-    if (sent !== undefined && socket && !socket.write(`${sent}\n`)) await untilWritable(socket);
+    if (sent !== undefined && socket && !socket.write(`${sent}\n`)) await this.#untilWritable(socket);
+  }
+
+  /** Notifications and answers are not calls: a frozen daemon that does not read them would never be noticed. */
+  async #untilWritable(socket: Duplex): Promise<void> {
+    if (socket.destroyed) return;
+    this.#isStuck = true;
+    this.#watch();
+    await new Promise<void>((resolve) => socket.once("drain", resolve).once("close", resolve));
+    this.#isStuck = false;
+    this.#watch();
   }
 
   async #fromDaemon(socket: Duplex): Promise<void> {
@@ -161,9 +173,9 @@ export class Proxy {
     if (line !== undefined && !this.#stdout.write(`${line}\n`)) await once(this.#stdout, "drain");
   }
 
-  /** Signs of life are wanted while an answer is owed. */
+  /** Signs of life are wanted while an answer is owed, or what was sent is not read. */
   #watch(): void {
-    const { isWaiting } = this.#conversation;
+    const isWaiting = this.#conversation.isWaiting || this.#isStuck;
     if (isWaiting === this.#isWatching || !this.#socket || this.#isServedHere) return;
     this.#isWatching = isWaiting;
     this.#socket.write(`${isWaiting ? WATCH : REST}\n`);
@@ -189,11 +201,6 @@ export class Proxy {
 /** An error says no more than the "close" that follows: neither of these rejects. */
 async function untilClosed(socket: Duplex): Promise<void> {
   if (!socket.destroyed) await new Promise<void>((resolve) => socket.once("close", resolve));
-}
-
-async function untilWritable(socket: Duplex): Promise<void> {
-  if (socket.destroyed) return;
-  await new Promise<void>((resolve) => socket.once("drain", resolve).once("close", resolve));
 }
 
 /** After the client has ended its side, the daemon has so long to take what was sent, ms. */

@@ -63,3 +63,17 @@ it("a frozen daemon that was superseded thaws with an answer: the new owner's an
   expect((await types()).filter((line) => named.test(line))).toHaveLength(4);
   await client.close();
 });
+
+it("a call behind more than a frozen daemon reads is answered by the next daemon", async () => {
+  const client = await world.shared({ client: "v1" });
+  const list = async () => client.call("claude_code_session", { action: "list" });
+  await list();
+  const frozen = world.daemons();
+  for (const pid of frozen) await freeze(pid, homeOf(world));
+  // No answer is owed for a notification.
+  const params = { text: "x".repeat(2_000_000) };
+  void client.transport.send({ jsonrpc: "2.0", method: "notifications/progress", params });
+  expect(await list()).toMatchObject({ sessions: expect.any(Array) });
+  for (const pid of frozen) process.kill(pid, "SIGCONT");
+  await client.close();
+});

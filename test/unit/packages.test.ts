@@ -19,7 +19,7 @@ import { startTime } from "../../src/claude/supervise/tree.ts";
 import { InstallError, NPM_MISSING, retryCommand } from "../../src/packages/faults.ts";
 import { breakLock, holderOf, isHeld, takeLock } from "../../src/packages/lock.ts";
 import { PackageCache } from "../../src/packages/package-cache.ts";
-import { findNpm } from "../../src/packages/npm.ts";
+import { findNpm, NPM_MS } from "../../src/packages/npm.ts";
 import { binaryPackage, DRIVER_PACKAGE, SDK, SDK_PACKAGE, SDK_VERSION, TARGETS } from "../../src/packages/pinned.ts";
 
 const root = mkdtempSync(join(tmpdir(), "ccm-packages-"));
@@ -123,6 +123,13 @@ describe("the lock of an installation", () => {
     expect(await held()).toBe(false);
     expect(await breakLock(lock(), undefined)).toBe(false);
     await expect(takeLock(join(folder, "gone/package.lock"), draft())).rejects.toMatchObject({ code: "ENOENT" });
+  });
+
+  it("is not held for longer than npm may take, by a server or npm that is frozen", async () => {
+    await takeLock(lock(), draft());
+    const seconds = (Date.now() - NPM_MS - 600_000) / 1000;
+    utimesSync(lock(), seconds, seconds);
+    expect(await held()).toBe(false);
   });
 
   it("is held for a moment by who has only begun to write it", async () => {

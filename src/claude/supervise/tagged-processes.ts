@@ -1,14 +1,10 @@
-import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 import { isOutOfDescriptors } from "../../security/descriptors.ts";
 import { TAG_VARIABLE, type ProcessTag } from "./process-tag.ts";
-import { isZombie, signal } from "./tree.ts";
+import { isZombie, outputOfPs, signal } from "./tree.ts";
 
 /** Processes that carry a tag of ours, wherever they stand in the tree by now. */
-
-const run = promisify(execFile);
 
 const MAX_PS = 64 * 1024 * 1024;
 /** Processes that are read in one batch; other work runs between batches. */
@@ -48,10 +44,8 @@ function lookAt(pid: number): TaggedProcess | undefined {
 }
 
 async function listedByPs(): Promise<TaggedProcess[]> {
-  const { stdout } = await run("ps", ["-axEww", "-o", "pid=,command="], { maxBuffer: MAX_PS }).catch(() => ({
-    stdout: "",
-  }));
-  return stdout.split("\n").flatMap((line) => {
+  const listed = await outputOfPs(["-axEww", "-o", "pid=,command="], MAX_PS);
+  return listed.split("\n").flatMap((line) => {
     const value = line.split(` ${TAG_VARIABLE}=`)[1]?.split(" ")[0];
     return value === undefined ? [] : [{ pid: Number.parseInt(line, 10), value, number: undefined }];
   });

@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { type ChildProcess, execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -10,6 +10,20 @@ import { isOutOfDescriptors } from "../../security/descriptors.ts";
  */
 
 const run = promisify(execFile);
+
+/** Time limit of `ps` and `taskkill`, ms. */
+const LIST_MS = 10_000;
+
+/** The output of `ps`; nothing where it finds no process. Rejects when it does not answer: a process that lives is not gone. */
+export async function outputOfPs(args: readonly string[], maxBuffer?: number): Promise<string> {
+  const limits = { timeout: LIST_MS, killSignal: "SIGKILL", ...(maxBuffer !== undefined && { maxBuffer }) } as const;
+  try {
+    return (await run("ps", args, limits)).stdout;
+  } catch (error) {
+    if (error instanceof Error && "killed" in error && error.killed === true) throw error;
+    return "";
+  }
+}
 
 /** Processes that are read in one batch; other work runs between batches. */
 const AT_ONCE = 100;
@@ -23,13 +37,12 @@ export interface Entry {
 
 /**
  * When the process began, in whatever unit the system counts; undefined when there is no such process. Rejects where that
- * cannot be told for want of file descriptors: a process that lives must not be taken for one that is gone.
+ * cannot be told for want of file descriptors, or because `ps` does not answer: a process that lives must not be taken for one that is gone.
  */
 export async function startTime(pid: number): Promise<string | undefined> {
   if (process.platform === "linux") return statNow(pid)?.started;
   if (process.platform === "win32") return isAlive(pid) ? "unknown" : undefined;
-  const { stdout } = await run("ps", ["-o", "lstart=", "-p", String(pid)]).catch(() => ({ stdout: "" }));
-  return stdout.trim() || undefined;
+  return (await outputOfPs(["-o", "lstart=", "-p", String(pid)])).trim() || undefined;
 }
 
 export function isAlive(pid: number): boolean {
@@ -46,12 +59,27 @@ export function isAlive(pid: number): boolean {
  */
 export async function killTree(pid: number): Promise<void> {
   if (process.platform === "win32") {
-    await run("taskkill", ["/pid", String(pid), "/T", "/F"]).catch(() => undefined);
+    await run("taskkill", ["/pid", String(pid), "/T", "/F"], { timeout: LIST_MS }).catch(() => undefined);
     return;
   }
   // Where the others cannot be seen at present, their tag finds them later.
   const all = await listProcesses().catch(() => []);
   for (const member of [pid, ...descendants(pid, all)]) signal(member, "SIGKILL");
+}
+
+/** A program that ends sooner was not killed, but cannot run, ms. */
+const RUNS_MS = 1_000;
+
+/** Calls `onDead` when the child has ended; `restart` says whether another one would run. What it throws waits for the next start. */
+export function whenDead(child: ChildProcess, onDead: (restart: boolean) => void): void {
+  const started = performance.now();
+  child.once("exit", () => {
+    try {
+      onDead(performance.now() - started > RUNS_MS);
+    } catch {
+      // The system is out of descriptors.
+    }
+  });
 }
 
 /** Signals a process that may be gone already. */
@@ -100,8 +128,8 @@ export async function listProcesses(): Promise<Entry[]> {
     }
     return found;
   }
-  const { stdout } = await run("ps", ["-A", "-o", "pid=,ppid="]).catch(() => ({ stdout: "" }));
-  return stdout
+  const listed = await outputOfPs(["-A", "-o", "pid=,ppid="]);
+  return listed
     .trim()
     .split("\n")
     .map((line) => line.trim().split(/\s+/).map(Number))
