@@ -21,6 +21,8 @@ const MAX_STDERR_CHARS = 4_096;
 const MAX_UNREAD = 2 * MAX_BODY;
 /** When a process has exited, what it wrote is there at once; a child of it may hold the pipe for longer, ms. */
 const SILENCE_MS = 300;
+/** A child of it may write on: maximum number of such times in which something is read. */
+const MAX_LAST_LOOKS = 10;
 /** The stop recipe: end of input, SIGTERM, SIGKILL. ms. */
 const INPUT_MS = 500;
 const TERM_MS = 2_000;
@@ -235,17 +237,18 @@ export class ClaudeCode implements Source {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#stdin?.destroy();
     if (this.isAbandoned) this.#child.stdout.destroy();
-    this.#awaitSilence(0);
+    this.#awaitSilence(0, MAX_LAST_LOOKS);
     this.#finish();
   }
 
-  /** What holds the pipe still, with nothing to say, is not waited for. */
-  #awaitSilence(bytesBefore: number): void {
+  /** What still holds the pipe is not waited for. While the owner does not acknowledge, nothing is read, and no look counts. */
+  #awaitSilence(bytesBefore: number, looks: number): void {
     setTimeout(() => {
       const { stdout } = this.#child;
       if (this.#hasClosed) return;
-      if (!stdout.isPaused() && this.#bytesRead === bytesBefore) stdout.destroy();
-      else this.#awaitSilence(this.#bytesRead);
+      if (stdout.isPaused()) return this.#awaitSilence(bytesBefore, looks);
+      if (this.#bytesRead === bytesBefore || looks <= 1) stdout.destroy();
+      else this.#awaitSilence(this.#bytesRead, looks - 1);
     }, SILENCE_MS);
   }
 

@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { whenDead } from "../claude/supervise/tree.ts";
 import { Refusal } from "./exchange.ts";
 
 /** The programs that a shim starts beside Claude Code: the reaper, and the daemon that is to come back. */
@@ -18,6 +19,8 @@ export class ReaperPipe {
   readonly #program: Program | undefined;
   #child: ChildProcess | undefined;
   #loaded: Promise<boolean> | undefined;
+  /** What a reaper that is started in place of a dead one is told, by pid. */
+  readonly #watched = new Map<string, string>();
 
   /** Without a program, nothing is sent. */
   constructor(program: Program | undefined) {
@@ -35,6 +38,11 @@ export class ReaperPipe {
     if (input === undefined || input === null) throw new Refusal("the reaper cannot be started");
     child.stdin.on("error", () => undefined);
     this.#child = child;
+    for (const line of this.#watched.values()) child.stdin.write(line);
+    whenDead(child, (restart) => {
+      this.#child = undefined;
+      if (restart && this.#watched.size > 0) this.ready();
+    });
     this.#loaded = new Promise((resolve) => {
       child.stdout
         .on("error", () => undefined)
@@ -52,7 +60,11 @@ export class ReaperPipe {
     if ((await this.#loaded) === false) throw new Refusal("the reaper cannot be started");
   }
 
+  /** A `+PID NUMBER VALUE` or `-PID` line. */
   send(line: string): void {
+    const [, sign, pid = ""] = /^([+-])(\d+)/.exec(line) ?? [];
+    if (sign === "+") this.#watched.set(pid, `${line}\n`);
+    else this.#watched.delete(pid);
     this.#child?.stdin?.write(`${line}\n`);
   }
 }

@@ -146,6 +146,34 @@ describe("the end of a shim", () => {
     await expect.poll(() => isRunning(pid)).toBe(false);
   });
 
+  it.concurrent("starts another reaper in place of a dead one, which knows what runs", async ({ expect }) => {
+    const file = join(shims.root, "reapers");
+    const reaper = {
+      command: "/bin/sh",
+      args: ["-c", 'echo on; while read line; do echo "$$ $line" >> "$0"; done', file],
+    };
+    const shim = await shims.start({ reaper });
+    const owner = await shim.owner();
+    await owner.start("p", ECHO, { tag: " the-tag" });
+    const told = () => (existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []);
+    await expect.poll(() => told().length).toBe(1);
+    const [first, ...line] = told()[0]!.split(" ");
+    // One that ends at once is not started again.
+    await sleep(1_100);
+    process.kill(Number(first), "SIGKILL");
+    await expect.poll(() => told().length).toBe(2);
+    const [second, ...again] = told()[1]!.split(" ");
+    expect([again, second === first]).toEqual([line, false]);
+  });
+
+  it.concurrent("tells an exit although a process that was left behind writes on", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    await owner.start("p", sh("(while :; do echo on; sleep 0.1; done) & exit 3"));
+    const [, text] = await owner.exit();
+    expect(text).toBe("exit 3");
+  });
+
   it.concurrent("does not start without its reaper", async ({ expect }) => {
     const reaper = { command: process.execPath, args: ["-e", "process.exit(1)"] };
     await expect(shims.start({ reaper })).rejects.toThrow("the reaper cannot be started");

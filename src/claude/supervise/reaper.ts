@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { hasPipe, outOfDescriptorsText } from "../../security/descriptors.ts";
 import type { ProcessTag } from "./process-tag.ts";
 import { wrapCommand } from "./isolation.ts";
+import { whenDead } from "./tree.ts";
 
 /**
  * Ends our processes when this server dies in a way that lets it end nothing: SIGKILL, a crash, a power cut of the
@@ -13,6 +14,8 @@ import { wrapCommand } from "./isolation.ts";
 export class Reaper {
   readonly #prlimit: string | undefined;
   #child: ChildProcess | undefined;
+  /** What a reaper that is started in place of a dead one is told. */
+  readonly #watched = new Map<number, string>();
 
   constructor(prlimit: string | undefined) {
     this.#prlimit = prlimit;
@@ -24,15 +27,18 @@ export class Reaper {
   }
 
   watch(pid: number, tag: ProcessTag): void {
-    this.#send(`+${String(pid)} ${tag.number ?? ""} ${tag.value}\n`);
+    this.ready();
+    const line = `+${String(pid)} ${tag.number ?? ""} ${tag.value}\n`;
+    this.#watched.set(pid, line);
+    this.#send(line);
   }
 
   forget(pid: number): void {
+    this.#watched.delete(pid);
     this.#send(`-${String(pid)}\n`);
   }
 
   #send(line: string): void {
-    this.ready();
     this.#child?.stdin?.write(line);
   }
 
@@ -43,6 +49,11 @@ export class Reaper {
     child.on("error", () => undefined);
     if (!hasPipe(child.stdin)) throw new Error(outOfDescriptorsText());
     child.stdin.on("error", () => undefined);
+    for (const line of this.#watched.values()) child.stdin.write(line);
+    whenDead(child, (restart) => {
+      this.#child = undefined;
+      if (restart && this.#watched.size > 0) this.ready();
+    });
     child.unref();
     // A pipe that is held open for as long as we live must not be what keeps us alive.
     if (child.stdin instanceof Socket) child.stdin.unref();
