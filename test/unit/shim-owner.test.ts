@@ -1,50 +1,12 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
-import { describe, expect, it, vi } from "vitest";
-import { ShimConnection } from "../../src/claude/shim/connection.ts";
+import { describe, expect, it } from "vitest";
 import { attachTo, endAttached, endsInOrder, startBehind, TakenError } from "../../src/claude/shim/held-process.ts";
 import type { Held, Spawned } from "../../src/claude/supervise/spawned.ts";
-import { startTime } from "../../src/claude/supervise/tree.ts";
 import { EndedRecord } from "../../src/shim/ended.ts";
-import type { Attached, FromShim, ListedProcess, ToShim } from "../../src/shim/protocol.ts";
-import { HELLO, SHIM_IDENTITY, scriptedShim } from "../support/shim/scripted-shim.ts";
-
-const CLIENT = { daemon: "d" };
-const ID = "p";
-/** Above the largest pid of Linux, so that nothing here can end anything. */
-const RUNNING = { pid: 2 ** 22 + 1, startedAt: "1" };
-const ATTACHED: Attached = {
-  t: "attached",
-  id: ID,
-  ...RUNNING,
-  lost: 0,
-  evicted: 0,
-  initialize: false,
-  open: [],
-  written: [],
-};
-const LISTED: ListedProcess = { id: ID, ...RUNNING, epoch: 3, tag: " store/tag" };
-const guards = { isIsolated: false, exitOf: <Exit>(exit: Exit) => exit };
-
-/** A shim that answers as told, and a connection to it. */
-async function connected(answers: Partial<Record<ToShim["t"], FromShim>>) {
-  const shim = await scriptedShim((message) => (message.t === "hello" ? HELLO : answers[message.t]));
-  const connection = await ShimConnection.open(shim.address, CLIENT);
-  const ref = { address: shim.address, ...SHIM_IDENTITY, daemon: "d", sdk: "1", keepMs: 0 };
-  return { shim, connection, place: { id: ID, epoch: 4, shim: ref, guards } };
-}
-
-async function started(answer: FromShim) {
-  const { connection, place, shim } = await connected({ start: answer });
-  const command = { command: "claude", args: ["-p"], cwd: undefined, env: { A: "1", B: undefined } };
-  const errors: Error[] = [];
-  const spawned = await new Promise<Spawned>((resolve) => {
-    const tag = { number: "9", value: "store/tag" };
-    startBehind(connection, { command, tag, ...place }, resolve).on("error", (error: Error) => errors.push(error));
-  });
-  return { connection, errors, shim, spawned };
-}
+import type { Attached, FromShim } from "../../src/shim/protocol.ts";
+import { ATTACHED, connected, ID, LISTED, RUNNING, STARTED, started } from "../support/shim/scripted-owner.ts";
+import { SHIM_IDENTITY } from "../support/shim/scripted-shim.ts";
 
 async function attached(message: Attached = ATTACHED, body = "") {
   const { connection, place, shim } = await connected({ list: { t: "processes", processes: [LISTED] } });
@@ -82,28 +44,9 @@ describe("a process that is started behind a shim", () => {
   it("that cannot be started leaves the connection open where nothing listens to its error yet", async () => {
     const failed: FromShim = { t: "failed", id: ID, message: "spawn claude EACCES", code: "EACCES" };
     const { connection, place } = await connected({ start: failed });
-    const tag = { number: "9", value: "store/tag" };
-    const command = { command: "claude", args: [], cwd: undefined, env: {} };
-    const spawned = await new Promise<Spawned>((resolve) =>
-      startBehind(connection, { command, tag, ...place }, resolve),
-    );
+    const spawned = await new Promise<Spawned>((resolve) => startBehind(connection, { ...STARTED, ...place }, resolve));
     expect(await spawned.exit).toMatchObject({ error: { code: "EACCES" } });
     expect(connection.isClosed).toBe(false);
-  });
-
-  it("is killed by this server where its shim is frozen", async () => {
-    const child = spawn("sleep", ["60"], { detached: true, stdio: "ignore" });
-    const ended = once(child, "exit");
-    const pid = child.pid ?? 0;
-    const { spawned } = await started({ t: "started", id: ID, pid, startedAt: (await startTime(pid)) ?? "" });
-    vi.useFakeTimers({ toFake: ["setTimeout"] });
-    try {
-      spawned.kill();
-      await vi.advanceTimersByTimeAsync(5_000);
-    } finally {
-      vi.useRealTimers();
-    }
-    expect(await ended).toEqual([null, "SIGKILL"]);
   });
 
   it("says what to do where the system is out of file descriptors", async () => {

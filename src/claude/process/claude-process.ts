@@ -21,6 +21,7 @@ import { StartError } from "../start-error.ts";
 import { startTime } from "../supervise/tree.ts";
 import { endsInOrder } from "../shim/held-process.ts";
 import { takeNumber } from "../shim/inbound.ts";
+import { KillSwitch } from "./time-limit.ts";
 import { endBeforeReady, type Exit, type Spawned } from "../supervise/spawned.ts";
 import { isDetachedId } from "../supervise/detached-processes.ts";
 
@@ -58,8 +59,7 @@ export class ClaudeProcess implements AgentProcess {
   #isLetGo = false;
   readonly #alive = new AliveThrottle();
   readonly #background: Background;
-  /** Aborted by a kill. */
-  readonly #wanted = new AbortController();
+  readonly #killSwitch = new KillSwitch();
 
   constructor(context: ProcessContext) {
     this.#context = context;
@@ -95,7 +95,10 @@ export class ClaudeProcess implements AgentProcess {
 
   async control(request: ControlRequest): Promise<JsonObject> {
     if ("taskId" in request && isDetachedId(request.taskId)) return this.#background.control(request);
-    const answered = askClaude(await this.#ready, request, this.#context.mask);
+    const { isAttached, mask } = this.#context;
+    // A process that starts has its own time limit; one that was taken over has none.
+    if (!isAttached) await this.#ready;
+    const answered = this.#ready.then(async (query) => askClaude(query, request, mask));
     if (await settlesWithin(CONTROL_MS, answered)) return answered;
     throw new AppError("TIMEOUT", "Claude Code did not answer. Try again, or interrupt the session.");
   }
@@ -122,7 +125,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   kill(): void {
-    this.#wanted.abort();
+    this.#killSwitch.kill();
     if (this.#spawned?.pid === undefined) this.#input.end();
     else this.#spawned.kill();
   }
@@ -136,7 +139,8 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   acknowledge(line: number): void {
-    this.#onRecorded();
+    // A process that comes too late gets no prompt.
+    if (!this.#killSwitch.isOverdue) this.#onRecorded();
     this.#spawned?.held?.acknowledge(line);
   }
 
@@ -147,18 +151,19 @@ export class ClaudeProcess implements AgentProcess {
 
   async #run(): Promise<void> {
     const { mask, onSignal } = this.#context;
+    const { overdue } = this.#killSwitch;
     let subtype: string | undefined;
-    const failure = await this.#converse().catch((error: unknown) => {
+    const conversation = this.#converse().catch((error: unknown) => {
       if (error instanceof StartError) ({ subtype } = error);
       return mask(messageOf(error));
     });
+    const failure = await Promise.race([conversation, overdue]);
     this.#input.end();
-    const exit = await this.#endedBy();
+    const exit = await Promise.race([this.#endedBy(), overdue.then(() => undefined)]);
     const error = this.#whyItEnded(failure ?? exit?.error?.message);
     const problem = error === undefined ? endBeforeReady(exit) : `did not start: ${error}`;
     this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Fix the cause and try again.`));
-    await this.#announced;
-    await this.#spawned?.gone;
+    await Promise.race([this.#announced?.then(async () => this.#spawned?.gone), overdue]);
     const why = { ...(error && { error }), ...(subtype !== undefined && { subtype }) };
     onSignal(
       { type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...why },
@@ -179,7 +184,7 @@ export class ClaudeProcess implements AgentProcess {
     const { launch, onSignal } = this.#context;
     const { giveUp, notices, start, watchCost, ...began } = await launch;
     const { attached } = began;
-    if (this.#wanted.signal.aborted) return giveUp().then(() => "The process was stopped before it started.");
+    if (this.#killSwitch.signal.aborted) return giveUp().then(() => "The process was stopped before it started.");
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
     let onGone: () => void = () => undefined;
@@ -190,7 +195,7 @@ export class ClaudeProcess implements AgentProcess {
       if (attached) this.#onRecorded();
       // It may have been given up in the same moment.
       if (this.#isLetGo) spawned.held?.letGo();
-      else if (this.#wanted.signal.aborted) this.kill();
+      else if (this.#killSwitch.signal.aborted) this.kill();
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
     };
     const cost = new CostWatch({ attached, watchCost }, onSignal);
@@ -199,7 +204,7 @@ export class ClaudeProcess implements AgentProcess {
       ask: this.#requests.asking(began),
       guard: fileGuard(began),
       onSpawned,
-      signal: this.#wanted.signal,
+      signal: this.#killSwitch.signal,
       epoch: this.#context.epoch,
     });
     this.#query = running;

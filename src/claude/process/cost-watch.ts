@@ -5,6 +5,8 @@ import type { LaunchPlan } from "./launch.ts";
 
 /** A prompt does not wait longer for the cost before it, ms. */
 const START_MS = 10_000;
+/** Claude Code answers within 20 ms. One that has not answered by then is asked again with the next message, ms. */
+const ANSWER_MS = 30_000;
 
 /** Reports the cost of a running Claude Code when it may have changed. At most one request is in flight. */
 export class CostWatch {
@@ -46,7 +48,8 @@ export class CostWatch {
 
   async #report(query: Query, atStart: boolean): Promise<void> {
     this.#asking = true;
-    const costUsdTotal = await costSoFar(query).catch(() => undefined);
+    const cost = costSoFar(query).catch(() => undefined);
+    const costUsdTotal = (await settlesWithin(ANSWER_MS, cost)) ? await cost : undefined;
     this.#asking = false;
     // One that cannot answer is about to end.
     if (costUsdTotal === undefined) return;

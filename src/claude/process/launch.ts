@@ -79,7 +79,8 @@ type Spawn = (request: SpawnOptions, onSpawned: (spawned: Spawned) => void) => S
 
 /** Starts a new process instead of claiming a spare. */
 export function startFresh(query: StartQuery, options: Options, spawn: Spawn): LaunchPlan["start"] {
-  return async ({ ask, guard, onSpawned, prompts }) => {
+  return async ({ ask, guard, onSpawned, prompts, signal }) => {
+    if (signal.aborted) throw new Error("The process was stopped before it started.");
     const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawn(request, onSpawned);
     const bound = { canUseTool: ask, hooks: hooksOf(guard, options.hooks), spawnClaudeCodeProcess };
     return Promise.resolve(query({ prompt: prompts, options: { ...options, ...bound } }));

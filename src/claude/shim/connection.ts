@@ -1,6 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { type Frame, FrameReader, ProtocolError, writeFrame } from "../../shim/frame.ts";
 import { type FromShim, type ListedProcess, readFromShim, SHIM_PROTOCOL, type ToShim } from "../../shim/protocol.ts";
+import { unlessWithin } from "../process/time-limit.ts";
 
 /** One connection of this server to a shim, for all processes that it has there. */
 
@@ -17,8 +18,9 @@ export type FromProcess = Extract<FromShim, { id: string }> | (Extract<FromShim,
 export type ProcessListener = (message: FromProcess, body: Buffer) => void;
 
 /** A shim answers at once; one that does not is frozen, ms. */
-const HELLO_MS = 5_000;
-const LIST_MS = 2_000;
+export const ANSWER_MS = 5_000;
+const NO_ANSWER = "the shim does not answer";
+const HUNG_UP = "the shim has ended the connection";
 
 export class ShimConnection {
   readonly address: string;
@@ -28,7 +30,10 @@ export class ShimConnection {
   readonly closed: Promise<void>;
   readonly #socket: Socket;
   readonly #listeners = new Map<string, ProcessListener>();
-  #onList: ((processes: readonly ListedProcess[]) => void)[] = [];
+  /** Epochs of processes that this server has given up, by id: their shim is to forget them once they have ended. */
+  readonly #givenUp = new Map<string, number>();
+  /** Called without a list when the connection has ended. */
+  #onList: ((processes?: readonly ListedProcess[]) => void)[] = [];
   #isClosed = false;
 
   private constructor(address: string, socket: Socket, { pid, startedAt }: Extract<FromShim, { t: "hello" }>) {
@@ -37,7 +42,7 @@ export class ShimConnection {
     this.startedAt = startedAt;
     this.#socket = socket;
     this.closed = new Promise((resolve) => socket.once("close", () => resolve()));
-    void this.closed.then(() => (this.#isClosed = true));
+    void this.closed.then(() => this.#onClosed());
   }
 
   /** Rejects with the error of the system, ENOENT or ECONNREFUSED where no shim is there, or with why it does not serve this server. */
@@ -45,9 +50,9 @@ export class ShimConnection {
     const socket = connect(address);
     const reader = new FrameReader();
     let connection: ShimConnection | undefined;
+    const onHello = unlessWithin(ANSWER_MS, () => socket.destroy(new Error(NO_ANSWER)));
     const hello = new Promise<ShimConnection>((resolve, reject) => {
-      socket.setTimeout(HELLO_MS, () => socket.destroy(new Error("the shim does not answer")));
-      socket.on("error", reject).once("close", () => reject(new Error("the shim has ended the connection")));
+      socket.on("error", reject).once("close", () => reject(new Error(HUNG_UP)));
       socket.on("data", (chunk) => {
         try {
           for (const frame of reader.push(chunk)) {
@@ -61,8 +66,7 @@ export class ShimConnection {
     });
     const ours: ToShim = { t: "hello", protocol: SHIM_PROTOCOL, daemon: client.daemon };
     writeFrame(socket, ours);
-    const opened = await hello;
-    socket.setTimeout(0);
+    const opened = await hello.finally(onHello);
     // By itself it must not be what keeps this server alive; see `follow`.
     socket.unref();
     return opened;
@@ -92,13 +96,21 @@ export class ShimConnection {
     if (this.#listeners.size === 0) this.#socket.unref();
   }
 
+  /** Nothing more is heard of the process, which is being ended. Its shim may be frozen, and end it later. */
+  giveUp(id: string, epoch: number): void {
+    this.unfollow(id);
+    this.#givenUp.set(id, epoch);
+  }
+
   /** Rejects when the shim does not answer. */
   async list(): Promise<readonly ListedProcess[]> {
+    if (this.isClosed) throw new Error(HUNG_UP);
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error("the shim does not answer")), LIST_MS);
+      const onAnswer = unlessWithin(ANSWER_MS, () => reject(new Error(NO_ANSWER)));
       this.#onList.push((processes) => {
-        clearTimeout(timer);
-        resolve(processes);
+        onAnswer();
+        if (processes) resolve(processes);
+        else reject(new Error(HUNG_UP));
       });
       this.send({ t: "list" });
     });
@@ -109,11 +121,24 @@ export class ShimConnection {
     this.send({ t: "end" });
   }
 
+  #onClosed(): void {
+    this.#isClosed = true;
+    for (const answer of this.#onList.splice(0)) answer();
+  }
+
   #take(frame: Frame): void {
     const message = readFromShim(frame.header);
     if (message.t === "processes") this.#onList.shift()?.(message.processes);
-    else if (isFromProcess(message)) this.#listeners.get(message.id)?.(message, frame.body);
+    else if (isFromProcess(message)) (this.#listeners.get(message.id) ?? this.#passOver)(message, frame.body);
   }
+
+  /** Acknowledges what comes of a process that was given up, so that its shim forgets it. */
+  readonly #passOver: ProcessListener = (message) => {
+    const epoch = this.#givenUp.get(message.id);
+    if (epoch === undefined || (message.t !== "lines" && message.t !== "exit")) return;
+    this.send({ t: "ack", id: message.id, epoch, upTo: message.n });
+    if (message.t === "exit") this.#givenUp.delete(message.id);
+  };
 }
 
 function isFromProcess(message: FromShim): message is FromProcess {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ShimRef } from "../../domain/session.ts";
 import { isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
 import type { ListedProcess } from "../../shim/protocol.ts";
@@ -11,11 +12,13 @@ import { endTagged, hasTag } from "../supervise/tagged-processes.ts";
 import { killTree, startTime } from "../supervise/tree.ts";
 import type { ShimConnection } from "./connection.ts";
 import { whyEnded } from "./why-gone.ts";
-import { ShimmedProcess, type ShimmedExit } from "./shimmed-process.ts";
+import type { ShimmedExit } from "./shimmed-exit.ts";
+import { ShimmedProcess } from "./shimmed-process.ts";
 
 /** Processes behind a shim: started there, or taken over from a former server. */
 
 const GONE_WITHIN_MS = 5000;
+const LOOK_EVERY_MS = 50;
 
 interface Place {
   /** Of the process, in its shim. */
@@ -157,11 +160,18 @@ function heldOf(process: ShimmedProcess, { startedAt }: Identity, shim: ShimRef)
   };
 }
 
-/** Its shim may be frozen. */
+/** Its shim may be frozen, or wait for what still holds the output. */
 async function killAnyway(process: ShimmedProcess, { pid, startedAt }: Identity): Promise<void> {
   const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), GONE_WITHIN_MS).unref());
   if ((await Promise.race([process.exit, late])) !== "late") return;
-  if ((await startTime(pid).catch(() => undefined)) === startedAt) await killTree(pid).catch(() => undefined);
+  const isThere = async () => (await startTime(pid).catch(() => startedAt)) === startedAt;
+  if (await isThere()) await killTree(pid).catch(() => undefined);
+  const deadline = performance.now() + GONE_WITHIN_MS;
+  while (await isThere()) {
+    if (performance.now() > deadline) return;
+    await sleep(LOOK_EVERY_MS, undefined, { ref: false });
+  }
+  process.presumeEnd();
 }
 
 function explained({ code, error, signal }: ShimmedExit): Exit {

@@ -1,20 +1,13 @@
 import type { SpawnedProcess } from "@anthropic-ai/claude-agent-sdk";
 import { EventEmitter } from "node:events";
-import { constants } from "node:os";
 import { PassThrough, type Readable, type Writable } from "node:stream";
 import type { Attached, ToShim } from "../../shim/protocol.ts";
 import { LastLines } from "../supervise/output.ts";
-import type { FromProcess, ShimConnection } from "./connection.ts";
+import { unlessWithin } from "../process/time-limit.ts";
+import { ANSWER_MS, type FromProcess, type ShimConnection } from "./connection.ts";
 import { Inbound, type Item } from "./inbound.ts";
 import { Outbound, type OutboundLine } from "./outbound.ts";
-
-/** How a process has ended. `isTaken`: it has not, but another server owns it now. */
-export interface ShimmedExit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly error?: Error;
-  readonly isTaken?: true;
-}
+import { isSignal, type ShimmedExit, TAKEN } from "./shimmed-exit.ts";
 
 export interface ShimmedOptions {
   readonly connection: ShimConnection;
@@ -24,6 +17,9 @@ export interface ShimmedOptions {
   readonly onStarted: (identity?: { readonly pid: number; readonly startedAt: string }) => void;
 }
 
+/** Time limit for the start of a process, which takes milliseconds, ms. */
+const START_MS = 10_000;
+const NO_ANSWER = "its shim does not answer";
 const MAX_STDERR_CHARS = 4096;
 const LINE_BREAK = 0x0a;
 
@@ -52,6 +48,10 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   #onPending: (requestIds: readonly string[]) => void = () => undefined;
   #onExit: (exit: ShimmedExit) => void = () => undefined;
   #onAttached: ((attached: Attached) => void) | undefined;
+  /** Ends the wait for the answer to `start` or `attach`. */
+  #onAnswer: () => void = () => undefined;
+  /** Its shim has not reported the start. */
+  #isStarting = false;
   #hasEnded = false;
   #isLetGo = false;
 
@@ -73,12 +73,14 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     });
     const { connection, id } = options;
     connection.follow(id, (message, body) => this.#take(message, body));
-    void connection.closed.then(() => this.#end({ code: null, signal: null, error: new Error("its shim has ended") }));
+    void connection.closed.then(() => this.#lose("its shim has ended"));
   }
 
   static start(options: ShimmedOptions, start: Omit<Extract<ToShim, { t: "start" }>, "epoch" | "id" | "t">) {
     const process = new ShimmedProcess(options);
     options.connection.send({ t: "start", id: options.id, epoch: options.epoch, ...start });
+    process.#isStarting = true;
+    process.#onAnswer = unlessWithin(START_MS, () => process.#giveUp());
     return process;
   }
 
@@ -87,6 +89,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     const process = new ShimmedProcess({ ...options, onStarted: () => undefined });
     const attached = new Promise<Attached>((resolve) => (process.#onAttached = resolve));
     options.connection.send({ t: "attach", id: options.id, epoch: options.epoch, after });
+    process.#onAnswer = unlessWithin(ANSWER_MS, () => process.#giveUp());
     const result = await Promise.race([attached, process.exit]);
     if ("t" in result) return { process, attached: result };
     throw result.error ?? new Error("it has ended");
@@ -136,6 +139,12 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#send({ t: "kill" });
   }
 
+  /** It is gone, and its shim does not say so. */
+  presumeEnd(): void {
+    if (!this.#hasEnded) this.#options.connection.giveUp(this.#options.id, this.#epoch);
+    this.#end({ code: null, signal: "SIGKILL", error: new Error(NO_ANSWER) });
+  }
+
   /** What the SDK would do when its session ends, or this server: the process is not its to end. */
   kill(): boolean {
     return true;
@@ -168,7 +177,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
 
   #write({ id: lineId, initializeId, text }: OutboundLine): void {
     const { connection, id } = this.#options;
-    if (this.#isLetGo) return;
+    if (this.#isLetGo || this.#hasEnded) return;
     if (initializeId !== undefined) {
       this.#initializeLine = lineId;
       this.#inbound.initializing(initializeId);
@@ -179,6 +188,8 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   #take(message: FromProcess, body: Buffer): void {
     switch (message.t) {
       case "started":
+        this.#isStarting = false;
+        this.#onAnswer();
         return this.#options.onStarted(message);
       case "failed":
         return this.#fail(message.message, message.code);
@@ -213,6 +224,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#stderr = new LastLines(MAX_STDERR_CHARS);
     const onAttached = this.#onAttached;
     this.#onAttached = undefined;
+    this.#onAnswer();
     // A spare that has got its session: nothing of it changes.
     if (!onAttached) return;
     const written = new Set(message.written);
@@ -229,9 +241,24 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
 
   #refused({ lineId, message, of }: Refused): void {
     if (of === "attach") return this.#end({ code: null, signal: null, error: new Error(message) });
+    if (of === "start") return this.#fail(message, undefined);
     if (of !== "write" || lineId === undefined) return;
     this.#answered(lineId);
     if (lineId === this.#initializeLine) this.#inbound.refused();
+  }
+
+  /** Kills what its shim may still start, or go on with. */
+  #giveUp(): void {
+    const { connection, id } = this.#options;
+    this.killTree();
+    this.#lose(NO_ANSWER);
+    connection.giveUp(id, this.#epoch);
+  }
+
+  /** Nothing more is heard of it: a start that its shim has not reported has failed. */
+  #lose(why: string): void {
+    if (this.#isStarting) this.#fail(why, undefined);
+    else this.#end({ code: null, signal: null, error: new Error(why) });
   }
 
   /** As Node reports a child that it cannot start. */
@@ -248,6 +275,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#flush();
     this.#hasEnded = true;
     const { connection, id } = this.#options;
+    this.#onAnswer();
     connection.unfollow(id);
     this.exitCode = exit.code;
     this.signalCode = exit.signal;
@@ -256,15 +284,4 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#lines.end();
     tell();
   }
-}
-
-const TAKEN: ShimmedExit = {
-  code: null,
-  signal: "SIGHUP",
-  error: new Error("another server has taken it over"),
-  isTaken: true,
-};
-
-function isSignal(name: string | null): name is NodeJS.Signals {
-  return name !== null && name in constants.signals;
 }

@@ -37,6 +37,8 @@ export interface ShimReport {
   readonly processes: readonly { readonly pid: number; readonly startedAt: string }[];
 }
 
+/** Tries to get a shim that answers. */
+const MAX_SHIMS = 2;
 /** A busy machine starts a Node in a second, ms. */
 const READY_MS = 10_000;
 
@@ -62,22 +64,41 @@ export class Shims {
     return this.#fallback;
   }
 
-  /** The shim for new processes; undefined where none can be started, and why is known by `fallback`. */
-  async own(): Promise<ShimConnection | undefined> {
+  /**
+   * The shim for new processes, which has just answered; another where it does not. Undefined where none can be started, and why is
+   * known by `fallback`.
+   */
+  async own(tries = MAX_SHIMS): Promise<ShimConnection | undefined> {
     if (this.#isClosing) return undefined;
     const own = (this.#own ??= this.#start());
     try {
       const connection = await own;
-      this.#fallback = undefined;
-      if (!connection.isClosed) return connection;
-      if (this.#own === own) this.#own = undefined;
-      return await this.own();
+      const silence = await silenceOf(connection);
+      if (silence === undefined) {
+        this.#fallback = undefined;
+        return connection;
+      }
+      if (this.#own === own) this.#leave(connection, own, silence);
+      if (tries > 1) return await this.own(tries - 1);
+      throw new Error(silence);
     } catch (error) {
       if (this.#own === own) this.#own = undefined;
       this.#fallback = error instanceof Error ? error.message : String(error);
       this.#settings.log.warn("no shim: what is started now ends with this server", { why: this.#fallback });
       return undefined;
     }
+  }
+
+  /** Starts no more there. What it has runs on. */
+  #leave(connection: ShimConnection, own: Promise<ShimConnection>, why: string): void {
+    this.#own = undefined;
+    if (connection.isClosed) return;
+    this.#settings.log.warn("a shim is frozen: another one gets what is started from now on", {
+      pid: connection.pid,
+      why,
+    });
+    this.#keep(connection.address, own);
+    connection.end();
   }
 
   refOf({ address, pid, startedAt }: ShimConnection): ShimRef {
@@ -171,10 +192,14 @@ export class Shims {
     const known = this.#others.get(address);
     if (known && !(await known).isClosed) return known;
     const opened = ShimConnection.open(address, this.#settings);
+    this.#keep(address, opened);
+    return opened;
+  }
+
+  #keep(address: string, opened: Promise<ShimConnection>): void {
     this.#others.set(address, opened);
     const forget = () => void (this.#others.get(address) === opened && this.#others.delete(address));
     opened.then(async ({ closed }) => closed.then(forget), forget);
-    return opened;
   }
 
   async #start(): Promise<ShimConnection> {
@@ -196,6 +221,14 @@ export class Shims {
     log.debug("a shim is ready", { pid: connection.pid });
     return connection;
   }
+}
+
+/** Why no process can be started there; undefined where the shim answers. */
+async function silenceOf(connection: ShimConnection): Promise<string | undefined> {
+  return connection.list().then(
+    () => undefined,
+    (error: unknown) => String(error),
+  );
 }
 
 /** For a server that goes on with no process of another. */

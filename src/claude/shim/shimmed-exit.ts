@@ -1,0 +1,20 @@
+import { constants } from "node:os";
+
+/** How a process has ended. `isTaken`: it has not, but another server owns it now. */
+export interface ShimmedExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly error?: Error;
+  readonly isTaken?: true;
+}
+
+export const TAKEN: ShimmedExit = {
+  code: null,
+  signal: "SIGHUP",
+  error: new Error("another server has taken it over"),
+  isTaken: true,
+};
+
+export function isSignal(name: string | null): name is NodeJS.Signals {
+  return name !== null && name in constants.signals;
+}

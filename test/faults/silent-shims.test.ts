@@ -1,0 +1,151 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { back } from "../support/faults/driving.ts";
+import { commandOf, killDaemons, persistently, theShim } from "../support/faults/shims.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+
+/**
+ * Shims that stop at a point where their daemon waits for their next word: frozen for ever, or killed. Each turn ends, and new sessions
+ * of the same daemon start. test/support/faults/stop-shim.mjs acts at the points.
+ */
+
+const world = useWorld({ agent: "stand-in" });
+const STOPPER = join(import.meta.dirname, "../support/faults/stop-shim.mjs");
+const stopped = new Set<number>();
+
+/** A frozen shim holds its Claude Codes. */
+async function endAll(): Promise<void> {
+  for (const pid of stopped) if (commandOf(pid) !== "") process.kill(pid, "SIGKILL");
+  stopped.clear();
+  await world.closeServers();
+  await world.quiet(20_000);
+}
+
+/** A client of a daemon that sends its shim a signal at the point. */
+async function clientOf(point: string, signal: NodeJS.Signals, args: string[] = []) {
+  const mark = join(world.folder(), "stopped");
+  const env = { NODE_OPTIONS: `--import=${STOPPER}`, STOP_MARK: mark, STOP_POINT: point, STOP_SIGNAL: signal };
+  const client = await world.shared({ env, args });
+  const shim = async () => {
+    await vi.waitUntil(() => existsSync(mark) && readFileSync(mark, "utf8") !== "", { timeout: 30_000, interval: 20 });
+    const pid = Number(readFileSync(mark, "utf8"));
+    stopped.add(pid);
+    return pid;
+  };
+  return { client, shim };
+}
+
+async function begin(client: Server, prompt: string, more: object = {}): Promise<string> {
+  const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder(), ...more });
+  return sessionId;
+}
+
+/** A turn that waits for its model. */
+async function beginHeld(client: Server): Promise<string> {
+  const sessionId = await begin(client, scriptTag([{ gateBefore: `gate-${world.folder()}`, text: "Never." }]));
+  await world.model.waitForRequest((request) => request.sessionId === sessionId);
+  return sessionId;
+}
+
+/** How the turn ended: its result, or what became of it. */
+async function ended(client: Server, sessionId: string): Promise<string> {
+  const { result, status } = await persistently(async () => client.end(sessionId, 1));
+  return `${status} ${result?.errorSubtype ?? result?.result ?? ""}`;
+}
+
+/** More than may start at a time. */
+const MANY = [1, 2, 3, 4, 5];
+
+async function expectNewSessions(client: Server): Promise<void> {
+  const ids = await Promise.all(MANY.map(async () => begin(client, back)));
+  expect(await Promise.all(ids.map(async (id) => ended(client, id)))).toEqual(MANY.map(() => "idle Back."));
+}
+
+const FAILED = /^(idle Back\.|error start_failed)$/;
+/** By the point: how turns that begin then may end. */
+const STARTS = [
+  ["its own start", "spawn", "SIGKILL", /^idle Back\.$/],
+  ["its own start", "spawn", "SIGSTOP", /^idle Back\.$/],
+  ["its hello", "hello", "SIGKILL", /^idle Back\.$/],
+  ["its hello", "hello", "SIGSTOP", /^idle Back\.$/],
+  ["the look before a start", "list", "SIGSTOP", /^idle Back\.$/],
+  ["the start of a process", "start", "SIGKILL", FAILED],
+  ["the start of a process", "start", "SIGSTOP", FAILED],
+  ["the first line to a process", "write", "SIGKILL", /^(idle Back\.|error (start_failed|lost))$/],
+  ["the first line to a process", "write", "SIGSTOP", /^(idle Back\.|error (start_failed|init_timeout))$/],
+] as const;
+
+describe("turns end, and new sessions start", () => {
+  afterAll(endAll);
+
+  async function expectEnds(turns: Awaited<ReturnType<typeof threeTurns>>, outcomes: RegExp): Promise<void> {
+    const told = await Promise.all(turns.ids.map(async (id) => ended(turns.client, id)));
+    for (const each of told) expect(each).toMatch(outcomes);
+    await expectNewSessions(turns.client);
+    await turns.client.close();
+  }
+
+  async function threeTurns(point: string, signal: NodeJS.Signals) {
+    const { client, shim } = await clientOf(point, signal);
+    const ids = await Promise.all([1, 2, 3].map(async () => begin(client, back, { sessionInitTimeoutMs: 15_000 })));
+    return { client, ids, shim: await shim() };
+  }
+
+  it.concurrent.each(STARTS)(
+    "where a shim, at %s (%s), gets %s",
+    { timeout: 120_000 },
+    async (_, point, signal, outcomes) => expectEnds(await threeTurns(point, signal), outcomes),
+  );
+
+  it.concurrent("where a shim is frozen at the start of processes, and killed then", { timeout: 120_000 }, async () => {
+    const turns = await threeTurns("start", "SIGSTOP");
+    process.kill(turns.shim, "SIGKILL");
+    await expectEnds(turns, FAILED);
+  });
+
+  it.concurrent.each(["SIGSTOP", "SIGKILL"] as const)(
+    "where a shim gets %s between the kill of a process and its exit",
+    { timeout: 120_000 },
+    async (signal) => {
+      const { client, shim } = await clientOf("kill", signal, ["--inactivity-ms", "1000"]);
+      const sessionId = await beginHeld(client);
+      // A stand-in that is frozen hears no interrupt, so that it is killed.
+      for (const { command, pid } of world.processes()) if (command.includes(sessionId)) process.kill(pid, "SIGSTOP");
+      await shim();
+      expect(await ended(client, sessionId)).toBe("error inactivity");
+      await expectNewSessions(client);
+      await client.close();
+    },
+  );
+});
+
+describe("a turn is lost, and new sessions start", () => {
+  afterEach(endAll);
+
+  it("where the shim of a dead daemon is frozen", { timeout: 120_000 }, async () => {
+    const client = await world.shared();
+    const sessionId = await beginHeld(client);
+    const pid = theShim(world);
+    stopped.add(pid);
+    process.kill(pid, "SIGSTOP");
+    await killDaemons(world);
+    expect(await ended(client, sessionId)).toBe("error lost");
+    await expectNewSessions(client);
+    await client.close();
+  });
+
+  it("where it is frozen before the next daemon has attached", { timeout: 120_000 }, async () => {
+    const { client, shim } = await clientOf("attach", "SIGSTOP");
+    const sessionId = await beginHeld(client);
+    const pid = theShim(world);
+    await killDaemons(world);
+    expect(await ended(client, sessionId)).toBe("error lost");
+    expect(await shim()).toBe(pid);
+    await expectNewSessions(client);
+    await client.close();
+  });
+});

@@ -1,0 +1,46 @@
+import { ShimConnection } from "../../../src/claude/shim/connection.ts";
+import { startBehind } from "../../../src/claude/shim/held-process.ts";
+import type { Spawned } from "../../../src/claude/supervise/spawned.ts";
+import type { Attached, FromShim, ListedProcess, ToShim } from "../../../src/shim/protocol.ts";
+import { HELLO, SHIM_IDENTITY, scriptedShim } from "./scripted-shim.ts";
+
+/** This server's side of a shim of which a test says each word. */
+
+const CLIENT = { daemon: "d" };
+export const ID = "p";
+/** Above the largest pid of Linux, so that nothing here can end anything. */
+export const RUNNING = { pid: 2 ** 22 + 1, startedAt: "1" };
+export const ATTACHED: Attached = {
+  t: "attached",
+  id: ID,
+  ...RUNNING,
+  lost: 0,
+  evicted: 0,
+  initialize: false,
+  open: [],
+  written: [],
+};
+export const LISTED: ListedProcess = { id: ID, ...RUNNING, epoch: 3, tag: " store/tag" };
+const guards = { isIsolated: false, exitOf: <Exit>(exit: Exit) => exit };
+
+/** A shim that answers as told, and a connection to it. */
+export async function connected(answers: Partial<Record<ToShim["t"], FromShim>>) {
+  const shim = await scriptedShim((message) => (message.t === "hello" ? HELLO : answers[message.t]));
+  const connection = await ShimConnection.open(shim.address, CLIENT);
+  const ref = { address: shim.address, ...SHIM_IDENTITY, daemon: "d", sdk: "1", keepMs: 0 };
+  return { shim, connection, place: { id: ID, epoch: 4, shim: ref, guards } };
+}
+
+export const STARTED = {
+  command: { command: "claude", args: ["-p"], cwd: undefined, env: { A: "1", B: undefined } },
+  tag: { number: "9", value: "store/tag" },
+};
+
+export async function started(answer: FromShim) {
+  const { connection, place, shim } = await connected({ start: answer });
+  const errors: Error[] = [];
+  const spawned = await new Promise<Spawned>((resolve) => {
+    startBehind(connection, { ...STARTED, ...place }, resolve).on("error", (error: Error) => errors.push(error));
+  });
+  return { connection, errors, shim, spawned };
+}

@@ -1,0 +1,164 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { duplexPair } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ClaudeProcess } from "../../src/claude/process/claude-process.ts";
+import type { LaunchPlan } from "../../src/claude/process/launch.ts";
+import { attachTo, startBehind } from "../../src/claude/shim/held-process.ts";
+import type { Spawned } from "../../src/claude/supervise/spawned.ts";
+import { startTime } from "../../src/claude/supervise/tree.ts";
+import { operationsOf } from "../../src/daemon/operations.ts";
+import { ALIVE_MS, WATCH } from "../../src/daemon/wire.ts";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import { NPM_MS } from "../../src/packages/npm.ts";
+import { PackageCache } from "../../src/packages/package-cache.ts";
+import type { ToShim } from "../../src/shim/protocol.ts";
+import { connected, ID, LISTED, RUNNING, STARTED, started } from "../support/shim/scripted-owner.ts";
+
+/** Programs that say nothing where this one waits for their next word: each wait has a limit. */
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] }));
+afterEach(() => void vi.useRealTimers());
+
+const never = async <T>() => new Promise<T>(() => undefined);
+
+/** Why it failed. */
+async function failureOf(work: Promise<unknown>): Promise<string> {
+  return work.then(() => "nothing", String);
+}
+
+type Shim = Awaited<ReturnType<typeof connected>>["shim"];
+
+describe("a shim that does not answer", () => {
+  it.each([
+    ["ends the connection", (shim: Shim) => shim.die(), "its shim has ended"],
+    ["refuses the start", (shim: Shim) => shim.say({ t: "refused", of: "start", id: ID, message: "no" }), "no"],
+    ["does not answer", () => void vi.advanceTimersByTimeAsync(10_000), "its shim does not answer"],
+  ])("has not started a process where it %s", async (_, stop, why) => {
+    const { connection, place, shim } = await connected({});
+    const errors: Error[] = [];
+    let onSpawned: (spawned: Spawned) => void = () => undefined;
+    const told = new Promise<Spawned>((resolve) => (onSpawned = resolve));
+    startBehind(connection, { ...STARTED, ...place }, onSpawned).on("error", (error: Error) => errors.push(error));
+    await shim.hears("start");
+    stop(shim);
+    const { exit, pid } = await told;
+    expect([pid, errors.map(({ message }) => message)]).toEqual([undefined, [why]]);
+    expect(await exit).toMatchObject({ error: { message: why } });
+  });
+
+  it("kills a process that it starts late, and forgets it", async () => {
+    const { connection, place, shim } = await connected({});
+    startBehind(connection, { ...STARTED, ...place }, () => undefined);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await shim.hears("kill")).toEqual({ t: "kill", id: ID, epoch: 4 });
+    shim.say({ t: "started", id: ID, ...RUNNING });
+    shim.say({ t: "lines", id: ID, n: 1 }, '{"type":"a"}');
+    shim.say({ t: "exit", id: ID, n: 2, code: null, signal: "SIGKILL" });
+    await vi.waitUntil(() => acknowledged(shim).includes(2));
+    expect(acknowledged(shim)).toEqual([1, 2]);
+  });
+
+  it("is not waited for where this server has killed a process", async () => {
+    const child = spawn("sleep", ["60"], { detached: true, stdio: "ignore" });
+    const ended = once(child, "exit");
+    const pid = child.pid ?? 0;
+    const { shim, spawned } = await started({ t: "started", id: ID, pid, startedAt: (await startTime(pid)) ?? "" });
+    spawned.kill();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(await ended).toEqual([null, "SIGKILL"]);
+    expect(await spawned.exit).toMatchObject({ signal: "SIGKILL", error: { message: "its shim does not answer" } });
+    // Once it is thawed, it forgets the process.
+    shim.say({ t: "exit", id: ID, n: 3, code: null, signal: "SIGKILL" });
+    await vi.waitUntil(() => acknowledged(shim).includes(3));
+  });
+
+  it("does not let a process be gone on with, which is killed", async () => {
+    const { connection, place, shim } = await connected({ list: { t: "processes", processes: [LISTED] } });
+    const failure = failureOf(attachTo(connection, { ...place, line: 0 }));
+    await shim.hears("attach");
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(await failure).toContain("its shim does not answer");
+    await shim.hears("kill");
+  });
+
+  const isAck = (message: ToShim) => message.t === "ack" && message.id === ID;
+  const acknowledged = ({ received }: Shim) =>
+    received.flatMap(({ message }) => (isAck(message) && message.t === "ack" ? [message.upTo] : []));
+});
+
+const PLAN: LaunchPlan = {
+  start: never,
+  giveUp: never,
+  resumed: false,
+  folders: { cwd: "/", additionalDirectories: [], home: "/", closed: [], programs: [] },
+  configFolder: "/",
+  expectsStructured: false,
+  isSandboxed: false,
+  denying: [],
+  allowsCommands: false,
+  missing: [],
+  watchCost: "never",
+  notices: [],
+};
+
+it.each([
+  ["its start is prepared", never<LaunchPlan>()],
+  ["it is started", Promise.resolve(PLAN)],
+])("a process that is killed while %s has ended ten seconds later", async (_, launch) => {
+  const signals: AgentSignal[] = [];
+  const text = (value: string) => value;
+  const process = new ClaudeProcess({
+    launch,
+    isAttached: false,
+    transcriptId: "t",
+    epoch: 1,
+    onSignal: (signal) => void signals.push(signal),
+    onPartial: () => undefined,
+    mask: text,
+    maskUnfinished: text,
+  });
+  const refused = failureOf(process.control({ do: "usage" }));
+  // The start is under way then.
+  await vi.advanceTimersByTimeAsync(1);
+  process.kill();
+  await vi.advanceTimersByTimeAsync(10_000);
+  await process.ended;
+  const error = "It was killed, and has not ended within 10 s.";
+  expect(signals).toEqual([{ type: "exited", code: null, signal: null, error }]);
+  expect(await refused).toContain(error);
+});
+
+it("an operation fails where the daemon gives no sign of life for five seconds", async () => {
+  const sent: string[] = [];
+  const silent = operationsOf(async () => {
+    const [theirs, ours] = duplexPair();
+    ours.on("data", (chunk: Buffer) => void sent.push(...chunk.toString().trim().split("\n")));
+    return Promise.resolve(theirs);
+  });
+  const failure = failureOf(silent.partial("s"));
+  await vi.waitUntil(() => sent.includes(WATCH));
+  await vi.advanceTimersByTimeAsync(5 * ALIVE_MS);
+  expect(await failure).toContain("does not answer");
+});
+
+it("an npm that does not end is stopped after an hour", async () => {
+  const home = mkdtempSync(join(tmpdir(), "ccm-npm-"));
+  try {
+    writeFileSync(join(home, "npm"), '#!/bin/sh\necho $$ > "$HOME/pid"; exec sleep 100\n', { mode: 0o755 });
+    const environment = { HOME: home, PATH: [home, "/usr/bin", "/bin"].join(delimiter) };
+    const cache = new PackageCache({ cacheFolder: join(home, "cache"), environment });
+    const part = { name: "part", version: "1.0.0", integrity: "sha512-none", bytes: 1000, entry: "main.js" };
+    const failure = failureOf(cache.install(part));
+    const pid = () => (existsSync(join(home, "pid")) ? Number(readFileSync(join(home, "pid"), "utf8")) : 0);
+    await vi.waitUntil(() => pid() > 0);
+    await vi.advanceTimersByTimeAsync(NPM_MS);
+    expect(await failure).toContain("npm has not ended within 60 minutes");
+    await vi.waitUntil(async () => (await startTime(pid())) === undefined);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});
