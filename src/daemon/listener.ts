@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { Transform, Writable, type Readable, type TransformCallback } from "node:stream";
 import type { Logger } from "../engine/ports.ts";
+import { HelloQueue } from "../shim/hello-queue.ts";
 import { bind, type Bound, type Naming } from "./socket.ts";
 import {
   ALIVE,
@@ -51,6 +52,7 @@ export class Listener {
   readonly #options: ListenerOptions;
   #server: Server;
   readonly #clients = new Set<Socket>();
+  readonly #hellos = new HelloQueue();
   #bound: Bound | undefined;
   #isEnding = false;
   #looking: NodeJS.Timeout | undefined;
@@ -129,7 +131,7 @@ export class Listener {
 
   async #greet(socket: Socket): Promise<void> {
     const { maxConnections, onStop, status } = this.#options;
-    const hello = readClientHello(await firstLine(socket, HELLO_MS));
+    const hello = readClientHello(await this.#hellos.run(async () => firstLine(socket, HELLO_MS)));
     if (hello.purpose === "stop") {
       // The connection ends with the process: the client that asked for the end sees it by that.
       socket.write(this.#hello());
@@ -211,6 +213,9 @@ class SignsOfLife {
 const NEWLINE = 0x0a;
 const HASH = 0x23;
 
+/** Bytes that are kept of a line between the ends. The words there are shorter. */
+const MAX_OWN = 64;
+
 /** Takes the lines out that are between the ends. Lines of MCP pass as they come, whatever their length. */
 class Inbound extends Transform {
   readonly #life: SignsOfLife;
@@ -241,7 +246,7 @@ class Inbound extends Transform {
   }
 
   #take(part: Buffer, isWhole: boolean): void {
-    const line = Buffer.concat([this.#own ?? Buffer.alloc(0), part]);
+    const line = Buffer.concat([this.#own ?? Buffer.alloc(0), part.subarray(0, MAX_OWN)]).subarray(0, MAX_OWN);
     this.#own = isWhole ? undefined : line;
     if (!isWhole) return;
     const word = line.toString("utf8").trimEnd();

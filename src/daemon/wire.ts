@@ -109,28 +109,29 @@ export function objectIn(line: string): Readonly<Record<string, unknown>> {
   return { ...value };
 }
 
-/** A hello is short. Bytes. */
-const MAX_HELLO = 1_000_000;
+/** Bytes of a hello. */
+const MAX_HELLO = 4_194_304;
 
 /** The first line of the other end; what follows stays in the stream. Rejects when the stream ends before it, or after `ms`. */
 export async function firstLine(socket: Socket, ms: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    let received = Buffer.alloc(0);
+    const received: Buffer[] = [];
+    let length = 0;
     const fail = (why: string) => finish(() => reject(new Error(why)));
     const timer = setTimeout(() => fail(`no hello within ${String(ms)} ms`), ms);
     const onEnd = () => fail("the connection ended before its hello");
     const onReadable = () => {
       for (let chunk: unknown = socket.read(); Buffer.isBuffer(chunk); chunk = socket.read()) {
-        received = Buffer.concat([received, chunk]);
-        const at = received.indexOf("\n");
-        if (at >= 0) {
-          finish(() => {
-            if (at + 1 < received.length) socket.unshift(received.subarray(at + 1));
-            resolve(received.toString("utf8", 0, at));
-          });
-          return;
-        }
-        if (received.length > MAX_HELLO) return fail("the hello is too long");
+        const at = chunk.indexOf("\n");
+        length += at < 0 ? chunk.length : at;
+        if (length > MAX_HELLO) return fail(`the hello has more than ${String(MAX_HELLO)} bytes`);
+        received.push(at < 0 ? chunk : chunk.subarray(0, at));
+        if (at < 0) continue;
+        finish(() => {
+          if (at + 1 < chunk.length) socket.unshift(chunk.subarray(at + 1));
+          resolve(Buffer.concat(received).toString("utf8"));
+        });
+        return;
       }
     };
     const finish = (then: () => void) => {
@@ -138,6 +139,8 @@ export async function firstLine(socket: Socket, ms: number): Promise<string> {
       socket.off("readable", onReadable).off("end", onEnd).off("error", onEnd).off("close", onEnd);
       then();
     };
+    // A closed stream says so only once.
+    if (socket.destroyed) return onEnd();
     socket.on("readable", onReadable).on("end", onEnd).on("error", onEnd).on("close", onEnd);
   });
 }

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { type Frame, FrameReader, writeFrame } from "./frame.ts";
+import { type Frame, FrameReader, MAX_BODY, writeFrame } from "./frame.ts";
 import type { FromShim } from "./protocol.ts";
 
 /** Has frames for a connection, made when there is room for them. */
@@ -28,6 +28,8 @@ const HELLO_MS = 5_000;
  * while its answers are unread.
  */
 export class Connection {
+  /** Resolves when its hello was good, or it has closed. */
+  readonly greeted: Promise<void>;
   /** Its hello was good. */
   isGreeted = false;
   /** It has said `end`: it needs this shim no more. */
@@ -35,6 +37,7 @@ export class Connection {
   readonly #socket: Socket;
   readonly #handlers: Handlers;
   readonly #reader = new FrameReader();
+  #onGreeted: () => void = () => undefined;
   readonly #sources = new Set<Source>();
   #frames: Frame[] = [];
   #answers = 0;
@@ -46,6 +49,9 @@ export class Connection {
   constructor(socket: Socket, handlers: Handlers) {
     this.#socket = socket;
     this.#handlers = handlers;
+    // A hello is a header alone.
+    this.#reader.maxBody = 0;
+    this.greeted = new Promise((resolve) => (this.#onGreeted = resolve));
     const timer = setTimeout(() => !this.isGreeted && socket.destroy(), HELLO_MS);
     socket
       .on("data", (chunk) => this.#take(chunk))
@@ -57,7 +63,15 @@ export class Connection {
         clearTimeout(this.#pumpTimer);
         this.#ignore();
         handlers.closed(this);
+        this.#onGreeted();
       });
+  }
+
+  /** Its hello was good: it may send what an owner does. */
+  greet(): void {
+    this.isGreeted = true;
+    this.#reader.maxBody = MAX_BODY;
+    this.#onGreeted();
   }
 
   answer(header: FromShim, body?: Buffer): void {

@@ -61,6 +61,8 @@ export function writeFrame(
 
 /** Splits what a connection delivers into frames. Holds one incomplete frame at most. */
 export class FrameReader {
+  /** Bytes: a frame with a longer body is refused by its first eight bytes. */
+  maxBody = MAX_BODY;
   #chunks: Buffer[] = [];
   #length = 0;
   /** Bytes up to the end of the frame, as far as it is known. */
@@ -86,7 +88,7 @@ export class FrameReader {
     const frames: Frame[] = [];
     let rest = this.#joined();
     for (;;) {
-      this.#needed = neededOf(rest);
+      this.#needed = neededOf(rest, this.maxBody);
       if (rest.length < this.#needed) break;
       frames.push(frameOf(rest.subarray(0, this.#needed)));
       rest = rest.subarray(this.#needed);
@@ -103,16 +105,16 @@ export class FrameReader {
 }
 
 /** The length of the frame that begins here, or of its lengths where these are incomplete. */
-function neededOf(bytes: Buffer): number {
+function neededOf(bytes: Buffer, maxBody: number): number {
   if (bytes.length < LENGTHS) return LENGTHS;
   const [header, body] = [bytes.readUInt32BE(0), bytes.readUInt32BE(4)];
-  checkLengths(header, body);
+  checkLengths(header, body, maxBody);
   return LENGTHS + header + body;
 }
 
-function checkLengths(header: number, body: number): void {
+function checkLengths(header: number, body: number, maxBody = MAX_BODY): void {
   if (header > MAX_HEADER) throw new ProtocolError(`a header has ${String(header)} bytes, above ${String(MAX_HEADER)}`);
-  if (body > MAX_BODY) throw new ProtocolError(`a body has ${String(body)} bytes, above ${String(MAX_BODY)}`);
+  if (body > maxBody) throw new ProtocolError(`a body has ${String(body)} bytes, above ${String(maxBody)}`);
 }
 
 function frameOf(bytes: Buffer): Frame {

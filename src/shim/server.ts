@@ -1,10 +1,10 @@
-import { createServer, type Server } from "node:net";
 import { ClaudeCode, type StartMessage } from "./claude-code.ts";
-import { Connection } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { Refusal } from "./exchange.ts";
 import { type Frame, ProtocolError } from "./frame.ts";
 import { type Program, ReaperPipe, Restarts, type RestartProgram } from "./programs.ts";
 import { type ListedProcess, readToShim, SHIM_PROTOCOL, type ToShim } from "./protocol.ts";
+import { ShimSocket } from "./socket.ts";
 
 export interface ShimOptions {
   /** The name of the daemon, which its owners have. */
@@ -25,16 +25,13 @@ export interface ShimOptions {
 
 /** For the first connection, ms. */
 const FIRST_MS = 30_000;
-const CLOSE_MS = 1_000;
-const MAX_CONNECTIONS = 64;
 
 type ToProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "list" | "reaper" | "end" }>;
 
 /** The socket of a shim: connections, processes, and who owns which. */
 export class ShimServer {
   readonly #options: ShimOptions;
-  readonly #server: Server;
-  readonly #connections = new Set<Connection>();
+  readonly #socket: ShimSocket;
   readonly #processes = new Map<string, ClaudeCode>();
   readonly #waiting = new Map<ClaudeCode, NodeJS.Timeout>();
   readonly #reaper: ReaperPipe;
@@ -49,33 +46,23 @@ export class ShimServer {
     const isWanted = () => this.#kept().some(({ exchange: { epoch } }) => epoch > 0);
     const onUnwanted = () => this.#kept().forEach((process) => this.#abandon(process));
     this.#restarts = new Restarts({ program, afterMs, log, isWanted, onUnwanted });
-    const handlers = {
-      frame: (connection: Connection, frame: Frame) => this.#onFrame(connection, frame),
-      closed: (connection: Connection) => this.#onClosed(connection),
-    };
-    this.#server = createServer((socket) => void this.#connections.add(new Connection(socket, handlers)));
-    this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#socket = new ShimSocket({
+      frame: (connection, frame) => this.#onFrame(connection, frame),
+      closed: (connection) => this.#onClosed(connection),
+      fault: log,
+    });
   }
 
   /** Its package may be gone once it listens, that of the reaper as well. Rejects with the error of the system. */
   async listen(path: string): Promise<void> {
     await this.#reaper.load();
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(path, resolve);
-    });
-    // A connection that cannot be accepted for want of descriptors is lost; the others go on.
-    this.#server.on("error", ({ message }) => this.#options.log(message));
+    await this.#socket.listen(path);
     setTimeout(() => this.#endIfUnused(), FIRST_MS);
   }
 
   /** Removes the socket. Resolves when all answers are sent, or after a second. */
   async close(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      setTimeout(resolve, CLOSE_MS);
-      this.#server.close(() => resolve());
-      for (const connection of this.#connections) connection.end();
-    });
+    await this.#socket.close();
   }
 
   /** Ends all processes by the stop recipe, then itself. */
@@ -106,7 +93,7 @@ export class ShimServer {
     const { daemon } = this.#options;
     if (message.protocol !== SHIM_PROTOCOL) throw new ProtocolError(`only protocol ${String(SHIM_PROTOCOL)} is spoken`);
     if (message.daemon !== daemon) throw new Refusal(`this shim belongs to the daemon ${daemon}`);
-    connection.isGreeted = true;
+    connection.greet();
     this.#restarts.ownerCame();
   }
 
@@ -240,11 +227,11 @@ export class ShimServer {
   }
 
   #onClosed(connection: Connection): void {
-    this.#connections.delete(connection);
     for (const process of this.#processes.values()) {
       if (process.exchange.release(connection)) this.#released(process);
     }
-    if (connection.isGreeted && ![...this.#connections].some(({ isGreeted }) => isGreeted)) this.#restarts.ownerWent();
+    if (connection.isGreeted && ![...this.#socket.connections].some(({ isGreeted }) => isGreeted))
+      this.#restarts.ownerWent();
     this.#endIfUnused();
   }
 
@@ -289,6 +276,6 @@ export class ShimServer {
   /** Each connection speaks for itself: a daemon that leaves ends no shim that another one uses. */
   #endIfUnused(): void {
     if (this.#processes.size > 0) return;
-    if (this.#isEnding || [...this.#connections].every(({ isDone }) => isDone)) this.#options.onEnd();
+    if (this.#isEnding || [...this.#socket.connections].every(({ isDone }) => isDone)) this.#options.onEnd();
   }
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, it } from "vitest";
-import { ECHO, isRunning, OF, sh, useShims, write } from "../support/shim/shim.ts";
+import { frameHead } from "../../src/shim/frame.ts";
+import { ECHO, isRunning, OF, type Owner, sh, useShims, write } from "../support/shim/shim.ts";
 
 const shims = useShims();
 
@@ -22,6 +23,30 @@ describe("the memory of a shim", () => {
       await owner.hasLines(1, id);
     }
     expect((shim.memory() - alone) / SESSIONS).toBeLessThanOrEqual(1_000_000);
+  });
+
+  it("does not grow by connections without a hello: a body is refused, and eight are read at a time", async ({
+    expect,
+  }) => {
+    const shim = await shims.start();
+    // Without it the shim would end when the others have gone.
+    await shim.owner();
+    const before = shim.memory();
+    const bodies = await Promise.all(Array.from({ length: 20 }, async () => shim.connect()));
+    const part = Buffer.concat([frameHead({ t: "hello" }, 100_000_000), Buffer.alloc(16_000_000, "x")]);
+    const taken = ({ closed, input }: Owner) =>
+      Promise.race([closed, new Promise((resolve) => input.write(part, resolve))]);
+    await Promise.all(bodies.map(taken));
+    expect(shim.memory() - before).toBeLessThan(40_000_000);
+    const headers = await Promise.all(Array.from({ length: 20 }, async () => shim.connect()));
+    const unfinished = Buffer.alloc(1_000_000, "x");
+    unfinished.writeUInt32BE(1_048_576, 0);
+    unfinished.writeUInt32BE(0, 4);
+    for (const { input } of headers) input.write(unfinished);
+    const served = shim.owner();
+    for (const each of headers) each.end();
+    expect((await served).received.map(({ message }) => message.t)).toEqual(["hello"]);
+    expect(shim.memory() - before).toBeLessThan(40_000_000);
   });
 
   const LENGTH = 10_000;

@@ -9,6 +9,7 @@ import { existingFolders, socketFolders } from "../../src/daemon/folders.ts";
 import { bind, checkName, connectByName, sweep } from "../../src/daemon/socket.ts";
 import { ALIVE, firstLine, PROTOCOL, WATCH, type ClientHello } from "../../src/daemon/wire.ts";
 import { keyFor } from "../../src/security/key-file.ts";
+import { processorMs } from "../support/processor-time.ts";
 
 let root: string;
 beforeEach(() => void (root = mkdtempSync(join(tmpdir(), "ccm-daemon-"))));
@@ -96,6 +97,36 @@ describe("a daemon's socket", () => {
     } finally {
       vi.useRealTimers();
     }
+  });
+
+  it("reads at most 4 MB of a hello, eight connections at a time, and serves the others afterwards", async () => {
+    const large = JSON.stringify({ ...hello, more: "x".repeat(4_000_000) });
+    expect((await greeted(large)).answer["refused"]).toBeUndefined();
+    const silent = await Promise.all(Array.from({ length: 20 }, async () => connectByName([root], "n")));
+    const answers = silent.map(async (socket) => {
+      socket.on("error", () => undefined).write("x".repeat(5_000_000));
+      return firstLine(socket, 10_000);
+    });
+    for (const answer of answers) expect(await answer).toContain("more than 4194304 bytes");
+    expect((await greeted(hello)).answer).toMatchObject({ pid: process.pid });
+  });
+
+  it("keeps nothing of a line between the ends that has no end", async () => {
+    const { socket } = await greeted(hello);
+    const { stdin } = clients[0]!.streams;
+    let received = "";
+    stdin.on("data", (chunk: Buffer) => (received += chunk.toString()));
+    const part = Buffer.alloc(65_536, "#");
+    // In proportion to the bytes this is some 50 ms; it was 10 s and more when the line was kept.
+    const ms = await processorMs(async () => {
+      for (let count = 0; count < 512; count += 1) {
+        if (!socket.write(part)) await once(socket, "drain");
+      }
+      socket.write('\n{"a":1}\n');
+      await expect.poll(() => received).toBe('{"a":1}\n');
+    });
+    expect(ms).toBeLessThan(3_000);
+    socket.destroy();
   });
 
   it("refuses a client too many, and takes the next one when one has left", async () => {

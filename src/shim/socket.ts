@@ -1,0 +1,64 @@
+import { createServer, type Server, type Socket } from "node:net";
+import { Connection } from "./connection.ts";
+import type { Frame } from "./frame.ts";
+import { HelloQueue } from "./hello-queue.ts";
+
+interface Handlers {
+  frame(connection: Connection, frame: Frame): void;
+  closed(connection: Connection): void;
+  /** The socket could not take a connection; the others go on. */
+  fault(message: string): void;
+}
+
+const CLOSE_MS = 1_000;
+const MAX_CONNECTIONS = 64;
+
+/** The socket of a shim and its connections, few of which are read before their hello. */
+export class ShimSocket {
+  readonly connections = new Set<Connection>();
+  readonly #handlers: Handlers;
+  readonly #hellos = new HelloQueue();
+  readonly #server: Server;
+
+  constructor(handlers: Handlers) {
+    this.#handlers = handlers;
+    this.#server = createServer((socket) => {
+      // An error before its turn must not end this process.
+      socket.on("error", () => undefined);
+      void this.#hellos.run(async () => this.#take(socket));
+    });
+    this.#server.maxConnections = MAX_CONNECTIONS;
+  }
+
+  /** Rejects with the error of the system. */
+  async listen(path: string): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(path, resolve);
+    });
+    // A connection cannot be accepted for want of descriptors.
+    this.#server.on("error", ({ message }) => this.#handlers.fault(message));
+  }
+
+  /** Removes the socket. Resolves when all answers are sent, or after a second. */
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      setTimeout(resolve, CLOSE_MS);
+      this.#server.close(() => resolve());
+      for (const connection of this.connections) connection.end();
+    });
+  }
+
+  async #take(socket: Socket): Promise<void> {
+    if (socket.destroyed) return;
+    const connection = new Connection(socket, {
+      frame: (from, frame) => this.#handlers.frame(from, frame),
+      closed: (from) => {
+        this.connections.delete(from);
+        this.#handlers.closed(from);
+      },
+    });
+    this.connections.add(connection);
+    await connection.greeted;
+  }
+}
