@@ -1,5 +1,6 @@
 import { approverOf } from "../domain/permission.ts";
 import { optionsOf, statusOf } from "../domain/session.ts";
+import { unreadableText } from "../domain/unreadable.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
 import type { SessionDetail, SessionRow } from "./wire.ts";
@@ -12,7 +13,7 @@ const SHORT_WAIT_MS = 2_000;
 type Described = Pick<Sources, "engine" | "titles">;
 
 export async function rowOf({ engine, titles }: Described, record: SessionRecord): Promise<SessionRow> {
-  const { id, createdAt, spec, state, updatedAt } = record;
+  const { id, createdAt, spec, state, unreadable, updatedAt } = record;
   const { requests, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const { model: requested, permissionMode = "default" } = optionsOf(spec, state);
   const model = reported.model ?? requested;
@@ -40,6 +41,7 @@ export async function rowOf({ engine, titles }: Described, record: SessionRecord
     ...(waitingBefore !== undefined && { waitingBefore }),
     ...(closed && { closed: { reason: closed.reason, by: closed.by, at: closed.at } }),
     lastEventId: state.lastEventId,
+    ...(unreadable && { unreadable: unreadableText(unreadable) }),
   };
 }
 

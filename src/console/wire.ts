@@ -58,6 +58,8 @@ export interface SessionRow {
   readonly waitingBefore?: number;
   readonly closed?: { readonly reason: ClosedReason; readonly by: string; readonly at: number };
   readonly lastEventId: number;
+  /** Why what is stored of it cannot be read, and what to do; its status is `error` then. */
+  readonly unreadable?: string;
 }
 
 /** GET /sessions?status=&text=&cwd=&limit=&before= (status may be repeated). The newest first. */

@@ -5,7 +5,10 @@ import { Connection } from "../store/sqlite/connect/connection.ts";
 import { openDatabase } from "../store/sqlite/connect/driver.ts";
 import { asStoreError } from "../store/sqlite/connect/faults.ts";
 import { checkSchema } from "../store/sqlite/connect/migrations.ts";
+import { getSession } from "../store/sqlite/sessions.ts";
 import type { StoreReport } from "./store-report.ts";
+
+type Opened = Extract<StoreReport, { kind: "opened" }>;
 
 /**
  * Reads the store of argv[2] and prints a `StoreReport`. Changes nothing in it, and creates none. The file is opened for writing all the
@@ -26,6 +29,28 @@ function isCheckable(db: Connection, file: string): boolean {
   );
 }
 
+/** Sessions that a finding can name, and how long the events of all may be looked at, ms. */
+const [NAMED, EVENTS_MS] = [20, 20_000];
+
+const Id = z.object({ id: z.string() });
+
+/** Reads each row as a server does. */
+function unreadableIn(db: Connection): Pick<Opened, "lossy" | "unreadable"> {
+  const ids = db.all("SELECT id FROM sessions ORDER BY updated_at DESC", Id).map(({ id }) => id);
+  const unreadable = ids.flatMap((id) => {
+    const { unreadable: found } = getSession(db, id) ?? {};
+    return found ? [{ id, ...found }] : [];
+  });
+  const deadline = performance.now() + EVENTS_MS;
+  const lossy = ids.filter((id) => performance.now() < deadline && hasDamagedEvents(db, id));
+  return { unreadable: unreadable.slice(0, NAMED), lossy: lossy.slice(0, NAMED) };
+}
+
+function hasDamagedEvents(db: Connection, sessionId: string): boolean {
+  const sql = "SELECT id FROM events WHERE session_id = $sessionId AND json_valid(event) IS NOT 1 LIMIT 1";
+  return db.get(sql, z.unknown(), { sessionId }) !== undefined;
+}
+
 async function read(file: string): Promise<StoreReport> {
   const database = await openDatabase(file);
   try {
@@ -42,6 +67,7 @@ async function read(file: string): Promise<StoreReport> {
       sessions: hasTables ? Number(valueOf(db, "SELECT count(*) AS value FROM sessions")) : 0,
       ...(result !== "ok" && { damage: String(result) }),
       isChecked,
+      ...(hasTables ? unreadableIn(db) : { unreadable: [], lossy: [] }),
     };
   } finally {
     database.close();

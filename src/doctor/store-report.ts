@@ -10,6 +10,9 @@ export const StoreReport = z.discriminatedUnion("kind", [
     sessions: z.number(),
     damage: z.string().optional(),
     isChecked: z.boolean(),
+    /** Sessions whose row cannot be read, and those of which events cannot be read; a few of each. */
+    unreadable: z.array(z.object({ id: z.string(), why: z.string(), isNewer: z.boolean() })),
+    lossy: z.array(z.string()),
   }),
   z.object({ kind: z.literal("fault"), fault: z.string(), message: z.string() }),
   z.object({ kind: z.literal("unknown"), reason: z.string() }),

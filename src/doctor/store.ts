@@ -24,7 +24,32 @@ export async function checkStore(machine: Machine): Promise<Finding[]> {
     return [{ id: "store", level: "error", text, fix: LOCAL }];
   }
   if (!existsSync(store)) return [ok(`There is no store yet; the first session creates ${store}.`)];
-  return [judge(store, await machine.readStore(store, STORE_MS))];
+  const report = await machine.readStore(store, STORE_MS);
+  return [judge(store, report), ...(report.kind === "opened" ? rowsOf(store, report) : [])];
+}
+
+/** Sessions that servers cannot read, or not wholly. */
+function rowsOf(store: string, { lossy, unreadable }: Extract<StoreReport, { kind: "opened" }>): Finding[] {
+  const findings: Finding[] = [];
+  const told = (ids: readonly string[]) => (ids.length === 1 ? "1 session" : `${String(ids.length)} sessions`);
+  const newer = unreadable.filter(({ isNewer }) => isNewer).map(({ id }) => id);
+  const damaged = unreadable.filter(({ isNewer }) => !isNewer);
+  if (damaged.length > 0) {
+    const ids = damaged.map(({ id }) => id);
+    const named = damaged.map(({ id, why }) => `${id} (${why})`).join(", ");
+    const advice = `Export what is stored of each (sessions export ID), then delete it.`;
+    const fix = `claude-agents-mcp sessions delete ${ids.join(" ")} --store ${quoted(store)}`;
+    findings.push({ id: "store", level: "error", text: `${told(ids)} cannot be read: ${named}. ${advice}`, fix });
+  }
+  if (newer.length > 0) {
+    const text = `${told(newer)} can only be read by a newer claude-agents-mcp: ${newer.join(", ")}.`;
+    findings.push({ id: "store", level: "warning", text, fix: reinstall() });
+  }
+  if (lossy.length > 0) {
+    const text = `${told(lossy)} with events that cannot be read: ${lossy.join(", ")}. They are told as lost in the log.`;
+    findings.push({ id: "store", level: "warning", text });
+  }
+  return findings;
 }
 
 function judge(store: string, report: StoreReport): Finding {

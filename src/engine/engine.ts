@@ -33,7 +33,7 @@ import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./p
 import { checkRules, gateUnder } from "./policy/operator.ts";
 import { nestedOf, readerOf } from "./session/restricted.ts";
 import { checkIdentity, checkPrompt } from "./session/check-prompt.ts";
-import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";
+import { readable, type SessionQuery, type SessionRecord, type WorkTree } from "./ports.ts";
 
 /** One node: it owns the sessions it has opened or claimed, and reaches all others through the store. */
 export function createEngine(options: EngineOptions): Engine {
@@ -91,7 +91,7 @@ class SessionEngine implements Engine {
   }
 
   async fork(caller: Caller, sessionId: string, request: PromptRequest) {
-    const source = await this.get(caller.principal, sessionId);
+    const source = readable(await this.get(caller.principal, sessionId));
     const { session, withheld } = await this.#plan(caller, forkOf(source, request));
     checkIdentity(source, session.identity);
     const { resumeAt: _, ...prompt } = request;
@@ -140,7 +140,7 @@ class SessionEngine implements Engine {
   }
 
   async prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }> {
-    const record = await this.get(principal, sessionId);
+    const record = readable(await this.get(principal, sessionId));
     const { cursor } = await this.#command(await promptCommand(this.#options, principal, record, request), record);
     return { cursor };
   }
@@ -151,7 +151,7 @@ class SessionEngine implements Engine {
 
   async control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject> {
     const { principal } = caller;
-    const record = await this.get(principal, sessionId);
+    const record = readable(await this.get(principal, sessionId));
     const command = controlCommand(this.#options, caller, record, { by, request });
     const { data = {} } = await this.#command(command, record);
     return data;
@@ -170,7 +170,7 @@ class SessionEngine implements Engine {
   }
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
-    const { policy, spec } = await this.#node.looking.get(principal, sessionId);
+    const { policy, spec } = readable(await this.#node.looking.get(principal, sessionId));
     return this.#options.runtime.workTree(principal, spec, policy);
   }
 
@@ -181,16 +181,16 @@ class SessionEngine implements Engine {
   async delete(principal: Principal, sessionId: string, by: string): Promise<void> {
     const record = await this.get(principal, sessionId);
     if (record.state.turn) {
-      throw new AppError("SESSION_BUSY", "A turn is running in the session. Cancel or interrupt it first.", {
-        sessionId,
-      });
+      const advice = "Cancel or interrupt it first.";
+      throw new AppError("SESSION_BUSY", `A turn is running in the session. ${advice}`, { sessionId });
     }
-    await this.close(principal, sessionId, by);
+    // One that cannot be read is closed only by an owner, which knows it.
+    if (!record.unreadable || record.owner?.alive) await this.close(principal, sessionId, by);
     await deleteClosed(this.#options, sessionId);
   }
 
   async answer(caller: Caller, sessionId: string, request: AnswerRequest) {
-    const record = await this.get(caller.principal, sessionId);
+    const record = readable(await this.get(caller.principal, sessionId));
     const { command, withheld } = await answerCommand(this.#options, caller, record, request);
     const { cursor } = await this.#command(command, record);
     return { cursor, withheld };

@@ -9,7 +9,7 @@ import { objectionTo, gateUnder, limitsUnder, policyFor } from "./policy/operato
 import { nothingRuns } from "./session/wait.ts";
 import type { Gate } from "./policy/gate.ts";
 import { policyOf, type Limits, type UnattendedPolicy } from "./policy/policy.ts";
-import { refuseTheirs, whyGone } from "./shim-standing.ts";
+import { refuseUnclaimable, whyGone } from "./shim-standing.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
 /** Length of a lease, ms. A node that does not renew it in time loses its sessions. */
@@ -56,6 +56,8 @@ export class Ownership {
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
   /** Sessions that this node was at work on when their store went away, and why. */
   readonly #lost = new Map<string, Refusal>();
+  /** Sessions whose process did not close when that was asked last. */
+  readonly #unclosed = new Set<string>();
   #lease: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
   #draining = false;
@@ -148,19 +150,25 @@ export class Ownership {
   async suspend(record: SessionRecord, reason: SuspendRequest["reason"] | undefined): Promise<void> {
     const { id: sessionId, principal } = record;
     const data = { by: "server", request: { do: "suspend", ...(reason && { reason }) } } as const;
-    await this.command({ id: randomUUID(), principal, kind: "control", data }, record).catch((error: unknown) => {
-      this.#options.log.debug("a process was not closed", {
-        sessionId,
-        reason: reason ?? "idle",
-        error: String(error),
-      });
-    });
+    try {
+      await this.command({ id: randomUUID(), principal, kind: "control", data }, record);
+      this.#unclosed.delete(sessionId);
+    } catch (error) {
+      // Another session may wait for its slot, and asks ten times a second.
+      if (this.#unclosed.has(sessionId)) return;
+      this.#unclosed.add(sessionId);
+      const about = { sessionId, reason: reason ?? "idle", error: String(error) };
+      this.#options.log.warn("a process was not closed", about);
+    }
   }
 
   /** The same for all sessions of this node for which `mayNot` holds. Resolves with their number. */
   async suspendWhere(mayNot: (record: SessionRecord) => boolean, reason: SuspendRequest["reason"]): Promise<number> {
     const records = await Promise.all([...this.#actors.keys()].map(async (id) => this.#options.backend.rows.get(id)));
-    const named = records.filter((record) => record !== undefined).filter(mayNot);
+    // One that cannot be read might be among those.
+    const named = records
+      .filter((each) => each !== undefined)
+      .filter((each) => each.unreadable !== undefined || mayNot(each));
     await Promise.all(named.map(async (record) => this.suspend(record, reason)));
     return named.length;
   }
@@ -222,13 +230,13 @@ export class Ownership {
     if (own) return own;
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (isForeign || this.#draining) return undefined;
-    await refuseTheirs(record, runtime);
+    await refuseUnclaimable(record, runtime);
     await this.beAlive();
     const lease = await backend.leases.claim(record.id);
     const current = lease && (await backend.rows.get(record.id));
     if (!lease || !current) return undefined;
     // Between the two looks another daemon may have run it, and died as well.
-    const shim = await refuseTheirs(current, runtime).catch(async (error: unknown) => {
+    const shim = await refuseUnclaimable(current, runtime).catch(async (error: unknown) => {
       await backend.leases.release(lease);
       throw error;
     });

@@ -1,7 +1,7 @@
 import { AppError } from "../domain/error.ts";
 import { processTagOf } from "../domain/names.ts";
 import type { ShimRef } from "../domain/session.ts";
-import type { AgentRuntime, SessionRecord, ShimStanding } from "./ports.ts";
+import { readable, type AgentRuntime, type SessionRecord, type ShimStanding } from "./ports.ts";
 
 /** How the shim of an abandoned session stands to this server. */
 
@@ -13,9 +13,12 @@ export async function isTheirs({ state: { process } }: Pick<Shown, "state">, run
   return (await runtime.shimOf(process)) === "theirs";
 }
 
-/** The same for a command, which cannot be carried out then: throws SESSION_BUSY. */
-export async function refuseTheirs({ id: sessionId, state }: Shown, runtime: Shims): Promise<ShimStanding> {
-  const { process } = state;
+/** The same for a session that is to be claimed. Throws SESSION_BUSY when it is theirs, and INTERNAL when it cannot be read. */
+export async function refuseUnclaimable(record: SessionRecord, runtime: Shims): Promise<ShimStanding> {
+  const {
+    id: sessionId,
+    state: { process },
+  } = readable(record);
   const standing = await runtime.shimOf(process);
   if (standing !== "theirs" || process.phase === "none" || !process.shim) return standing;
   throw new AppError("SESSION_BUSY", whoHas(process.shim), { sessionId });

@@ -105,3 +105,26 @@ export const STATE = formatOf("state");
 export const OPTIONS = formatOf("options");
 export const POLICY = formatOf("policy");
 export const EVENT = formatOf("event");
+
+/**
+ * Names the first field of `value` that has another type than in `schema`, undefined when there is none. Fields, words and kinds
+ * that this version does not know are no fault.
+ */
+export function faultIn(schema: z.ZodType, value: unknown): string | undefined {
+  const found = schema.safeParse(value).error?.issues.find((issue) => isFault(issue, value));
+  return found && z.core.toDotPath(found.path);
+}
+
+function isFault(issue: z.core.$ZodIssue, root: unknown): boolean {
+  if (issue.code === "invalid_type") return true;
+  const value = issue.path.reduce(fieldOf, root);
+  if (issue.code === "invalid_value") return typeof value !== "string";
+  if (issue.code !== "invalid_union") return false;
+  // Without `errors` no member of the union has this discriminator.
+  if (issue.errors.length === 0) return typeof value !== "string";
+  return issue.errors.every((branch) => branch.some((inner) => isFault(inner, value)));
+}
+
+function fieldOf(value: unknown, key: PropertyKey): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
+}

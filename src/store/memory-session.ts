@@ -15,7 +15,7 @@ import { Notifier } from "./tail.ts";
 import { EVENT, OPTIONS, POLICY, STATE } from "./format.ts";
 import { newestFirst } from "./newest-first.ts";
 import type { Command, CommandReply } from "../domain/command.ts";
-import { JsonText } from "../domain/json.ts";
+import { type JsonObject, JsonText } from "../domain/json.ts";
 
 /** One session: its row, its log, its inbox. No method waits, so that each of them is a transaction. */
 export class MemorySession {
@@ -94,6 +94,11 @@ export class MemorySession {
       rev: this.#rev,
       owner,
     };
+  }
+
+  raw(): JsonObject {
+    const policy = this.#policy ?? null;
+    return { id: this.id, principal: this.principal, state: this.#state, spec: this.#spec, policy };
   }
 
   matches({ principal, statuses, cwd, since, text, before }: SessionQuery): boolean {

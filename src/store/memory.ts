@@ -96,6 +96,8 @@ class MemoryBackend implements SessionBackend {
         const page = found.toSorted(newestFirst).slice(0, query.limit);
         return page.map((session) => this.#record(session));
       }),
+
+    raw: (id) => this.#transaction(() => this.#tables.sessions.get(id)?.raw()),
   };
 
   readonly log: SessionLog = {

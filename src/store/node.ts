@@ -18,13 +18,16 @@ export interface Self {
   readonly urls?: readonly string[] | undefined;
 }
 
-/** A node, as far as it takes to tell whether it is alive. */
+/**
+ * A node, as far as it takes to tell whether it is alive. What cannot be read of it is left to its lease, and an unreadable lease
+ * counts as expired: it is watched for a while, and its owner renews it meanwhile.
+ */
 export const NodeRow = z.object({
   nodeId: z.string(),
-  host: z.string().nullable(),
-  pid: z.int().nullable(),
-  startedAt: z.string().nullable(),
-  expiresAt: z.int().nullable(),
+  host: z.string().nullable().catch(null),
+  pid: z.int().nullable().catch(null),
+  startedAt: z.string().nullable().catch(null),
+  expiresAt: z.int().nullable().catch(0),
 });
 export type NodeRow = z.infer<typeof NodeRow>;
 

@@ -67,6 +67,7 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
         return both.toSorted(newestFirst).slice(0, query.limit);
       },
       get: async (id) => of(id).rows.get(id),
+      raw: async (id) => of(id).rows.raw(id),
       principalOf: async (id) => of(id).rows.principalOf(id),
       update: async (id, ...change) => of(id).rows.update(id, ...change),
     },

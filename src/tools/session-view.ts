@@ -1,10 +1,10 @@
 import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { SessionState } from "../domain/session.ts";
 import type { WaitUntil } from "../engine/api.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 import type { ToolCall, ToolDeps } from "./define.ts";
-import { presentResult } from "../view/result.ts";
+import { unreadableText } from "../domain/unreadable.ts";
+import { presentResult, presentUnreadable } from "../view/result.ts";
 
 export interface Wait {
   readonly cursor: number;
@@ -47,12 +47,16 @@ export async function startWarnings(view: SessionView, cursor: number): Promise<
   return events.flatMap(({ data, type }) => (type === "notice" && data.kind === "warning" ? [data.message] : []));
 }
 
+type Told = Pick<SessionRecord, "state" | "unreadable">;
+
 /** How the last turn ended; undefined while one runs, or before the first has ended. */
-export async function readResult(view: SessionView, state: SessionState): Promise<JsonObject | undefined> {
+export async function readResult(view: SessionView, { state, unreadable }: Told): Promise<JsonObject | undefined> {
+  if (unreadable) return presentUnreadable(view.id, state, unreadableText(unreadable));
   if (state.turn || state.lastTurnEventId === null) return undefined;
   const [ended] = await view.read(state.lastTurnEventId, 1);
-  if (ended?.type !== "turn.ended") return undefined;
-  return readEnd(view, ended);
+  if (ended?.type === "turn.ended") return readEnd(view, ended);
+  const why = ended?.type === "notice" ? ` ${ended.data.message}` : "";
+  return presentUnreadable(view.id, state, `The end of the last turn cannot be read.${why}`);
 }
 
 export type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;

@@ -38,9 +38,10 @@ export async function answerTurn(
   const news = { targets: [{ view, cursor }], until: "news" as const };
   const waited = await waitEliciting(plain, news, { ...waiting, work: begun }, { call, deps });
   if ("needsInput" in waited) return waited;
-  const { state } = await view.record();
-  const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;
-  const result = ended ? await readResult(view, state) : undefined;
+  const record = await view.record();
+  const { state, unreadable } = record;
+  const ended = unreadable !== undefined || (state.lastTurnEventId !== null && state.lastTurnEventId >= cursor);
+  const result = ended ? await readResult(view, record) : undefined;
   const warnings = [...begun.warnings, ...(await startWarnings(view, cursor))];
   const answer = answerBegun(view, state, { ...begun, warnings }, { call, deps });
   if (!result) return { answer };

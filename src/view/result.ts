@@ -1,7 +1,9 @@
 import { z } from "zod";
 import type { TurnEnded } from "../domain/event.ts";
 import { JsonObject } from "../domain/json.ts";
+import type { SessionState } from "../domain/session.ts";
 import type { FailureCategory } from "../domain/turn.ts";
+import { UNREADABLE } from "../domain/unreadable.ts";
 import { tokensOf } from "../domain/usage.ts";
 import type { Form } from "./event-list.ts";
 
@@ -46,6 +48,14 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
     modelUsage: own.modelUsage,
     permissionDenials: own.permission_denials?.length === 0 ? undefined : own.permission_denials,
   });
+}
+
+/** The result of a turn of which nothing can be read: what it took is unknown, and counts as nothing. */
+export function presentUnreadable(sessionId: string, { totals }: SessionState, message: string): JsonObject {
+  const failure = { turnId: "", outcome: "failed", isError: true, errorSubtype: UNREADABLE, message } as const;
+  const counts = { durationMs: 0, durationApiMs: 0, numTurns: 0, costUsd: 0 };
+  const session = { sessionTurns: totals.turns, sessionCostUsd: totals.costUsd };
+  return presentResult(sessionId, { ...failure, ...counts, ...session }, {});
 }
 
 /** Whether the same prompt may work when it is sent again, and what to do. */

@@ -12,7 +12,7 @@ import facts from "../parts/facts.module.css";
 
 /** The session's title, status and details. */
 export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
-  const { closed, costUsd, status, turns } = detail;
+  const { closed, costUsd, status, turns, unreadable } = detail;
   return (
     <header class={styles["head"]}>
       <div class={styles["first"]}>
@@ -37,6 +37,7 @@ export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
           </span>
         )}
       </p>
+      {unreadable !== undefined && <p class={styles["line"]}>{displayText(unreadable)}</p>}
       <Details detail={detail} />
     </header>
   );

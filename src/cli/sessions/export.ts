@@ -3,6 +3,7 @@ import { open, rm } from "node:fs/promises";
 import { ConfigError } from "../../config/error.ts";
 import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import { oneId, oneOf, readArguments } from "./arguments.ts";
 import { findSession, withStore, type SessionRecord, type Store } from "./store.ts";
 import { Transcript } from "./transcript.ts";
@@ -15,13 +16,14 @@ const PAGE = 32;
 
 /** Makes text of the log, page by page. */
 interface Format {
-  begin(record: SessionRecord): string;
+  /** `stored` is the row of a session that cannot be read. */
+  begin(record: SessionRecord, stored: JsonObject | undefined): string;
   page(events: readonly StoredEvent[]): string;
 }
 
 const FORMATS = {
   jsonl: (): Format => ({
-    begin: () => "",
+    begin: ({ unreadable }, stored) => (unreadable ? jsonLine({ unreadable: unreadable.why, stored }) : ""),
     page: (events) => events.map((event) => jsonLine(event)).join(""),
   }),
   markdown: (): Format => new Transcript(),
@@ -51,21 +53,27 @@ export async function exportLog(argv: string[]): Promise<number> {
 
 async function writeLog(store: Store, record: SessionRecord, to: { format: Format; sink: Sink }): Promise<number> {
   const { format, sink } = to;
-  // What comes while this is written belongs to the next export.
-  const { lastEventId } = record.state;
-  let next = 1;
+  const { id, state, unreadable } = record;
+  // What comes while this is written belongs to the next export. A row that cannot be read does not say how long its log is.
+  const end = unreadable ? Number.MAX_SAFE_INTEGER : state.lastEventId;
+  let written = 0;
+  let isWhole = false;
   try {
-    await sink.write(format.begin(record));
-    while (next <= lastEventId) {
-      const page = await store.log.read(record.id, next, Math.min(PAGE, lastEventId - next + 1));
-      if (page.length === 0)
-        throw new AppError("SESSION_NOT_FOUND", `Session ${record.id} was deleted in the meantime.`);
+    await sink.write(format.begin(record, unreadable && (await store.rows.raw(id))));
+    for (let next = 1; next <= end;) {
+      const page = await store.log.read(id, next, Math.min(PAGE, end - next + 1));
+      const last = page.at(-1);
+      if (!last && !(await store.rows.raw(id)))
+        throw new AppError("SESSION_NOT_FOUND", `Session ${id} was deleted in the meantime.`);
+      if (!last) break;
       await sink.write(format.page(page));
-      next += page.length;
+      written += page.length;
+      next = last.id + 1;
     }
-    return lastEventId;
+    isWhole = true;
+    return written;
   } finally {
-    await sink.end(next > lastEventId);
+    await sink.end(isWhole);
   }
 }
 

@@ -1,4 +1,5 @@
 import { firstPrompt, type SessionRecord, type Store } from "./store.ts";
+import { UNREADABLE } from "../../domain/unreadable.ts";
 import { exactUsd } from "../../usage/sum.ts";
 import { folder, isoTime, oneLine, span, statusWord, usd } from "./words.ts";
 
@@ -19,11 +20,12 @@ export async function rowOf(store: Store, record: SessionRecord): Promise<Row> {
 
 /** What is known of a session without reading its log, with the names of the wire. */
 export function summary(record: SessionRecord) {
-  const { createdAt, id, owner, spec, state, title, updatedAt } = record;
+  const { createdAt, id, owner, spec, state, title, unreadable, updatedAt } = record;
   const model = state.reported.model ?? spec.model;
   return {
     sessionId: id,
     status: statusWord(record),
+    ...(unreadable && { errorSubtype: UNREADABLE, unreadable: unreadable.why }),
     owned: owner?.alive === true,
     cwd: spec.cwd,
     ...(title !== undefined && { title }),
@@ -53,7 +55,7 @@ export function table(rows: readonly Row[], now: number): string {
     String(record.state.totals.turns),
     usd(record.state.totals.costUsd),
     folder(record.spec.cwd, MAX_FOLDER),
-    record.title ?? prompt,
+    record.unreadable ? `(unreadable) ${record.title ?? prompt}` : (record.title ?? prompt),
   ]);
   const columns = HEAD.slice(0, -1).map((name, n) => {
     const width = Math.max(name.length, ...lines.map((line) => (line[n] ?? "").length));

@@ -85,7 +85,8 @@ export async function* allSessions(
 /** The session of this id, or the only one whose id begins so. Throws AppError. */
 export async function findSession(store: Store, id: string): Promise<SessionRecord> {
   const exact = await store.rows.get(id);
-  if (exact?.principal === LOCAL_PRINCIPAL) return exact;
+  // Of one that cannot be read it may be unknown whose it is.
+  if (exact?.principal === LOCAL_PRINCIPAL || (exact?.unreadable && exact.principal === "")) return exact;
   const found: SessionRecord[] = [];
   for await (const record of allSessions(store)) {
     if (!record.id.toLowerCase().startsWith(id.toLowerCase())) continue;

@@ -28,12 +28,13 @@ export class Transcript {
   #result = "";
 
   begin(record: SessionRecord): string {
-    const { createdAt, id, spec, state, title } = record;
+    const { createdAt, id, spec, state, title, unreadable } = record;
     const model = state.reported.model ?? spec.model;
     const facts = [
       `Folder: ${code(spec.cwd)}`,
       ...(model === undefined ? [] : [`Model: ${code(model)}`]),
       `Status: ${statusWord(record)}`,
+      ...(unreadable ? [`Unreadable: ${code(unreadable.why)}`] : []),
       `Opened: ${isoTime(createdAt)}`,
       `Totals: ${count(state.totals.turns, "model call")}, ${usd(state.totals.costUsd)}`,
     ];

@@ -12,8 +12,9 @@ export const interrupt = defineAction({
   scope: "run",
   fields,
   run: async ({ by, caller: { principal }, engine }, { sessionId }) => {
-    const { state } = await engine.get(principal, sessionId);
-    const interrupted = state.turn !== null;
+    const { state, unreadable } = await engine.get(principal, sessionId);
+    // Its owner knows whether a turn runs in one that cannot be read.
+    const interrupted = state.turn !== null || unreadable !== undefined;
     if (interrupted) await engine.interrupt(principal, sessionId, by);
     return { interrupted };
   },

@@ -5,6 +5,8 @@ import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { SessionState, SessionStatus } from "../../domain/session.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { type Unreadable, unreadableText } from "../../domain/unreadable.ts";
 
 /** Somewhere to keep sessions. */
 
@@ -34,6 +36,8 @@ export interface SessionRecord {
   readonly rev: number;
   /** The node that owns the session and whether its lease is alive; undefined without an owner. */
   readonly owner: { readonly nodeId: string; readonly alive: boolean } | undefined;
+  /** Given when its row cannot be read: the state says then that nothing runs and that the last turn failed. */
+  readonly unreadable?: Unreadable;
 }
 
 /** The right to write a session. `epoch` grows with each claim: a writer with an older one is fenced. */
@@ -110,6 +114,13 @@ export function isLoss(error: unknown): boolean {
   return error instanceof Error && "isLoss" in error && error.isLoss === true;
 }
 
+/** The record, for what needs more of it than its id. Throws when the row cannot be read. */
+export function readable<T extends Pick<SessionRecord, "id" | "unreadable">>(record: T): T {
+  const { id: sessionId, unreadable } = record;
+  if (unreadable) throw new AppError("INTERNAL", unreadableText(unreadable), { sessionId });
+  return record;
+}
+
 /** No answer to a sent command came in time. */
 export class NoAnswerError extends Error {
   override readonly name = "NoAnswerError";
@@ -126,15 +137,20 @@ export interface SessionRows {
   principalOf(id: string): Promise<Principal | undefined>;
   /** Compare and set of what is not the owner's to write. Throws ConflictError. */
   update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord>;
-  /** Newest first. */
+  /** Newest first. One that cannot be read has the status `error`. */
   list(query: SessionQuery): Promise<SessionRecord[]>;
+  /** A session as it is stored, whether it can be read or not. */
+  raw(id: string): Promise<JsonObject | undefined>;
 }
 
 /** The events of sessions. Only the owner writes, all read. */
 export interface SessionLog {
   /** State and events in one transaction; visible to readers only when durable. Throws FencedError. */
   append(lease: Lease, change: Append): Promise<void>;
-  /** Events with `id >= from`, in order, at most `limit`; of these `types` only: the others are passed over unread. */
+  /**
+   * Events with `id >= from`, in order, at most `limit`; of these `types` only: the others are passed over unread. One that cannot be
+   * read is a notice of kind `data_loss` in its place.
+   */
   read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]>;
   /** Those that are there, then each as it comes; no gap, none twice. Ends when `signal` aborts. */
   tail(id: string, from: number, signal: AbortSignal): AsyncIterable<StoredEvent>;
@@ -147,7 +163,7 @@ export interface SessionLeases {
   /** Undefined when another living node owns it, it does not exist, or this node's own lease has run out. */
   claim(id: string): Promise<Lease | undefined>;
   release(lease: Lease): Promise<void>;
-  /** Sessions recorded as at work whose owner is dead or gone, of all principals, at most `limit`. */
+  /** Sessions recorded as at work whose owner is dead or gone, of all principals, at most `limit`; none that cannot be read. */
   abandoned(limit: number): Promise<SessionRecord[]>;
   /** Sessions in which something runs or is about to, and whose owner lives, of all principals. */
   atWork(): Promise<SessionRecord[]>;

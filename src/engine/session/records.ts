@@ -20,6 +20,7 @@ import {
   type SessionBackend,
   type SessionRecord,
   ConflictError,
+  readable,
 } from "../ports.ts";
 
 /** The rows of sessions: creation (new, as a copy of another, or of a transcript on disk), renaming and deletion. */
@@ -89,6 +90,7 @@ export async function adopted(
   // A session of another principal cannot be reached through its transcript either, nor the caller's own under looser rules.
   const known = await backend.rows.holderOf(sessionId);
   if (known && known.principal !== principal) throw sessionNotFound(sessionId);
+  if (known) readable(known);
   if (known && known.id !== sessionId && !fork) {
     const advice = `Reply to that session, or fork it with forkSession: true`;
     throw invalidArgument("sessionId", `is a transcript of session ${known.id}, split off by /clear. ${advice}.`);

@@ -29,10 +29,11 @@ export const resume = definePrompt({
     const client = { elicitation: false, tasks: false } as const;
     const quiet = { signal: new AbortController().signal, client, resumeState: undefined, inputResponses: {} };
     const view = viewSession(sessionId, { ...caller, ...quiet }, ready);
-    const { state } = await view.record();
+    const record = await view.record();
+    const { state } = record;
     const parts = [
       `Continue session ${sessionId}. It is ${statusOf(state)}; model calls so far: ${String(state.totals.turns)}.`,
-      ...lastOf(state, await readResult(view, state)),
+      ...lastOf(state, await readResult(view, record)),
       ...(await requestsOf(view, state)),
       ...queueOf(state),
       nextOf(sessionId, state),

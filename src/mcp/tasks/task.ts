@@ -1,12 +1,13 @@
 import type { StoredEvent } from "../../domain/event.ts";
-import { promptsOf, type SessionState } from "../../domain/session.ts";
+import { promptsOf, type SessionState, statusOf } from "../../domain/session.ts";
+import type { SessionRecord } from "../../engine/ports.ts";
 import { requestKey } from "../../tools/elicitation/rounds.ts";
 import type { Form } from "../../tools/elicitation/needs-input.ts";
 import { isForForm, reachesUser, showForm } from "../../tools/elicitation/user.ts";
 import type { ToolCall, ToolDeps } from "../../tools/define.ts";
 import { replyWith, type TaskHead, type ToolReply } from "../../tools/errors.ts";
 import { oneLine } from "../../view/size.ts";
-import type { EndOfTurn, SessionView } from "../../tools/session-view.ts";
+import { readResult, type EndOfTurn, type SessionView } from "../../tools/session-view.ts";
 import { answerEnd } from "../../tools/turn-answer.ts";
 import { newsOf } from "../../tools/waiting.ts";
 
@@ -34,11 +35,13 @@ interface Reading {
 
 export async function tellTask(found: Found, reading: Reading): Promise<Task> {
   const { prompt, view } = found;
-  const { state } = await view.record();
+  const record = await view.record();
+  const { state } = record;
   if (isRunning(state, prompt)) return tellRunning(found, state, reading);
   if (!state.closed && isQueued(state, prompt)) return tellQueued(found, state);
   const end = await endOf(view, prompt, state);
-  return end?.type === "turn.ended" ? tellEnd(found, end, reading) : tellNeverRun(found, end);
+  if (end?.type === "turn.ended") return tellEnd(found, end, reading);
+  return !end && record.unreadable ? tellUnreadable(found, record) : tellNeverRun(found, end);
 }
 
 export function isRunning(state: SessionState, { data }: PromptEvent): boolean {
@@ -102,6 +105,14 @@ async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): P
 }
 
 const MAX_STATUS = 200;
+
+async function tellUnreadable(found: Found, record: SessionRecord): Promise<Task> {
+  const { state, updatedAt } = record;
+  const result = (await readResult(found.view, record)) ?? {};
+  const answer = { sessionId: found.view.id, status: statusOf(state), nextCursor: state.lastEventId + 1, result };
+  const statusMessage = oneLine(String(result["result"]), MAX_STATUS);
+  return { ...headOf(found, updatedAt), status: "completed", statusMessage, reply: replyWith({ answer }) };
+}
 
 function tellNeverRun(found: Found, why: Exclude<Over, EndOfTurn> | undefined): Task {
   const reason =

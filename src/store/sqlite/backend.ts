@@ -9,7 +9,6 @@ import type {
   SessionInbox,
   SessionLeases,
   SessionLog,
-  SessionQuery,
   SessionRecord,
   SessionRows,
   StoreMaintenance,
@@ -24,8 +23,12 @@ import {
   holderOf,
   listPart,
   principalOf,
+  rawSession,
+  readableOnes,
+  settleUnreadable,
   toCreate,
   toUpdate,
+  wholeList,
 } from "./sessions.ts";
 import { ChangeWatcher } from "./changes.ts";
 import type { Connection } from "./connect/connection.ts";
@@ -40,11 +43,6 @@ import { type Urgency, Writer } from "./writer.ts";
 
 /** Events that a tail holds at once, however slow its reader. */
 const TAIL_PAGE = 32;
-
-const UNKNOWN_COMMAND: CommandReply = {
-  ok: false,
-  refusal: { code: "INTERNAL", message: "The server that owns the session is older than this one. Update it." },
-};
 
 /** A node on an SQLite file. Nothing is opened, locked or written before the first call. */
 export class SqliteBackend implements SessionBackend {
@@ -86,17 +84,13 @@ export class SqliteBackend implements SessionBackend {
 
     update: async (id, rev, patch) => this.#record(await this.#change(id, "barrier", toUpdate(id, rev, patch))),
 
-    list: async (query) => {
-      const rows: SessionRow[] = [];
-      for (let rest: SessionQuery | undefined = query; rest !== undefined;) {
-        const wanted: SessionQuery = rest;
+    list: async (query) =>
+      wholeList(query, async (wanted) => {
         const part = await this.#read((db) => listPart(db, wanted));
-        rows.push(...part.rows);
-        rest = part.rest;
-        if (rest) await nextTurn();
-      }
-      return this.#records(rows);
-    },
+        return { ...part, records: await this.#records(part.rows) };
+      }),
+
+    raw: async (id) => this.#read((db) => rawSession(db, id)),
   };
 
   readonly log: SessionLog = {
@@ -137,7 +131,9 @@ export class SqliteBackend implements SessionBackend {
 
     abandoned: async (limit) => {
       const living = await this.#livingNodes();
-      return this.#records(await this.#read((db) => abandonedSessions(db, living, limit)));
+      return readableOnes(limit, async (page) =>
+        this.#records(await this.#read((db) => abandonedSessions(db, { ...page, living }))),
+      );
     },
 
     atWork: async () => {
@@ -218,15 +214,16 @@ export class SqliteBackend implements SessionBackend {
         const next = nextCommand(db, sessionId, this.#self.clock.now(), inHand);
         return next ? [next] : [];
       });
-    for await (const { command, id } of this.#changes.tail({ sessionId, topic: "commands", signal, look })) {
+    for await (const next of this.#changes.tail({ sessionId, topic: "commands", signal, look })) {
+      const { id } = next;
       inHand.add(id);
       const ack = async (reply: CommandReply): Promise<void> => {
         const text = JSON.stringify(reply);
         await this.#change(sessionId, "prompt", (db) => answerCommand(db, lease, id, text));
         inHand.delete(id);
       };
-      if (command) yield { command, ack };
-      else await ack(UNKNOWN_COMMAND);
+      if ("command" in next) yield { command: next.command, ack };
+      else await ack(next.refusal);
     }
   }
 
@@ -280,7 +277,11 @@ export class SqliteBackend implements SessionBackend {
 
   async #record(row: SessionRow, isAlive = this.#liveness.begin()): Promise<SessionRecord> {
     const { nodeId } = row;
-    return recordOf(row, nodeId === null ? undefined : { nodeId, alive: await isAlive({ ...row, nodeId }) });
+    const owner = nodeId === null ? undefined : { nodeId, alive: await isAlive({ ...row, nodeId }) };
+    // An owner that lives stores the whole state again. Where the store cannot be written, the columns stay as they are.
+    if (!row.isSettled && !owner?.alive)
+      await this.#writer.write("prompt", (db) => settleUnreadable(db, row)).catch(() => undefined);
+    return recordOf(row, owner);
   }
 
   async #servers(): ReturnType<SessionLeases["servers"]> {

@@ -16,8 +16,8 @@ const sql = {
   giveTranscript:
     "INSERT INTO given_transcripts(id, session_id) VALUES($transcriptId, $sessionId) ON CONFLICT DO NOTHING",
   firstPrompt: "UPDATE descriptions SET sought_prompt = $prompt WHERE session_id = $id AND sought_prompt IS NULL",
-  read: `SELECT id, at, event FROM events WHERE session_id = $sessionId AND id >= $from ORDER BY id LIMIT $limit`,
-  readTypes: `SELECT id, at, event FROM events
+  read: `SELECT id, at, type, event FROM events WHERE session_id = $sessionId AND id >= $from ORDER BY id LIMIT $limit`,
+  readTypes: `SELECT id, at, type, event FROM events
     WHERE session_id = $sessionId AND id >= $from AND type IN (SELECT value FROM json_each($types)) ORDER BY id LIMIT $limit`,
 } as const;
 

@@ -49,13 +49,16 @@ export function replyTo(db: Connection, sessionId: string, id: string): CommandR
   return db.get(sql.reply, ReplyRow, { sessionId, id })?.reply ?? undefined;
 }
 
-const OpenRow = z.object({ id: z.string(), data: z.string() });
+const OpenRow = z.object({ id: z.string(), data: z.unknown() });
 
-/** What an owner has to do next. A newer server may have sent what this one does not know: then it has an id only. */
-export interface NextCommand {
-  readonly id: string;
-  readonly command: Command | undefined;
-}
+/** What an owner has to do next, or why that cannot be done: its row is damaged, or a newer server has sent it. */
+export type NextCommand = { readonly id: string } & (
+  { readonly command: Command } | { readonly refusal: CommandReply }
+);
+
+const refusalOf = (message: string): CommandReply => ({ ok: false, refusal: { code: "INTERNAL", message } });
+const UNKNOWN_COMMAND = refusalOf("The server that owns the session is older than this one. Update it.");
+const UNREADABLE_COMMAND = refusalOf("The command could not be read from the store. Send it again.");
 
 /** The oldest unanswered command that is not in hand. Its sender may have died: then its time is what ends it. */
 export function nextCommand(
@@ -66,7 +69,23 @@ export function nextCommand(
 ): NextCommand | undefined {
   const rows = db.all(sql.open, OpenRow, { sessionId, now, limit: inHand.size + 1 });
   const row = rows.find(({ id }) => !inHand.has(id));
-  return row && { id: row.id, command: Command.safeParse(JSON.parse(row.data)).data };
+  return row && { id: row.id, ...readCommand(row.data) };
+}
+
+function readCommand(text: unknown): { command: Command } | { refusal: CommandReply } {
+  const found = jsonOf(text);
+  const { data: command } = Command.safeParse(found);
+  if (command) return { command };
+  const isCommand = typeof found === "object" && found !== null && "kind" in found && typeof found.kind === "string";
+  return { refusal: isCommand ? UNKNOWN_COMMAND : UNREADABLE_COMMAND };
+}
+
+function jsonOf(text: unknown): unknown {
+  try {
+    return JSON.parse(String(text));
+  } catch {
+    return undefined;
+  }
 }
 
 /** The first answer stands. It is kept for a retry after the sender has given up; the command (a prompt, images) is not. */

@@ -11,14 +11,15 @@ const node = `id AS "nodeId", host, pid, started_at AS "startedAt", expires_at A
 const sql = {
   renew: `INSERT INTO nodes(id, host, pid, started_at, expires_at, urls)
     VALUES($id, $host, $pid, $startedAt, $expiresAt, $urls)
-    ON CONFLICT(id) DO UPDATE SET expires_at = excluded.expires_at`,
+    ON CONFLICT(id) DO UPDATE SET host = excluded.host, pid = excluded.pid, started_at = excluded.started_at,
+      expires_at = excluded.expires_at, urls = excluded.urls`,
   forget: `DELETE FROM nodes WHERE expires_at < $before
     AND id NOT IN (SELECT owner FROM sessions WHERE owner IS NOT NULL)`,
   expiry: "SELECT expires_at FROM nodes WHERE id = $id",
   urls: "SELECT urls FROM nodes WHERE urls IS NOT NULL",
   nodes: `SELECT ${node} FROM nodes`,
   servers: `SELECT pid, started_at AS "startedAt", urls FROM nodes
-    WHERE host = $host AND id <> $id AND pid IS NOT NULL AND started_at IS NOT NULL`,
+    WHERE host = $host AND id <> $id AND typeof(pid) = 'integer' AND typeof(started_at) = 'text'`,
   owner: "SELECT owner FROM sessions WHERE id = $id",
   claim: "UPDATE sessions SET owner = $owner, epoch = epoch + 1, rev = rev + 1 WHERE id = $id RETURNING epoch",
   release: "UPDATE sessions SET owner = NULL, rev = rev + 1 WHERE id = $id AND owner = $owner AND epoch = $epoch",
@@ -27,13 +28,18 @@ const sql = {
 
 const Owner = z.object({ owner: z.string().nullable() });
 const Epoch = z.object({ epoch: z.int() });
-const Urls = z.object({ urls: z.string().transform((text) => z.array(z.string()).parse(JSON.parse(text))) });
-const Server = z.object({
-  pid: z.int(),
-  startedAt: z.string(),
-  urls: z.nullable(z.string()).transform((text) => z.array(z.string()).parse(JSON.parse(text ?? "[]"))),
-});
-const Expiry = z.object({ expires_at: z.int() });
+/** The owner of an unreadable row writes it again with its next renewal. */
+const Urls = z.object({ urls: z.unknown().transform(urlsIn) });
+const Server = z.object({ pid: z.int(), startedAt: z.string(), ...Urls.shape });
+const Expiry = z.object({ expires_at: z.int().catch(0) });
+
+function urlsIn(text: unknown): string[] {
+  try {
+    return z.array(z.string()).parse(JSON.parse(z.string().parse(text)));
+  } catch {
+    return [];
+  }
+}
 
 /** Begins or renews the lease of this node. */
 export function renewLease(db: Connection, self: Self, ttlMs: number): void {

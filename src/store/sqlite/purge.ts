@@ -30,7 +30,12 @@ const sql = {
     FROM pragma_page_count, pragma_freelist_count, pragma_page_size`,
 } as const;
 
-const Ended = z.object({ id: z.string(), rev: z.int(), updatedAt: z.int() });
+const Ended = z.object({
+  id: z.string(),
+  // Compared with itself only, so that a damaged one does not keep its session from being deleted.
+  rev: z.union([z.number(), z.string()]),
+  updatedAt: z.int().catch(0),
+});
 export type Ended = z.infer<typeof Ended>;
 
 export interface EndedQuery extends Readonly<PurgeQuery> {

@@ -1,62 +1,160 @@
 import { z } from "zod";
-import type { CommandReply } from "../../domain/command.ts";
-import type { StoredEvent } from "../../domain/event.ts";
+import { CommandReply } from "../../domain/command.ts";
+import { SessionPolicy } from "../../domain/approvals/session-policy.ts";
+import { SessionEvent, type StoredEvent } from "../../domain/event.ts";
+import { SessionOptions } from "../../domain/options.ts";
+import { initialState, SessionState } from "../../domain/session.ts";
+import type { Unreadable } from "../../domain/unreadable.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
-import { EVENT, type Format, OPTIONS, POLICY, STATE } from "../format.ts";
+import { EVENT, faultIn, type Format, NewerFormatError, OPTIONS, POLICY, STATE } from "../format.ts";
 import { NodeRow } from "../node.ts";
 
 /**
- * Rows as they come from the database. What stands in them as JSON is not checked against today's schemas: format.ts
- * says why, and what is.
+ * Rows as they come from the database. A row that cannot be read is a row that says so: one damaged session, event or command
+ * must not keep the others from being read.
  */
 
-/** Text that a store has written: what comes out has the type of what went in. */
-function json<T>() {
-  const parse: (text: string) => T = JSON.parse;
-  return z.string().transform((text) => parse(text));
+/** The latest time that a `Date` can hold, ms. */
+const MAX_TIME = 8.64e15;
+const Time = z.int().min(0).max(MAX_TIME).catch(0);
+const Count = z.int().min(0).catch(0);
+
+type Read<T> = { readonly value: T } | { readonly fault: Unreadable };
+
+/** Reads a JSON text. Reasons quote nothing of it. */
+function readText<T>(name: string, text: unknown, parse: (text: string) => T): Read<T> {
+  const fault = (why: string, isNewer = false): Read<T> => ({ fault: { why: `${name}: ${why}`, isNewer } });
+  if (text === null || text === "") return fault("missing");
+  if (typeof text !== "string") return fault("not text");
+  try {
+    return { value: parse(text) };
+  } catch (error) {
+    return error instanceof NewerFormatError
+      ? { fault: { why: error.message.replace(/\.$/, ""), isNewer: true } }
+      : fault("not valid JSON");
+  }
 }
 
-/** The same, in the format version of the server that wrote it. */
-function stored<T>(format: Format<T>) {
-  return z.string().transform((text) => format.read(text));
+/** Reads a text in the format version of the server that wrote it. */
+function readStored<T>(
+  name: string,
+  text: unknown,
+  { format, schema }: { format: Format<T>; schema: z.ZodType },
+): Read<T> {
+  const read = readText(name, text, (found) => format.read(found));
+  if ("fault" in read) return read;
+  const field = faultIn(schema, read.value);
+  if (field === undefined) return read;
+  return { fault: { why: `${name}: no valid ${field === "" ? "content" : field}`, isNewer: false } };
+}
+
+const parseJson: (text: string) => unknown = JSON.parse;
+
+/** Reads a string that is stored as JSON. */
+function readString(name: string, text: unknown): Read<string> {
+  return readText(name, text, (found) => z.string().parse(parseJson(found)));
+}
+
+function valueOf<T>(read: Read<T>): T | undefined {
+  return "value" in read ? read.value : undefined;
 }
 
 /** A session with the node that owns it; null throughout without an owner. */
-export const SessionRow = z.object({
-  ...NodeRow.shape,
-  nodeId: z.string().nullable(),
-  id: z.string(),
-  principal: json<string>(),
-  spec: stored(OPTIONS),
-  policy: stored(POLICY).nullable(),
-  state: stored(STATE),
-  title: json<string>().nullable(),
-  createdAt: z.int(),
-  updatedAt: z.int(),
-  rev: z.int(),
-});
+export const SessionRow = z
+  .object({
+    ...NodeRow.shape,
+    nodeId: z.string().nullable().catch(null),
+    id: z.string(),
+    principal: z.unknown(),
+    cwd: z.unknown(),
+    spec: z.unknown(),
+    policy: z.unknown(),
+    state: z.unknown(),
+    title: z.unknown(),
+    status: z.unknown(),
+    atWork: z.unknown(),
+    lastEvent: Count,
+    createdAt: Time,
+    updatedAt: Time,
+    rev: Count,
+  })
+  .transform(({ atWork, cwd, lastEvent, policy: policyText, principal, spec, state, status, title, ...row }) => {
+    const policyRead: Read<SessionPolicy | undefined> =
+      policyText === null
+        ? { value: undefined }
+        : readStored("policy", policyText, { format: POLICY, schema: SessionPolicy });
+    const read = {
+      principal: readString("principal", principal),
+      spec: readStored("options", spec, { format: OPTIONS, schema: SessionOptions }),
+      policy: policyRead,
+      state: readStored("state", state, { format: STATE, schema: SessionState }),
+    };
+    const faults = Object.values(read).flatMap((part) => ("fault" in part ? [part.fault] : []));
+    const unreadable: Unreadable | undefined =
+      faults.length === 0
+        ? undefined
+        : { why: faults.map(({ why }) => why).join("; "), isNewer: faults.every(({ isNewer }) => isNewer) };
+    // Nothing runs in it, as far as others are concerned.
+    const inert: SessionState = { ...initialState(row.updatedAt), lastEventId: lastEvent, lastOutcome: "failed" };
+    return {
+      ...row,
+      principal: valueOf(read.principal) ?? "",
+      spec: valueOf(read.spec) ?? { cwd: valueOf(readString("cwd", cwd)) ?? "" },
+      policy: valueOf(read.policy),
+      state: unreadable ? inert : (valueOf(read.state) ?? inert),
+      title: valueOf(readString("title", title)),
+      unreadable,
+      /** Whether the columns that follow from the state say what they say of a session that cannot be read. */
+      isSettled: unreadable === undefined || unreadable.isNewer || (status === "error" && atWork === 0),
+    };
+  });
 export type SessionRow = z.infer<typeof SessionRow>;
 
 export function recordOf(row: SessionRow, owner: SessionRecord["owner"]): SessionRecord {
-  const { id, principal, spec, policy, state, title, createdAt, updatedAt, rev } = row;
+  const { id, principal, spec, policy, state, title, createdAt, updatedAt, rev, unreadable } = row;
   return {
     id,
     principal,
     spec,
-    policy: policy ?? undefined,
+    policy,
     state,
-    title: title ?? undefined,
+    title,
     createdAt,
     updatedAt,
     rev,
     owner,
+    ...(unreadable && { unreadable }),
   };
 }
 
+/** An event that cannot be read is told as lost, with what is stored of it: ids have no gap. */
 export const EventRow = z
-  .object({ id: z.int(), at: z.int(), event: stored(EVENT) })
-  .transform(({ at, event, id }): StoredEvent => ({ ...event, id, at }));
+  .object({ id: z.int(), at: Time, type: z.unknown(), event: z.unknown() })
+  .transform(({ at, event, id, type }): StoredEvent => {
+    const read = readStored("content", event, { format: EVENT, schema: SessionEvent });
+    if ("value" in read) return { ...read.value, id, at };
+    const message = `Event ${String(id)} cannot be read (${read.fault.why}).`;
+    return { id, at, type: "notice", data: { kind: "data_loss", message, details: { type, stored: String(event) } } };
+  });
 
-export const PrincipalRow = z.object({ principal: json<string>() });
+export const PrincipalRow = z.object({
+  principal: z.unknown().transform((text) => valueOf(readString("principal", text))),
+});
 
-export const ReplyRow = z.object({ reply: json<CommandReply>().nullable() });
+const UNREADABLE_REPLY: CommandReply = {
+  ok: false,
+  refusal: {
+    code: "INTERNAL",
+    message: "The answer to the command cannot be read. Look at the session before you try again.",
+  },
+};
+
+/** Null where there is no answer yet. */
+export const ReplyRow = z.object({
+  reply: z.unknown().transform((text) => {
+    if (text === null) return null;
+    const parse: (text: string) => CommandReply = JSON.parse;
+    const reply = valueOf(readText("reply", text, parse));
+    return reply && faultIn(CommandReply, reply) === undefined ? reply : UNREADABLE_REPLY;
+  }),
+});

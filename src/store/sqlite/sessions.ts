@@ -1,4 +1,6 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
+import { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import { isAtWork, type SessionState, statusOf } from "../../domain/session.ts";
 import {
@@ -14,9 +16,10 @@ import type { Connection } from "./connect/connection.ts";
 import type { SqlValue } from "./connect/driver.ts";
 import { PrincipalRow, SessionRow, recordOf } from "./rows.ts";
 
-const select = `SELECT s.id, s.principal, s.state, s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev,
-    d.spec, d.policy, d.title, s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
-  FROM sessions s JOIN descriptions d ON d.session_id = s.id LEFT JOIN nodes n ON n.id = s.owner`;
+const select = `SELECT s.id, s.principal, s.cwd, s.state, s.status, s.at_work AS "atWork", s.last_event AS "lastEvent",
+    s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev, d.spec, d.policy, d.title,
+    s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
+  FROM sessions s LEFT JOIN descriptions d ON d.session_id = s.id LEFT JOIN nodes n ON n.id = s.owner`;
 
 const sql = {
   byId: `${select} WHERE s.id = $id`,
@@ -28,7 +31,10 @@ const sql = {
   exists: "SELECT id FROM sessions WHERE id = $id",
   principal: "SELECT principal FROM sessions WHERE id = $id",
   abandoned: `${select} WHERE s.at_work = 1 AND (s.owner IS NULL OR s.owner NOT IN (SELECT value FROM json_each($living)))
+      AND s.id NOT IN (SELECT value FROM json_each($passed))
     ORDER BY s.updated_at LIMIT $limit`,
+  settle: "UPDATE sessions SET status = 'error', at_work = 0 WHERE id = $id AND rev = $rev AND owner IS $owner",
+  raw: `SELECT s.*, d.spec, d.policy, d.title FROM sessions s LEFT JOIN descriptions d ON d.session_id = s.id WHERE s.id = $id`,
   count: "SELECT status, count(*) AS number FROM sessions GROUP BY status",
   insert: `INSERT INTO sessions(id, principal, idempotency_key, cwd, state, status, at_work,
       last_event, rev, epoch, created_at, updated_at)
@@ -78,9 +84,47 @@ export function hasSession(db: Connection, id: string): boolean {
   return db.get(sql.exists, z.unknown(), { id }) !== undefined;
 }
 
+interface RestPage {
+  readonly limit: number;
+  /** Ids of sessions that were looked at before. */
+  readonly passed: readonly string[];
+}
+
+/** Reads on until `limit` sessions that can be read are found, so that others do not take their places. */
+export async function readableOnes(
+  limit: number,
+  read: (page: RestPage) => Promise<readonly SessionRecord[]>,
+): Promise<SessionRecord[]> {
+  const found: SessionRecord[] = [];
+  for (const passed: string[] = []; found.length < limit;) {
+    const page = { limit: limit - found.length, passed };
+    const records = await read(page);
+    found.push(...records.filter(({ unreadable }) => !unreadable));
+    passed.push(...records.map(({ id }) => id));
+    if (records.length < page.limit) break;
+  }
+  return found;
+}
+
 /** Those at work that none of the living nodes owns. */
-export function abandonedSessions(db: Connection, living: readonly string[], limit: number): SessionRow[] {
-  return db.all(sql.abandoned, SessionRow, { living: JSON.stringify(living), limit });
+export function abandonedSessions(
+  db: Connection,
+  { limit, living, passed }: RestPage & { readonly living: readonly string[] },
+): SessionRow[] {
+  return db.all(sql.abandoned, SessionRow, { living: JSON.stringify(living), passed: JSON.stringify(passed), limit });
+}
+
+/**
+ * Sets the columns that follow from the state for a session whose state cannot be read: filters, counts and the search for
+ * abandoned sessions take it for a failed one. `rev` stays: nothing else of it changes.
+ */
+export function settleUnreadable(db: Connection, { id, nodeId, rev }: SessionRow): void {
+  db.run(sql.settle, { id, rev, owner: nodeId });
+}
+
+/** The columns of a session as they are. */
+export function rawSession(db: Connection, id: string): JsonObject | undefined {
+  return db.get(sql.raw, JsonObject, { id });
 }
 
 const CountRow = z.object({ status: z.string(), number: z.int() });
@@ -132,6 +176,30 @@ function written(db: Connection, id: string): SessionRow {
 export interface ListPart {
   readonly rows: SessionRow[];
   readonly rest: SessionQuery | undefined;
+}
+
+/** Reads part by part until the list has its length: a part may hold sessions that no status of the query matches. */
+export async function wholeList(
+  query: SessionQuery,
+  read: (wanted: SessionQuery) => Promise<ListPart & { readonly records: readonly SessionRecord[] }>,
+): Promise<SessionRecord[]> {
+  const isSought = ({ unreadable }: SessionRecord) => !unreadable || (query.statuses?.includes("error") ?? true);
+  const found: SessionRecord[] = [];
+  for (let wanted: SessionQuery | undefined = query; wanted;) {
+    const part = await read(wanted);
+    found.push(...part.records.filter(isSought));
+    wanted = restOf(wanted, part, query.limit - found.length);
+    if (wanted) await nextTurn();
+  }
+  return found;
+}
+
+function restOf(query: SessionQuery, { rest, rows }: ListPart, limit: number): SessionQuery | undefined {
+  const last = rows.at(-1);
+  if (limit <= 0) return undefined;
+  if (rest) return { ...rest, limit };
+  if (!last || rows.length < query.limit) return undefined;
+  return { ...query, before: { updatedAt: last.updatedAt, id: last.id }, limit };
 }
 
 /**

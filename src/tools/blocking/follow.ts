@@ -2,6 +2,7 @@ import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { AppError } from "../../domain/error.ts";
 import { approverOf, type OpenRequest } from "../../domain/permission.ts";
+import { unreadableText } from "../../domain/unreadable.ts";
 import type { NeedsInput } from "../elicitation/needs-input.ts";
 import { ElicitingWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
@@ -82,10 +83,23 @@ async function follow(view: SessionView, following: Following, call: ToolCall, d
       if (left || gone()) return left ?? cancel(view, promptId, call, deps);
     }
     silent = page.length > 0 ? 0 : silent + 1;
-    if (silent > 1) onSilence(silent - 1);
+    const over = silent > 0 ? await onSilent(silent, view, onSilence) : undefined;
+    if (over) return over;
     if (page.length < PAGE) await view.wait({ cursor: next, until: "event", timeoutMs: BEAT_MS });
   }
   return cancel(view, promptId, call, deps);
+}
+
+/** No server goes on with a session that cannot be read: nothing more comes of its turn. */
+async function onSilent(
+  silent: number,
+  view: SessionView,
+  onSilence: Following["onSilence"],
+): Promise<Left | undefined> {
+  if (silent > 1) onSilence(silent - 1);
+  const { owner, unreadable } = await view.record();
+  if (!unreadable || owner?.alive === true) return undefined;
+  return { why: "cancelled", because: unreadableText(unreadable) };
 }
 
 async function recallTo(end: number, turn: Turn, view: SessionView, { cursor, recall }: Following): Promise<void> {

@@ -136,10 +136,12 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
   const { cursor, view } = target;
   const { form, maxEvents } = request;
   const { include } = form;
-  const { state } = await view.record();
+  const record = await view.record();
+  const { state, unreadable } = record;
   // Of several sessions each would send its last result with every answer until the last of them has ended.
-  const isDue = include.result && (!request.several || (state.lastTurnEventId ?? 0) >= cursor);
-  const ended = isDue ? await readResult(view, state) : undefined;
+  const isDue =
+    include.result && (!request.several || unreadable !== undefined || (state.lastTurnEventId ?? 0) >= cursor);
+  const ended = isDue ? await readResult(view, record) : undefined;
   const result = ended && wantedOf(ended, form);
   const asked = include.actions
     ? await Promise.all(state.requests.map(async (open) => (await readPendingRequest(view, open)) ?? []))

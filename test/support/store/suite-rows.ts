@@ -30,6 +30,13 @@ export function rowTests(world: () => World): void {
     await wrapped.close();
   });
 
+  it("hands a session out as it is stored, for what cannot be read otherwise", async () => {
+    const { a, b } = world();
+    const { id } = (await a.rows.create(session())).record;
+    expect(await b.rows.raw(id)).toMatchObject({ id, state: expect.stringContaining('"lastEventId":0') as string });
+    expect(await b.rows.raw("none")).toBeUndefined();
+  });
+
   it("creates a session once and hands it out as it was given", async () => {
     const { a, b } = world();
     const made = session({ principal: "ann", spec: { cwd: "/x", tools: [] }, state: failed, at: T0 + 5 });

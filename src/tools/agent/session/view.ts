@@ -3,6 +3,7 @@ import type { SessionOptions } from "../../../domain/options.ts";
 import { type OptionsWith, type OptionTraits, traitsOf } from "../../../domain/options/traits.ts";
 import type { OpenRequest } from "../../../domain/permission.ts";
 import { optionsOf, statusOf } from "../../../domain/session.ts";
+import { UNREADABLE } from "../../../domain/unreadable.ts";
 import type { SessionRecord } from "../../../engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { inUsd } from "../../../view/result.ts";
@@ -14,7 +15,7 @@ import { cutText, fit, jsonBytes } from "../../../view/size.ts";
 export const ANSWER_BYTES = 32_768;
 
 /** Nothing in here says what the session is about. */
-export function publicView({ id, spec, state, createdAt, updatedAt }: SessionRecord): JsonObject {
+export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }: SessionRecord): JsonObject {
   const { requests, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const options = optionsOf(spec, state);
   const requested = { permissionMode: "default", ...optionsShown(options, "public") };
@@ -22,6 +23,7 @@ export function publicView({ id, spec, state, createdAt, updatedAt }: SessionRec
   return {
     sessionId: id,
     status: statusOf(state),
+    ...(unreadable && { errorSubtype: UNREADABLE }),
     createdAt: isoTime(createdAt),
     lastActiveAt: isoTime(updatedAt),
     ...(turn && { turnStartedAt: isoTime(turn.startedAt) }),

@@ -1,0 +1,91 @@
+import { LOCAL_CALLER } from "../../../src/domain/principal.ts";
+import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
+import { OPTIONS, type TestNode } from "../step/two-nodes.ts";
+import { claimed, notices, T0 } from "./vocabulary.ts";
+
+/** Rows of a store that cannot be read, written into its file as a damaged disk or a stranger's tool would leave them. */
+
+export async function changeStore(file: string, ...statements: string[]): Promise<void> {
+  const database = await openDatabase(file);
+  database.exec("PRAGMA busy_timeout = 5000");
+  for (const statement of statements) database.exec(statement);
+  database.close();
+}
+
+/** A row that says in `why` which part cannot be read. */
+interface Damage {
+  readonly what: string;
+  readonly sql: (id: string) => string;
+  readonly why: string | RegExp;
+}
+
+const set = (column: string, value: string) => (id: string) =>
+  `UPDATE sessions SET ${column} = ${value} WHERE id = '${id}'`;
+const describe = (column: string, value: string) => (id: string) =>
+  `UPDATE descriptions SET ${column} = ${value} WHERE session_id = '${id}'`;
+
+/** A state of the present format, with a part of it replaced. */
+const replaced = (path: string, value: string) => set("state", `json_set(state, '$.${path}', json('${value}'))`);
+
+/** Each leaves a session of which nothing runs and nothing can be started. */
+export const DAMAGES: readonly Damage[] = [
+  { what: "a state that is no JSON", sql: set("state", `'{"v":7,"needs":3,"turn":'`), why: "state: not valid JSON" },
+  { what: "an empty state", sql: set("state", "''"), why: "state: missing" },
+  { what: "a state of bytes", sql: set("state", "x'00ff'"), why: "state: not text" },
+  { what: "a state of another type", sql: set("state", "'[]'"), why: "state: not valid JSON" },
+  {
+    what: "a state without a part",
+    sql: set("state", "json_remove(state, '$.totals')"),
+    why: "state: no valid totals",
+  },
+  { what: "a state with a number for a list", sql: replaced("queue", "7"), why: "state: no valid queue" },
+  { what: "a state with a process of no phase", sql: replaced("process", "{}"), why: "state: no valid process.phase" },
+  { what: "options that are no JSON", sql: describe("spec", "'{'"), why: "options: not valid JSON" },
+  {
+    what: "options without a folder",
+    sql: describe("spec", "json_remove(spec, '$.cwd')"),
+    why: "options: no valid cwd",
+  },
+  { what: "a policy that is no JSON", sql: describe("policy", "'nothing'"), why: "policy: not valid JSON" },
+  {
+    what: "a missing description",
+    sql: (id) => `DELETE FROM descriptions WHERE session_id = '${id}'`,
+    why: "options: missing",
+  },
+  {
+    what: "a state that only a newer server reads",
+    sql: set("state", `json_set(state, '$.v', 99, '$.needs', 99)`),
+    why: /needs format version 99.*Update claude-agents-mcp/,
+  },
+];
+
+/** Each leaves a session that can be worked in, without what is damaged. */
+export const HARMLESS: readonly Omit<Damage, "why">[] = [
+  { what: "a title that is no JSON", sql: describe("title", "'nothing'") },
+  { what: "times that are no numbers", sql: set("created_at", "'nothing'") },
+  { what: "a number of changes that is none", sql: set("rev", "'nothing'") },
+];
+
+/** What stands in place of an event's JSON. */
+export const DAMAGED_EVENTS: readonly (readonly [what: string, value: string, why: string])[] = [
+  ["no JSON", `'{"v":7,"needs":3,"type":"mess'`, "content: not valid JSON"],
+  ["nothing", "''", "content: missing"],
+  ["bytes", "x'00'", "content: not text"],
+  ["no type", `'{"v":7,"needs":3}'`, "content: no valid type"],
+  ["no data", `'{"v":7,"needs":3,"type":"notice"}'`, "content: no valid data"],
+  [
+    "data of another type",
+    `'{"v":7,"needs":3,"type":"message","data":{"message":"said"}}'`,
+    "content: no valid data.message",
+  ],
+];
+
+/** A session at rest, made by the engine, that no server owns. */
+export async function sessionAtRest(a: TestNode): Promise<string> {
+  const { sessionId } = await a.engine.create(LOCAL_CALLER, OPTIONS);
+  const lease = await claimed(a.backend, sessionId);
+  const { state } = (await a.backend.rows.get(sessionId))!;
+  await a.backend.log.append(lease, { events: notices(1, 3), at: T0, state: { ...state, lastEventId: 3 } });
+  await a.backend.leases.release(lease);
+  return sessionId;
+}

@@ -1,0 +1,195 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import { initialState, statusOf, type SessionState } from "../../src/domain/session.ts";
+import type { SessionBackend } from "../../src/engine/ports.ts";
+import { changeStore, DAMAGES, HARMLESS, sessionAtRest } from "../support/store/damage.ts";
+import { StoreFile } from "../support/store/files.ts";
+import { ManualClock } from "../support/step/clock.ts";
+import { errorsOf, TestNode } from "../support/step/two-nodes.ts";
+import { claimed, LONG, never, session, T0, TTL } from "../support/store/vocabulary.ts";
+
+/** Rows that cannot be read, written into the file while servers use it: each is a fault of its session, and of no other. */
+
+let store: StoreFile;
+let a: TestNode;
+beforeEach(async () => {
+  store = await StoreFile.make();
+  a = new TestNode(store.connect("a"), new ManualClock());
+  await a.backend.leases.heartbeat(TTL);
+});
+afterEach(async () => store.close());
+
+const damage = async (...statements: string[]) => changeStore(store.file, ...statements);
+
+const AT_WORK: Partial<SessionState> = { process: { phase: "live", id: "1", since: T0 } };
+
+/** Sessions that a node which is gone has left at work. */
+async function left(count: number, over = AT_WORK): Promise<string[]> {
+  const gone = store.connect("gone", { process: { pid: 999_999, startedAt: "before" } });
+  await gone.leases.heartbeat(TTL);
+  const ids: string[] = [];
+  for (let n = 0; n < count; n += 1) {
+    const { id } = (await gone.rows.create(session({ at: T0 + n }))).record;
+    const lease = await claimed(gone, id);
+    await gone.log.append(lease, { events: [], at: T0 + n, state: { ...initialState(T0), ...over } });
+    ids.push(id);
+  }
+  await gone.close();
+  return ids;
+}
+
+/** A node for which the processes of `gone` have ended. */
+const connectLater = (name: string): SessionBackend =>
+  store.connect(name, { isRunning: async (pid) => Promise.resolve(pid === process.pid) });
+
+describe("sessions that cannot be read", () => {
+  const told = ({ why }: (typeof DAMAGES)[number]): unknown =>
+    typeof why === "string" ? why : expect.stringMatching(why);
+  const idOf = new Map<string, string>();
+  let sound: string;
+  beforeEach(async () => {
+    sound = await sessionAtRest(a);
+    for (const { sql, what } of DAMAGES) {
+      const id = await sessionAtRest(a);
+      idOf.set(what, id);
+      await damage(sql(id));
+    }
+  });
+
+  it("are shown as failed, with the reason, and their logs can be read", async () => {
+    for (const each of DAMAGES) {
+      const id = idOf.get(each.what)!;
+      const record = await a.engine.get("local", id);
+      expect({ what: each.what, ...record }).toMatchObject({
+        what: each.what,
+        unreadable: { why: told(each) },
+        spec: { cwd: "/repo" },
+      });
+      expect(statusOf(record.state)).toBe("error");
+      expect(await a.engine.read("local", id, 1, 9)).toHaveLength(3);
+      expect(await a.backend.rows.raw(id)).toMatchObject({ id });
+      const sessions = [{ sessionId: id, cursor: 4 }];
+      const { woke } = await a.engine.wait("local", { sessions, until: "end", timeoutMs: LONG, signal: never });
+      expect(woke).toBe(id);
+    }
+  });
+
+  it("are listed with the others, as failed, on every page", async () => {
+    const listed = async (limit: number, statuses?: ("error" | "idle")[]) =>
+      (await a.engine.list({ principal: "local", limit, ...(statuses && { statuses }) }))
+        .map(({ id }) => id)
+        .toSorted();
+    const damaged = DAMAGES.filter(({ why }) => typeof why === "string").map(({ what }) => idOf.get(what)!);
+    const newer = DAMAGES.length - damaged.length;
+    expect(await listed(2, ["idle"])).toEqual([sound]);
+    expect(await listed(99)).toEqual([sound, ...idOf.values()].toSorted());
+    expect(await listed(99, ["error"])).toEqual(damaged.toSorted());
+    expect(await a.backend.maintenance.count()).toEqual({ idle: 1 + newer, error: damaged.length });
+  });
+
+  it("take no work, and keep no other session from it", async () => {
+    const { engine } = a;
+    const prompt = { text: "go on" };
+    for (const { what } of DAMAGES) {
+      const id = idOf.get(what)!;
+      const errors = await errorsOf([
+        engine.prompt("local", id, prompt),
+        engine.fork(LOCAL_CALLER, id, prompt),
+        engine.adopt(LOCAL_CALLER, { sessionId: id, options: {}, fork: true, prompt }),
+        engine.control(LOCAL_CALLER, id, { do: "usage" }, "x"),
+        engine.answer(LOCAL_CALLER, id, { requestId: "r", decision: "deny", by: "caller" }),
+        engine.interrupt("local", id, "x"),
+        engine.cancel("local", id, { by: "x" }),
+        engine.close("local", id, "x"),
+        engine.workTree("local", id),
+      ]);
+      const message = expect.stringContaining("The session cannot be read (");
+      expect([what, ...errors]).toMatchObject([what, ...errors.map(() => ({ code: "INTERNAL", message }))]);
+    }
+    const begun = await a.open();
+    await a.runtime.of(begun).called("push begin");
+    await engine.prompt("local", sound, prompt);
+    await a.runtime.of(sound).called("push go on");
+  });
+
+  it("are deleted one by one, and by their age", async () => {
+    const [first, ...others] = idOf.values();
+    await a.engine.delete("local", first!, "x");
+    expect(await a.backend.rows.get(first!)).toBeUndefined();
+    const query = { before: Number.MAX_SAFE_INTEGER, statuses: ["error", "idle"] as const, limit: 99 };
+    expect(await a.backend.maintenance.purge(query)).toBe(others.length + 1);
+    expect(await a.backend.maintenance.count()).toEqual({});
+  });
+});
+
+it("sessions of which only a title or a number is damaged are worked in", async () => {
+  for (const { sql, what } of HARMLESS) {
+    const id = await sessionAtRest(a);
+    await damage(sql(id));
+    expect([what, (await a.engine.list({ principal: "local", limit: 9 })).length]).not.toEqual([what, 0]);
+    expect((await a.engine.get("local", id)).unreadable).toBeUndefined();
+    await a.engine.prompt("local", id, { text: "go on" });
+    await a.runtime.of(id).called("push go on");
+  }
+  await a.backend.maintenance.purge({ before: 0, statuses: ["idle"], limit: 9 });
+});
+
+it("a session of an unknown principal is found by no caller, and keeps nothing from others", async () => {
+  const [sound, id] = [await sessionAtRest(a), await sessionAtRest(a)];
+  await damage(`UPDATE sessions SET principal = 'x' WHERE id = '${id}'`);
+  const [error] = await errorsOf([a.engine.get("local", id)]);
+  expect(error).toMatchObject({ code: "SESSION_NOT_FOUND" });
+  expect(await a.engine.list({ principal: "local", limit: 9 })).toMatchObject([{ id: sound }]);
+  expect(await a.backend.rows.get(id)).toMatchObject({
+    principal: "",
+    unreadable: { why: "principal: not valid JSON" },
+  });
+});
+
+describe("sessions that a dead server has left, with rows that cannot be read", () => {
+  it("do not take the places of those that can, however many there are", async () => {
+    const ids = await left(70);
+    await damage(
+      `UPDATE sessions SET state = '{' WHERE id IN (${ids
+        .slice(0, 60)
+        .map((id) => `'${id}'`)
+        .join()})`,
+    );
+    const b = connectLater("b");
+    await b.leases.heartbeat(TTL);
+    expect((await b.leases.abandoned(9)).map(({ id }) => id)).toEqual(ids.slice(60, 69));
+    expect((await b.leases.abandoned(99)).map(({ id }) => id)).toEqual(ids.slice(60));
+    // A server that starts takes those over, and the others are at rest for it.
+    const later = new TestNode(connectLater("c"), new ManualClock());
+    await later.seen(ids[69]!, "process.exited");
+    expect(await b.maintenance.count()).toMatchObject({ error: 60 });
+    await later.engine.drain();
+  });
+
+  it("are no processes for the servers that count them, and a living owner's is one", async () => {
+    const [id = ""] = await left(1);
+    const own = await a.rested();
+    await damage(`UPDATE sessions SET state = '{' WHERE id IN ('${id}', '${own}')`);
+    const b = connectLater("b");
+    await b.leases.heartbeat(TTL);
+    expect(await b.leases.atWork()).toMatchObject([{ id: own, unreadable: { why: "state: not valid JSON" } }]);
+    await a.engine.drain();
+  });
+});
+
+describe("a session whose row becomes unreadable while its owner lives", () => {
+  it("is still interrupted and closed through another server, and is readable again with the owner's next change", async () => {
+    const id = await a.asked();
+    const b = new TestNode(store.connect("b"), new ManualClock());
+    await damage(`UPDATE sessions SET state = '{' WHERE id = '${id}'`);
+    expect(await b.engine.get("local", id)).toMatchObject({ unreadable: { isNewer: false } });
+    expect(await errorsOf([b.engine.prompt("local", id, { text: "x" })])).toMatchObject([{ code: "INTERNAL" }]);
+    await b.engine.interrupt("local", id, "x");
+    await a.runtime.of(id).called("interrupt");
+    expect((await b.engine.get("local", id)).unreadable).toBeUndefined();
+    await damage(`UPDATE sessions SET state = '{' WHERE id = '${id}'`);
+    await b.engine.close("local", id, "x");
+    expect(statusOf((await b.engine.get("local", id)).state)).toBe("closed");
+    await Promise.all([a, b].map(async ({ engine }) => engine.drain()));
+  });
+});
