@@ -169,9 +169,8 @@ export class SessionActor {
         continue;
       }
       await this.#runner.perform(effect, taken.state, { firstId, events: taken.events }).catch((error: unknown) => {
-        // A turn whose prompt cannot be handed over must not wait for ever: without its process it is lost, and told so.
         this.#warn(error);
-        this.#runner.kill();
+        this.#runner.fail(error, taken.state);
       });
     }
   }
@@ -197,14 +196,10 @@ export class SessionActor {
     const tellsNothing = events.length === 0 && effects.length === 0 && showsTheSame(this.#state, state);
     if (tellsNothing && lineOf(state) - this.#storedLine < LINES_BEHIND) return true;
     try {
-      const masked = events.map((event) => this.#context.mask(event));
+      const { backend, clock, mask } = this.#context;
+      const masked = events.map((event) => mask(event));
       const acted = effects.some(({ type }) => type !== "reply");
-      await this.#context.backend.log.append(this.#session.lease, {
-        events: masked,
-        at: this.#context.clock.now(),
-        state,
-        acted,
-      });
+      await backend.log.append(this.#session.lease, { events: masked, at: clock.now(), state, acted });
       this.#storedLine = lineOf(state);
       this.#trouble = undefined;
       this.#isLost = false;
@@ -259,6 +254,7 @@ export class SessionActor {
   }
 
   async #readInbox(): Promise<void> {
+    if (this.#gone) return;
     try {
       for await (const item of this.#context.backend.inbox.receive(this.#session.lease, this.#inbox.signal)) {
         // Not awaited: a second command may be what ends the first one's wait.
@@ -268,15 +264,18 @@ export class SessionActor {
       }
     } catch (error) {
       this.#warn(error);
+      // Without its inbox the session would answer no other server.
+      this.#context.clock.after(STORE_RETRY_MS, () => void this.#readInbox());
     }
   }
 
-  /** The session is another's now, or its log cannot be written: what cannot be recorded must not go on here. */
+  /** The session is another's now, or its next state is unknown: the next owner, which may be this server, records that it was lost. */
   #giveUp(error: unknown): void {
     const isFenced = error instanceof FencedError;
     if (!isFenced) this.#warn(error);
     this.#runner[isFenced ? "letGo" : "kill"]();
-    this.#leave();
+    if (isFenced || this.#leaving) this.#leave();
+    else void this.#release();
   }
 
   #leave(): void {

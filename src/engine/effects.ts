@@ -9,6 +9,7 @@ import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { hasSpoken, optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
 import type { ProcessLimiter } from "./process-limiter.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart, Judgement, SessionBackend } from "./ports.ts";
+import { messageOf } from "./ports/store.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
 
 type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
@@ -101,6 +102,17 @@ export class EffectRunner {
     this.#process?.kill();
   }
 
+  /** An effect has failed: what waits for it must not wait for ever. The process ends, and with it the turn, which says why. */
+  fail(error: unknown, { process }: SessionState): void {
+    if (process.phase === "none") return this.kill();
+    const message = messageOf(error);
+    const tell = (signal: AgentSignal) => this.#options.post({ type: "signal", processId: process.id, signal });
+    tell({ type: "notice", kind: "warning", message });
+    this.kill();
+    const isThere = this.#known.some(({ id }) => id === process.id);
+    if (!isThere) tell({ type: "exited", code: null, signal: null, error: message });
+  }
+
   /** Another server has the session. */
   letGo(): void {
     this.#leaveQueue.abort();
@@ -182,8 +194,9 @@ export class EffectRunner {
       const page = await backend.log.read(sessionId, from, ANSWERS, types);
       for (const event of page) {
         if (event.type === "process.started") changes = [];
-        if (event.type !== "permission.answered" && event.type !== "question.answered") continue;
-        changes.push(...(event.data.updatedPermissions ?? []));
+        else if (event.type === "permission.answered" || event.type === "question.answered")
+          changes.push(...(event.data.updatedPermissions ?? []));
+        else throw new Error(`Event ${String(event.id)} cannot be read: it may have changed what is allowed.`);
       }
       const last = page.at(-1);
       if (!last || page.length < ANSWERS) return changes;
@@ -228,7 +241,8 @@ export class EffectRunner {
   async #push({ eventId, partlyDone, promptId }: EffectOf<"push">, { events, firstId }: Stored): Promise<void> {
     const { backend, sessionId } = this.#options;
     const event = events[eventId - firstId] ?? (await backend.log.read(sessionId, eventId, 1)).at(0);
-    if (event?.type !== "prompt.queued") return;
+    if (event?.type !== "prompt.queued")
+      throw new Error(`The prompt cannot be read (event ${String(eventId)}). Send it again.`);
     const { attachments = [], text } = event.data;
     this.#process?.push({ id: promptId, text: partlyDone ? `${text}\n\n${PARTLY_DONE}` : text, attachments });
   }
@@ -237,7 +251,10 @@ export class EffectRunner {
   async #answerAgain({ eventId, requestId }: EffectOf<"answer-again">): Promise<void> {
     const { backend, sessionId } = this.#options;
     const event = (await backend.log.read(sessionId, eventId, 1)).at(0);
-    if (event?.type !== "permission.answered" && event?.type !== "question.answered") return;
+    if (event?.type !== "permission.answered" && event?.type !== "question.answered") {
+      const message = `The answer cannot be read (event ${String(eventId)}).`;
+      return this.#process?.answer(requestId, { behavior: "deny", message });
+    }
     const { behavior, message = "The request was withdrawn.", updatedInput, updatedPermissions } = event.data;
     const changes = { ...(updatedInput && { updatedInput }), ...(updatedPermissions && { updatedPermissions }) };
     this.#process?.answer(requestId, behavior === "allow" ? { behavior, ...changes } : { behavior, message });

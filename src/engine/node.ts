@@ -45,7 +45,8 @@ export class EngineNode {
     const mayRun = async (record: SessionRecord) => mayPrompt(options, this.ownership, record);
     const suspend: Suspend = async (record, reason) => this.ownership.suspend(record, reason);
     const connectionOf = (sessionId: string) => this.#connections.get(sessionId);
-    this.limiter = new ProcessLimiter({ ...options, suspend, connectionOf });
+    const stateOf = (sessionId: string) => this.ownership.stateOf(sessionId);
+    this.limiter = new ProcessLimiter({ ...options, suspend, connectionOf, stateOf });
     const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
     this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
     const recovery = new Recovery({ ...options, ownership: this.ownership });

@@ -1,3 +1,4 @@
+import type { SessionState } from "../domain/session.ts";
 import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
 /** How many Claude Codes may run at a time, over all servers of the store. */
@@ -17,7 +18,9 @@ interface ProcessLimiterContext {
   readonly processLimits: ProcessLimits;
   readonly runtime: Pick<AgentRuntime, "shimOf" | "spares">;
   readonly clock: Clock;
-  readonly log: Pick<Logger, "debug">;
+  readonly log: Pick<Logger, "warn">;
+  /** What this node knows of a session that it owns. */
+  readonly stateOf: (sessionId: string) => SessionState | undefined;
   readonly suspend: Suspend;
   /** The connection that a session of this node counts for; undefined for sessions of others. */
   readonly connectionOf: (sessionId: string) => string | undefined;
@@ -25,6 +28,7 @@ interface ProcessLimiterContext {
 
 interface Waiter {
   readonly admit: () => void;
+  readonly reject: (error: Error) => void;
   /** Told once, when it has to wait. */
   onWait: ((before: number) => void) | undefined;
 }
@@ -34,6 +38,8 @@ const MAX_KEPT = 1_000;
 
 /** Interval of looks for a free slot while a session waits, ms. */
 const LOOK_MS = 100;
+/** How long looks may go on failing before those who wait are told so, ms. */
+const FAILING_MS = 30_000;
 
 /**
  * Limits the number of Claude Code processes over all servers of a store. A session that waits for a slot is recorded as
@@ -46,6 +52,8 @@ export class ProcessLimiter {
   /** Sessions that are just being asked to make room. */
   readonly #asked = new Set<string>();
   #isLooking = false;
+  /** Since when every look has failed, in ticks. */
+  #failingSince: number | undefined;
 
   constructor(context: ProcessLimiterContext) {
     this.#context = context;
@@ -54,7 +62,7 @@ export class ProcessLimiter {
   /** Resolves when the session may start its process; rejects when `signal` aborts. */
   async acquireSlot(sessionId: string, signal: AbortSignal, onWait: (before: number) => void): Promise<void> {
     await new Promise<void>((resolve, reject) => {
-      const waiter = { admit: resolve, onWait };
+      const waiter = { admit: resolve, reject, onWait };
       this.#waiters.set(sessionId, waiter);
       const leave = () => {
         if (this.#waiters.get(sessionId) === waiter) this.#waiters.delete(sessionId);
@@ -76,7 +84,7 @@ export class ProcessLimiter {
   /** Whether a process may be kept in reserve: half of the slots are for others, who do not see it in the store. */
   async hasFreeSlot(): Promise<boolean> {
     const { processLimits, runtime } = this.#context;
-    const running = (await this.#atWork()).filter(({ state }) => state.process.phase !== "none").length;
+    const running = (await this.#atWork()).filter(hasProcess).length;
     return 2 * (running + runtime.spares.available + 1) <= processLimits.maxLive;
   }
 
@@ -86,7 +94,14 @@ export class ProcessLimiter {
     const [records, abandoned] = await Promise.all([backend.leases.atWork(), backend.leases.abandoned(MAX_KEPT)]);
     const isKept = async ({ state }: SessionRecord) => (await runtime.shimOf(state.process)) !== "gone";
     const kept = await Promise.all(abandoned.map(async (record) => ((await isKept(record)) ? [record] : [])));
-    return [...records, ...kept.flat()];
+    return [...records, ...kept.flat()].map((record) => this.#asKnown(record));
+  }
+
+  /** The owner knows its session also where the row cannot be read. */
+  #asKnown(record: SessionRecord): SessionRecord {
+    const { unreadable, ...rest } = record;
+    const state = unreadable && this.#context.stateOf(record.id);
+    return state ? { ...rest, state } : record;
   }
 
   async #look(): Promise<void> {
@@ -94,12 +109,26 @@ export class ProcessLimiter {
     // Those that come at once are looked at together.
     await Promise.resolve();
     while (this.#waiters.size > 0) {
-      await this.#lookOnce().catch((error: unknown) =>
-        this.#context.log.debug("looking for a free slot failed", { error: String(error) }),
+      await this.#lookOnce().then(
+        () => (this.#failingSince = undefined),
+        (error: unknown) => this.#onFailure(error),
       );
       if (this.#waiters.size > 0) await this.#pause();
     }
     this.#isLooking = false;
+  }
+
+  /** A start that waits for a slot must not wait for ever: when the looks go on failing, it fails as well. */
+  #onFailure(error: unknown): void {
+    const why = error instanceof Error ? error.message : String(error);
+    const now = this.#context.clock.tick();
+    if (this.#failingSince === undefined) this.#context.log.warn("looking for a free slot failed", { error: why });
+    this.#failingSince ??= now;
+    if (now - this.#failingSince < FAILING_MS) return;
+    for (const { reject } of this.#waiters.values())
+      reject(new Error(`No slot for Claude Code could be found: ${why}`));
+    this.#waiters.clear();
+    this.#failingSince = undefined;
   }
 
   async #pause(): Promise<void> {
@@ -111,7 +140,7 @@ export class ProcessLimiter {
     const records = await this.#atWork();
     const { available } = this.#context.runtime.spares;
     const queue = records.filter(isWaiting).toSorted(byTurn);
-    const running = records.filter((record) => record.state.process.phase !== "none" && !hasNoSlot(record));
+    const running = records.filter((record) => hasProcess(record) && !hasNoSlot(record));
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;
     const { maxLive, maxStarting } = this.#context.processLimits;
     // A slot that a session waits for is not kept for spares.
@@ -170,6 +199,11 @@ export class ProcessLimiter {
       waiter.onWait = undefined;
     }
   }
+}
+
+/** One that cannot be read is at work under an owner that lives: it takes a slot. */
+function hasProcess({ state, unreadable }: SessionRecord): boolean {
+  return state.process.phase !== "none" || unreadable !== undefined;
 }
 
 function hasNoSlot({ state }: SessionRecord): boolean {

@@ -86,7 +86,13 @@ export class Recovery {
   }
 
   async #endSessions(): Promise<void> {
-    for (const record of await this.#dependencies.backend.leases.abandoned(LOOK)) await this.recovered(record);
+    const { backend, log } = this.#dependencies;
+    for (const record of await backend.leases.abandoned(LOOK)) {
+      // One that cannot be taken over must not keep the others waiting.
+      await this.recovered(record).catch((error: unknown) =>
+        log.warn("a session was not taken over", { sessionId: record.id, error: String(error) }),
+      );
+    }
   }
 
   /** Also those that no session is recorded to have. */

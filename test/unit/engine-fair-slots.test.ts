@@ -21,6 +21,7 @@ async function admittedOf(
   records: readonly SessionRecord[],
   maxLive: number,
   { kept, standing }: Kept = { kept: [], standing: "gone" },
+  known?: SessionRecord,
 ): Promise<string[]> {
   const admitted: string[] = [];
   const limiter = new ProcessLimiter({
@@ -33,11 +34,12 @@ async function admittedOf(
       shimOf: async () => Promise.resolve(standing),
     },
     clock: { after: () => () => undefined } as never,
-    log: { debug: () => undefined },
+    log: { warn: () => undefined },
+    stateOf: (id) => (id === known?.id ? known.state : undefined),
     suspend: async () => Promise.resolve(),
     connectionOf: (id) => CONNECTIONS[id],
   });
-  for (const { id, state } of records) {
+  for (const { id, state } of known ? [known] : records) {
     if (state.process.phase !== "starting" || id.startsWith("x")) continue;
     void limiter.acquireSlot(id, new AbortController().signal, () => undefined).then(() => admitted.push(id));
   }
@@ -74,6 +76,7 @@ it("sessions of one connection keep their order, and places of other servers sta
 function limiterOf(records: () => Promise<readonly SessionRecord[]>) {
   const failures: unknown[] = [];
   const looks: (() => void)[] = [];
+  const time = { now: 0 };
   const limiter = new ProcessLimiter({
     backend: { leases: { atWork: records, abandoned: async () => Promise.resolve([]) } } as never,
     processLimits: { maxLive: 1, maxStarting: 10, maxBackground: 1 },
@@ -81,12 +84,13 @@ function limiterOf(records: () => Promise<readonly SessionRecord[]>) {
       spares: { available: 0, retire: async () => Promise.resolve() },
       shimOf: async () => Promise.resolve("gone"),
     },
-    clock: { after: (_: number, look: () => void) => looks.push(look) } as never,
-    log: { debug: (_, about) => failures.push(about) },
+    clock: { after: (_: number, look: () => void) => looks.push(look), tick: () => time.now } as never,
+    log: { warn: (_, about) => failures.push(about) },
+    stateOf: () => undefined,
     suspend: async () => Promise.resolve(),
     connectionOf: () => undefined,
   });
-  return { failures, limiter, looks };
+  return { failures, limiter, looks, time };
 }
 
 it("a look for a free slot that fails is logged, and the next one admits", async () => {
@@ -95,10 +99,32 @@ it("a look for a free slot that fails is logged, and the next one admits", async
   const { failures, limiter, looks } = limiterOf(records);
   const admitted = limiter.acquireSlot("b1", new AbortController().signal, () => undefined);
   await new Promise((resolve) => setImmediate(resolve));
-  expect(failures).toEqual([{ error: "Error: disk" }]);
+  expect(failures).toEqual([{ error: "disk" }]);
   fails = false;
   looks.shift()?.();
   await expect(admitted).resolves.toBeUndefined();
+});
+
+it("looks that go on failing end the wait with their reason, and are logged once", async () => {
+  const { failures, limiter, looks, time } = limiterOf(async () => Promise.reject(new Error("disk")));
+  const admitted = limiter.acquireSlot("b1", new AbortController().signal, () => undefined);
+  const told = admitted.catch(String);
+  for (const now of [1_000, 29_999, 30_000]) {
+    await new Promise((resolve) => setImmediate(resolve));
+    time.now = now;
+    looks.shift()?.();
+  }
+  expect(await told).toBe("Error: No slot for Claude Code could be found: disk");
+  expect(failures).toEqual([{ error: "disk" }]);
+});
+
+it("a session of this node whose row cannot be read waits as the node knows it; one of another node takes its slot", async () => {
+  const unreadable = { why: "state: missing", isNewer: false };
+  const damaged = (state: SessionRecord["state"]) => ({ ...state, process: { phase: "none" as const } });
+  const own = record("b1", 2, true);
+  const rows = [own, record("x1", 1, false)].map((row) => ({ ...row, state: damaged(row.state), unreadable }));
+  expect(await admittedOf(rows, 1, undefined, own)).toEqual([]);
+  expect(await admittedOf(rows, 2, undefined, own)).toEqual(["b1"]);
 });
 
 it("a session that is given up before it asks for a slot, or while it waits, gets none", async () => {
