@@ -8,7 +8,10 @@ import type {
 } from "@anthropic-ai/claude-agent-sdk";
 import { CAN_RUN } from "../../domain/approvals/risk.ts";
 import { isClosed, judgeRequest, judgeShellEdit } from "../risk/judge.ts";
-import type { Folders } from "../risk/places.ts";
+import { namedPaths, type Folders } from "../risk/places.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { isKeptByClaude } from "../../security/kept-by-claude.ts";
+import { normalPath } from "../../security/normal-path.ts";
 import { readRule, type Rule } from "../../domain/approvals/rule.ts";
 import { isExactly, judgeCommand, type CommandRules } from "../../security/shell/rules.ts";
 
@@ -44,7 +47,15 @@ async function decide(hook: HookInput, context: GuardContext): ReturnType<HookCa
   const ask = { requestId: toolUseId, kind: "permission" as const, toolName, toolUseId, input: given };
   const { refused, risk } = await judgeRequest(ask, context.folders);
   if (refused !== undefined) return hookDecision("deny", refused);
-  return risk?.why.includes(CAN_RUN) && !UNASKED.has(mode) ? hookDecision("ask", CAN_RUN) : {};
+  if (!risk?.why.includes(CAN_RUN) || UNASKED.has(mode) || (await isKept(toolName, given, context.folders))) return {};
+  return hookDecision("ask", CAN_RUN);
+}
+
+/** Whether Claude Code writes a file of its own: which of them, unasked, is for it to say. */
+async function isKept(toolName: string, input: JsonObject, folders: Folders): Promise<boolean> {
+  const paths = (namedPaths(toolName, input) ?? []).map((named) => normalPath(named, folders));
+  const kept = await Promise.all(paths.map(async (path) => path !== undefined && isKeptByClaude(path, folders)));
+  return kept.length > 0 && kept.every(Boolean);
 }
 
 async function asEdit({ command }: { command?: unknown }, { allowsCommands, folders }: GuardContext) {

@@ -86,7 +86,7 @@ export function isShell(toolName: string): boolean {
 
 export function riskOf({ input, places, toolName }: Request): Risk {
   if (SESSION_TOOLS.has(toolName)) return { level: "reads", why: [] };
-  if (toolName === "ExitPlanMode") return { level: "edits", why: ["carries out a plan"] };
+  if (toolName === "ExitPlanMode") return ofPlan(input);
   if (isFileTool(toolName)) return ofFiles(EDITORS.has(toolName) ? "edits" : "reads", places);
   if (isShell(toolName)) {
     const { command } = input;
@@ -94,6 +94,13 @@ export function riskOf({ input, places, toolName }: Request): Risk {
   }
   if (toolName.startsWith("mcp__")) return { level: "all", why: ["tool of an MCP server"] };
   return { level: "all", why: [WHY.get(toolName) ?? "unknown tool"] };
+}
+
+/** Claude Code adds the plan from its file: without that no one sees what is carried out. */
+function ofPlan({ plan }: JsonObject): Risk {
+  const why = "carries out a plan";
+  const isShown = typeof plan === "string" && plan.trim() !== "";
+  return isShown ? { level: "edits", why: [why] } : { level: "all", why: [why, "a plan that is not written down"] };
 }
 
 function ofFiles(least: Exclude<Bound, "none" | "all">, places: readonly Place[] | undefined): Risk {

@@ -57,6 +57,22 @@ async function nearestDotGit(folder: string): Promise<string | undefined> {
   return dirname(folder) === folder ? undefined : nearestDotGit(dirname(folder));
 }
 
+/** The work tree that the folder lies in, and the main one if that is linked to it. Never rejects. */
+export async function workTreesOf(folder: string): Promise<string[]> {
+  const dotGit = await nearestDotGit(folder);
+  if (dotGit === undefined) return [];
+  const top = dirname(dotGit);
+  try {
+    const [, way] = /^gitdir: (.+)$/m.exec(await readSmall(dotGit, MAX_BYTES)) ?? [];
+    const gitDir = way === undefined ? undefined : await realpath(resolve(top, way));
+    const root = gitDir === undefined ? undefined : await rootOf(dotGit, gitDir, folder);
+    return root === undefined || basename(root) !== ".git" ? [top] : [top, dirname(root)];
+  } catch {
+    // A folder, as in most repositories.
+    return [top];
+  }
+}
+
 /** Where the repository may keep its data: a `.git` that leads elsewhere counts only if what it leads to points back. */
 async function rootOf(dotGit: string, gitDir: string, cwd: string): Promise<string | undefined> {
   if (gitDir === dotGit || isInside(gitDir, cwd)) return gitDir;

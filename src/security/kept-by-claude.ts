@@ -1,0 +1,88 @@
+import { lstat, realpath } from "node:fs/promises";
+import { isExecuting } from "./executing-files.ts";
+import { workTreesOf } from "./git/repository.ts";
+import { foldedPath, hasUnseen } from "./normal-path.ts";
+import { isInside, realPathOf } from "./paths.ts";
+import type { ProtectedPath } from "./protected-paths.ts";
+
+/**
+ * Files that Claude Code keeps for itself and writes unasked: plans, and memory of the project and of its agents. Nothing runs
+ * them, though they lie in folders in which other files are run. Which of them a session may write is for Claude Code to say.
+ */
+
+interface Session {
+  readonly cwd: string;
+  /** The table as it holds for the session. */
+  readonly closed: readonly ProtectedPath[];
+}
+
+/** Whether the file of this absolute path is such a file, as it is named and as it really lies. */
+export async function isKeptByClaude(path: string, { closed, cwd }: Session): Promise<boolean> {
+  const own = closed.find(({ isOwn }) => isOwn);
+  const [real, work] = await Promise.all([realPathOf(path), realpath(cwd).catch(() => undefined)]);
+  if (own === undefined || real === undefined || work === undefined || hasUnseen(path)) return false;
+  const projects = new Set([cwd, work, ...(await workTreesOf(work))].map(projectName));
+  const named = [own.path, own.real].some((folder) => isKeptIn(folder, path, projects));
+  const isKept =
+    (named && isKeptIn(own.real, real, projects)) ||
+    ([cwd, work].some((folder) => isKeptInProject(folder, path)) && isKeptInProject(work, real));
+  return isKept && (await isOneFile(real));
+}
+
+/** Another name of the file may lie where it is run. */
+async function isOneFile(path: string): Promise<boolean> {
+  try {
+    const found = await lstat(path);
+    return found.isFile() && found.nlink === 1;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "ENOENT";
+  }
+}
+
+/** In the configuration folder. */
+function isKeptIn(folder: string, path: string, projects: ReadonlySet<string>): boolean {
+  const [first, ...rest] = wayBelow(folder, path);
+  if (first === "plans") return rest.length === 1 && isNote(rest);
+  if (first === "agent-memory") return rest.length > 1 && isNote(rest);
+  const [project = "", memory, ...below] = rest;
+  return first === "projects" && projects.has(project) && memory === "memory" && isNote(below);
+}
+
+/** In the folder of the session: plans where `plansDirectory` of a project is usually put, memory of its agents. */
+function isKeptInProject(folder: string, path: string): boolean {
+  const [first, second, ...rest] = wayBelow(folder, path);
+  if (first !== ".claude") return false;
+  if (second === "plans") return rest.length === 1 && isNote(rest);
+  return (second === "agent-memory" || second === "agent-memory-local") && rest.length > 1 && isNote(rest);
+}
+
+function wayBelow(folder: string, path: string): string[] {
+  return isInside(path, folder)
+    ? path
+        .slice(folder.length)
+        .split(/[\\/]/)
+        .filter((part) => part !== "")
+    : [];
+}
+
+/** Text in Markdown that nothing reads as instructions of its own accord. */
+function isNote(way: readonly string[]): boolean {
+  const name = way.at(-1) ?? "";
+  return name.endsWith(".md") && !INSTRUCTIONS.has(foldedPath(name)) && !isExecuting(`/${way.join("/")}`);
+}
+
+const INSTRUCTIONS: ReadonlySet<string> = new Set([
+  "agents.md",
+  "claude.local.md",
+  "claude.md",
+  "gemini.md",
+  "skill.md",
+]);
+
+/** Longer names end in a hash of Claude Code's own: their memory is asked about. */
+const MAX_NAME = 200;
+
+function projectName(folder: string): string {
+  const name = folder.replaceAll(/[^a-zA-Z0-9]/g, "-");
+  return name.length > MAX_NAME ? "" : name;
+}

@@ -1,0 +1,119 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, realpathSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { query, type PermissionMode, type SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import { beforeAll, describe, expect, it } from "vitest";
+import { AsyncQueue, userMessage } from "../../src/claude/process/input.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Files of Claude Code itself, as the raw SDK has them written without a request, and as this server has. */
+
+const world = useWorld();
+let home: string;
+let cwd: string;
+let server: Server;
+beforeAll(async () => {
+  home = realpathSync(world.folder());
+  cwd = join(home, "project");
+  mkdirSync(cwd);
+  mkdirSync(join(home, ".claude"));
+  execFileSync("git", ["-C", cwd, "init", "-q"]);
+  server = await world.server({ env: environment(), args: ["--trust-dir", cwd] });
+});
+
+const environment = () => ({ HOME: home, CLAUDE_CONFIG_DIR: join(home, ".claude") });
+const memory = () => join(home, ".claude", "projects", cwd.replaceAll(/[^a-zA-Z0-9]/g, "-"), "memory");
+
+/** What Claude Code writes unasked, and so does a session. */
+const KEPT = [
+  () => join(memory(), "note.md"),
+  () => join(home, ".claude/agent-memory/x/note.md"),
+  () => join(cwd, ".claude/agent-memory/x/note.md"),
+  () => join(cwd, ".claude/agent-memory-local/x/note.md"),
+];
+/** What Claude Code writes unasked, and a session does not: others read or run it. */
+const GUARDED = [
+  () => join(memory(), "CLAUDE.md"),
+  () => join(memory(), ".github/workflows/a.md"),
+  () => join(cwd, ".claude/launch.json"),
+];
+/** What neither writes unasked. */
+const ASKED = [
+  () => join(home, ".claude/plans/other.md"),
+  () => join(memory(), "a.txt"),
+  () => join(home, ".claude/projects/-other/memory/a.md"),
+  () => join(home, ".claude/CLAUDE.md"),
+  () => join(home, ".claude/skills/x/SKILL.md"),
+  () => join(cwd, ".claude/plans/a.md"),
+  () => join(cwd, ".claude/skills/x/SKILL.md"),
+];
+
+const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
+
+/** Those of the files that are there now. They are deleted. */
+function made(files: readonly string[]): string[] {
+  const found = files.filter((file) => existsSync(file));
+  for (const file of found) rmSync(file);
+  return found;
+}
+
+async function byRawSdk(files: readonly string[], permissionMode: PermissionMode): Promise<string[]> {
+  const prompts = new AsyncQueue<SDKUserMessage>();
+  const env = { ...process.env, ...world.model.environment(""), ...environment() };
+  const canUseTool = async () => Promise.resolve({ behavior: "deny" as const, message: "no" });
+  const running = query({ prompt: prompts, options: { cwd, env, permissionMode, canUseTool } });
+  prompts.push(
+    userMessage({ id: crypto.randomUUID(), text: scriptTag([...files.map(write), { text: "end" }]), attachments: [] }),
+  );
+  for await (const message of running) if (message.type === "result") prompts.end();
+  return made(files);
+}
+
+async function byServer(files: readonly string[], permissionMode: string): Promise<string[]> {
+  const prompt = scriptTag([...files.map(write), { text: "end" }]);
+  const options = { cwd, permissionMode, advanced: { permissionPrompts: "none" } };
+  const { sessionId } = await server.call("claude_code", { prompt, ...options });
+  await server.end(sessionId);
+  return made(files);
+}
+
+describe("files of Claude Code itself", () => {
+  it.each(["default", "acceptEdits", "plan", "dontAsk"] as const)(
+    "are written unasked in mode %s as by the raw SDK",
+    async (mode) => {
+      const of = (each: readonly (() => string)[]) => each.map((path) => path());
+      const all = [...of(KEPT), ...of(GUARDED), ...of(ASKED)];
+      expect(await byRawSdk(all, mode)).toEqual([...of(KEPT), ...of(GUARDED)]);
+      expect(await byServer(all, mode)).toEqual(of(KEPT));
+    },
+  );
+
+  it.each([[[]], [["--caller-approves", "edits"]]])("the plan is written and shown with %j", async (args) => {
+    const strict = await world.server({ env: environment(), args });
+    const begun = { prompt: scriptTag([{ text: "I think." }]), cwd, permissionMode: "plan" };
+    const { sessionId } = await strict.call("claude_code", begun);
+    await strict.end(sessionId);
+    const told = world.model.requests.filter((each) => each.sessionId === sessionId).map(({ told: text }) => text);
+    const [plan = ""] = /[^\s"\\`]+\/\.claude\/plans\/[\w-]+\.md/.exec(told.join(" ")) ?? [];
+    const show = { tools: [{ name: "ExitPlanMode", input: {} }] };
+    const text = "1. Read everything.";
+    const script = [{ tools: [{ name: "Write", input: { file_path: plan, content: text } }] }, show, { text: "end" }];
+    const { nextCursor } = await strict.call("claude_code_reply", { sessionId, prompt: scriptTag(script) });
+    const { actions } = await strict.news(sessionId, nextCursor);
+    expect(actions).toMatchObject([{ toolName: "ExitPlanMode", input: { plan: text }, risk: { level: "edits" } }]);
+    const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+    await strict.call("claude_code_check", answer);
+    expect(await strict.end(sessionId)).toMatchObject({ result: { result: "end" } });
+    rmSync(plan);
+  });
+
+  it("a plan that is not written down is of the highest risk", async () => {
+    const begun = { prompt: scriptTag([{ tools: [{ name: "ExitPlanMode", input: {} }] }, { text: "end" }]), cwd };
+    const { sessionId } = await server.call("claude_code", { ...begun, permissionMode: "plan" });
+    const { actions } = await server.news(sessionId);
+    expect(actions).toMatchObject([{ toolName: "ExitPlanMode", risk: { level: "all" } }]);
+    await server.call("claude_code_session", { action: "cancel", sessionId });
+  });
+});
