@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -46,6 +46,23 @@ async function remembered(on: Server, sessionId: string): Promise<string[]> {
   const { sessions } = await on.call("claude_code_session", { action: "get", sessionId });
   return Sessions.parse(sessions).flatMap((session) => session.remembered.map(({ rule }) => rule));
 }
+
+it("in `dontAsk` nothing is asked: a file that runs commands and a rule that asks are denied as any other file", async () => {
+  const cwd = world.folder();
+  const steps = [
+    write(join(cwd, "package.json")),
+    write(join(cwd, ".github", "workflows", "ci.yml")),
+    write(join(cwd, ".envrc")),
+    bash("touch asked"),
+    bash("$(echo touch) unreadable"),
+  ];
+  const options = { cwd, permissionMode: "dontAsk", allowedTools: ["Bash"] };
+  const ended = await play(server, [...steps, { text: "end" }], options);
+  expect(ended).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
+  expect(results(ended)).toEqual([]);
+  expect(readdirSync(cwd)).toEqual([]);
+  expect(JSON.stringify(ended.events)).toContain("a file that can run commands, and this session does not ask");
+});
 
 describe("the operator's rules", () => {
   it("allow: it runs, and the log says by which rule; but not what is more than one command", async () => {

@@ -8,10 +8,11 @@ function ruleOf(text: string): Rule {
   return parsed.rule;
 }
 
-/** What the hook for commands decides under the rule that denies `rm`, and one that allows exactly one command. */
+/** What the hook for commands decides under the rules that deny `rm` and ask about `mv`, and one that allows exactly one command. */
 async function decided(tool_name: string, tool_input: object, permission_mode: string): Promise<unknown> {
   const allow = [ruleOf('Bash(echo "$(date)")')];
-  const { hooks } = commandGuard({ disallowedTools: [], rules: { allow, ask: [], deny: [ruleOf("Bash(rm *)")] } });
+  const rules = { allow, ask: [ruleOf("Bash(mv *)")], deny: [ruleOf("Bash(rm *)")] };
+  const { hooks } = commandGuard({ disallowedTools: [], rules });
   const input = { hook_event_name: "PreToolUse", tool_name, tool_input, permission_mode, tool_use_id: "t1" };
   const common = { session_id: "s", transcript_path: "", cwd: "/" };
   const hook = hooks?.PreToolUse?.[0]?.hooks[0];
@@ -25,6 +26,11 @@ it.each<[string, object, string, string | undefined]>([
   ["Bash", { command: "rm x" }, "default", "deny"],
   ["Bash", { command: "rm x" }, "bypassPermissions", "deny"],
   ["Bash", {}, "default", "deny"],
+  ["Bash", { command: "mv x y" }, "default", "ask"],
+  ["Bash", { command: "mv x y" }, "bypassPermissions", "ask"],
+  ["Bash", { command: "mv x y" }, "dontAsk", "deny"],
+  ["Bash", { command: "$(cat x) y" }, "dontAsk", "deny"],
+  ["REPL", { code: "1" }, "dontAsk", "deny"],
   ["Bash", { command: "$(cat x) y" }, "default", "ask"],
   ["Bash", { command: "$(cat x) y" }, "bypassPermissions", "deny"],
   ["Bash", { command: 'echo "$(date)"' }, "bypassPermissions", undefined],

@@ -64,6 +64,7 @@ describe("a file that runs commands", () => {
     ["default", "ask"],
     ["acceptEdits", "ask"],
     ["plan", "ask"],
+    ["dontAsk", "deny"],
     ["auto", undefined],
     ["bypassPermissions", undefined],
   ])("is written in mode %s with the decision %s", async (mode, decision) => {

@@ -36,7 +36,8 @@ interface GuardContext {
 }
 
 export function fileGuard(context: GuardContext): HookCallback {
-  return async (input) => decide(input, context).catch(() => hookDecision("ask", "Its path cannot be determined."));
+  return async (input) =>
+    decide(input, context).catch(() => asked(input.permission_mode, "Its path cannot be determined"));
 }
 
 async function decide(hook: HookInput, context: GuardContext): ReturnType<HookCallback> {
@@ -48,7 +49,7 @@ async function decide(hook: HookInput, context: GuardContext): ReturnType<HookCa
   const { refused, risk } = await judgeRequest(ask, context.folders);
   if (refused !== undefined) return hookDecision("deny", refused);
   if (!risk?.why.includes(CAN_RUN) || UNASKED.has(mode) || (await isKept(toolName, given, context.folders))) return {};
-  return hookDecision("ask", CAN_RUN);
+  return asked(mode, CAN_RUN);
 }
 
 /** Whether Claude Code writes a file of its own: which of them, unasked, is for it to say. */
@@ -62,6 +63,13 @@ async function asEdit({ command }: { command?: unknown }, { allowsCommands, fold
   const edit = typeof command === "string" ? await judgeShellEdit(command, folders) : undefined;
   if (edit?.closed) return hookDecision("deny", isClosed(edit.closed));
   return edit?.canRun === true && !allowsCommands ? hookDecision("ask", CAN_RUN) : {};
+}
+
+/** A session in `dontAsk` has no request: what would be asked is denied. */
+function asked(mode: string | undefined, reason: string) {
+  return mode === "dontAsk"
+    ? hookDecision("deny", `${reason}, and this session does not ask.`)
+    : hookDecision("ask", reason);
 }
 
 function hookDecision(permissionDecision: "ask" | "deny", permissionDecisionReason: string) {
@@ -120,7 +128,8 @@ function answer(all: All, input: HookInput): HookJSONOutput {
   if (input.hook_event_name !== "PreToolUse") return {};
   const tool = TOOLS.get(input.tool_name);
   if (tool === undefined) return {};
-  const isUnasked = input.permission_mode === "bypassPermissions";
+  const { permission_mode: mode } = input;
+  const isUnasked = mode === "bypassPermissions" || mode === "dontAsk";
   if (tool === "REPL")
     return hookDecision(
       isUnasked ? "deny" : "ask",
@@ -131,11 +140,10 @@ function answer(all: All, input: HookInput): HookJSONOutput {
   const rules = contentsFor(all, tool);
   const verdict = judgeCommand(rules, command, tool === "Bash");
   if (!verdict) return {};
-  if (verdict.behavior !== "unreadable")
-    return hookDecision(
-      verdict.behavior,
-      `The command rule ${tool}(${verdict.content}) decides (${verdict.behavior}).`,
-    );
+  if (verdict.behavior !== "unreadable") {
+    const why = `The command rule ${tool}(${verdict.content}) decides (${verdict.behavior})`;
+    return verdict.behavior === "ask" ? asked(mode, why) : hookDecision("deny", `${why}.`);
+  }
   if (rules.allow.some((content) => isExactly(content, command))) return {};
   const why = `This command cannot be checked against the command rules: ${verdict.problem}.`;
   return isUnasked ? hookDecision("deny", `${why} ${ADVICE}`) : hookDecision("ask", why);
