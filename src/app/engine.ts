@@ -132,7 +132,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     watches: settings.runsNothing !== true && (settings.named ?? true),
     log,
     mask: (event) => masker.event(event),
-    initMs: INIT_MS,
+    initMs: config.sessionInitTimeoutMs,
     limits: limitsOf(config),
     unattended: settings.outlivesClients === true ? unattendedOf(config, connections) : undefined,
     retention: retentionOf(config),
@@ -264,6 +264,3 @@ function retentionOf({ cleanupIntervalMs: everyMs, retentionDays, retentionMegab
 }
 
 const DAY_MS = 86_400_000;
-
-/** Default of sessionInitTimeoutMs, ms. */
-const INIT_MS = 10_000;

@@ -5,9 +5,11 @@ import type { Principal } from "../domain/principal.ts";
 import type { AgentProcess, AgentRuntime, AgentStart, StartPlan, StartRequest, WorkTree } from "../engine/ports.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
+import { checkOutputSchema } from "./check/output-schema.ts";
 import { checkAdded, childEnvironment, configFolder, identify } from "./environment.ts";
 import { checkShell } from "./check/git-bash.ts";
 import { PackageCache } from "../packages/package-cache.ts";
+import { checkModels, checkSkills } from "./sdk-options.ts";
 import { loadSdk, sdkFile } from "./sdk.ts";
 import { checkSandboxedOptions } from "./sandbox/sandboxed-options.ts";
 import { prepare, prepareAttached, spareSpecFor } from "./prepare.ts";
@@ -178,11 +180,14 @@ function plainEnvironment(principal: Principal, { env = {} }: Pick<SessionOption
 }
 
 async function check(
-  { options, policy, principal }: StartRequest,
+  { isNew = false, options, policy, principal }: StartRequest,
   environment: Record<string, string>,
   config: ClaudeSettings,
 ): Promise<void> {
   checkAdded(options.env);
+  checkOutputSchema(options);
+  checkSkills(options);
+  if (isNew) checkModels(options);
   const closed = await closedTo(options, environment, config);
   await checkAllPlaces(options, placesOf(config, principal, policy).all, closed);
   if (config.sandboxPolicy) checkSandboxedOptions(options);

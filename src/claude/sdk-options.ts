@@ -1,6 +1,8 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import { invalidArgument } from "../domain/error.ts";
 import { SessionOptions } from "../domain/options.ts";
 import { type ClaudeOptions, traitsOf } from "../domain/options/traits.ts";
+import { withoutDialect } from "./check/output-schema.ts";
 
 type Every = Required<ClaudeOptions>;
 
@@ -25,7 +27,7 @@ const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Optio
   fallbackModel: (fallbackModel) => ({ fallbackModel }),
   mcpServers: (mcpServers) => ({ mcpServers: mcpServers }),
   strictMcpConfig: (strictMcpConfig) => ({ strictMcpConfig }),
-  outputFormat: (outputFormat) => ({ outputFormat }),
+  outputFormat: ({ schema, type }) => ({ outputFormat: { type, schema: withoutDialect(schema) } }),
   settingSources: (settingSources) => ({ settingSources }),
   pathToClaudeCodeExecutable: (pathToClaudeCodeExecutable) => ({ pathToClaudeCodeExecutable }),
   betas: (betas) => ({ betas }),
@@ -64,6 +66,8 @@ const DEFAULTS: Options = {
 export function toSdkOptions(options: ClaudeOptions): Options {
   const mapped: Options = { ...DEFAULTS };
   for (const key of SessionOptions.keyof().options.filter(isForClaude)) Object.assign(mapped, mapOne(options, key));
+  // Of a session whose model was switched to its fallback.
+  if (mapped.fallbackModel === mapped.model) delete mapped.fallbackModel;
   return mapped;
 }
 
@@ -75,4 +79,22 @@ function isForClaude(name: keyof SessionOptions): name is keyof ClaudeOptions {
 function mapOne<K extends keyof Every>(options: Partial<Every>, key: K): Partial<Options> {
   const value: Every[K] | undefined = options[key];
   return value === undefined ? {} : MAPPING[key](value);
+}
+
+/** The Agent SDK refuses a model that is its own fallback. Throws INVALID_ARGUMENT. */
+export function checkModels({ fallbackModel, model }: Pick<SessionOptions, "fallbackModel" | "model">): void {
+  if (fallbackModel === undefined || fallbackModel !== model) return;
+  throw invalidArgument("fallbackModel", `is the model itself, ${model}. Leave it out, or name another one.`);
+}
+
+/** Characters and names that the Agent SDK refuses. */
+const IN_NO_SKILL = /[(),\p{Cc}\p{Cs}]|\\\\|^\/|^\*$|(?:[: ]|__)\*$/u;
+
+/** Throws INVALID_ARGUMENT. */
+export function checkSkills({ skills = "all" }: Pick<SessionOptions, "skills">): void {
+  if (skills === "all") return;
+  const wrong = skills.find((name) => name.trim() !== name || name === "" || IN_NO_SKILL.test(name));
+  if (wrong === undefined) return;
+  const advice = 'Name the folder of the skill, or plugin:skill, without patterns; "all" is every skill.';
+  throw invalidArgument("skills", `${JSON.stringify(wrong)} can be the name of no skill. ${advice}`);
 }

@@ -53,6 +53,16 @@ const sessionFields = {
         "End a turn with reason inactivity after this long without a message from Claude Code. Running tools send one every 30 s, text counts when it is complete, and time spent waiting for an approval does not count.",
     },
   ),
+  sessionInitTimeoutMs: milliseconds(
+    { least: 100, most: 600_000, fallback: 10_000 },
+    {
+      flag: "session-init-timeout-ms",
+      variable: "CLAUDE_CODE_MCP_SESSION_INIT_TIMEOUT_MS",
+      group: "Time",
+      meaning:
+        "Time limit of a start of Claude Code, its SessionStart hooks and MCP servers included, for sessions without a sessionInitTimeoutMs of their own.",
+    },
+  ),
   idleProcessMs: milliseconds(
     { least: 1_000, most: MAX_TIMER_MS, fallback: 1_800_000 },
     {

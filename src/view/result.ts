@@ -71,17 +71,33 @@ function adviceOn({ category, errorSubtype = "" }: TurnEnded): Advice | undefine
 const ADVICE: Readonly<Record<FailureCategory, Advice>> = {
   access: { retryable: false, advice: "Log in to Claude Code, or give the server a key with access." },
   billing: { retryable: false, advice: "Fix the billing of the account, then reply." },
-  limit: { retryable: true, advice: "Reply to continue: limits apply to each prompt anew. Or raise the limit." },
+  limit: {
+    retryable: true,
+    advice: "Reply to continue: limits apply to each prompt anew. A new session can have higher ones.",
+  },
   overloaded: { retryable: true, advice: "Wait a minute, then reply." },
-  request: { retryable: false, advice: "Change the model, the prompt or the attachments, then reply." },
+  request: {
+    retryable: false,
+    advice: "Change the prompt or the attachments, or the model (claude_code_session, set_model), then reply.",
+  },
   connection: { retryable: true, advice: "Check the network of the server, then reply." },
-  configuration: { retryable: false, advice: "Fix what the message names, then reply." },
+  configuration: {
+    retryable: false,
+    advice:
+      "Fix what the message names, then reply. Options of a session cannot be changed: start a new one without them.",
+  },
   unknown: { retryable: true, advice: "Reply to try again; read the events for what was done." },
 };
 
 const NO_STRUCTURED_OUTPUT = {
   retryable: true,
   advice: "Reply and ask for the structured output once more, or start a new session with a simpler schema.",
+};
+
+const FULL = {
+  retryable: false,
+  advice:
+    "If the conversation is too long, reply with /compact, then with the prompt; else make the prompt shorter. Or start a new session.",
 };
 
 /** Before the advice of the category. */
@@ -91,6 +107,24 @@ const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
   ["command_failed", { retryable: false, advice: "Fix what the message names, or reply with another prompt." }],
   ["structured_output_missing", NO_STRUCTURED_OUTPUT],
   ["error_max_structured_output_retries", NO_STRUCTURED_OUTPUT],
+  ["prompt_too_long", FULL],
+  ["blocking_limit", FULL],
+  ["rapid_refill_breaker", FULL],
+  [
+    "unknown_agent",
+    {
+      retryable: false,
+      advice: "Reply once there is such an agent, or start a new session with one that the message names.",
+    },
+  ],
+  [
+    "init_timeout",
+    {
+      retryable: true,
+      advice:
+        "Start a new session with a larger sessionInitTimeoutMs. For sessions without one the operator can raise --session-init-timeout-ms; then reply.",
+    },
+  ],
   [
     "transcript_missing",
     { retryable: false, advice: "Start a new session, and tell it in the prompt what it must know of this one." },

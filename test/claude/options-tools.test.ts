@@ -115,7 +115,7 @@ describe("an option of `claude_code` that makes agents", () => {
 
   it("refuses an unknown `agent` with the names of the known ones, and sends no prompt", async () => {
     const { result, sessionId } = await start({ advanced: { agents: { scout }, agent: "scuot" } });
-    expect(result).toMatchObject({ isError: true, errorSubtype: "start_failed" });
+    expect(result).toMatchObject({ isError: true, errorSubtype: "unknown_agent" });
     expect(JSON.stringify(result)).toMatch(/there is no agent scuot; available: .*general-purpose.*scout/);
     expect(requestsOf(world, sessionId)).toEqual([]);
   });

@@ -1,7 +1,7 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
 import { childEnvironment, configFolder, stateFile } from "../../src/claude/environment.ts";
-import { toSdkOptions } from "../../src/claude/sdk-options.ts";
+import { checkModels, checkSkills, toSdkOptions } from "../../src/claude/sdk-options.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
 import { OF_THE_OUTER_SESSION } from "../../src/domain/outer-session.ts";
 import { PERMISSION_MODES } from "../../src/domain/permission.ts";
@@ -175,5 +175,32 @@ describe("the environment of Claude Code", () => {
     expect([configFolder({ HOME: "/h" }), stateFile({ HOME: "/h" })]).toEqual(["/h/.claude", "/h/.claude.json"]);
     const moved = { HOME: "/h", CLAUDE_CONFIG_DIR: "/c" };
     expect([configFolder(moved), stateFile(moved)]).toEqual(["/c", "/c/.claude.json"]);
+  });
+});
+
+describe("an option that the Agent SDK would refuse", () => {
+  it.each(["", " ", "a ", "a,b", "a(b)", "a\nb", "*", "plugin:*", "a *", "a__*", "/a", "a\\\\b", "\ud800"])(
+    "is refused at the call: the skill %j",
+    (name) => {
+      expect(() => checkSkills({ skills: ["good", name] })).toThrow(/^skills: .* can be the name of no skill\. Name/);
+    },
+  );
+
+  it.each<{ skills?: string[] | "all" }>([
+    {},
+    { skills: "all" },
+    { skills: [] },
+    { skills: ["a", "p:b", "a b", "é*x"] },
+  ])("is not refused: %j", (options) => {
+    expect(() => checkSkills(options)).not.toThrow();
+  });
+
+  it("is refused at the call: a model that is its own fallback, which a switched session goes on without", () => {
+    const same = { cwd: "/repo", model: "sonnet", fallbackModel: "sonnet" };
+    expect(() => checkModels(same)).toThrow("fallbackModel: is the model itself, sonnet.");
+    expect(() => checkModels({ model: "opus", fallbackModel: "sonnet" })).not.toThrow();
+    expect(() => checkModels({})).not.toThrow();
+    expect(toSdkOptions(same)).toEqual({ ...bare, model: "sonnet" });
+    expect(toSdkOptions({ ...same, model: "opus" })).toMatchObject({ model: "opus", fallbackModel: "sonnet" });
   });
 });

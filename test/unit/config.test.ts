@@ -48,6 +48,7 @@ describe("the settings", () => {
       unattendedAfterMs: 600_000,
       unattendedMaxMs: 14_400_000,
       unattendedMaxUsd: 10,
+      sessionInitTimeoutMs: 10_000,
       inactivityMs: 1_800_000,
       idleProcessMs: 1_800_000,
       approvals: ["user", "caller", "console:0"],

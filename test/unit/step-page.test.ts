@@ -77,6 +77,8 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
     running().hear(result({ failure: failure("structured_output_missing", "unknown") }), IDLE),
   "the transcript of the session is missing": () =>
     new Walk().prompt("p1").hear({ ...KILLED, signal: null, error: "It is gone.", subtype: "transcript_missing" }),
+  "Claude Code does not know the agent of the session": () =>
+    new Walk().prompt("p1").hear({ ...KILLED, signal: null, error: "Unknown.", subtype: "unknown_agent" }),
   "a request was denied with interrupt": () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
     const asking = running().hear({ type: "asked", request: requestOf("a1") });

@@ -10,6 +10,7 @@ import type {
 import { once } from "node:events";
 import type { AgentReattach, AgentSignal } from "../../engine/ports.ts";
 import type { Folders } from "../risk/places.ts";
+import { StartError } from "../start-error.ts";
 import { hooksOf } from "./hooks.ts";
 import type { Attachment } from "../shim/held-process.ts";
 import type { Spawned } from "../supervise/spawned.ts";
@@ -106,7 +107,10 @@ export function requiringAgent(agent: string | undefined, start: LaunchPlan["sta
     const known = await Promise.race([agentsOf(query), once(bound.signal, "abort").then(() => undefined)]);
     if (known && !known.includes(agent)) {
       query.close();
-      throw new Error(`advanced.agent: there is no agent ${agent}; available: ${known.join(", ")}`);
+      throw new StartError(
+        "unknown_agent",
+        `advanced.agent: there is no agent ${agent}; available: ${known.join(", ")}.`,
+      );
     }
     release();
     return query;

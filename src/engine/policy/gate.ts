@@ -74,7 +74,11 @@ export function checkMode(gate: Gate, mode: string | undefined): void {
   }
   const byTool = gate.switchedBy === undefined ? "" : `, or ${gate.switchedBy} with action enable_bypass`;
   const advice = `The operator allows it with --allow-bypass or CLAUDE_CODE_MCP_ALLOW_BYPASS=1${byTool}.`;
-  throw new AppError("PERMISSION_DENIED", `permissionMode bypassPermissions is not allowed on this server. ${advice}`);
+  const other = "A session that has it goes on in another mode: claude_code_session, set_permission_mode.";
+  throw new AppError(
+    "PERMISSION_DENIED",
+    `permissionMode bypassPermissions is not allowed on this server. ${advice} ${other}`,
+  );
 }
 
 /** A caller without the scope approve may only deny. */

@@ -207,7 +207,11 @@ export function stoppedEnding(reason: StopReason, by: string): Ending {
         "Claude Code sent nothing within the inactivity limit and the turn was ended.",
       );
     case "init_timeout":
-      return timedOut("init_timeout", "configuration", "Claude Code did not start in time (sessionInitTimeoutMs).");
+      return timedOut(
+        "init_timeout",
+        "configuration",
+        "Claude Code did not start in time (sessionInitTimeoutMs): hooks for SessionStart and MCP servers count.",
+      );
   }
 }
 

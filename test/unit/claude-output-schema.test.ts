@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+
+import { checkOutputSchema } from "../../src/claude/check/output-schema.ts";
+import { toSdkOptions } from "../../src/claude/sdk-options.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { ACCEPTED, REFUSED } from "../support/output-schemas.ts";
+
+const check = (schema: JsonObject) => checkOutputSchema({ outputFormat: { type: "json_schema", schema } });
+
+describe("a schema of structured output", () => {
+  it.each(Object.entries(REFUSED))("is refused with the place: %s", (_, { at, schema }) => {
+    expect(() => check(schema)).toThrow(`outputFormat.schema${at}: `);
+    expect(() => check(schema)).toThrow(/draft 7 .*start a new one\.$/s);
+  });
+
+  it.each(Object.entries(ACCEPTED))("is accepted: %s", (_, schema) => {
+    expect(() => check(schema)).not.toThrow();
+  });
+
+  it("of zod is accepted as its advice says, and reaches Claude Code without its `$schema`", () => {
+    const schema = z.object({ pair: z.tuple([z.string(), z.number()]), at: z.email().nullable() });
+    expect(() => check(z.toJSONSchema(schema))).toThrow("outputFormat.schema.properties.pair.prefixItems: ");
+    const draft7: JsonObject = { ...z.toJSONSchema(schema, { target: "draft-7" }) };
+    check(draft7);
+    const plain: JsonObject = { ...z.toJSONSchema(z.object({ a: z.string() })) };
+    check(plain);
+    const { $schema: dialect, ...rest } = plain;
+    expect(dialect).toContain("2020-12");
+    const outputFormat = { type: "json_schema" as const, schema: plain };
+    expect(toSdkOptions({ cwd: "/x", outputFormat }).outputFormat).toEqual({ type: "json_schema", schema: rest });
+  });
+
+  it("takes no longer than the schema is large, and no stack", () => {
+    let deep: JsonObject = { type: "string" };
+    for (let depth = 0; depth < 5000; depth += 1) deep = { not: deep };
+    expect(() => check(deep)).toThrow("nested too deeply");
+    const many = Array.from({ length: 20_000 }, (_, index) => ({ const: index, $ref: "#/definitions/a" }));
+    check({ definitions: { a: { anyOf: [{ $ref: "#" }] } }, anyOf: many });
+  });
+});
