@@ -16,6 +16,8 @@ import { connect, connectTo, type Server } from "./stdio-server.ts";
 export interface World {
   readonly model: ScriptedModel;
   readonly configFolder: string;
+  /** Variables of the clients of `shared`. */
+  readonly environment: Readonly<Record<string, string>>;
   /** Claude Code's own transcript of a session so far, "" before there is one. */
   transcript(sessionId: string): string;
   /** A new, empty folder. */
@@ -111,6 +113,7 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
   const world: World = {
     model,
     configFolder,
+    environment: { ...environment, ...AUTOMATIC },
     transcript(sessionId) {
       const projects = join(configFolder, "projects");
       if (!existsSync(projects)) return "";

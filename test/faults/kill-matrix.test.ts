@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it } from "vitest";
+
+import { isFull, randoms, report } from "../support/faults/figures.ts";
+import { Load, type Program, PROGRAMS } from "../support/faults/load.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Each program that takes part in a turn is killed under load, at random moments: no turn is left without an outcome. */
+
+const world = useWorld({ agent: isFull ? "real" : "stand-in" });
+const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
+const moments = isFull ? 6 : 2;
+/** From the connection of the clients to the end of most turns. */
+const MAX_KILL_MS = isFull ? 5_000 : 2_500;
+
+/** What turns may end with besides `done`: those whose Claude Code runs on end as if nothing had been killed. */
+const LOSSES: Record<Program, RegExp> = {
+  client: /^done$/,
+  proxy: /^done$/,
+  daemon: /^done$/,
+  shim: /^(done|lost|start_failed)$/,
+  reaper: /^done$/,
+  "Claude Code": /^(done|lost|start_failed)$/,
+};
+
+it.concurrent.each(PROGRAMS.map((program, at) => [program, seed + at] as const))(
+  `every turn has an outcome when the %s is killed under load, ${String(moments)} times (seed %i)`,
+  { timeout: moments * 120_000 },
+  async (program, ownSeed) => {
+    const random = randoms(ownSeed);
+    const load = new Load(world, random);
+    const found: Record<string, number> = {};
+    let leftOver = 0;
+    for (let run = 0; run < moments; run += 1) {
+      const begun = await load.begin();
+      await sleep(((run + random()) / moments) * MAX_KILL_MS);
+      await load.kill(program);
+      await begun;
+      const outcomes = await load.settle();
+      // Those of the client that is not killed, at least.
+      expect(outcomes.length).toBeGreaterThanOrEqual(3);
+      for (const outcome of outcomes) {
+        found[outcome] = (found[outcome] ?? 0) + 1;
+        expect(outcome).toMatch(LOSSES[program]);
+      }
+      leftOver += await load.leftOver();
+    }
+    expect(leftOver).toBe(0);
+    const note = `turns ${JSON.stringify(found)}`;
+    report({ fault: `${program} killed under load`, runs: moments, lost: 0, leftOver, note });
+  },
+);
