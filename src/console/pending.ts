@@ -2,6 +2,7 @@ import { rulesToRemember } from "../domain/approvals/remembered.ts";
 import { requestOf, type EventType, type StoredEvent } from "../domain/event.ts";
 import { approverOf, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { Principal } from "../domain/principal.ts";
+import { uncheckedFor } from "../engine/policy/unchecked.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
 import { noneIfRefused } from "./titles.ts";
@@ -41,6 +42,7 @@ interface FullRequest {
 function described({ request, open, record, title }: FullRequest): PendingRequest {
   const { agentId, blockedPath, decisionReason, input, kind, risk, toolName } = request;
   const type = kind === "question" ? kind : toolName === "ExitPlanMode" ? "plan" : "permission";
+  const unchecked = uncheckedFor(request, record);
   return {
     sessionId: record.id,
     title,
@@ -53,6 +55,7 @@ function described({ request, open, record, title }: FullRequest): PendingReques
     ...(risk && { risk }),
     ...(decisionReason !== undefined && { decisionReason }),
     ...(blockedPath !== undefined && { blockedPath }),
+    ...(unchecked !== undefined && { unchecked }),
     ...(agentId !== undefined && { agentId }),
     remember: type === "permission" ? rulesToRemember(request) : [],
     approver: approverOf(open),

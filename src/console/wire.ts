@@ -114,6 +114,8 @@ export interface PendingRequest {
   readonly risk?: Risk;
   readonly decisionReason?: string;
   readonly blockedPath?: string;
+  /** A rule that denies and that it cannot be checked against, with the reason. */
+  readonly unchecked?: string;
   /** A subagent asks. */
   readonly agentId?: string;
   /** What it was sent to do, where the log says so. */

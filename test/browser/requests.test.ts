@@ -96,6 +96,9 @@ it("a tool that is allowed for the session is not asked again until that is revo
   const touch = (name: string) => ({ name: "Bash", input: { command: `touch ${name}`, description: "Make a file" } });
   const id = await startSession(page, calling([touch("one"), touch("one")]), { cwd });
   const card = cards(page, "Claude Code asks to run a command");
+  await press(card, "Edit input…");
+  await card.getByText("Rules that deny are checked again, as far as the command can be read").waitFor();
+  await press(card, "Cancel");
   await press(card, "Allow for session");
   await allDone(page);
   expect(existsSync(join(cwd, "one"))).toBe(true);

@@ -51,8 +51,8 @@ describe("another input: `claude_code_check`", () => {
       ["cat secret/a", "may touch what a rule denies: Read(./secret/**)"],
       ["cat sec'r'et/a", "Read(./secret/**)"],
       ["cat hidden/a", "Read(./hidden/**)"],
-      ["cat $x/a", "may touch what a rule denies"],
-      ["cd secret", "may touch what a rule denies"],
+      ["cat $x/a", "cannot be checked against the rule Read(./secret/**): `$` hides which files it means"],
+      ["cd secret", "cannot be checked against the rule Read(./secret/**): `cd` hides which files it means"],
     ];
     for (const on of [owner, other]) {
       for (const [command, problem] of refusedBash) {

@@ -16,10 +16,19 @@ interface Case {
   readonly policy?: Partial<Policy>;
   readonly by?: AnsweredBy;
   readonly bound?: Bound;
+  readonly asCaller?: true;
 }
 
 /** The refusal, or undefined if Claude Code receives the answer. */
-function answered({ request, bound, by = "caller", input, judgement, policy = {} }: Case): string | undefined {
+function answered({
+  asCaller,
+  request,
+  bound,
+  by = "caller",
+  input,
+  judgement,
+  policy = {},
+}: Case): string | undefined {
   const walk = new Walk({ ...policy, approvalChain: ["user", "console", "webhook", "caller"] }).promptWith("p1", {});
   walk.hear({ type: "asked", request: requestOf("a1", request) });
   const whole = { requestId: "a1", whole: true, approver: "caller" } as const;
@@ -28,7 +37,14 @@ function answered({ request, bound, by = "caller", input, judgement, policy = {}
   walk.command("pass", { requestId: "a1", from: "webhook", why: "unreachable" });
   walk.command("delivered", { requests: [whole] });
   const decision = { behavior: "allow" as const, updatedInput: input };
-  const data = { requestId: "a1", decision, by, forSession: false, ...(bound && { bound }) };
+  const data = {
+    requestId: "a1",
+    decision,
+    by,
+    forSession: false,
+    ...(bound && { bound }),
+    ...(asCaller && { asCaller }),
+  };
   const { judgement: _, ...command } = commandInput(walk.at, "answer", data, "x");
   walk.take({ ...command, ...(judgement && { judgement }) });
   const isOpen = walk.state.requests.length > 0;
@@ -74,7 +90,11 @@ describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
       { judgement: { denying: ["Read(secret/**)"], mentions: ["/project/secret/a"] } },
       "may touch what a rule denies: Read(secret/**)",
     ],
-    ["hides what it mentions", { judgement: { denying: ["Edit(secret/**)"] } }, "may touch what a rule denies"],
+    [
+      "mentions such a file among what cannot be read",
+      { judgement: { denying: ["Read(secret/**)"], mentions: ["/project/secret/a"] } },
+      "may touch what a rule denies: Read(secret/**)",
+    ],
     ["is more than the approver may approve", { judgement: NOTHING, bound: "edits" as const }, "(edits)"],
   ])("is refused, and the request stays open, if it %s", (_, about, problem) => {
     expect(answered({ by, input: touch, ...about })).toContain(problem);
@@ -90,6 +110,45 @@ describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
     const toolName = rule.startsWith("Read") ? "Read" : "Write";
     const judgement = { denying: [rule], paths, risk: { level: "reads" as const, why: [] } };
     expect(answered({ by, request: { toolName }, input: { file_path: named }, judgement })).toContain(rule);
+  });
+});
+
+/** What cannot be read of a command, with the reason that its refusal names. */
+const UNREAD: readonly (readonly [Pick<Case, "input" | "judgement" | "policy">, says: string])[] = [
+  [
+    { input: { command: "cd x && ls" }, judgement: { denying: ["Edit(secret/**)"], mentions: [] } },
+    "against the rule Edit(secret/**): `cd` hides which files it means. Write it as one plain command",
+  ],
+  [
+    { input: { command: "cat $x" }, judgement: { denying: [], mentions: [] }, policy: deny("Read(secret/**)") },
+    "against the rule Read(secret/**): `$` hides which files it means",
+  ],
+  [
+    { input: { command: "bash -c x" }, judgement: { denying: ["Bash(rm *)"], mentions: [] } },
+    "against the rule Bash(rm *): bash can run another command",
+  ],
+  [
+    { input: { command: "$x a" }, judgement: NOTHING, policy: deny("Bash(rm:*)") },
+    "against the rule Bash(rm:*): the name of a program in it is not written out",
+  ],
+];
+
+describe("a changed command that cannot be read", () => {
+  it.each(UNREAD)(
+    "%j is refused a model, and a program that is not taken for a person, with the reason: %s",
+    (about, says) => {
+      expect(answered({ ...about, by: "caller" })).toContain(says);
+      expect(answered({ ...about, by: "webhook", asCaller: true })).toContain(says);
+    },
+  );
+
+  it.each(UNREAD)("%j is not refused a person", (about) => {
+    for (const by of ["user", "console", "webhook"] as const) expect(answered({ ...about, by })).toBeUndefined();
+  });
+
+  it("is no matter where no rule depends on it", () => {
+    const judgement = { denying: ["WebFetch", "Edit", "mcp__git"], mentions: [] };
+    expect(answered({ by: "caller", input: { command: "echo $x" }, judgement })).toBeUndefined();
   });
 });
 

@@ -20,7 +20,7 @@ export function RiskBadge({ risk }: { readonly risk: Risk | undefined }) {
 
 /** Beside what it is about: how much it would let happen, why it asks, and whom it is with until when. */
 export function About({ mayAnswer, request }: { readonly request: PendingRequest; readonly mayAnswer: boolean }) {
-  const { blockedPath, decisionReason, risk, type } = request;
+  const { blockedPath, decisionReason, risk, type, unchecked } = request;
   return (
     <dl class={styles["about"]}>
       {type === "permission" && (
@@ -46,6 +46,11 @@ export function About({ mayAnswer, request }: { readonly request: PendingRequest
           <code>
             <EscapedText text={blockedPath} />
           </code>
+        </Fact>
+      )}
+      {unchecked !== undefined && (
+        <Fact name="Not checked">
+          <EscapedText text={unchecked} />
         </Fact>
       )}
       <Fact name="Waiting for">

@@ -4,9 +4,9 @@ import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain
 import type { JsonObject } from "../../domain/json.ts";
 import type { AgentSignal, Judgement } from "../../engine/ports.ts";
 import { judgeRequest } from "../risk/judge.ts";
-import { mentionedPaths } from "../risk/mentioned.ts";
+import { pathsIn } from "../risk/mentioned.ts";
 import { namedPaths, type Folders } from "../risk/places.ts";
-import { isFileTool, isShell } from "../risk/risk.ts";
+import { isFileTool, runsCommand } from "../risk/risk.ts";
 import { unreadFiles } from "../unread-settings.ts";
 
 /** A request of Claude Code as the engine has it, and the engine's decision as Claude Code takes it. */
@@ -68,10 +68,14 @@ export async function judgeChanged(
   const { toolName } = request;
   const judged = await judgeRequest({ ...request, input }, folders);
   const { command } = input;
-  const mentions =
-    isShell(toolName) && typeof command === "string" ? await mentionedPaths(command, folders) : undefined;
+  const mentions = runsCommand(toolName) && typeof command === "string" ? await pathsIn(command, folders) : undefined;
   const refused = judged.refused ?? (isMoved({ request, input }) ? RELATIVE : undefined);
-  return { ...judged, denying, ...(mentions && { mentions }), ...(refused !== undefined && { refused }) };
+  return {
+    ...judged,
+    denying,
+    ...(mentions && { mentions }),
+    ...(refused !== undefined && { refused }),
+  };
 }
 
 const RELATIVE = "It names a relative path, and Claude Code may have left the session's folder. Use an absolute path.";

@@ -1,25 +1,29 @@
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { normalPath } from "../../security/normal-path.ts";
 import { realPathOf } from "../../security/paths.ts";
+import { MAX_COMMAND_LENGTH, MAX_WORDS, MOVES, STANDS_FOR, whyUnread, wordsOf } from "../../security/shell/unread.ts";
 import type { Folders } from "./places.ts";
 import type { JsonObject } from "../../domain/json.ts";
 
 /** The files that a shell command could mean, as far as its text shows them. */
 
-/** Longer commands are not read: characters and words. */
-const [MAX_COMMAND_LENGTH, MAX_WORDS] = [10_000, 200];
+/** Paths that a command could mean. Undefined where its text does not show them. */
+export async function mentionedPaths(command: string, folders: Folders): Promise<readonly string[] | undefined> {
+  return whyUnread(command) === undefined ? pathsIn(command, folders) : undefined;
+}
 
-/** What stands for something else, or lets words count from another folder. */
-const UNREADABLE = /[$`*?[\]{}\\!]|~[\w+-]|(?:^|[\s;&|(])(?:cd|pushd|popd|eval|source|\.|-C)(?=\s|$)/;
-
-/** Their paths as they are named and as they really are. Undefined where the text does not show them. */
-export async function mentionedPaths(command: string, folders: Folders): Promise<string[] | undefined> {
-  if (command.length > MAX_COMMAND_LENGTH || UNREADABLE.test(command)) return undefined;
-  const words = wordsOf(command);
-  if (words.length > MAX_WORDS) return undefined;
+/** Paths that its text shows, also where it does not show them all. */
+export async function pathsIn(command: string, folders: Folders): Promise<readonly string[]> {
+  if (command.length > MAX_COMMAND_LENGTH) return [];
+  const all = wordsOf(command);
+  const from = folderOf(command, folders);
+  const words = all
+    .filter((word) => !STANDS_FOR.test(word) && (from !== undefined || isWhole(word)))
+    .slice(0, MAX_WORDS);
   const paths = await Promise.all(
     words.map(async (word) => {
-      const named = normalPath(word, folders);
+      const named = normalPath(word, { ...folders, cwd: from ?? folders.cwd });
       const real = named === undefined ? undefined : await realPathOf(named);
       return [named, real].filter((path) => path !== undefined);
     }),
@@ -27,15 +31,17 @@ export async function mentionedPaths(command: string, folders: Folders): Promise
   return [...new Set(paths.flat())];
 }
 
-/** With quotes taken away, as borders, and as what holds a name together; options also without their letters. */
-function wordsOf(command: string): string[] {
-  const borders = /[\s;&|<>()=,:@]+/;
-  const quoted = [...command.matchAll(/"([^"]*)"|'([^']*)'/g)].map(([, double, single]) => double ?? single ?? "");
-  const plain = [command.replaceAll(/["']/g, ""), command.replaceAll(/["']/g, " ")].flatMap((text) =>
-    text.split(borders),
-  );
-  const options = plain.filter((word) => /^-\w./.test(word)).map((word) => word.slice(2));
-  return [...new Set([...plain, ...quoted, ...options])].filter((word) => word.trim() !== "");
+/** The folder that relative words count from; undefined where it is unknown. */
+function folderOf(command: string, { cwd }: Folders): string | undefined {
+  const moves = command.match(MOVES) ?? [];
+  if (moves.length === 0) return cwd;
+  const [, way] =
+    /^\s*cd\s+([^\s"'$`*?[\]{}\\!~;&|<>()-][^\s"'$`*?[\]{}\\!;&|<>()]*)\s*(?:&&|[;\n])/.exec(command) ?? [];
+  return moves.length === 1 && way !== undefined ? resolve(cwd, way) : undefined;
+}
+
+function isWhole(word: string): boolean {
+  return /^(?:[/~]|[A-Za-z]:[\\/])/.test(word);
 }
 
 /** The paths that a tool could take from its input, for tools whose path fields are unknown. */

@@ -80,6 +80,11 @@ export function isLooker(toolName: string): boolean {
   return SESSION_TOOLS.has(toolName);
 }
 
+/** What Monitor watches is run by a shell. */
+export function runsCommand(toolName: string): boolean {
+  return SHELLS.has(toolName) || toolName === "Monitor";
+}
+
 export function isShell(toolName: string): boolean {
   return SHELLS.has(toolName);
 }

@@ -2,6 +2,7 @@ import { CAN_RUN } from "../../domain/approvals/risk.ts";
 import { namedBy, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
 import { allowsCommand, fitsGlob, isExactly, judgeCommand, speaksOfCommand } from "../../security/shell/rules.ts";
+import { whyUnread } from "../../security/shell/unread.ts";
 import { matchesPath, type Bases } from "./rule-path.ts";
 
 /**
@@ -17,8 +18,8 @@ export interface Verdict {
   readonly behavior: RuleBehavior;
   /** The rule's text. */
   readonly rule: string;
-  /** The rule may not be meant: it cannot be told what the command runs. */
-  readonly isUnclear?: true;
+  /** The rule may not be meant: why it cannot be told what the command runs. */
+  readonly unclear?: string;
 }
 
 /** Undefined where no rule says anything. */
@@ -28,24 +29,39 @@ export function judge(ask: PermissionRequest, rules: Rules, cwd: string): Verdic
     const rule = rules[behavior].find((each) => speaksOf(each, ask, bases));
     if (rule) return { behavior, rule: rule.text };
   }
-  const unclear = isUnclear(rules, ask);
+  const unclear = unclearBy([...rules.deny, ...rules.ask], ask);
   const allowing = rules.allow.find((each) => allows(each, ask, bases) && (!unclear || isTheCommand(each, ask)));
   if (allowing) return { behavior: "allow", rule: allowing.text };
-  return unclear && { behavior: "ask", rule: unclear.text, isUnclear: true };
+  return unclear && { behavior: "ask", rule: unclear.rule, unclear: unclear.why };
+}
+
+/** A rule that a request cannot be checked against, and why, in words. */
+interface Unchecked {
+  readonly rule: string;
+  readonly why: string;
+}
+
+/** The first rule that may match a shell command whose text does not show what it runs, or which files it means. */
+export function uncheckedBy(denying: readonly Rule[], ask: PermissionRequest): Unchecked | undefined {
+  const { input, toolName } = ask;
+  const unread = typeof input["command"] === "string" ? whyUnread(input["command"]) : undefined;
+  const ofFiles = unread === undefined ? undefined : denying.find((rule) => mayBeMentioned(rule, toolName));
+  return (
+    unclearBy(denying, ask) ?? (ofFiles && { rule: ofFiles.text, why: `${unread ?? ""} hides which files it means` })
+  );
 }
 
 /** A deny or ask rule that may match a command that cannot be parsed: an approver is asked, unless a rule allows exactly this command. */
-function isUnclear(rules: Rules, { input, toolName }: PermissionRequest): Rule | undefined {
+function unclearBy(rules: readonly Rule[], { input, toolName }: PermissionRequest): Unchecked | undefined {
   const shell = shellOf(toolName);
   const { command } = input;
   if (shell === undefined || typeof command !== "string") return undefined;
-  const speaking = [...rules.deny, ...rules.ask].filter(
-    (rule) => rule.toolName === shell && rule.content !== undefined,
-  );
-  return speaking.find(({ content = "" }) => {
+  for (const { content, text, toolName: named } of rules) {
+    if (named !== shell || content === undefined) continue;
     const verdict = judgeCommand({ ask: [], deny: [content] }, command, shell === "Bash");
-    return verdict?.behavior === "unreadable";
-  });
+    if (verdict?.behavior === "unreadable") return { rule: text, why: verdict.problem };
+  }
+  return undefined;
 }
 
 /** Whether the rule allows just this command, letter by letter. */
@@ -88,16 +104,15 @@ function speaksOf(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
   return saysContent(content, ask, true);
 }
 
-/** Whether a rule for files speaks of what a shell command mentions; where its text does not show that, it may. */
-export function speaksOfMention(
-  rule: Rule,
-  toolName: string,
-  mentions: readonly string[] | undefined,
-  bases: Bases,
-): boolean {
-  const { content } = rule;
-  if (content === undefined || !isForFiles(rule) || shellOf(toolName) === undefined) return false;
-  return mentions?.some((path) => matchesPath(content, path, bases, true)) ?? true;
+/** Whether a rule for files speaks of one of the paths that a shell command mentions. */
+export function speaksOfMention(rule: Rule, toolName: string, mentions: readonly string[], bases: Bases): boolean {
+  const { content = "" } = rule;
+  return mayBeMentioned(rule, toolName) && mentions.some((path) => matchesPath(content, path, bases, true));
+}
+
+/** Whether the rule is for files that a command of the tool could use. */
+function mayBeMentioned(rule: Rule, toolName: string): boolean {
+  return rule.content !== undefined && isForFiles(rule) && shellOf(toolName) !== undefined;
 }
 
 /** Whose rules hold for the commands of the tool: what Monitor watches is run by Bash. */

@@ -10,6 +10,8 @@ export interface Place {
   readonly cwd: string;
   /** The line that names the session. */
   readonly where: string;
+  /** A rule that denies and that the request cannot be checked against, with the reason. */
+  readonly unchecked: string | undefined;
 }
 
 /** What is known when a second form is to follow. */

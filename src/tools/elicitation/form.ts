@@ -12,6 +12,8 @@ import { inline } from "./words.ts";
 export interface Session {
   readonly title: string | undefined;
   readonly cwd: string;
+  /** A rule that denies and that the request cannot be checked against, with the reason. */
+  readonly unchecked?: string | undefined;
 }
 
 const AGAIN = "The answer was not complete. Answer again, or close this form.\n";
@@ -27,13 +29,14 @@ interface Showing {
 
 export function formOf(
   request: PermissionRequest,
-  { cwd, title }: Session,
+  { cwd, title, unchecked }: Session,
   { again = false, filled }: Showing = {},
 ): Form {
   const named = title === undefined ? "" : ` "${inline(title, MAX_TITLE)}"`;
   const where = `Session${named} in ${inline(cwd, MAX_FOLDER)}`;
   const kind = kindOf(request);
-  const form = filled ? kind.showSecond(request, { cwd, where }, filled) : kind.show(request, { cwd, where });
+  const place = { cwd, where, unchecked };
+  const form = filled ? kind.showSecond(request, place, filled) : kind.show(request, place);
   return again ? { ...form, message: `${AGAIN}${form.message}` } : form;
 }
 

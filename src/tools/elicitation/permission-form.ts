@@ -15,10 +15,10 @@ const Filled = z.object({
 
 export const PERMISSION: FormKind = {
   declined: "The user does not allow this.",
-  show(request, { cwd, where }) {
+  show(request, { cwd, unchecked, where }) {
     const { lines, shownFields, whole } = subjectOf(request, cwd);
     return {
-      message: [...lines, ...saidOf(request), ...fieldsOf(request, shownFields), where].join("\n"),
+      message: [...lines, ...saidOf(request, unchecked), ...fieldsOf(request, shownFields), where].join("\n"),
       schema: {
         type: "object",
         properties: {
@@ -62,9 +62,10 @@ const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; meanin
 };
 
 /** The risk comes first: where a line is cut, and where only the first ones are shown, it is still seen. */
-function saidOf({ blockedPath, decisionReason, risk }: PermissionRequest): string[] {
+function saidOf({ blockedPath, decisionReason, risk }: PermissionRequest, unchecked: string | undefined): string[] {
   const said = [
     `Risk: ${riskIn(risk)}`,
+    ...(unchecked === undefined ? [] : [`Not checked against ${unchecked}`]),
     ...(blockedPath === undefined ? [] : [`Path: ${blockedPath}`]),
     ...(decisionReason === undefined ? [] : [`Why it asks: ${decisionReason}`]),
   ];

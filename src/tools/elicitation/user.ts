@@ -3,6 +3,7 @@ import { CALLER, USER } from "../../domain/approvals/answer-source.ts";
 import { AppError } from "../../domain/error.ts";
 import { approverOf, type OpenRequest } from "../../domain/permission.ts";
 import { requestOf } from "../../domain/event.ts";
+import { uncheckedFor } from "../../engine/policy/unchecked.ts";
 import type { PendingRequest } from "../../view/pending-request.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
@@ -43,14 +44,19 @@ export async function showForm(
 ): Promise<Form | undefined> {
   const asked = await readPendingRequest(view, open);
   if (!asked) return undefined;
-  const { spec, title = spec.title } = await view.record();
+  const record = await view.record();
+  const { spec, title = spec.title } = record;
   const { requestId } = open;
   // Answers are put into the input of a question, and take nothing of it away: how much of it was read is no matter.
   const whole = open.kind === "question";
   // A poll shows it each time.
   const isNews = open.deliveredAt === undefined || (whole && !open.seenWhole);
   if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, approver: USER }]);
-  return formOf(asked.request, { cwd: spec.cwd, title }, { again, filled: open.filled });
+  return formOf(
+    asked.request,
+    { cwd: spec.cwd, title, unchecked: uncheckedFor(asked.request, record) },
+    { again, filled: open.filled },
+  );
 }
 
 /**

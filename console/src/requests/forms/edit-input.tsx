@@ -46,6 +46,12 @@ export function EditInput({ button, form }: Props) {
           <Code label="With hidden characters written out" text={draft.edited.value} />
         </>
       )}
+      {key === "command" && (
+        <p class={styles["hint"]}>
+          Rules that deny are checked again, as far as the command can be read: cd, $, globs and backslashes hide files
+          from them.
+        </p>
+      )}
       <Buttons draft={draft}>
         <Press form={form} kind="primary" act={sendIt}>
           {button}

@@ -5,7 +5,7 @@ import type { CommandOf } from "../../../domain/command.ts";
 import type { Refusal } from "../../../domain/error.ts";
 import type { PermissionRequest, OpenRequest } from "../../../domain/permission.ts";
 import type { Judgement } from "../../ports.ts";
-import { basesOf, judge, speaksOfMention } from "../../policy/rules.ts";
+import { basesOf, judge, speaksOfMention, uncheckedBy, type Rules } from "../../policy/rules.ts";
 import type { Draft } from "../draft.ts";
 
 /**
@@ -33,25 +33,55 @@ export function whyNotChanged(
     ...judged,
   };
   if (changed.refused !== undefined) return denied(changed.refused);
-  return whyNotByRules(draft, changed, judgement) ?? whyNotByBound(draft, changed, answer);
+  return (
+    whyNotByRules(draft, changed, judgement) ??
+    (isBound(answer) ? whyNotChecked(draft, changed, judgement) : undefined) ??
+    whyNotByBound(draft, changed, answer)
+  );
+}
+
+/** Whether it was given by a caller: a model, or a program that is not taken for a person. */
+function isBound({ asCaller, by }: CommandOf<"answer">["data"]): boolean {
+  return by === CALLER || asCaller === true;
 }
 
 const ADVICE = "Allow the original input, or deny the request.";
 
+/** Rules that can be read to match. */
 function whyNotByRules(
   { policy: { cwd, rules } }: Draft,
   changed: PermissionRequest,
-  { denying, mentions }: Judgement,
+  { denying, mentions = [] }: Judgement,
 ): Refusal | undefined {
-  const own = { ...rules, allow: [], ask: [], deny: denying.map(readDenying) };
-  const ofOperator = judge(changed, { ...rules, allow: [], ask: [] }, cwd)?.rule;
+  const own = denying.map(readDenying);
+  const denies = (deny: Rules["deny"]) => {
+    const verdict = judge(changed, { ...rules, allow: [], ask: [], deny }, cwd);
+    return verdict?.behavior === "deny" ? verdict.rule : undefined;
+  };
+  const ofOperator = denies(rules.deny);
   if (ofOperator !== undefined) return denied(`a rule of the operator denies it: ${ofOperator}. ${ADVICE}`);
-  const ofSession = judge(changed, own, cwd)?.rule;
+  const ofSession = denies(own);
   if (ofSession !== undefined)
     return denied(`a rule of the session or of its settings denies it: ${ofSession}. ${ADVICE}`);
   const bases = basesOf(changed, rules, cwd);
-  const met = [...rules.deny, ...own.deny].find((rule) => speaksOfMention(rule, changed.toolName, mentions, bases));
+  const met = [...rules.deny, ...own].find((rule) => speaksOfMention(rule, changed.toolName, mentions, bases));
   return met && denied(`the command may touch what a rule denies: ${met.text}. ${ADVICE}`);
+}
+
+/**
+ * Rules that the command cannot be checked against. A person has seen what they send, and was shown an original that could
+ * be as unreadable; a model could hide in it what it was denied.
+ */
+function whyNotChecked(
+  { policy: { rules } }: Draft,
+  changed: PermissionRequest,
+  { denying }: Judgement,
+): Refusal | undefined {
+  const unchecked = uncheckedBy([...rules.deny, ...denying.map(readDenying)], changed);
+  if (!unchecked) return undefined;
+  const { rule, why } = unchecked;
+  const advice = `Write it as one plain command, with its files written out. Or: ${ADVICE}`;
+  return denied(`the command cannot be checked against the rule ${rule}: ${why}. ${advice}`);
 }
 
 function whyNotByBound(
@@ -60,8 +90,7 @@ function whyNotByBound(
   answer: CommandOf<"answer">["data"],
 ): Refusal | undefined {
   const { level = "all" } = changed.risk ?? {};
-  const isBound = answer.by === CALLER || answer.asCaller === true;
-  const most = answer.decides ? policy.sessionApproves : isBound ? policy.callerApproves : "all";
+  const most = answer.decides ? policy.sessionApproves : isBound(answer) ? policy.callerApproves : "all";
   const bound = tighter(answer.bound ?? "all", most);
   if (isWithin(level, bound)) return undefined;
   return denied(`${changed.toolName} with it (${level}) is more than a caller may approve here (${bound}). ${ADVICE}`);

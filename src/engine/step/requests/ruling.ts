@@ -15,9 +15,9 @@ export function ruleFor(draft: Draft, request: PermissionRequest): Ruling | unde
   const { cwd, rules } = draft.policy;
   const verdict = judge(request, rules, cwd);
   if (!verdict) return rememberedFor(draft, request);
-  const { behavior, isUnclear, rule } = verdict;
+  const { behavior, rule, unclear } = verdict;
   // Who was shown just this command has decided it.
-  if (behavior === "ask") return isUnclear && rememberedFor(draft, request, isTheCommand);
+  if (behavior === "ask") return unclear === undefined ? undefined : rememberedFor(draft, request, isTheCommand);
   if (behavior === "allow") return { decision: { behavior }, rule };
   const message = `A rule of this server's operator denies it: ${rule}. It cannot be allowed here; do without it.`;
   return { decision: { behavior, message }, rule };

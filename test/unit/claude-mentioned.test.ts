@@ -1,0 +1,81 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mentionedPaths, pathsIn } from "../../src/claude/risk/mentioned.ts";
+import { whyUnread } from "../../src/security/shell/unread.ts";
+
+/** Files that the text of a shell command shows, and what hides them. */
+
+let root = "";
+beforeAll(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "mentioned-")));
+  mkdirSync(join(root, "work", "sub"), { recursive: true });
+  mkdirSync(join(root, "real"));
+  symlinkSync(join(root, "real"), join(root, "work", "link"));
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const folders = () => ({ cwd: join(root, "work"), additionalDirectories: [], home: root, closed: [], programs: [] });
+
+describe("what hides the files of a command", () => {
+  it.each([
+    ["cat $x", "`$`"],
+    ["cat `x`", "```"],
+    ["cat *", "`*`"],
+    ["cat a?", "`?`"],
+    ["cat [ab]", "`[`"],
+    ["cat {a,b}", "`{`"],
+    ["cat a\\ b", "`\\`"],
+    ["cat !x", "`!`"],
+    ["cat ~ann/x", "`~`"],
+    ["cd x && ls", "`cd`"],
+    ["ls; pushd x", "`pushd`"],
+    ["eval ls", "`eval`"],
+    [". ./x", "`.`"],
+    ["git -C x status", "`-C`"],
+    ["x".repeat(10_001), "its length"],
+    ["x ".repeat(201).replaceAll(/x/g, () => `x${String(Math.random())}`), "the number of its words"],
+  ])("is named: %s", async (command, why) => {
+    expect(whyUnread(command)).toBe(why);
+    expect(await mentionedPaths(command, folders())).toBeUndefined();
+  });
+
+  it("is nothing in a plain command, whose files are known with what they really are", async () => {
+    const command = "cat sub/a link/b ~/c > out 2>&1";
+    expect(whyUnread(command)).toBeUndefined();
+    const paths = await mentionedPaths(command, folders());
+    const named = ["work/sub/a", "work/link/b", "real/b", "c", "work/out"].map((path) => join(root, path));
+    expect(paths).toEqual(expect.arrayContaining(named));
+  });
+});
+
+describe("files that are shown beside what is hidden", () => {
+  /** The file whose mention is found, or not. */
+  const file = () => join(root, "work", "secret");
+  it.each([
+    ["echo $x; cat secret", true],
+    ["cat $(cat secret)", true],
+    ["for f in 1; do cat secret $f; done", true],
+    ["cat * secret", true],
+    ["cat 'secret' $x", true],
+    ["cat $x/secret", false],
+    ["cat secre?", false],
+    ["cd sub && cat ../secret", true],
+    ["cd sub; cat ../secret", true],
+    ["cd sub && cat secret", false],
+    ["cd sub && cd .. && cat secret", false],
+    ["cd $x && cat secret", false],
+    ["cd - && cat secret", false],
+    ["git -C sub log secret", false],
+    ["eval cat secret", false],
+  ])("%s: %s", async (command, isFound) => {
+    expect((await pathsIn(command, folders())).includes(file())).toBe(isFound);
+  });
+
+  it("are found by absolute path and by ~ wherever the command may have gone", async () => {
+    for (const way of [file(), "~/work/secret"]) {
+      expect(await pathsIn(`cd $x && cat ${way}`, folders())).toContain(file());
+    }
+  });
+});
