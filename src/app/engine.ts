@@ -167,15 +167,15 @@ function masksOf(masker: Masker) {
   };
 }
 
-/** Which Claude Code runs the sessions, and what is installed for the first of them. */
+/** Which Claude Code runs the sessions, what is installed for the first of them, and who else may speak to them. */
 function claudeOf(
   { config, environment }: EngineSettings,
   log: Logger,
-): Pick<ClaudeSettings, "claude" | "preparation"> {
+): Pick<ClaudeSettings, "claude" | "peerMessages" | "preparation"> {
   const place = { environment, cacheFolder: cacheFolder(environment) };
   const packages = new PackageCache(place);
   const claude = new ClaudeLocator({ ...config, ...place, log, packages });
-  return { claude, preparation: new Preparation({ claude, packages }) };
+  return { claude, preparation: new Preparation({ claude, packages }), peerMessages: config.peerMessages };
 }
 
 /** Where this server keeps what is its own. */

@@ -29,13 +29,18 @@ interface Child {
   configDir?: string | undefined;
   /** What the caller adds. */
   added?: Record<string, string>;
+  /** Other Claude Codes neither see the session nor reach it. */
+  isHidden?: boolean;
 }
 
 /**
  * The environment of a Claude Code process: the server's own, without what belongs to the server (an agent's shell
  * must not read our secrets) or to an outer session, and with `added` on top.
  */
-export function childEnvironment(own: NodeJS.ProcessEnv, { added, configDir, depth }: Child): Record<string, string> {
+export function childEnvironment(
+  own: NodeJS.ProcessEnv,
+  { added, configDir, depth, isHidden = false }: Child,
+): Record<string, string> {
   const kept = Object.entries(own).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && !isDropped(entry[0]),
   );
@@ -48,8 +53,15 @@ export function childEnvironment(own: NodeJS.ProcessEnv, { added, configDir, dep
     ...added,
     [DEPTH_VARIABLE]: String(depth + 1),
     [STATE_EVENTS]: "1",
+    ...(isHidden && { [MESSAGING]: "0" }),
   };
 }
+
+/**
+ * With 0 Claude Code opens no socket for messages of other sessions, is in no list of them, and sends none. The variable is
+ * undocumented: `crossSessionInbound` is what refuses messages, so that without the variable a session is only seen.
+ */
+const MESSAGING = "CLAUDE_CODE_HARBOR_KITE";
 
 /** Without it the end of a turn is not reported. */
 const STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
@@ -59,6 +71,7 @@ const OF_THE_SERVER: Readonly<Record<string, string>> = {
   [DEPTH_VARIABLE]: "it counts how deep servers are nested in each other's sessions",
   [PROCESS_VARIABLE]: "the processes of a session are found by it",
   [STATE_EVENTS]: "the server learns from it when a turn has ended",
+  [MESSAGING]: "--peer-messages decides which messages reach a session",
   CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "onLost decides whether a lost turn is run again",
 };
 

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
 import type { NoticeKind } from "../domain/event.ts";
 import type { AgentSignal } from "../engine/ports.ts";
+import { strangerOf } from "./process/held-messages.ts";
 import { textOf, toAgentResult, trimHookResponse, trimToolResult } from "./results.ts";
 import { SideReports } from "./side-reports.ts";
 /**
@@ -47,7 +48,12 @@ const NOTICES: Readonly<Record<string, NoticeKind>> = {
 };
 
 /** In no type of the SDK, but sent for every prompt that has a uuid. */
-const CommandLifecycle = z.object({ command_uuid: z.string(), state: z.string() });
+const CommandLifecycle = z.object({
+  command_uuid: z.string(),
+  state: z.string(),
+  /** Of a prompt that a scheduled task has given. */
+  wakeup_source: z.string().optional(),
+});
 
 /** Reads the messages of one process in order. */
 export class MessageReader {
@@ -136,7 +142,9 @@ export class MessageReader {
       const verdict = this.#sideReports.judge(message, textOf(message));
       const result = { ...toAgentResult(message, this.#assistantError), ...verdict };
       this.#assistantError = undefined;
-      return [{ type: "result", result, message: { ...raw, result: result.text } }];
+      const stranger = strangerOf(message.origin);
+      const begun = stranger === undefined ? [] : [notPrompted(stranger, { origin: raw["origin"] ?? null })];
+      return [...begun, { type: "result", result, message: { ...raw, result: result.text } }];
     }
     return [{ type: "message", message: raw }];
   }
@@ -195,8 +203,14 @@ function nameOf(raw: JsonObject): string {
 function settled(raw: JsonObject): AgentSignal[] {
   const frame = CommandLifecycle.safeParse(raw);
   if (!frame.success) return [];
-  const { command_uuid: promptId, state } = frame.data;
+  const { command_uuid: promptId, state, wakeup_source: source } = frame.data;
+  if (state === "started" && source !== undefined) return [notPrompted("a scheduled task", { source })];
   return state === "completed" || state === "cancelled" ? [{ type: "prompt-settled", promptId }] : [];
+}
+
+/** Names who has begun a turn that no caller has prompted. */
+function notPrompted(who: string, details: JsonObject): AgentSignal {
+  return { type: "notice", kind: "warning", message: `This turn was begun by ${who}.`, details };
 }
 
 function lastToolUse(content: readonly { type: string; id?: string }[]): { toolUseId?: string } {

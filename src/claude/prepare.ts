@@ -23,6 +23,7 @@ import { placesOf, type ClaudeSettings } from "./settings.ts";
 import { spareSpecOf, type SpareSpec } from "./spares/spec.ts";
 import type { SparePool } from "./spares/pool.ts";
 import type { Spawner } from "./supervise/spawn.ts";
+import { holdsMessages } from "./version.ts";
 
 /** From the options of a session to a process: whose settings it reads, in which environment, from where in the conversation. */
 
@@ -44,20 +45,29 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
   const sandboxed = sandboxPolicy && (await sandboxTerms({ options, environment, sandboxPolicy, rules }));
   const trusts = async () =>
     sandboxPolicy ? isNamedByAll(options.cwd, all) : isTrustedByAll(options.cwd, all, environment);
-  const mayRun = !usesProject || (await trusts());
+  const isTrusted = await trusts();
+  const mayRun = !usesProject || isTrusted;
   const allow = await projectAllowRules({ ...options, mayRun, isSandboxed: sandboxPolicy !== undefined }, all);
-  const executable = options.pathToClaudeCodeExecutable ?? (await config.claude.locate()).path;
+  const { path: executable, canHold } = await claudeFor(options, config);
   return {
     notices: [...(mayRun ? [] : untrustedNotices(options.cwd, confinement)), ...malformedNotices(options), ...notices],
     options: {
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
-      ...(!mayRun && { projectConfigRoot: await emptyProject(environment, config.log) }),
-      ...(await restrictions({ options, policy, environment, sandboxed, allow }, config)),
+      // Without it, prompts of `.claude/scheduled_tasks.json` run, whatever the sources are.
+      ...(!isTrusted && { projectConfigRoot: await emptyProject(environment, config.log) }),
+      ...(await restrictions({ options, policy, environment, sandboxed, allow, canHold }, config)),
       ...(sandboxed && { sandbox: sandboxed.sandbox }),
       env: sandboxed?.environment ?? environment,
     },
   };
+}
+
+/** Of the program that a caller names the version is unknown. */
+async function claudeFor({ pathToClaudeCodeExecutable: own }: SessionOptions, { claude }: ClaudeSettings) {
+  if (own !== undefined) return { path: own, canHold: false };
+  const { path, version } = await claude.locate();
+  return { path, canHold: holdsMessages(version) };
 }
 
 /** Its hosts are those that each server of the policy lets commands reach. */
@@ -180,10 +190,10 @@ async function foldersOf(
 
 function environmentOf(
   { env = {} }: Pick<SessionOptions, "env">,
-  { depth, environment }: ClaudeSettings,
+  { depth, environment, peerMessages }: ClaudeSettings,
   { configDir }: Confinement,
 ): Record<string, string> {
-  return childEnvironment(environment, { depth, configDir, added: env });
+  return childEnvironment(environment, { depth, configDir, added: env, isHidden: peerMessages === "refuse" });
 }
 
 type Notice = Extract<AgentSignal, { type: "notice" }>;

@@ -8,7 +8,7 @@ import { denyRulesOf } from "../security/deny-rules.ts";
 import { protectedFor, type ProtectedPath } from "../security/protected-paths.ts";
 import { configFolder, stateFile } from "./environment.ts";
 import type { SandboxTerms } from "./sandbox/sandbox.ts";
-import { commandGuard } from "./process/hooks.ts";
+import { declaredGuards } from "./process/hooks.ts";
 import { handedOver, rootedIn, rulesOf } from "./rules.ts";
 import type { ClaudeSettings } from "./settings.ts";
 
@@ -21,10 +21,12 @@ interface Restricted {
   readonly sandboxed: SandboxTerms | undefined;
   /** Rules of the project that the operator's word makes count; the one thing here that allows. */
   readonly allow?: readonly string[];
+  /** Whether its hooks can hold messages of other sessions. */
+  readonly canHold: boolean;
 }
 
 export async function restrictions(
-  { allow = [], environment, sandboxed, options, policy }: Restricted,
+  { allow = [], canHold, environment, sandboxed, options, policy }: Restricted,
   config: ClaudeSettings,
 ): Promise<Partial<Options>> {
   const { cwd, disallowedTools = [] } = options;
@@ -35,7 +37,11 @@ export async function restrictions(
   // In the settings they would close the files to the sandbox as well: a shell could not start node any more.
   const sandboxDeny = sandboxed ? [...own, ...sandboxed.deny] : [];
   const { deny, divided } = forCommandLine([...disallowedTools, ...handedOver(rules.deny, folder), ...sandboxDeny]);
-  const { hooks, settings: guarded } = commandGuard({ rules, disallowedTools: denyingOf(options) });
+  const { peerMessages } = config;
+  const { hooks, settings: guarded } = declaredGuards(
+    { rules, disallowedTools: denyingOf(options) },
+    { canHold, peerMessages },
+  );
   const denied = await deniedServers(policy, config);
   const settings = {
     ...guarded,

@@ -1,3 +1,4 @@
+import type { PeerMessages } from "../domain/approvals/peer-message.ts";
 import type { Rule, RuleBehavior } from "../domain/approvals/rule.ts";
 import { AppError } from "../domain/error.ts";
 import type { Principal, Confine, Confinement } from "../domain/principal.ts";
@@ -29,6 +30,8 @@ export interface ClaudeSettings {
   confine: Confine;
   /** The operator's rules. */
   rules: Readonly<Record<RuleBehavior, readonly Rule[]>>;
+  /** Treatment of messages of other Claude Codes. */
+  peerMessages: PeerMessages;
   /** What no session may reach with file tools. */
   closed: readonly ProtectedPath[];
   /** Every session runs in the sandbox, with these bounds; undefined where that is for each to say. */

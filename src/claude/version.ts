@@ -12,6 +12,14 @@ export const NEEDED_VERSION = "2.1.261";
 /** The newest that this release was tested with: the one of the pinned Agent SDK. */
 export const NEWEST_TESTED = "2.1.332";
 
+/** The oldest whose hooks are known to hold messages of other sessions. */
+const HOLDING_VERSION = "2.1.332";
+
+/** Without a `version` it is the Agent SDK's. */
+export function holdsMessages(version = NEWEST_TESTED): boolean {
+  return compareVersions(version, HOLDING_VERSION) >= 0;
+}
+
 /** Like ">= 0" and "< 0" of a comparison, by numbers. */
 export function compareVersions(one: string, other: string): number {
   const [left, right] = [one, other].map((text) => text.split(".").map(Number));

@@ -24,6 +24,7 @@ export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<
     spareIdleMs: 1_000,
     rules: { allow: [], ask: [], deny: [] },
     sandboxPolicy: undefined,
+    peerMessages: "refuse",
     mask: (text) => text,
     maskUnfinished: (text) => text,
     log: { debug: () => undefined, info: () => undefined },

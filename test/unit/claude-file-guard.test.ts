@@ -99,6 +99,8 @@ describe("a tool with unknown use of its paths", () => {
   });
 
   it("is checked by the same hook as every other tool", () => {
-    expect(hooksOf(async () => Promise.resolve({})).PreToolUse).toEqual([{ hooks: [expect.any(Function)] }]);
+    expect(
+      hooksOf({ guard: async () => Promise.resolve({}), confirm: async () => Promise.resolve(undefined) }).PreToolUse,
+    ).toEqual([{ hooks: [expect.any(Function)] }]);
   });
 });

@@ -172,6 +172,11 @@ describe("a message of Claude Code", () => {
     expect(signals).toEqual([{ type: "reported", permissionMode: "plan" }, { type: "alive" }]);
   });
 
+  it("about a prompt that a scheduled task has given says that its turn was begun by it", () => {
+    const frame = { command_uuid: "c", state: "started", wakeup_source: "schedule_wakeup" };
+    expect(read({ type: "command_lifecycle", ...frame })).toMatchObject([{ type: "notice", kind: "warning" }]);
+  });
+
   it("about a prompt counts once Claude Code has finished with it", () => {
     const frames = ["queued", "started", "completed", "cancelled"].map((state) => ({ command_uuid: state, state }));
     const signals = [...frames, {}].flatMap((frame) => read({ type: "command_lifecycle", ...frame }));

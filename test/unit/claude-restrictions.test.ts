@@ -15,7 +15,12 @@ describe("rules for the commands of a subagent", () => {
       mayNest: true,
       ownUrls: async () => Promise.resolve([]),
     };
-    const given = { options: { cwd: "/p", agents }, environment: { HOME: "/home/ann" }, sandboxed: undefined };
+    const given = {
+      options: { cwd: "/p", agents },
+      environment: { HOME: "/home/ann" },
+      sandboxed: undefined,
+      canHold: true,
+    };
     const { hooks } = await restrictions(given, settings as never);
     const hook = { hook_event_name: "PreToolUse", tool_name: "Bash", tool_input: { command: "env touch a" } };
     const answer = await hooks?.PreToolUse?.[0]?.hooks[0]?.(hook as never, "t", {
@@ -35,7 +40,7 @@ it("a session gets no server that starts sessions: by its names, that of the plu
     mayNest: false,
     ownUrls: async () => Promise.resolve([]),
   };
-  const given = { options: { cwd: "/p" }, environment: { HOME: "/home/ann" }, sandboxed: undefined };
+  const given = { options: { cwd: "/p" }, environment: { HOME: "/home/ann" }, sandboxed: undefined, canHold: true };
   const found = await restrictions(given, settings as never);
   expect(found.settings).toMatchObject({
     deniedMcpServers: [

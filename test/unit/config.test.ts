@@ -100,6 +100,7 @@ describe("the settings", () => {
       notifyAttempts: 5,
       notifyRetryMs: 2_000,
       notifyTimeoutMs: 10_000,
+      peerMessages: "refuse",
     });
   });
 

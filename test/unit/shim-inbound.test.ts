@@ -5,6 +5,8 @@ import { Outbound, type OutboundLine } from "../../src/claude/shim/outbound.ts";
 const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 const asks = (id: string, subtype = "can_use_tool") =>
   json({ type: "control_request", request_id: id, request: { subtype } });
+const callsHook = (id: string, toolUseId: string) =>
+  json({ type: "control_request", request_id: id, request: { subtype: "hook_callback", tool_use_id: toolUseId } });
 const cancels = (id: string) => json({ type: "control_cancel_request", request_id: id });
 const initialized = (id: string, more: object = {}) =>
   json({ type: "control_response", response: { subtype: "success", request_id: id, response: {}, ...more } });
@@ -80,6 +82,15 @@ describe("lines of a process behind a shim", () => {
     expect(messages()).toEqual(["q", "behind"]);
   });
 
+  it("wait behind a hook call until it is reported by the id that the hook is given", () => {
+    const { inbound, messages, push } = reading();
+    push(callsHook("h", "of-the-hook"), says("a"));
+    inbound.settle("another");
+    expect(messages()).toEqual(["h"]);
+    inbound.settle("of-the-hook");
+    expect(messages()).toEqual(["h", "a"]);
+  });
+
   it("go on after a while behind a request that no owner settles", () => {
     const { messages, push } = reading();
     push(asks("q"), says("behind"));
@@ -132,6 +143,15 @@ describe("lines for an owner after another one", () => {
       { type: "assistant", text: "a", _line: 1 },
     ]);
     expect([exits, pending]).toEqual([[3], [[]]]);
+  });
+
+  it("name the hook calls without an answer as pending", () => {
+    const { inbound, messages, pending, push } = reading({ written: new Set(["r:answered"]) });
+    push(callsHook("answered", "one"), callsHook("open", "two"), callsHook("over", "three"), cancels("over"));
+    inbound.initializing("i");
+    push(initialized("i"));
+    expect(pending).toEqual([["open", "two"]]);
+    expect(messages()).toEqual(["control_response", "open"]);
   });
 
   it("begin with an answer of our own where Claude Code has given none before its end", () => {

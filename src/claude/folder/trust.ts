@@ -14,7 +14,12 @@ import type { SessionOptions } from "../../domain/options.ts";
  * do so only in directories that Claude Code's own trust record or the operator (--trust-dir) names.
  */
 
-const WHAT_A_REPOSITORY_CAN_RUN = [".claude/settings.json", ".claude/settings.local.json", ".mcp.json"];
+const WHAT_A_REPOSITORY_CAN_RUN = [
+  ".claude/settings.json",
+  ".claude/settings.local.json",
+  ".claude/scheduled_tasks.json",
+  ".mcp.json",
+];
 
 const StateFile = z.looseObject({
   projects: z.record(z.string(), z.looseObject({ hasTrustDialogAccepted: z.boolean().optional() })).optional(),

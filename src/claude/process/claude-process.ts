@@ -201,7 +201,7 @@ export class ClaudeProcess implements AgentProcess {
     const cost = new CostWatch({ attached, watchCost }, onSignal);
     const running = await start({
       prompts: heldUntil(Promise.all([this.#recorded, cost.startKnown]), this.#input),
-      ask: this.#requests.asking(began),
+      ...this.#requests.bindings(began),
       guard: fileGuard(began),
       onSpawned,
       signal: this.#killSwitch.signal,

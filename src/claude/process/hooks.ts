@@ -12,6 +12,9 @@ import { namedPaths, type Folders } from "../risk/places.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { isKeptByClaude } from "../../security/kept-by-claude.ts";
 import { normalPath } from "../../security/normal-path.ts";
+import type { PeerMessages } from "../../domain/approvals/peer-message.ts";
+import type { Confirm } from "./open-requests.ts";
+import { messageGuard } from "./held-messages.ts";
 import { readRule, type Rule } from "../../domain/approvals/rule.ts";
 import { isExactly, judgeCommand, type CommandRules } from "../../security/shell/rules.ts";
 
@@ -23,10 +26,29 @@ import { isExactly, judgeCommand, type CommandRules } from "../../security/shell
 /** Modes in which all runs unasked. */
 const UNASKED: ReadonlySet<string | undefined> = new Set(["auto", "bypassPermissions"]);
 
-/** The hooks of a process: the guard, and those that its options bring. */
-export function hooksOf(guard: HookCallback, others: Options["hooks"] = {}): NonNullable<Options["hooks"]> {
-  const { PreToolUse: own = [] } = others;
-  return { ...others, PreToolUse: [...own, { hooks: [guard] }] };
+/** Time limit of a hook that asks an approver, s: as long as a request can be extended. Claude Code then takes it as denied. */
+const ANSWER_S = 86_400;
+
+/** Functions of the session that its hooks call. */
+export interface HookBindings {
+  /** Called before each use of a tool. */
+  readonly guard: HookCallback;
+  readonly confirm: Confirm;
+}
+
+/**
+ * Hooks of a process: those of its session, and those that its options bring. Claude Code names them by their order, and a later server
+ * goes on with them: a new kind of hook comes last.
+ */
+export function hooksOf(
+  { confirm, guard }: HookBindings,
+  { PreToolUse: own = [], UserPromptSubmit: messages, ...others }: NonNullable<Options["hooks"]> = {},
+): NonNullable<Options["hooks"]> {
+  return {
+    ...others,
+    PreToolUse: [...own, { hooks: [guard] }],
+    ...(messages && { UserPromptSubmit: [{ hooks: [messageGuard(confirm)], timeout: ANSWER_S }] }),
+  };
 }
 
 interface GuardContext {
@@ -81,6 +103,12 @@ function hookDecision(permissionDecision: "ask" | "deny", permissionDecisionReas
  * permission mode and in subagents. Without such rules there is no hook.
  */
 
+interface Others {
+  readonly peerMessages: PeerMessages;
+  /** Whether hooks of this Claude Code can hold messages of other sessions. */
+  readonly canHold: boolean;
+}
+
 interface Guarded {
   /** Of the operator. */
   readonly rules: { readonly allow: readonly Rule[]; readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
@@ -96,7 +124,27 @@ const TOOLS: ReadonlyMap<string, string> = new Map([
   ["REPL", "REPL"],
 ]);
 
-export function commandGuard({ disallowedTools, rules }: Guarded): { hooks?: Options["hooks"]; settings?: Settings } {
+interface Guards {
+  hooks?: Options["hooks"];
+  settings?: Settings;
+}
+
+/** Hooks and settings for a process. An empty list of hooks asks `hooksOf` for one that needs the session. */
+export function declaredGuards(guarded: Guarded, { canHold, peerMessages }: Others): Guards {
+  const { hooks, settings } = commandGuard(guarded);
+  const asks = canHold && peerMessages === "ask";
+  return {
+    hooks: { ...hooks, ...(asks && { UserPromptSubmit: [] }) },
+    settings: {
+      ...settings,
+      crossSessionInbound: asks ? "accept" : "refuse",
+      // Prompts and answers from there would pass the approval chain by.
+      disableRemoteControl: true,
+    },
+  };
+}
+
+export function commandGuard({ disallowedTools, rules }: Guarded): Guards {
   const denied = disallowedTools.flatMap((text) => readRule(text) ?? []);
   const all = { allow: rules.allow, ask: rules.ask, deny: [...rules.deny, ...denied] };
   if (![...all.ask, ...all.deny].some(isForCommands)) return {};

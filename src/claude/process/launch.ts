@@ -1,6 +1,5 @@
 import type {
   CanUseTool,
-  HookCallback,
   Options,
   Query,
   SDKUserMessage,
@@ -11,7 +10,7 @@ import { once } from "node:events";
 import type { AgentReattach, AgentSignal } from "../../engine/ports.ts";
 import type { Folders } from "../risk/places.ts";
 import { StartError } from "../start-error.ts";
-import { hooksOf } from "./hooks.ts";
+import { hooksOf, type HookBindings } from "./hooks.ts";
 import type { Attachment } from "../shim/held-process.ts";
 import type { Spawned } from "../supervise/spawned.ts";
 
@@ -61,11 +60,9 @@ export interface ProcessContext {
 }
 
 /** Ties a process to its session. */
-export interface SessionBindings {
+export interface SessionBindings extends HookBindings {
   readonly prompts: AsyncIterable<SDKUserMessage>;
   readonly ask: CanUseTool;
-  /** Called before each use of a tool. */
-  readonly guard: HookCallback;
   /** Called with the process of the session; never with one that was refused. */
   readonly onSpawned: (spawned: Spawned) => void;
   /** Aborts when the session gives the process up. */
@@ -80,19 +77,19 @@ type Spawn = (request: SpawnOptions, onSpawned: (spawned: Spawned) => void) => S
 
 /** Starts a new process instead of claiming a spare. */
 export function startFresh(query: StartQuery, options: Options, spawn: Spawn): LaunchPlan["start"] {
-  return async ({ ask, guard, onSpawned, prompts, signal }) => {
+  return async ({ ask, onSpawned, prompts, signal, ...called }) => {
     if (signal.aborted) throw new Error("The process was stopped before it started.");
     const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawn(request, onSpawned);
-    const bound = { canUseTool: ask, hooks: hooksOf(guard, options.hooks), spawnClaudeCodeProcess };
+    const bound = { canUseTool: ask, hooks: hooksOf(called, options.hooks), spawnClaudeCodeProcess };
     return Promise.resolve(query({ prompt: prompts, options: { ...options, ...bound } }));
   };
 }
 
 /** Goes on with a process that another server has started. It is as the options say: they are what it was started with. */
 export function goOn(query: StartQuery, options: Options, { process, spawned }: Attachment): LaunchPlan["start"] {
-  return async ({ ask, guard, onSpawned, prompts }) => {
+  return async ({ ask, onSpawned, prompts, ...called }) => {
     onSpawned(spawned);
-    const bound = { canUseTool: ask, hooks: hooksOf(guard, options.hooks), spawnClaudeCodeProcess: () => process };
+    const bound = { canUseTool: ask, hooks: hooksOf(called, options.hooks), spawnClaudeCodeProcess: () => process };
     return Promise.resolve(query({ prompt: prompts, options: { ...options, ...bound } }));
   };
 }

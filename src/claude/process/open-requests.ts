@@ -11,12 +11,29 @@ const MAX_OPEN_REQUESTS = 200;
 
 const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait until some are answered." };
 const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
+const FIXED = "Claude Code takes no other input for it. Allow it as it is, or deny it.";
+
+/** A question that Claude Code asks by a hook: it takes a yes or a no, and no changed input. */
+interface Question extends Pick<PermissionRequest, "input" | "toolName"> {
+  /** Claude Code's id of the hook call. */
+  readonly id: string;
+  readonly reason: string;
+}
+
+/** Resolves with why it was denied; with undefined where it was allowed. */
+export type Confirm = (question: Question, signal: AbortSignal) => Promise<string | undefined>;
+
+interface Waiting {
+  readonly request: PermissionRequest;
+  readonly resolve: (result: PermissionResult) => void;
+  readonly isFixed: boolean;
+}
 
 /** What Claude Code has asked and is not answered yet. */
 export class OpenRequests {
   readonly #onSignal: (signal: AgentSignal) => void;
   readonly #onReported: (requestId: string) => void;
-  readonly #waiting = new Map<string, { request: PermissionRequest; resolve: (result: PermissionResult) => void }>();
+  readonly #waiting = new Map<string, Waiting>();
   /** Rules that answers have added. */
   readonly #denied: string[] = [];
 
@@ -26,6 +43,11 @@ export class OpenRequests {
     this.#onReported = onReported;
   }
 
+  /** Both ways in which Claude Code asks: as a request for permission, and in a hook. */
+  bindings(about: Parameters<OpenRequests["asking"]>[0]): { readonly ask: CanUseTool; readonly confirm: Confirm } {
+    return { ask: this.asking(about), confirm: this.confirming(about) };
+  }
+
   asking({ folders, isSandboxed }: { readonly folders: Folders; readonly isSandboxed: boolean }): CanUseTool {
     return async (toolName, input, details) => {
       const bare = toPermissionRequest(toolName, input, details);
@@ -33,6 +55,18 @@ export class OpenRequests {
       if (details.signal.aborted) return toPermissionResult(WITHDRAWN);
       const result = await this.#ask(request, details.signal);
       return isSandboxed ? withoutFolders(result) : result;
+    };
+  }
+
+  confirming({ folders }: { readonly folders: Folders }): Confirm {
+    return async ({ id, input, reason, toolName }, signal) => {
+      const ids = { requestId: id, toolUseId: id };
+      const bare = { ...ids, kind: "permission" as const, toolName, input, decisionReason: reason };
+      const request = { ...bare, ...(await judgeRequest(bare, folders)) };
+      const result = signal.aborted
+        ? toPermissionResult(WITHDRAWN)
+        : await this.#ask(request, signal, { isFixed: true });
+      return result.behavior === "deny" ? result.message : undefined;
     };
   }
 
@@ -54,6 +88,7 @@ export class OpenRequests {
     { denying, folders }: { readonly denying: readonly string[]; readonly folders: Folders },
   ): Promise<Judgement | undefined> {
     const waiting = this.#waiting.get(requestId);
+    if (waiting?.isFixed) return { denying: [], refused: FIXED };
     return waiting && judgeChanged({ request: waiting.request, input }, folders, [...denying, ...this.#denied]);
   }
 
@@ -65,11 +100,17 @@ export class OpenRequests {
     }
   }
 
-  async #ask(request: PermissionRequest, signal: AbortSignal): Promise<PermissionResult> {
+  async #ask(
+    request: PermissionRequest,
+    signal: AbortSignal,
+    { isFixed } = { isFixed: false },
+  ): Promise<PermissionResult> {
     const { requestId } = request;
     // Each waits in the session's row: what asks without end, or twice by one id, is not Claude Code at its work.
     if (this.#waiting.size >= MAX_OPEN_REQUESTS || this.#waiting.has(requestId)) return toPermissionResult(TOO_MANY);
-    const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, { request, resolve }));
+    const answered = new Promise<PermissionResult>((resolve) => {
+      this.#waiting.set(requestId, { request, resolve, isFixed });
+    });
     const withdraw = () => {
       if (!this.#waiting.has(requestId)) return;
       this.#onSignal({ type: "withdrawn", requestId });

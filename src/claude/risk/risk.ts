@@ -1,3 +1,4 @@
+import { PEER_MESSAGE } from "../../domain/approvals/peer-message.ts";
 import { CAN_RUN, isWithin, type Bound, type Risk } from "../../domain/approvals/risk.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { isExecuting } from "../../security/executing-files.ts";
@@ -63,6 +64,7 @@ const WHY: ReadonlyMap<string, string> = new Map([
   ["Monitor", "command"],
   ["KillShell", "command"],
   ["TaskStop", "command"],
+  [PEER_MESSAGE, "a message of another session"],
 ]);
 
 const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);

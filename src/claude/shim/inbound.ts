@@ -41,8 +41,8 @@ export class Inbound {
   #last = 0;
   #former: Former | undefined;
   #initializeId: string | undefined;
-  /** The request that is to be reported first. */
-  #gate: { readonly requestId: string; readonly timer: NodeJS.Timeout } | undefined;
+  /** The request that is to be reported first. A hook call is reported by the id that the hook is given. */
+  #gate: { readonly ids: readonly string[]; readonly timer: NodeJS.Timeout } | undefined;
   #isOpen = false;
 
   /** `former` where another owner had the process before: nothing is handed on before Claude Code has answered `initialize`. */
@@ -79,7 +79,7 @@ export class Inbound {
 
   /** The request was reported, or its answer is with the shim. */
   settle(requestId: string): void {
-    if (this.#gate?.requestId === requestId) this.#openGate();
+    if (this.#gate?.ids.includes(requestId)) this.#openGate();
   }
 
   /** The SDK reads no more: nothing waits for it. */
@@ -115,7 +115,9 @@ export class Inbound {
       const request = controlOf(item, "control_request");
       return !request || (request.subtype !== "can_use_tool" && !isOver(request.requestId));
     });
-    this.#options.onPending(pending.map((each) => textOf(fieldsOf(each)["request_id"])));
+    const asked = this.#queue.map((item) => controlOf(item, "control_request"));
+    const hooks = asked.flatMap((request) => (request?.subtype === "hook_callback" ? idsOf(request) : []));
+    this.#options.onPending([...pending.map((each) => textOf(fieldsOf(each)["request_id"])), ...hooks]);
     this.#options.hand(answer, LINE_BREAK);
     this.#pump();
   }
@@ -143,7 +145,7 @@ export class Inbound {
     const request = controlOf({ n, line }, "control_request");
     if (request && ANSWERED.has(request.subtype) && !this.#isOpen) {
       const timer = setTimeout(() => this.#openGate(), GATE_MS).unref();
-      this.#gate = { requestId: request.requestId, timer };
+      this.#gate = { ids: idsOf(request), timer };
     }
     this.#options.hand(line, LINE_BREAK);
   }
@@ -154,11 +156,27 @@ function isControl(line: Buffer): boolean {
   return line.subarray(0, CONTROL.length).equals(CONTROL);
 }
 
-function controlOf(item: Item, type: string): { readonly requestId: string; readonly subtype: string } | undefined {
+interface Control {
+  readonly requestId: string;
+  readonly subtype: string;
+  /** Of a hook call. */
+  readonly toolUseId: string;
+}
+
+function idsOf({ requestId, subtype, toolUseId }: Control): string[] {
+  return subtype === "hook_callback" ? [requestId, toolUseId] : [requestId];
+}
+
+function controlOf(item: Item, type: string): Control | undefined {
   if ("code" in item || !isControl(item.line)) return undefined;
   const fields: Fields = fieldsOf(parsed(item.line.toString()));
   if (fields["type"] !== type) return undefined;
-  return { requestId: textOf(fields["request_id"]), subtype: textOf(fieldsOf(fields["request"])["subtype"]) };
+  const request = fieldsOf(fields["request"]);
+  return {
+    requestId: textOf(fields["request_id"]),
+    subtype: textOf(request["subtype"]),
+    toolUseId: textOf(request["tool_use_id"]),
+  };
 }
 
 function listOf(value: unknown): readonly unknown[] {

@@ -1,4 +1,4 @@
-import type { CanUseTool, HookCallback, Options, Query, SpareProcess } from "@anthropic-ai/claude-agent-sdk";
+import type { Options, Query, SpareProcess } from "@anthropic-ai/claude-agent-sdk";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { firstProcessTag } from "../../domain/names.ts";
@@ -21,8 +21,7 @@ export class Spare {
   readonly processTag: string;
   readonly #up: Promise<SpareProcess>;
   #spawned: Spawned | undefined;
-  #ask: CanUseTool | undefined;
-  #guard: HookCallback | undefined;
+  #bound: Pick<SessionBindings, "ask" | "confirm" | "guard"> | undefined;
   #ended = false;
   #isClaimed = false;
 
@@ -34,8 +33,14 @@ export class Spare {
       options: {
         ...options,
         sessionId: this.sessionId,
-        canUseTool: async (...request) => (this.#ask ? this.#ask(...request) : NOBODY),
-        hooks: hooksOf(async (...about) => (this.#guard ? this.#guard(...about) : {}), options.hooks),
+        canUseTool: async (...request) => this.#bound?.ask(...request) ?? NOBODY,
+        hooks: hooksOf(
+          {
+            guard: async (...about) => this.#bound?.guard(...about) ?? {},
+            confirm: async (...about) => (this.#bound ? this.#bound.confirm(...about) : NOBODY.message),
+          },
+          options.hooks,
+        ),
         spawnClaudeCodeProcess: (request) =>
           spawner.spawn(request, (spawned) => this.#follow(spawned), { name: this.processTag, wrapper }),
       },
@@ -80,10 +85,10 @@ export class Spare {
     }
   }
 
-  async #claim(claim: Claim, { ask, epoch, guard, onSpawned, prompts, signal }: SessionBindings): Promise<Query> {
+  async #claim(claim: Claim, bound: SessionBindings): Promise<Query> {
+    const { epoch, onSpawned, prompts, signal } = bound;
     const spare = await this.#up;
-    this.#ask = ask;
-    this.#guard = guard;
+    this.#bound = bound;
     let decide: (isTaken: boolean) => void = () => undefined;
     const decided = new Promise<boolean>((resolve) => (decide = resolve));
     const query = spare.claim({ prompt: once(decided, prompts), options: claim });

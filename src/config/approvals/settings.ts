@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { BOUNDS, type Bound } from "../../domain/approvals/risk.ts";
 import { APPROVERS } from "../../approvers/approvers.ts";
 import { APPROVAL_ENTRY, APPROVAL_ENTRIES } from "./approvals-flag.ts";
+import { PEER_MESSAGE, PEER_MESSAGES } from "../../domain/approvals/peer-message.ts";
 import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
 import { didYouMean } from "../../domain/suggest.ts";
@@ -42,6 +43,13 @@ export const approvalFields = {
     group: "Permissions",
     meaning: "Tool uses that are never allowed, in any permission mode, in Claude Code's rule syntax.",
   }),
+  peerMessages: choice(PEER_MESSAGES, "refuse", {
+    flag: "peer-messages",
+    variable: "CLAUDE_CODE_MCP_PEER_MESSAGES",
+    group: "Permissions",
+    meaning:
+      "What becomes of a message that another Claude Code of this machine sends to a session. refuse turns it away and hides the session from others; ask makes it a permission request (PeerMessage), and Claude sees it only when it was allowed. See docs/security.md.",
+  }),
 };
 
 function whoTheyAre(): string {
@@ -74,7 +82,7 @@ export function unknownTools(config: ApprovalConfig): string[] {
   const names = KNOWN_TOOLS.map(({ name }) => name);
   return Object.values(rulesOf(config))
     .flat()
-    .filter(({ toolName }) => !toolName.startsWith("mcp__") && !knownTool(toolName))
+    .filter(({ toolName }) => !toolName.startsWith("mcp__") && toolName !== PEER_MESSAGE && !knownTool(toolName))
     .map(({ text, toolName }) => {
       return `The rule ${text}: there is no tool ${toolName} known to this server.${didYouMean(toolName, names)}`;
     });

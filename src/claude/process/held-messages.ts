@@ -1,0 +1,53 @@
+import type { HookCallback, SDKMessageOrigin } from "@anthropic-ai/claude-agent-sdk";
+import { PEER_MESSAGE } from "../../domain/approvals/peer-message.ts";
+import type { Confirm } from "./open-requests.ts";
+
+/**
+ * Messages that other Claude Codes send to a session. Claude Code calls this hook before it gives one to the model, in an idle session
+ * and in the middle of a turn, and drops the message when the hook blocks it or gives no answer in time.
+ */
+
+/** Claude Code writes it around every message; a sender cannot leave it out. */
+const ENVELOPE = /<cross-session-message\b([^>]*)>/;
+const WHOLE = /^<cross-session-message\b[^>]*>\n?(.*?)\n?<\/cross-session-message>$/s;
+
+export function messageGuard(confirm: Confirm): HookCallback {
+  return async (input, id, { signal }) => {
+    if (input.hook_event_name !== "UserPromptSubmit") return {};
+    const { prompt } = input;
+    const [, attributes] = ENVELOPE.exec(prompt) ?? [];
+    if (attributes === undefined) return {};
+    const asked = { id: id ?? input.prompt_id ?? prompt, toolName: PEER_MESSAGE, input: read(prompt, attributes) };
+    const denied = await confirm({ ...asked, reason: "Another session sends this message." }, signal);
+    if (denied === undefined) return {};
+    const hookSpecificOutput = { hookEventName: "UserPromptSubmit" as const, suppressOriginalPrompt: true };
+    return { decision: "block", reason: `The message of another session was denied: ${denied}`, hookSpecificOutput };
+  };
+}
+
+/** The sender, by its own account and by its address, and the words. */
+function read(prompt: string, attributes: string): Record<string, string> {
+  const of = (name: string) => new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1];
+  const [from, name] = [of("from"), of("from-name")];
+  const [, body = prompt] = WHOLE.exec(prompt) ?? [];
+  return { ...(name !== undefined && { name }), ...(from !== undefined && { from }), message: body };
+}
+
+/** Origins of turns that Claude Code begins by itself, or that belong to prompts of this server. */
+const OWN: ReadonlySet<string> = new Set([
+  "auto-continuation",
+  "observer",
+  "observer-activity",
+  "task-notification",
+  "unclassified",
+]);
+
+/** Who has begun the turn of a result, where it was neither this server nor the session itself. */
+export function strangerOf(origin: SDKMessageOrigin | undefined): string | undefined {
+  if (!origin || OWN.has(origin.kind)) return undefined;
+  if (origin.kind === "channel") return `the MCP server ${origin.server}`;
+  if (origin.kind !== "peer") return origin.kind;
+  // A subagent of the session has a task.
+  if (origin.senderTaskId !== undefined) return undefined;
+  return `another session, ${origin.name ?? "without a name"} (${origin.from})`;
+}
