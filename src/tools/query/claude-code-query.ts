@@ -17,6 +17,7 @@ import { actingCaller } from "../scope.ts";
 import { readEnd, viewSession } from "../session-view.ts";
 import { answerQuery, REST_SHARE } from "./query-answer.ts";
 import { Bundle } from "./bundle.ts";
+import { DENIES, describeQuery } from "./in-force.ts";
 import { modeInForce, type ModeGate, type QuerySettings } from "./settings.ts";
 import { MessageStream } from "./stream.ts";
 
@@ -47,8 +48,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
   return defineTool({
     name: NAME,
     title: "Query Claude Code",
-    description: () =>
-      `Run Claude Code on a task, wait for its end, and return its messages and the result. Each message is also sent as a log notification. ${inForce(settings, gate())}`,
+    description: () => describe(settings, gate()),
     input: Input,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
     scope: start.scope,
@@ -151,8 +151,6 @@ function modeOf(
   return why === undefined ? { mode } : { mode, note: `permissionMode is ${mode}: ${DENIES}. ${why}` };
 }
 
-const DENIES = "tool uses that no rule allows are denied";
-
 function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): SessionOptions {
   const { appendSystemPrompt: append, disallowedTools: denied } = args;
   const { allowedTools: allowed = settings.allowedTools, maxTurns: turns = settings.maxTurns } = args;
@@ -167,18 +165,8 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
   };
 }
 
-/** The current defaults of this server, for callers that choose arguments. */
-function inForce(settings: QuerySettings, gate: ModeGate): string {
+/** With the current defaults of this server, for callers that choose arguments. */
+function describe(settings: QuerySettings, gate: ModeGate): string {
   const { mode, why } = modeInForce(settings.permissionMode, gate);
-  const { allowedTools: allowed, cwd: folder, maxExecutionMs, maxMessages, maxTurns: turns } = settings;
-  const known = [
-    `permissionMode ${mode}${why === undefined ? "" : ` (${DENIES})`}`,
-    `maxMessages ${String(maxMessages)}`,
-    `includeSystemMessages ${String(settings.includeSystemMessages)}`,
-    ...(settings.model === undefined ? [] : [`model ${settings.model}`]),
-    ...(folder === undefined ? [] : [`cwd ${folder}`]),
-    ...(turns === undefined ? [] : [`maxTurns ${String(turns)}`]),
-    ...(allowed.length === 0 ? [] : [`allowedTools ${allowed.join(", ")}`]),
-  ];
-  return `Defaults: ${known.join(", ")}. Ends after ${String(maxExecutionMs)} ms.`;
+  return describeQuery(settings, { mode, isReplaced: why !== undefined });
 }

@@ -1,0 +1,38 @@
+import type { PermissionMode } from "../../domain/permission.ts";
+
+/**
+ * The description of claude_code_query, which names the operator's defaults. Loads no schemas, because the proxy writes this
+ * description too.
+ */
+
+export interface QueryDefaults {
+  readonly cwd: string | undefined;
+  readonly model: string | undefined;
+  readonly maxTurns: number | undefined;
+  readonly maxMessages: number;
+  readonly includeSystemMessages: boolean;
+  readonly allowedTools: readonly string[];
+  readonly maxExecutionMs: number;
+}
+
+export const DENIES = "tool uses that no rule allows are denied";
+
+/** `isReplaced`: the operator's default mode may not be used. */
+export function describeQuery(
+  defaults: QueryDefaults,
+  { isReplaced, mode }: { readonly isReplaced: boolean; readonly mode: PermissionMode },
+): string {
+  const { allowedTools: allowed, cwd, includeSystemMessages, maxExecutionMs, maxMessages, maxTurns, model } = defaults;
+  const known = [
+    `permissionMode ${mode}${isReplaced ? ` (${DENIES})` : ""}`,
+    `maxMessages ${String(maxMessages)}`,
+    `includeSystemMessages ${String(includeSystemMessages)}`,
+    ...(model === undefined ? [] : [`model ${model}`]),
+    ...(cwd === undefined ? [] : [`cwd ${cwd}`]),
+    ...(maxTurns === undefined ? [] : [`maxTurns ${String(maxTurns)}`]),
+    ...(allowed.length === 0 ? [] : [`allowedTools ${allowed.join(", ")}`]),
+  ];
+  const about =
+    "Run Claude Code on a task, wait for its end, and return its messages and the result. Each message is also sent as a log notification.";
+  return `${about} Defaults: ${known.join(", ")}. Ends after ${String(maxExecutionMs)} ms.`;
+}
