@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { ByHand, Reading } from "./by-hand.ts";
 import { STORE_ALLOWED, StoreSetting } from "./store.ts";
 import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 
@@ -25,9 +26,6 @@ interface About {
   readonly meaning: string;
 }
 
-/** How text from a flag or a variable becomes the value that a file would hold as JSON. */
-export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories" | "store" | "json";
-
 export interface Setting extends About {
   /** The key in `Config` and in the file. */
   readonly key: string;
@@ -43,6 +41,8 @@ export interface Setting extends About {
   readonly alone?: string | undefined;
   /** No word of the list has a colon or a semicolon: they separate as well as a comma does. */
   readonly plainWords?: boolean | undefined;
+  /** All that the schema asks of a value of this reading; undefined where only the schema can tell. */
+  readonly byHand?: ByHand | undefined;
 }
 
 type Details = Omit<Setting, "key" | "inFile">;
@@ -76,7 +76,7 @@ function optionalWhole(
 
 function wordsOf({ least, most }: Omit<Range, "fallback">, { name, placeholder }: Unit) {
   const allowed = `a whole number${name} from ${String(least)} to ${String(most)}`;
-  return { reading: "number" as const, placeholder, allowed };
+  return { reading: "number" as const, placeholder, allowed, byHand: { least, most } };
 }
 
 export const count = (range: Range, about: About) => whole(range, COUNT, about);
@@ -94,7 +94,14 @@ export function toggle(about: About, fallback = false) {
   return z
     .boolean()
     .default(fallback)
-    .register(details, { ...about, reading: "boolean", placeholder: "", allowed, fallback: String(fallback) });
+    .register(details, {
+      ...about,
+      reading: "boolean",
+      placeholder: "",
+      allowed,
+      fallback: String(fallback),
+      byHand: {},
+    });
 }
 
 export function text(fallback: string, about: About) {
@@ -102,7 +109,14 @@ export function text(fallback: string, about: About) {
     .string()
     .min(1)
     .optional()
-    .register(details, { ...about, reading: "text", placeholder: "<text>", allowed: "a text, not empty", fallback });
+    .register(details, {
+      ...about,
+      reading: "text",
+      placeholder: "<text>",
+      allowed: "a text, not empty",
+      fallback,
+      byHand: {},
+    });
 }
 
 /** `alone` is the value of the flag without one; undefined where it needs one. */
@@ -137,11 +151,16 @@ export function words(fallback: string, about: About) {
       placeholder: "<a,b>",
       allowed: `names, none of them empty ${LISTED}`,
       fallback,
+      byHand: {},
     });
 }
 
 /** Words of one form, in an order that means something. */
-export function inOrder(form: RegExp, allowed: string, { fallback, ...about }: About & { fallback: string }) {
+export function inOrder(
+  form: RegExp,
+  allowed: string,
+  { fallback, ...about }: About & { fallback: string; byHand: ByHand },
+) {
   return z
     .array(z.string().regex(form))
     .min(1)
@@ -193,6 +212,7 @@ export function choices<const T extends readonly [string, ...string[]]>(
       allowed: `some of ${values.join(", ")} (a list in a file; elsewhere separated by commas, colons or semicolons)`,
       fallback,
       plainWords: true,
+      byHand: { values },
     });
 }
 
@@ -210,6 +230,7 @@ export function choice<const T extends readonly [string, ...string[]]>(
       placeholder: values.join("|"),
       allowed: `one of ${values.join(", ")}`,
       fallback,
+      byHand: { values },
     });
 }
 
@@ -224,7 +245,7 @@ export function optionalChoice<const T extends readonly [string, ...string[]]>(
   return z
     .enum(values)
     .optional()
-    .register(details, { ...about, reading: "text", placeholder, allowed, fallback });
+    .register(details, { ...about, reading: "text", placeholder, allowed, fallback, byHand: { values } });
 }
 
 /** In a file, in place of a list of directories: no directory is left out, and that is meant. */
@@ -238,7 +259,7 @@ export function directories(fallback: string, about: About, orAnywhere = false) 
   return (orAnywhere ? z.union([z.literal(ANYWHERE).transform((): string[] => []), paths]) : paths)
     .default([])
     .readonly()
-    .register(details, { ...about, reading: "directories", placeholder: "<dir>", allowed, fallback });
+    .register(details, { ...about, reading: "directories", placeholder: "<dir>", allowed, fallback, byHand: {} });
 }
 
 export function path(fallback: string, about: About) {
@@ -246,7 +267,7 @@ export function path(fallback: string, about: About) {
     .string()
     .min(1)
     .optional()
-    .register(details, { ...about, reading: "path", placeholder: "<path>", allowed: "a path", fallback });
+    .register(details, { ...about, reading: "path", placeholder: "<path>", allowed: "a path", fallback, byHand: {} });
 }
 
 export function storeLocation(fallback: string, about: About) {
@@ -256,6 +277,7 @@ export function storeLocation(fallback: string, about: About) {
     placeholder: "<path>",
     allowed: STORE_ALLOWED,
     fallback,
+    byHand: {},
   });
 }
 

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { BOUNDS, type Bound } from "../../domain/approvals/risk.ts";
+import type { Approver } from "../../approvers/approver.ts";
 import { APPROVERS } from "../../approvers/approvers.ts";
 import { APPROVAL_ENTRY, APPROVAL_ENTRIES } from "./approvals-flag.ts";
 import { PEER_MESSAGE, PEER_MESSAGES } from "../../domain/approvals/peer-message.ts";
@@ -12,6 +13,7 @@ import { inOrder, optionalChoice, rules, choice, words } from "../setting.ts";
 export const approvalFields = {
   approvals: inOrder(APPROVAL_ENTRY, APPROVAL_ENTRIES, {
     fallback: "user,caller,console:0",
+    byHand: { values: APPROVERS.flatMap(wordsByHand), isOnceEach: true },
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",
     group: "Permissions",
@@ -51,6 +53,12 @@ export const approvalFields = {
       "What becomes of a message that another Claude Code of this machine sends to a session. refuse turns it away and hides the session from others; ask makes it a permission request (PeerMessage), and Claude sees it only when it was allowed. See docs/security.md.",
   }),
 };
+
+/** Entries of an approver that needs no setting of its own, and whose time needs no check. */
+function wordsByHand({ check, name, time }: Approver): string[] {
+  if (check) return [];
+  return "mayHaveNone" in time ? [name, `${name}:0`] : [name];
+}
 
 function whoTheyAre(): string {
   return APPROVERS.map(({ help, name }) => (help === undefined ? name : `${name} (${help})`)).join(", ");
