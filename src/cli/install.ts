@@ -5,12 +5,13 @@ import { nestingDepth } from "./preflight.ts";
 import { longestCallMs, mayGiveUp, timeoutEntry } from "./server-args.ts";
 import { ConfigError } from "../config/error.ts";
 import { stateFolder } from "../config/state-folder.ts";
+import { PRODUCT } from "../domain/names.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { fileOf, formatOf, planInstall, planUninstall, withEntry, type Aim, type Change } from "../install/change.ts";
 import { CLIENTS, type Client, type Scope } from "../install/clients.ts";
 import { diffText } from "../install/diff.ts";
 import { UnusableFile, type Entry } from "../install/format.ts";
-import { invocationOf, isPortable, type Invocation } from "../install/invocation.ts";
+import { invocationOf, isNpx, isPortable, type Invocation } from "../install/invocation.ts";
 import { thesePlaces } from "../install/places.ts";
 import { createMasker } from "../log/mask.ts";
 
@@ -125,6 +126,12 @@ function notesOn({ client, scope }: Aim, command: Invocation, longestMs: number)
   const notes: string[] = [];
   if (scope === "project" && !isPortable(command)) {
     notes.push("the entry names paths of this machine. To share the file, install the package, and run install again.");
+  }
+  if (client.breaksNpx && isNpx(command)) {
+    const better = `npm install -g ${PRODUCT}, then ${PRODUCT} install ${client.id}`;
+    notes.push(
+      `${client.title} may end npx while it installs, which then delays every npx by a minute. Better: ${better}.`,
+    );
   }
   if (mayGiveUp(client, longestMs)) {
     notes.push(`calls can take ${String(longestMs)} ms, and ${client.title} may give up earlier: docs/clients.md.`);

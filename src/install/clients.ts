@@ -24,6 +24,8 @@ export interface Client {
   readonly unlimited?: true;
   /** Opened in a browser, it makes the client add this entry after a question. */
   readonly link?: (entry: Entry) => string;
+  /** Ends npx in the middle of an installation, whose lock then delays every npx for a minute: wants an installed package. */
+  readonly breaksNpx?: true;
   /** What a new file has besides. */
   readonly head?: Readonly<Record<string, string>>;
 }
@@ -76,13 +78,15 @@ export const CLIENTS: readonly Client[] = [
     format: "toml",
     table: "mcp_servers",
     files: { user: moved("CODEX_HOME", [".codex"], "config.toml"), project: project(".codex", "config.toml") },
-    // A first start may download; `codex exec` refuses tools that ask.
+    // Without `required` Codex begins after a second without the tools; `codex exec` refuses tools that ask.
     entry: (invocation) => ({
       ...plain(invocation),
+      required: true,
       startup_timeout_sec: 120,
       default_tools_approval_mode: "approve",
     }),
     timeout: { key: "tool_timeout_sec", unitMs: 1000, defaultMs: 300_000 },
+    breaksNpx: true,
   },
   {
     id: "cursor",

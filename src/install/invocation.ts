@@ -49,6 +49,13 @@ export function invocationOf(running: Running, serverArgs: readonly string[]): I
 /** The entry of a published package, as the documentation shows it. */
 export const PUBLISHED: Invocation = { command: "npx", args: ["-y", PRODUCT] };
 
+/** The same for an installed package. */
+export const INSTALLED: Invocation = { command: PRODUCT, args: [] };
+
+export function isNpx({ args, command }: Invocation): boolean {
+  return command === "npx" || args[1] === "npx";
+}
+
 /** Whether others can start it: it names no path of this machine. */
 export function isPortable({ args, command }: Invocation): boolean {
   return ![command, args[0] ?? ""].some((word) => posix.isAbsolute(word) || win32.isAbsolute(word));

@@ -6,7 +6,7 @@ import { install, uninstall } from "../../src/cli/install.ts";
 import { longestCallMs, mayGiveUp, timeoutEntry } from "../../src/cli/server-args.ts";
 import { CLIENTS } from "../../src/install/clients.ts";
 import { diffText } from "../../src/install/diff.ts";
-import { invocationOf, isPortable, PUBLISHED, type Running } from "../../src/install/invocation.ts";
+import { INSTALLED, invocationOf, isNpx, isPortable, PUBLISHED, type Running } from "../../src/install/invocation.ts";
 import type { Places } from "../../src/install/places.ts";
 
 /** The table of clients on each system, and the command that a client is given. */
@@ -117,6 +117,7 @@ describe("the command of an entry", () => {
   it("is npx with the package's name if npx does not say more", () => {
     npxAskedFor("one", "two");
     expect(invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
+    expect([PUBLISHED, INSTALLED].map(isNpx)).toEqual([true, false]);
     rmSync(join(root, "cache/_npx/0af1/package.json"));
     expect(invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
   });
@@ -125,6 +126,7 @@ describe("the command of an entry", () => {
     const windows = { platform: "win32", env: {}, execPath: "C:\\node\\node.exe", cwd: "C:\\", shared: false } as const;
     const npx =
       "C:\\Users\\me\\AppData\\Local\\npm-cache\\_npx\\0af1\\node_modules\\claude-agents-mcp\\dist\\cli\\main.js";
+    expect(isNpx(invocationOf({ ...windows, script: npx }, []))).toBe(true);
     expect(invocationOf({ ...windows, script: npx }, [])).toEqual({
       command: "cmd",
       args: ["/c", "npx", "-y", "claude-agents-mcp"],
