@@ -33,12 +33,12 @@ export const daemon = {
   rounds: 15,
   about: "a client with a daemon behind it, and one that starts it, against raw query() and --daemon off",
   rows: [
-    row("initialize, with a daemon", "initialize", `${SMALLEST}: initialize`, 0.75),
+    row("initialize, with a daemon", "initialize", `${SMALLEST}: initialize`, 0.55),
+    row("initialize, no daemon yet", "none: initialize", `${SMALLEST}: initialize`, 0.55),
     { ...row("memory of the proxy", "memory", `${SMALLEST}: memory`, 0.8), unit: "MB" },
     row("first call of a new client, spare parked", "warm: result", RAW, 0.55),
     row("first call of a new client, no spare", "cold: result", RAW, 1.1),
     row("no daemon yet: first result", "none: result", `${OFF}: first result`, 1.25),
-    row("no daemon yet: initialize", "none: initialize", `${OFF}: initialize`, 2.5),
     row("later turn", "turn", `${OFF}: later turn`, 1.1),
     { row: "a text of Claude reaches the client", of: "text", base: `${OFF}: text`, unit: "ms", atMostMore: 3 },
   ],
@@ -117,7 +117,6 @@ async function callWithoutDaemon(world, figures) {
   figures.note("none: initialize", none.initializeMs);
   figures.note("none: result", none.resultMs);
   const off = await first(serverProgram);
-  figures.note(`${OFF}: initialize`, off.initializeMs);
   figures.note(`${OFF}: first result`, off.resultMs);
 }
 
