@@ -1,7 +1,17 @@
 // Bundles src/ to dist/: one file for what a command needs at once, others for what it may need later. Builds the page of the
 // console from console/ to dist/console. `npm run check:types` checks types.
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { build, watch } from "rolldown";
 import { build as buildPage } from "vite";
@@ -29,6 +39,9 @@ const ENTRIES = [
   "demo/model/server",
 ];
 
+/** Writes what a proxy answers by itself. It runs once, before anything is published, and is removed. */
+const ANSWERS = "app/static-answers";
+
 /**
  * Modules that are loaded together form one chunk, with all their imports that no earlier chunk has. A module that names a file
  * beside it (`import.meta.url`) has its chunk at the place of its source, so that both find the file.
@@ -41,10 +54,13 @@ const CHUNKS = [
   // Separate, because `--version` and the proxy need nothing else of the server.
   {
     name: "config/version",
-    test: /src\/(config\/(cache-folder|error|paths|state-folder|store-spelling|version)|security\/(ancestors|key-file))\.ts$/,
+    test: /src\/(config\/(cache-folder|error|paths|state-folder|store-spelling|version)|security\/ancestors|tools\/(arguments\/wait-limits|listed|query\/in-force))\.ts$/,
   },
   // Separate, because each client starts one: it has no schemas and no MCP SDK.
-  { name: "proxy/proxy", test: /src\/proxy\/(automatic|declared|own-server)\.ts$/ },
+  { name: "proxy/proxy", test: /src\/proxy\/(automatic|own-server)\.ts$/ },
+  { name: "security/key-file", test: /src\/security\/key-file\.ts$/ },
+  // Behind the first answers.
+  { name: "proxy/daemon", test: /src\/proxy\/(automatic-daemon|declared)\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
   // Behind it, which would else import zod from there.
   { name: "claude/shim/shims", test: /src\/claude\/shim\/shims\.ts$/ },
@@ -125,13 +141,20 @@ const finish = {
     keepSmall(bundle);
     chmodSync(join(dist, "cli/main.js"), 0o755);
     writeFileSync(join(dist, "THIRD-PARTY-NOTICES.txt"), noticesOf([...modulesOf(bundle), ...pageModules]));
-    writeFileSync(join(dist, "build-id.txt"), buildId());
   },
 };
 
+/** Writes what is made of the whole bundle. */
+function complete() {
+  const program = join(dist, `${ANSWERS}.js`);
+  writeFileSync(join(dist, "proxy/answers.json"), execFileSync(process.execPath, [program]));
+  rmSync(dirname(program), { recursive: true });
+  writeFileSync(join(dist, "build-id.txt"), buildId());
+}
+
 /** Throws where a chunk that each client loads imports the server. */
 function keepSmall(bundle) {
-  const small = ["cli/main.js", "config/version.js", "proxy/proxy.js"];
+  const small = ["cli/main.js", "config/version.js", "proxy/daemon.js", "proxy/proxy.js", "security/key-file.js"];
   for (const name of small) {
     const others = bundle[name].imports.filter((each) => each in bundle && !small.includes(each));
     if (others.length > 0) throw new Error(`${name} imports ${others.join(", ")}, which the proxy must not load`);
@@ -157,7 +180,7 @@ function modulesOf(bundle) {
 const options = {
   cwd: root,
   platform: "node",
-  input: Object.fromEntries(ENTRIES.map((entry) => [entry, `src/${entry}.ts`])),
+  input: Object.fromEntries([...ENTRIES, ANSWERS].map((entry) => [entry, `src/${entry}.ts`])),
   external: EXTERNAL,
   // Its `main` is UMD, whose own `require` calls no bundler can follow.
   resolve: { alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" } },
@@ -197,9 +220,12 @@ if (values.watch) {
   watch([shim, options]).on("event", (event) => {
     if (event.code === "ERROR") console.error(event.error);
     if (event.code === "BUNDLE_END") console.log(`built in ${event.duration} ms`);
+    // The shim has a bundle of its own.
+    if (event.code === "BUNDLE_END" && existsSync(join(dist, `${ANSWERS}.js`))) complete();
     if ("result" in event) void event.result.close();
   });
 } else {
   await build(shim);
   await build(options);
+  complete();
 }

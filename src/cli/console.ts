@@ -9,7 +9,7 @@ import { ownFlags } from "./own-flags.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import { operationsOf } from "../daemon/operations.ts";
 import { newToken } from "../http/auth/secret.ts";
-import { AutomaticDaemon } from "../proxy/automatic.ts";
+import { AutomaticDaemon } from "../proxy/automatic-daemon.ts";
 import { reasonForOwnServer } from "../proxy/own-server.ts";
 
 /** `claude-agents-mcp console`: the web console for the sessions of this user, for as long as the command runs. */

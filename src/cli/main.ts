@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { join } from "node:path";
-import process from "node:process";
 import { fileURLToPath } from "node:url";
 
 /**
@@ -78,13 +77,12 @@ async function serveClient(argv: string[]): Promise<number | undefined> {
     const { connectToDeclared } = await import("../proxy/declared.ts");
     return connectToDeclared(argv);
   }
-  const { reasonForOwnServer } = await import("../proxy/own-server.ts");
+  const { connectAutomatically, reasonForOwnServer } = await import("../proxy/automatic.ts");
   if (reasonForOwnServer({ argv, env: process.env, pid: process.pid, platform: process.platform }) !== undefined) {
     const { serve } = await importServer();
     await serve(argv);
     return undefined;
   }
-  const { connectAutomatically } = await import("../proxy/automatic.ts");
   return connectAutomatically({
     argv,
     main: fileURLToPath(import.meta.url),

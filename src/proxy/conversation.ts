@@ -66,6 +66,14 @@ export class Conversation {
     return line;
   }
 
+  /** Notes a line that was answered without a daemon. `opening` sends what a daemon has to know of it. */
+  answered(line: string): void {
+    const message = parse(line);
+    if (!message || typeof message.method !== "string") return;
+    if (message.method === INITIALIZED) this.#initialized = line;
+    this.#note(message.method, message, line);
+  }
+
   /** The line for the client; undefined for what it has had before. */
   fromDaemon(line: string): string | undefined {
     const message = parse(line);

@@ -1,4 +1,5 @@
-import { greet, whyOf } from "./greet.ts";
+import { whyOf } from "./failures.ts";
+import { greet } from "./greet.ts";
 import { endWithSignals, Proxy } from "./proxy.ts";
 import { ConfigError } from "../config/error.ts";
 import { stateFolder } from "../config/state-folder.ts";

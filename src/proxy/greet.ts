@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { AbsentError, RefusedError } from "./failures.ts";
 import { connectByName, isAbsent } from "../daemon/socket.ts";
 import { firstLine, PROTOCOL, readDaemonHello, type ClientHello } from "../daemon/wire.ts";
 
@@ -9,12 +10,11 @@ export interface Meeting {
   readonly purpose?: ClientHello["purpose"];
 }
 
-/** The daemon will not serve this connection, and says why. */
-export class RefusedError extends Error {}
-
-/** Resolves to a connection to the daemon of this name, which has said hello. Rejects with RefusedError, or where there is none. */
+/** Resolves to a connection to the daemon of this name, which has said hello. Rejects with RefusedError, or with AbsentError. */
 export async function greet({ folders, name, purpose = "mcp" }: Meeting, ms: number): Promise<Socket> {
-  const socket = await connectByName(folders, name);
+  const socket = await connectByName(folders, name).catch((error: unknown) => {
+    throw isAbsent(error) ? new AbsentError(error) : error;
+  });
   // What ends it is told by "close".
   socket.on("error", () => undefined);
   const hello: ClientHello = {
@@ -42,9 +42,4 @@ function startedIn(): string {
   } catch {
     return process.env["PWD"] ?? "/";
   }
-}
-
-export function whyOf(error: unknown): string {
-  if (isAbsent(error)) return "no daemon of this name runs";
-  return error instanceof Error ? error.message : String(error);
 }

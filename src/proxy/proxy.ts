@@ -3,7 +3,8 @@ import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Conversation } from "./conversation.ts";
-import { RefusedError, whyOf } from "./greet.ts";
+import { RefusedError, whyOf } from "./failures.ts";
+import type { StaticAnswers } from "./static-answers.ts";
 import { ALIVE, REST, WATCH } from "../daemon/wire.ts";
 
 /**
@@ -29,6 +30,12 @@ export interface DaemonSource {
 /** Starts a server in this process, for a client that no daemon can be had for; resolves to the client's end. */
 export type ServeHere = (why: string) => Promise<Duplex>;
 
+interface Means {
+  /** Given where the settings of the daemon are those of this process. */
+  readonly answers?: Pick<StaticAnswers, "answerTo">;
+  readonly serveHere?: ServeHere;
+}
+
 /** Signals of the client, and its end, end the process; the function that is returned takes back what signals do. */
 export function endWithSignals(): () => void {
   const end = () => process.exit(0);
@@ -44,11 +51,18 @@ export function endWithSignals(): () => void {
 export class Proxy {
   readonly #source: DaemonSource;
   readonly #stdout: Writable;
-  readonly #serveHere: ServeHere | undefined;
+  readonly #means: Means;
   readonly #conversation = new Conversation();
   /** The daemon, or the server in this process. */
   #socket: Duplex | undefined;
   #isServedHere = false;
+  /** Static answers are given until then: a daemon may answer otherwise later. */
+  #wasConnected = false;
+  #wasUsed = false;
+  /** Ends when the lines that wait for a daemon were passed on, in their order. */
+  #passed: Promise<void> = Promise.resolve();
+  #waitingCharacters = 0;
+  #fail: (why: unknown) => void = () => undefined;
   #connecting: Promise<void> | undefined;
   #watchdog: NodeJS.Timeout | undefined;
   #silentFor = 0;
@@ -56,15 +70,15 @@ export class Proxy {
   /** The daemon has not read what was sent. */
   #isStuck = false;
 
-  constructor(source: DaemonSource, stdout: Writable, serveHere?: ServeHere) {
+  constructor(source: DaemonSource, stdout: Writable, means: Means = {}) {
     this.#source = source;
     this.#stdout = stdout;
-    this.#serveHere = serveHere;
+    this.#means = means;
   }
 
   /** Whether the client has said anything. */
   get wasUsed(): boolean {
-    return this.#socket !== undefined;
+    return this.#wasUsed;
   }
 
   /** Waits for a daemon for a while; the same for all who wait. Rejects with why there is none. */
@@ -86,17 +100,24 @@ export class Proxy {
   }
 
   async #without(failure: unknown): Promise<void> {
-    if (!this.#serveHere) throw failure;
+    const { serveHere } = this.#means;
+    if (!serveHere) throw failure;
     try {
-      this.#adopt(await this.#serveHere(whyOf(failure)), true);
+      this.#adopt(await serveHere(whyOf(failure)), true);
     } catch (error) {
       throw new CannotServeError(error);
     }
   }
 
-  /** Until the client ends its side, and all that it had sent was taken. */
+  /** Until the client ends its side, and all that it had sent was taken. Rejects where no server can be started. */
   async pass(stdin: Readable): Promise<void> {
-    for await (const line of linesOf(stdin)) await this.#toDaemon(line);
+    const failed = new Promise<never>((_, reject) => (this.#fail = reject));
+    await Promise.race([this.#passAll(stdin), failed]);
+  }
+
+  async #passAll(stdin: Readable): Promise<void> {
+    for await (const line of linesOf(stdin)) await this.#take(line);
+    await this.#passed;
     const socket = this.#socket;
     if (!socket) return;
     socket.end();
@@ -104,8 +125,36 @@ export class Proxy {
     await Promise.race([untilClosed(socket), ...(this.#isServedHere ? [] : [sleep(LAST_WORDS_MS)])]);
   }
 
+  /** Lines that need a daemon wait for it; those behind them that do not are answered meanwhile. */
+  async #take(line: string): Promise<void> {
+    if (line.startsWith("#") || line.trim() === "") return;
+    this.#wasUsed = true;
+    const answer = this.#wasConnected ? undefined : this.#means.answers?.answerTo(line);
+    if (answer) {
+      this.#conversation.answered(line);
+      await this.#toClient(answer.line);
+      this.connect().catch((error: unknown) => this.#onFailure(error));
+      return;
+    }
+    this.#passed = this.#passOn(line, this.#passed);
+    if (this.#wasConnected || this.#waitingCharacters > MAX_WAITING) await this.#passed;
+  }
+
+  async #passOn(line: string, before: Promise<void>): Promise<void> {
+    this.#waitingCharacters += line.length;
+    await before;
+    await this.#toDaemon(line).catch((error: unknown) => this.#onFailure(error));
+    this.#waitingCharacters -= line.length;
+  }
+
+  /** Without a daemon, calls are refused one by one. */
+  #onFailure(error: unknown): void {
+    if (error instanceof CannotServeError) this.#fail(error.cause);
+  }
+
   #adopt(socket: Duplex, isServedHere = false): void {
     this.#socket = socket;
+    this.#wasConnected = true;
     this.#isServedHere = isServedHere;
     for (const line of this.#conversation.opening()) socket.write(`${line}\n`);
     this.#isWatching = false;
@@ -114,13 +163,12 @@ export class Proxy {
   }
 
   async #toDaemon(line: string): Promise<void> {
-    if (line.startsWith("#") || line.trim() === "") return;
     if (!this.#socket) {
       const failure = await this.connect().then(
         () => undefined,
         (error: unknown) => error,
       );
-      if (failure instanceof CannotServeError) throw failure.cause;
+      if (failure instanceof CannotServeError) throw failure;
       if (failure !== undefined) {
         const why = whyOf(failure);
         await this.#toClient(this.#conversation.refusal(line, this.#source.absent(why)));
@@ -202,6 +250,9 @@ export class Proxy {
 async function untilClosed(socket: Duplex): Promise<void> {
   if (!socket.destroyed) await new Promise<void>((resolve) => socket.once("close", resolve));
 }
+
+/** Characters of lines that wait for a daemon; beyond them the client is not read. */
+const MAX_WAITING = 1_000_000;
 
 /** After the client has ended its side, the daemon has so long to take what was sent, ms. */
 const LAST_WORDS_MS = 1_000;

@@ -72,6 +72,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
     "dist/build-id.txt",
     "dist/console/icon.svg",
     "dist/console/index.html",
+    "dist/proxy/answers.json",
   ]);
   expect(files).toContain("dist/cli/main.js");
   expect(files).toContain("dist/claude/supervise/reaper-process.js");

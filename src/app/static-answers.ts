@@ -1,0 +1,224 @@
+import { PassThrough } from "node:stream";
+import { approverFields } from "../config/approvals/approver-fields.ts";
+import { httpFields } from "../config/http.ts";
+import { loadConfig } from "../config/load.ts";
+import { CONFIG_FILE, SETTINGS } from "../config/schema.ts";
+import { readPackage } from "../config/version.ts";
+import { BOUNDS } from "../domain/approvals/risk.ts";
+import { PERMISSION_MODES } from "../domain/permission.ts";
+import {
+  capabilityKey,
+  modeKey,
+  variantKey,
+  type Era,
+  type JsonFields,
+  type ListedTool,
+  type StaticFile,
+  type StaticSettings,
+  type TableSetting,
+} from "../proxy/static-file.ts";
+import { modeInForce } from "../tools/query/settings.ts";
+import { createApp } from "./app.ts";
+
+/**
+ * Writes to stdout what a proxy answers before its daemon is there, as this server answers it. The build starts this program,
+ * which is no part of the package.
+ */
+
+/** Versions of the 2025 era that a client may ask for. A proxy leaves others to the daemon. */
+const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
+const REVISION = "2026-07-28";
+const LISTS = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+
+/** Checked beyond the value itself: with other settings, or by what is there on the machine. */
+const CHECKED_AT_START = [...Object.keys(approverFields), ...Object.keys(httpFields), "sandbox", "processIsolation"];
+
+/** Toolsets for each combination of capabilities. */
+const TOOLSETS = [
+  { toolset: "agent", prompts: true, logs: true },
+  { toolset: "query", prompts: false, logs: true },
+  { toolset: "configure", prompts: false, logs: false },
+];
+
+/** Names under which clients are answered differently. */
+const CLIENTS = [
+  { client: "client", oneWait: false },
+  { client: "claude-code", oneWait: true },
+];
+
+interface Asked {
+  readonly client?: string;
+  readonly version?: string;
+}
+
+type Ask = (method: string, asked?: Asked) => Promise<JsonFields>;
+
+/** A server with these flags, and what its clients ask. */
+function server(...argv: string[]): Record<Era, Ask> {
+  const config = loadConfig({ argv: [...argv, "--log-level", "silent", "--store", "memory:"], env: {} });
+  const start = { cwd: () => "/", ownCommands: [] };
+  const app = createApp({ config, environment: {}, depth: 0, start, info: readPackage() });
+  const connect = () => {
+    const [stdin, stdout] = [new PassThrough(), new PassThrough()];
+    app.serveClient({ start, streams: { stdin, stdout }, onClose: () => undefined });
+    return async (method: string, params: object) => {
+      const line = new Promise<string>((resolve) => stdout.once("data", (data) => resolve(String(data))));
+      stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })}\n`);
+      return resultIn(await line, method);
+    };
+  };
+  return {
+    legacy: async (method, { client = "client", version = VERSIONS[0] } = {}) => {
+      const ask = connect();
+      const clientInfo = { name: client, version: "1" };
+      const answer = await ask("initialize", { protocolVersion: version, capabilities: {}, clientInfo });
+      return method === "initialize" ? answer : ask(method, {});
+    },
+    modern: async (method, { client = "client" } = {}) => {
+      const prefix = "io.modelcontextprotocol/";
+      const meta = {
+        [`${prefix}protocolVersion`]: REVISION,
+        [`${prefix}clientInfo`]: { name: client, version: "1" },
+        [`${prefix}clientCapabilities`]: {},
+      };
+      return connect()(method, { _meta: meta });
+    },
+  };
+}
+
+function fieldsOf(value: unknown): JsonFields {
+  if (typeof value !== "object" || value === null) throw new Error(`no object: ${String(value)}`);
+  return { ...value };
+}
+
+/** Throws for an error, and for an answer that a proxy would write otherwise. */
+function resultIn(line: string, method: string): JsonFields {
+  const { id, jsonrpc, result } = fieldsOf(JSON.parse(line));
+  if (`${JSON.stringify({ result, jsonrpc, id })}\n` === line) return fieldsOf(result);
+  throw new Error(`${method} is answered in another form: ${line.slice(0, 200)}`);
+}
+
+async function resultsOf(era: Era, introduction: string): Promise<Record<string, JsonFields>> {
+  const { [era]: ask } = server();
+  const methods = [introduction, ...LISTS];
+  const results = await Promise.all(methods.map(async (method) => [method, await ask(method)] as const));
+  const { "tools/list": listed, ...others } = Object.fromEntries(results);
+  return { ...others, "tools/list": { ...listed, tools: [] } };
+}
+
+async function capabilities(): Promise<Record<string, JsonFields>> {
+  const rows = TOOLSETS.flatMap(({ toolset, ...traits }) =>
+    [true, false].map(async (tasks) => {
+      const { legacy, modern } = server("--toolsets", toolset, "--tasks", tasks ? "auto" : "off");
+      const [first, later] = await Promise.all([legacy("initialize"), modern("server/discover")]);
+      return [
+        [capabilityKey("legacy", { ...traits, tasks: false }), fieldsOf(first["capabilities"])],
+        [capabilityKey("modern", { ...traits, tasks }), fieldsOf(later["capabilities"])],
+      ] as const;
+    }),
+  );
+  return Object.fromEntries((await Promise.all(rows)).flat());
+}
+
+/** By variant and name. Throws where the eras differ, which no proxy knows. */
+async function tools(): Promise<StaticFile["tools"]> {
+  const variants = [false, true].flatMap((diskResume) => CLIENTS.map((each) => ({ ...each, diskResume })));
+  const listed: [string, Record<string, ListedTool>][] = await Promise.all(
+    variants.map(async ({ client, ...traits }) => {
+      const flags = traits.diskResume ? ["--allow-disk-resume"] : [];
+      const { legacy, modern } = server("--toolsets", "all", ...flags);
+      const [first, later] = await Promise.all([legacy("tools/list", { client }), modern("tools/list", { client })]);
+      if (!isSame(first["tools"], later["tools"])) throw new Error("the two eras list tools differently");
+      const all = Object.values(fieldsOf(first["tools"])).map(listedTool);
+      return [variantKey(traits), Object.fromEntries(all.map((tool) => [String(tool["name"]), tool]))];
+    }),
+  );
+  const [[, first] = ["", {}]] = listed;
+  return Object.fromEntries(
+    listed.map(([key, all]) => {
+      const differing = Object.entries(all).filter(([name, tool]) => key === "" || !isSame(tool, first[name]));
+      return [key, Object.fromEntries(differing)];
+    }),
+  );
+}
+
+function listedTool(value: unknown): ListedTool {
+  const tool = fieldsOf(value);
+  const { properties, ...schema } = fieldsOf(tool["inputSchema"]);
+  const parameters = Object.entries(fieldsOf(properties)).map(([name, each]) => [name, fieldsOf(each)] as const);
+  // As in the listing, `properties` come last.
+  return { ...tool, inputSchema: { ...schema, properties: Object.fromEntries(parameters) } };
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Versions whose answers are those of the first. */
+async function versions(): Promise<string[]> {
+  const { legacy } = server();
+  const answers = await Promise.all(
+    VERSIONS.map(async (version) => {
+      const introduction = await legacy("initialize", { version });
+      const lists = await Promise.all(LISTS.map(async (method) => legacy(method, { version })));
+      return {
+        version,
+        given: introduction["protocolVersion"],
+        rest: [{ ...introduction, protocolVersion: "" }, lists],
+      };
+    }),
+  );
+  const [first] = answers;
+  return answers
+    .filter(({ given, rest, version }) => given === version && isSame(rest, first?.rest))
+    .map((each) => each.version);
+}
+
+function replacedModes(): string[] {
+  const all = PERMISSION_MODES.flatMap((mode) =>
+    BOUNDS.flatMap((bound) => [true, false].map((allowsBypass) => ({ mode, bound, allowsBypass }))),
+  );
+  const replaced = all.filter(({ mode, ...gate }) => modeInForce(mode, gate).why !== undefined);
+  return replaced.map(({ allowsBypass, bound, mode }) => modeKey(mode, bound, allowsBypass));
+}
+
+function table(): TableSetting[] {
+  return SETTINGS.map(({ byHand, flag, key, plainWords, reading, variable }) => {
+    const isByHand = byHand && !CHECKED_AT_START.includes(key);
+    const check = key === CONFIG_FILE.key ? {} : isByHand ? byHand : undefined;
+    return { key, flag, variable, reading, ...(plainWords && { plainWords }), ...(check && { byHand: check }) };
+  });
+}
+
+function defaults(): StaticSettings {
+  const config = loadConfig({ argv: [], env: {} });
+  return {
+    toolsets: config.toolsets,
+    tasks: config.tasks,
+    dynamicDescription: config.dynamicDescription,
+    allowDiskResume: config.allowDiskResume,
+    allowBypass: config.allowBypass,
+    queryEnable: config.queryEnable,
+    queryPermissionMode: config.queryPermissionMode,
+    queryMaxMessages: config.queryMaxMessages,
+    queryIncludeSystemMessages: config.queryIncludeSystemMessages,
+    queryAllowedTools: config.queryAllowedTools,
+    queryMaxExecutionMs: config.queryMaxExecutionMs,
+  };
+}
+
+async function staticFile(): Promise<StaticFile> {
+  return {
+    version: readPackage().version,
+    revision: REVISION,
+    versions: await versions(),
+    settings: table(),
+    defaults: defaults(),
+    replacedModes: replacedModes(),
+    capabilities: await capabilities(),
+    results: { legacy: await resultsOf("legacy", "initialize"), modern: await resultsOf("modern", "server/discover") },
+    tools: await tools(),
+  };
+}
+
+process.stdout.write(JSON.stringify(await staticFile()), () => process.exit(0));

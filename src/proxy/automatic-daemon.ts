@@ -1,0 +1,91 @@
+import type { Socket } from "node:net";
+import { AbsentError, RefusedError, whyOf } from "./failures.ts";
+import { greet } from "./greet.ts";
+import { startMsOf } from "./own-server.ts";
+import { stateFolder } from "../config/state-folder.ts";
+import { socketFolders } from "../daemon/folders.ts";
+import { identityOf, type Identity } from "../daemon/identity.ts";
+import { startDaemon } from "../daemon/start.ts";
+import { takeTurn } from "../daemon/starting.ts";
+import type { ClientHello } from "../daemon/wire.ts";
+
+/** Finds the daemon of a client, or starts one. */
+
+/** A daemon that says nothing for this time is taken for frozen, ms. */
+const FROZEN_MS = 1_000;
+
+/** The daemon of these arguments and this environment: found, or started. */
+export class AutomaticDaemon {
+  readonly startMs: number;
+  readonly #argv: readonly string[];
+  readonly #main: string;
+  readonly #purpose: ClientHello["purpose"];
+  #place: Promise<Place> | undefined;
+
+  constructor(argv: readonly string[], main: string, purpose: ClientHello["purpose"] = "mcp") {
+    this.startMs = startMsOf({ argv, env: process.env });
+    this.#argv = argv;
+    this.#main = main;
+    this.#purpose = purpose;
+  }
+
+  absent(why: string): string {
+    return `No daemon can be had: ${why}. Nothing that was recorded is lost; \`claude-agents-mcp daemon status\` and \`daemon logs\` tell more.`;
+  }
+
+  async connect(ms: number): Promise<Socket> {
+    const deadline = performance.now() + ms;
+    const left = () => Math.max(1, deadline - performance.now());
+    const place = await (this.#place ??= placeOf(this.#argv).catch((error: unknown) => {
+      this.#place = undefined;
+      throw error;
+    }));
+    const { folders, identity, state } = place;
+    const meet = async () => greet({ folders, name: place.name, purpose: this.#purpose }, Math.min(left(), FROZEN_MS));
+    try {
+      return await meet();
+    } catch (error) {
+      if (error instanceof RefusedError) throw error;
+      const endTurn = await takeTurn(folders, place.name, left());
+      if (!endTurn) return meet();
+      try {
+        const start = async () => {
+          place.name = await startDaemon({ identity, main: this.#main, ms: left(), stateFolder: state });
+        };
+        // Another client's turn may have ended just before this one began; a frozen daemon is still there.
+        const there = error instanceof AbsentError ? await meet().catch(() => undefined) : undefined;
+        return there ?? (await startAndMeet(start, meet));
+      } finally {
+        endTurn();
+      }
+    }
+  }
+}
+
+/** The start may fail because another daemon was there first. */
+async function startAndMeet(start: () => Promise<void>, meet: () => Promise<Socket>): Promise<Socket> {
+  const failure: unknown = await start().catch((error: unknown) => error);
+  return meet().catch((error: unknown) => {
+    throw failure === undefined ? error : new RefusedError(`the daemon did not start: ${whyOf(failure)}`);
+  });
+}
+
+interface Place {
+  /** Of the daemon: that of the identity, until one was started that calls itself otherwise. */
+  name: string;
+  readonly folders: readonly string[];
+  readonly identity: Identity;
+  readonly state: string;
+}
+
+/** Rejects with RefusedError: where the state folder cannot be used there will be no daemon. */
+async function placeOf(argv: readonly string[]): Promise<Place> {
+  const state = stateFolder(process.env, process.platform);
+  try {
+    const folders = await socketFolders(state);
+    const identity = await identityOf({ argv, cwd: process.cwd(), env: process.env, stateFolder: state });
+    return { name: identity.name, folders, identity, state };
+  } catch (error) {
+    throw new RefusedError(whyOf(error));
+  }
+}

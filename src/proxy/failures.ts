@@ -1,0 +1,14 @@
+/** Reasons for which a client has no daemon. */
+
+/** The daemon will not serve this connection, and says why. */
+export class RefusedError extends Error {}
+
+export class AbsentError extends Error {
+  constructor(cause: unknown) {
+    super("no daemon of this name runs", { cause });
+  }
+}
+
+export function whyOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,152 @@
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { isAllowed } from "../config/by-hand.ts";
+import { absolutePath, directoriesIn } from "../config/paths.ts";
+import { isStorePath } from "../config/store-spelling.ts";
+import type { Environment } from "../daemon/environment.ts";
+import type { TableSetting } from "./static-file.ts";
+
+/**
+ * Reads settings without schemas, where all that are given can be checked by hand. Values are those of `loadConfig`
+ * (src/config/load.ts), which a test compares.
+ */
+
+export interface Sources {
+  /** Arguments of `serve`. */
+  readonly argv: readonly string[];
+  readonly env: Environment;
+}
+
+type Values = ReadonlyMap<string, unknown>;
+
+/** The given settings, by key; undefined where the server might refuse one. */
+export function readSettings(table: readonly TableSetting[], { argv, env }: Sources): Values | undefined {
+  try {
+    const flags = fromFlags(table, argv);
+    const variables = fromVariables(table, env);
+    const file = fromFile(table, flags.get(CONFIG) ?? variables.get(CONFIG));
+    return new Map([...file, ...variables, ...flags]);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Key of the file of settings, which cannot name another one. */
+const CONFIG = "config";
+
+/** `process.cwd` throws where that folder was deleted. */
+const start = () => process.cwd();
+
+function fromFlags(table: readonly TableSetting[], argv: readonly string[]): Values {
+  const given = new Map<string, unknown>();
+  const words = [...argv];
+  for (let word = words.shift(); word !== undefined; word = words.shift()) {
+    const [written = "", inline] = word.split(/=(.*)/s);
+    const { isNegated, setting } = settingAt(table, written);
+    const isSwitch = setting.reading === "boolean" && inline === undefined;
+    const text = inline ?? (isSwitch ? String(!isNegated) : valueIn(words));
+    if (isNegated && !isSwitch) throw unsure(written);
+    const value = fromText(setting, text, start);
+    const before: unknown = given.get(setting.key);
+    // A list of folders grows with each flag.
+    const joined = setting.reading === "directories" && before !== undefined ? [before, value].flat() : value;
+    given.set(setting.key, checked(setting, joined));
+  }
+  return given;
+}
+
+function settingAt(table: readonly TableSetting[], written: string) {
+  const isNegated = written.startsWith("--no-");
+  const flag = written.slice(isNegated ? "--no-".length : "--".length);
+  const setting = table.find((each) => each.flag === flag && (!isNegated || each.reading === "boolean"));
+  if (!setting || !written.startsWith("--")) throw unsure(written);
+  return { isNegated, setting };
+}
+
+/** The next word, unless it is a flag. */
+function valueIn(words: string[]): string {
+  const text = words.shift();
+  if (text === undefined || text.startsWith("-")) throw unsure("a flag without a value");
+  return text;
+}
+
+function fromVariables(table: readonly TableSetting[], env: Environment): Values {
+  const given = new Map<string, unknown>();
+  for (const setting of table) {
+    const text = env[setting.variable];
+    if (text === undefined || (text === "" && setting.reading !== "directories")) continue;
+    const value =
+      setting.reading === "directories"
+        ? directoriesIn(text).map((path) => absolute(path, start))
+        : fromText(setting, text, start);
+    given.set(setting.key, checked(setting, value));
+  }
+  return given;
+}
+
+function fromFile(table: readonly TableSetting[], path: unknown): Values {
+  if (typeof path !== "string") return new Map();
+  const content: unknown = JSON.parse(readFileSync(path, "utf8").replace(/^\uFEFF/, ""));
+  if (typeof content !== "object" || content === null || Array.isArray(content)) throw unsure(path);
+  return new Map(
+    Object.entries(content).map(([key, value]: [string, unknown]) => {
+      const setting = table.find((each) => each.key === key && key !== CONFIG);
+      if (!setting) throw unsure(key);
+      return [
+        key,
+        checked(
+          setting,
+          inFile(setting, value, () => dirname(path)),
+        ),
+      ];
+    }),
+  );
+}
+
+/** Paths made absolute. */
+function inFile({ reading }: Pick<TableSetting, "reading">, value: unknown, base: () => string): unknown {
+  if (Array.isArray(value) && reading === "directories") return value.map((each) => inFile(PATH, each, base));
+  if (typeof value !== "string") return value;
+  return reading === "path" || (reading === "store" && isStorePath(value)) ? absolute(value, base) : value;
+}
+
+const PATH = { reading: "path" } as const;
+
+/** Commas inside the brackets of a rule separate nothing. */
+const COMMA = /,(?![^(]*\))/;
+const ANY_SEPARATOR = /[,:;]/;
+const SWITCH: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
+
+function fromText({ plainWords = false, reading }: TableSetting, text: string, base: () => string): unknown {
+  switch (reading) {
+    case "number":
+      return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
+    case "boolean":
+      return Object.hasOwn(SWITCH, text) ? SWITCH[text] : text;
+    case "path":
+      return absolute(text, base);
+    case "store":
+      return isStorePath(text) ? absolute(text, base) : text;
+    case "directories":
+      return [absolute(text, base)];
+    case "words":
+      return text.split(plainWords ? ANY_SEPARATOR : COMMA).map((word) => word.trim());
+    case "json":
+    case "text":
+      return text;
+  }
+}
+
+function absolute(path: string, base: () => string): string {
+  return path === "" ? path : absolutePath(path, base());
+}
+
+/** The value. Throws where the server might refuse it. */
+function checked(setting: TableSetting, value: unknown): unknown {
+  if (setting.byHand && isAllowed(setting.reading, setting.byHand, value)) return value;
+  throw unsure(setting.key);
+}
+
+function unsure(what: string): Error {
+  return new Error(`${what} cannot be checked without schemas`);
+}

@@ -1,0 +1,177 @@
+import { hasPrompts, instructionsFor, namesOf, sendsLogs, type ToolName } from "../tools/listed.ts";
+import { waitLimits } from "../tools/arguments/wait-limits.ts";
+import { describeQuery } from "../tools/query/in-force.ts";
+import {
+  isLogLevel,
+  isPlainMeta,
+  messageIn,
+  readEnvelope,
+  readInitialize,
+  type ClientMessage,
+} from "./client-messages.ts";
+import { readSettings, type Sources } from "./known-settings.ts";
+import {
+  capabilityKey,
+  modeKey,
+  readStaticFile,
+  variantKey,
+  type Era,
+  type JsonFields,
+  type ListedTool,
+  type StaticFile,
+  type StaticSettings,
+} from "./static-file.ts";
+
+/**
+ * Answers of the daemon that are known before it is there: clients wait a second or three for them, and go on without tools or
+ * with an older protocol. Undecided cases are left to the daemon.
+ */
+
+export interface StaticAnswer {
+  /** Undefined for a notification. */
+  readonly line: string | undefined;
+}
+
+interface Known {
+  readonly file: StaticFile;
+  readonly settings: StaticSettings;
+  readonly names: readonly ToolName[];
+}
+
+const LISTS = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+const DISCOVER = "server/discover";
+const INITIALIZED = "notifications/initialized";
+
+export class StaticAnswers {
+  readonly #sources: Sources;
+  readonly #readFile: () => StaticFile | undefined;
+  /** Null where the daemon has to answer everything. */
+  #known: Known | null | undefined;
+  /** Name of the client of the 2025 era, from its `initialize` on. */
+  #client: string | undefined;
+  /** The first message that decides on the era of the conversation was another one than `initialize`. */
+  #hasBegun = false;
+
+  constructor(sources: Sources, readFile = readStaticFile) {
+    this.#sources = sources;
+    this.#readFile = readFile;
+  }
+
+  /** Undefined for a line that the daemon has to be sent. */
+  answerTo(line: string): StaticAnswer | undefined {
+    const answer = this.#answerTo(line);
+    if (!answer) this.#hasBegun = true;
+    return answer;
+  }
+
+  #answerTo(line: string): StaticAnswer | undefined {
+    const message = messageIn(line);
+    if (!message || !isCandidate(message)) return undefined;
+    const known = (this.#known ??= knownOf(this.#sources, this.#readFile()) ?? null);
+    if (!known) return undefined;
+    const { id } = message;
+    if (id === undefined) return this.#client === undefined ? undefined : { line: undefined };
+    const result = this.#resultOf(message, known);
+    return result && { line: JSON.stringify({ result, jsonrpc: "2.0", id }) };
+  }
+
+  #resultOf({ method, params }: ClientMessage, known: Known): JsonFields | undefined {
+    if (method === "initialize") return this.#initialize(params, known);
+    const { _meta: meta, ...others } = params;
+    if (!isPlainMeta(meta)) return this.#modern(method, params, known);
+    const client = this.#client;
+    if (client === undefined || method === DISCOVER) return undefined;
+    if (method === "logging/setLevel") return isLogLevel(others["level"]) && sendsLogsOf(known) ? {} : undefined;
+    if (Object.keys(others).length > 0) return undefined;
+    return method === "ping" ? {} : listOf(known, "legacy", { client, method });
+  }
+
+  #initialize(params: JsonFields, known: Known): JsonFields | undefined {
+    const said = readInitialize(params);
+    if (this.#client !== undefined || this.#hasBegun || !said) return undefined;
+    if (!known.file.versions.includes(said.version)) return undefined;
+    this.#client = said.name;
+    return { ...introductionOf(known, "legacy", "initialize"), protocolVersion: said.version };
+  }
+
+  #modern(method: string, params: JsonFields, known: Known): JsonFields | undefined {
+    const said = readEnvelope(params);
+    if (said?.version !== known.file.revision || this.#client !== undefined) return undefined;
+    if (method === DISCOVER) return introductionOf(known, "modern", method);
+    this.#hasBegun = true;
+    return listOf(known, "modern", { client: said.name, method });
+  }
+}
+
+/** Before the file is read. */
+function isCandidate({ id, method }: ClientMessage): boolean {
+  if (id === undefined) return method === INITIALIZED;
+  return ["initialize", "logging/setLevel", "ping", DISCOVER, ...LISTS].includes(method);
+}
+
+/** Undefined where only the daemon knows its answers. */
+function knownOf(sources: Sources, file: StaticFile | undefined): Known | undefined {
+  const given = file && readSettings(file.settings, sources);
+  if (!given) return undefined;
+  const settings: StaticSettings = { ...file.defaults, ...Object.fromEntries(given) };
+  const names = namesOf(settings.toolsets, { enabled: settings.queryEnable });
+  // Descriptions follow what sessions report, and a server without a tool does not start.
+  return settings.dynamicDescription || names.length === 0 ? undefined : { file, settings, names };
+}
+
+function sendsLogsOf({ names }: Known): boolean {
+  return names.some((name) => sendsLogs(name));
+}
+
+function introductionOf(known: Known, era: Era, method: string): JsonFields {
+  const { file, names, settings } = known;
+  const tasks = era === "modern" && settings.tasks === "auto";
+  const key = capabilityKey(era, { prompts: hasPrompts(names), logs: sendsLogsOf(known), tasks });
+  const instructions = instructionsFor(names);
+  const { instructions: _, ...others } = file.results[era][method] ?? {};
+  const filled = instructions === "" ? others : file.results[era][method];
+  return { ...filled, capabilities: file.capabilities[key], ...(instructions !== "" && { instructions }) };
+}
+
+function listOf(
+  known: Known,
+  era: Era,
+  { client, method }: { readonly client: string | undefined; readonly method: string },
+): JsonFields | undefined {
+  const { file, names } = known;
+  const result = file.results[era][method];
+  if (method === "prompts/list" && !hasPrompts(names)) return undefined;
+  return method === "tools/list" ? { ...result, tools: toolsOf(known, client) } : result;
+}
+
+function toolsOf({ file, names, settings }: Known, client: string | undefined): JsonFields[] {
+  const { maxWaitMs, prefersOneWait = false } = waitLimits(settings.maxWaitMs, client);
+  const variant = variantKey({ diskResume: settings.allowDiskResume, oneWait: prefersOneWait });
+  return names.map((name) => {
+    const tool = withMaximum(file.tools[variant]?.[name] ?? file.tools[""]?.[name], maxWaitMs);
+    return name === "claude_code_query" ? { ...tool, description: queryDescription(file, settings) } : tool;
+  });
+}
+
+function withMaximum(tool: ListedTool | undefined, maximum: number): JsonFields {
+  const waitMs = tool?.inputSchema.properties["waitMs"];
+  if (!tool || !waitMs) return { ...tool };
+  const properties = { ...tool.inputSchema.properties, waitMs: { ...waitMs, maximum } };
+  return { ...tool, inputSchema: { ...tool.inputSchema, properties } };
+}
+
+/** A daemon serves no HTTP: callers may approve all unless the operator says otherwise. */
+function queryDescription({ replacedModes }: StaticFile, settings: StaticSettings): string {
+  const { allowBypass, callerApproves = "all", queryPermissionMode: mode } = settings;
+  const isReplaced = replacedModes.includes(modeKey(mode, callerApproves, allowBypass));
+  const defaults = {
+    cwd: settings.queryCwd,
+    model: settings.queryModel,
+    maxTurns: settings.queryMaxTurns,
+    maxMessages: settings.queryMaxMessages,
+    includeSystemMessages: settings.queryIncludeSystemMessages,
+    allowedTools: settings.queryAllowedTools,
+    maxExecutionMs: settings.queryMaxExecutionMs,
+  };
+  return describeQuery(defaults, { isReplaced, mode: isReplaced ? "dontAsk" : mode });
+}

@@ -1,0 +1,151 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, it } from "vitest";
+import { CLAUDE_CODE, initialize, legacyLines, line, modern, modernLines } from "../support/opening-lines.ts";
+import { useWorld } from "../support/world.ts";
+
+/** A client whose daemon is not there yet: what it is answered meanwhile, and what becomes of the rest. */
+
+const world = useWorld({ agent: "stand-in" });
+const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
+
+const idOf = (text: string) => (JSON.parse(text) as { id?: string | number }).id;
+
+/** The end of the world ends daemons that were started with it. */
+function environment(env: Record<string, string>) {
+  return { PATH: process.env["PATH"] ?? "", ...world.model.environment(world.configFolder), ...env };
+}
+
+/** A process that a client starts, and its answers by id. */
+function started(env: Record<string, string>, ...args: string[]) {
+  const child = spawn(process.execPath, [MAIN, "serve", ...args], {
+    env: environment(env),
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  const answers = new Map<unknown, string>();
+  const lines = createInterface({ input: child.stdout });
+  lines.on("line", (text) => answers.set(idOf(text), text));
+  return {
+    answers,
+    send: (...sent: string[]) => void child.stdin.write(sent.map((each) => `${each}\n`).join("")),
+    answerTo: async (id: unknown): Promise<string> => {
+      while (!answers.has(id)) await once(lines, "line");
+      return answers.get(id) ?? "";
+    },
+    async end(): Promise<void> {
+      child.stdin.end();
+      await once(child, "exit");
+    },
+  };
+}
+
+/** Daemons that begin when `release` is called. */
+function heldDaemons() {
+  const home = world.folder();
+  const code = join(home, "hold.cjs");
+  const gate = join(home, "open");
+  const wait = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)";
+  const hold = `while (!require("node:fs").existsSync(${JSON.stringify(gate)})) ${wait};`;
+  writeFileSync(code, `if (process.argv.includes("daemon")) ${hold}`);
+  const env = { HOME: home, NODE_OPTIONS: `--require ${code}`, CLAUDE_CODE_MCP_DAEMON_START_MS: "30000" };
+  return { env, release: () => writeFileSync(gate, "") };
+}
+
+const call = { name: "claude_code_session", arguments: { action: "list" } };
+const legacyCall = line({ id: "call", method: "tools/call", params: call });
+const modernCall = modern("tools/call", { clientInfo: CLAUDE_CODE });
+const withCall = JSON.stringify({
+  ...(JSON.parse(modernCall) as object),
+  id: "call",
+  params: { ...(JSON.parse(modernCall) as { params: object }).params, ...call },
+});
+
+const ERAS: [string, string[], string, string][] = [
+  ["2025", legacyLines({ clientInfo: CLAUDE_CODE }), legacyCall, line({ id: "again", method: "tools/list" })],
+  ["2026", modernLines({ clientInfo: CLAUDE_CODE }), withCall, modern("tools/list", { clientInfo: CLAUDE_CODE })],
+];
+
+it.each(ERAS)(
+  "a client of the %s era is answered as by the daemon, which takes its call when it is there",
+  async (_, opening, laterCall, again) => {
+    const { env, release } = heldDaemons();
+    const proxy = started(env);
+    proxy.send(...opening, laterCall);
+    const ids = opening.map(idOf).filter((id) => id !== undefined);
+    const given = await Promise.all(ids.map(async (id) => proxy.answerTo(id)));
+    expect(proxy.answers.has("call")).toBe(false);
+
+    const own = started({ HOME: world.folder() }, "--daemon", "off");
+    own.send(...opening);
+    expect(given).toEqual(await Promise.all(ids.map(async (id) => own.answerTo(id))));
+    await own.end();
+
+    release();
+    expect(await proxy.answerTo("call")).toContain("Work goes on in a daemon when this client ends");
+    // The daemon knows the client, whom it has not met.
+    proxy.answers.delete(idOf(again));
+    proxy.send(again);
+    expect(await proxy.answerTo(idOf(again))).toContain('"maximum":1800000');
+    await proxy.end();
+  },
+);
+
+it.each(ERAS)(
+  "a client of the %s era is served by its own process where no daemon comes",
+  async (_, opening, laterCall, again) => {
+    const { env } = heldDaemons();
+    const proxy = started({ ...env, CLAUDE_CODE_MCP_DAEMON_START_MS: "1" });
+    proxy.send(...opening, laterCall);
+    expect(await proxy.answerTo("call")).toContain("because no daemon can be had");
+    proxy.answers.delete(idOf(again));
+    proxy.send(again);
+    expect(await proxy.answerTo(idOf(again))).toContain('"maximum":1800000');
+    await proxy.end();
+  },
+);
+
+it("a client that only lists tools and leaves is answered, in the order of its lines", () => {
+  const { env } = heldDaemons();
+  const opening = legacyLines({});
+  const { status, stdout } = spawnSync(process.execPath, [MAIN], {
+    env: environment(env),
+    encoding: "utf8",
+    input: opening.map((each) => `${each}\n`).join(""),
+    timeout: 60_000,
+  });
+  expect(status).toBe(0);
+  const ids = stdout.trimEnd().split("\n").map(idOf);
+  expect(ids).toEqual(opening.map(idOf).filter((id) => id !== undefined));
+});
+
+it("a setting with which no server starts is an error of the command, and no client is answered before", () => {
+  for (const first of [initialize(), modern("server/discover")]) {
+    const env = environment({ HOME: world.folder() });
+    const run = spawnSync(process.execPath, [MAIN, "--max-live", "x"], { env, encoding: "utf8", input: `${first}\n` });
+    expect(run).toMatchObject({ status: 2, stdout: "" });
+    expect(run.stderr).toContain('--max-live is "x"');
+  }
+});
+
+it("a server that cannot start where only that shows it ends the command, although the client was answered", async () => {
+  const home = world.folder();
+  const broken = join(home, "network.cjs");
+  const mounts = "1 1 0:1 / / rw - nfs4 x rw";
+  writeFileSync(
+    broken,
+    `const files = require("node:fs/promises"), { readFile } = files;
+     files.readFile = async (path, ...rest) => path === "/proc/self/mountinfo" ? ${JSON.stringify(mounts)} : readFile(path, ...rest);`,
+  );
+  const env = environment({ HOME: home, NODE_OPTIONS: `--require ${broken}` });
+  const child = spawn(process.execPath, [MAIN], { env });
+  let [said, why] = ["", ""];
+  child.stdout.on("data", (text) => (said += String(text)));
+  child.stderr.on("data", (text) => (why += String(text)));
+  child.stdin.write(`${initialize()}\n`);
+  const [code] = (await once(child, "exit")) as [number];
+  expect([code, said]).toEqual([2, expect.stringContaining('"result"')]);
+  expect(why).toContain("network file system");
+});

@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, it } from "vitest";
+import { loadConfig } from "../../src/config/load.ts";
+import { readSettings } from "../../src/proxy/known-settings.ts";
+import { StaticAnswers } from "../../src/proxy/static-answers.ts";
+import { initialize, modern, STATIC_FILE } from "../support/opening-lines.ts";
+
+/** A proxy reads settings without schemas as its daemon does, or leaves every answer to the daemon. */
+
+const folder = mkdtempSync(join(tmpdir(), "ccm-settings-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface Settings {
+  readonly argv: string[];
+  readonly env: Record<string, string>;
+}
+
+let files = 0;
+
+/** A file of settings with this text, as a flag. */
+function file(text: unknown): string[] {
+  const path = join(folder, `${String((files += 1))}.json`);
+  writeFileSync(path, typeof text === "string" ? text : JSON.stringify(text));
+  return ["--config", path];
+}
+
+const answersOf = (settings: Settings) => new StaticAnswers(settings, () => STATIC_FILE);
+const flags = (...argv: string[]): Settings => ({ argv, env: {} });
+const variables = (env: Record<string, string>): Settings => ({ argv: [], env });
+
+describe("is left to the daemon:", () => {
+  it.each<[string, Settings]>([
+    ["descriptions that follow sessions", flags("--dynamic-description")],
+    ["an unknown flag", flags("--alow-dir", "/x")],
+    ["an argument that is no flag", flags("x")],
+    ["a flag without its value", flags("--toolsets")],
+    ["a flag in place of a value", flags("--toolsets", "--tasks")],
+    ["a value of a negated flag", flags("--no-allow-bypass=true")],
+    ["an unknown toolset", flags("--toolsets", "agent,none")],
+    ["no toolset", flags("--toolsets=")],
+    ["no tool", flags("--toolsets", "query", "--no-query-enable")],
+    ["a number out of its range", flags("--max-live", "0")],
+    ["a number of a variable that is none", variables({ CLAUDE_CODE_MCP_MAX_LIVE: "x" })],
+    ["an empty list of folders", variables({ CLAUDE_CODE_MCP_ALLOW_DIRS: "" })],
+    ["a switch that is none", flags("--allow-bypass=yes")],
+    ["rules", flags("--deny-rules", "Bash(rm *)")],
+    ["an approver that has settings", flags("--approvals", "webhook")],
+    ["an approver that is named twice", flags("--approvals", "console,console:0")],
+    ["settings of an approver", flags("--notify-url", "https://example.com")],
+    ["a sandbox that has to be there", flags("--sandbox", "required")],
+    ["a store of a kind that is unknown", flags("--store", "postgres://host/db")],
+    ["a file that is not there", flags("--config", "/none.json")],
+    ["a file that is not JSON", flags(...file("{"))],
+    ["a file that is no object", flags(...file([]))],
+    ["an unknown key of a file", flags(...file({ toolset: ["agent"] }))],
+    ["a value of another type in a file", flags(...file({ maxLive: "3" }))],
+  ])("%s", (_, settings) => {
+    expect(answersOf(settings).answerTo(initialize())).toBeUndefined();
+    expect(answersOf(settings).answerTo(modern("server/discover"))).toBeUndefined();
+  });
+});
+
+const texts = [
+  "1",
+  "true",
+  "x",
+  "",
+  "3",
+  "agent",
+  "a,b",
+  "/x",
+  "Bash(a, b)",
+  "auto",
+  "memory:",
+  "-1",
+  "caller",
+  "~/x",
+  "info",
+];
+const options = STATIC_FILE.settings.flatMap(({ flag }) => [`--${flag}`, `--no-${flag}`]);
+const word = fc.oneof(fc.constantFrom(...options), fc.constantFrom(...texts));
+const inline = fc
+  .tuple(fc.constantFrom(...options), fc.constantFrom(...texts))
+  .map(([flag, text]) => `${flag}=${text}`);
+const variable = fc.constantFrom(...STATIC_FILE.settings.map((each) => each.variable));
+const values = fc.oneof(
+  fc.constantFrom(...texts),
+  fc.constantFrom(true, false, 3, null),
+  fc.constant(["agent"]),
+  fc.constant([]),
+);
+const keys = fc.constantFrom(...STATIC_FILE.settings.map(({ key }) => key));
+
+it("settings that are read without schemas are those that the server reads", () => {
+  let read = 0;
+  const isSame = (argv: string[], env: Record<string, string>) => {
+    const known = readSettings(STATIC_FILE.settings, { argv, env });
+    if (!known) return;
+    const config = new Map<string, unknown>(Object.entries(loadConfig({ argv, env })));
+    const shown = [...known].filter(([key]) => key !== "config" && key !== "store");
+    expect(shown).toEqual(shown.map(([key]) => [key, config.get(key)]));
+    read += 1;
+  };
+  const environment = fc.dictionary(variable, fc.constantFrom(...texts), { maxKeys: 2 });
+  const argument = fc.array(fc.oneof(word, inline), { maxLength: 3 });
+  fc.assert(fc.property(argument, environment, isSame), { numRuns: 2_000 });
+  const content = fc.dictionary(keys, values, { maxKeys: 2 });
+  fc.assert(
+    fc.property(content, (given) => isSame(file(given), {})),
+    { numRuns: 300 },
+  );
+  expect(read).toBeGreaterThan(100);
+});
