@@ -47,7 +47,8 @@ export async function describeDaemons(places: readonly Place[]): Promise<Daemons
   const asked = places.map(async (place) => {
     try {
       const about = await askDaemon(place.path);
-      return about ? [{ name: place.name, ...about }] : [];
+      // A daemon that is asked while it binds does not know its socket yet.
+      return about ? [{ name: place.name, ...about, socket: about.socket === "" ? place.path : about.socket }] : [];
     } catch {
       silent.push(place);
       return [];

@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Listener, type DaemonClient, type ListenerOptions } from "../../src/daemon/listener.ts";
 import { existingFolders, socketFolders } from "../../src/daemon/folders.ts";
+import { describeDaemons } from "../../src/daemon/status.ts";
 import { bind, checkName, connectByName, sweep } from "../../src/daemon/socket.ts";
 import { ALIVE, firstLine, PROTOCOL, WATCH, type ClientHello } from "../../src/daemon/wire.ts";
 import { keyFor } from "../../src/security/key-file.ts";
@@ -243,6 +244,15 @@ describe("the folders of the sockets", () => {
   it.each(["", "../x", "a b", "x".repeat(40)])("has no name %j", (name) => {
     expect(() => checkName(name)).toThrow("must be");
   });
+});
+
+it("a daemon that is asked while it binds its socket is found under the socket where it was asked", async () => {
+  const path = join(root, "n.sock");
+  const daemon = createServer((socket) => socket.once("data", () => socket.end('{"pid":1,"socket":""}\n')));
+  daemon.listen(path);
+  await once(daemon, "listening");
+  expect(await describeDaemons([{ name: "n", path }])).toMatchObject({ running: [{ socket: path }], silent: [] });
+  daemon.close();
 });
 
 describe("the key of a state folder", () => {
