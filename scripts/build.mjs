@@ -47,15 +47,15 @@ const ANSWERS = "app/static-answers";
  * beside it (`import.meta.url`) has its chunk at the place of its source, so that both find the file.
  */
 const CHUNKS = [
+  // Separate, because `--version` and the proxy need nothing else of the server.
+  {
+    name: "config/version",
+    test: /src\/(config\/(cache-folder|error|paths|state-folder|store-spelling|version)|security\/(ancestors|paths)|tools\/(arguments\/wait-limits|listed|query\/in-force))\.ts$/,
+  },
   { name: "claude/supervise/tree", test: /src\/claude\/supervise\/tree\.ts$/ },
   // The reaper needs this chunk as well, but nothing else that is loaded with the engine.
   { name: "claude/supervise/tagged-processes", test: /src\/claude\/supervise\/(process-tag|tagged-processes)\.ts$/ },
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
-  // Separate, because `--version` and the proxy need nothing else of the server.
-  {
-    name: "config/version",
-    test: /src\/(config\/(cache-folder|error|paths|state-folder|store-spelling|version)|security\/ancestors|tools\/(arguments\/wait-limits|listed|query\/in-force))\.ts$/,
-  },
   // Separate, because each client starts one: it has no schemas and no MCP SDK.
   { name: "proxy/proxy", test: /src\/proxy\/(automatic|own-server)\.ts$/ },
   { name: "security/key-file", test: /src\/security\/key-file\.ts$/ },
