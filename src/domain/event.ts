@@ -128,6 +128,7 @@ export const SessionEvent = z.discriminatedUnion("type", [
 /** An event before it is stored. */
 export type SessionEvent = z.infer<typeof SessionEvent>;
 export type EventType = SessionEvent["type"];
+export const EVENT_TYPES: readonly EventType[] = SessionEvent.options.map(({ shape }) => shape.type.value);
 
 /** An event as the log hands it out. */
 export type StoredEvent = SessionEvent & { readonly id: number; readonly at: number };

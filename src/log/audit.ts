@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync, writeFileSync } from "node:fs";
 import type { JsonObject } from "../domain/json.ts";
+import { type ByEventType, type DataOf, decideBy } from "../domain/event-table.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { Masker } from "./mask.ts";
 
@@ -37,17 +38,39 @@ export function createAuditLog({ file, masker, onFault }: AuditLogOptions): (ent
  * What becomes of a request, for the audit log: asked, gone on to the next who may answer, answered and by whom. Read off
  * the session's log, so that no way of answering is missed; never what was said.
  */
-export function requestEntry({ data, type }: SessionEvent): JsonObject | undefined {
-  if (type === "permission.asked" || type === "question.asked") {
-    const { requestId, risk, toolName } = data;
-    return { action: "asked", requestId, toolName, ...(risk && { risk: risk.level }) };
-  }
-  if (type === "request.passed") {
-    const { from, requestId, to, why } = data;
-    return { action: "passed", requestId, from, to, why };
-  }
-  if (type !== "permission.answered" && type !== "question.answered") return undefined;
-  const { behavior, by, forSession, requestId, rule, toolName } = data;
+export function requestEntry(event: SessionEvent): JsonObject | undefined {
+  return decideBy(ENTRIES, event);
+}
+
+const none = (): undefined => undefined;
+
+const ENTRIES: ByEventType<JsonObject | undefined> = {
+  "session.opened": none,
+  "session.configured": none,
+  "session.closed": none,
+  "prompt.queued": none,
+  "prompt.steered": none,
+  "prompt.dropped": none,
+  "turn.started": none,
+  "turn.ended": none,
+  message: none,
+  "permission.asked": askedEntry,
+  "permission.answered": answeredEntry,
+  "question.asked": askedEntry,
+  "question.answered": answeredEntry,
+  "request.passed": ({ from, requestId, to, why }) => ({ action: "passed", requestId, from, to, why }),
+  "background.changed": none,
+  notice: none,
+  "process.started": none,
+  "process.exited": none,
+};
+
+function askedEntry({ requestId, risk, toolName }: DataOf<"permission.asked">): JsonObject {
+  return { action: "asked", requestId, toolName, ...(risk && { risk: risk.level }) };
+}
+
+function answeredEntry(answered: DataOf<"permission.answered">): JsonObject {
+  const { behavior, by, forSession, requestId, rule, toolName } = answered;
   const how = { ...(rule !== undefined && { rule }), ...(forSession && { forSession }) };
   return { action: "answered", requestId, toolName, decision: behavior, by, ...how };
 }

@@ -1,4 +1,5 @@
-import type { SessionEvent } from "../domain/event.ts";
+import { type ByEventType, type DataOf, decideBy } from "../domain/event-table.ts";
+import type { EventType, SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { lastWord } from "../domain/last-word.ts";
 
@@ -70,27 +71,55 @@ export function createMasker(env: Readonly<Record<string, string | undefined>>):
   return { text, unfinished, fields, event: (event) => maskEvent(event, { text, fields }) };
 }
 
-function maskEvent(event: SessionEvent, { fields, text }: Pick<Masker, "fields" | "text">): SessionEvent {
-  const { data, type } = event;
-  if (type === "message") return { type, data: { message: fields(data.message) } };
-  if (type === "notice") {
-    const details = data.details && { details: fields(data.details) };
-    return { type, data: { ...data, message: text(data.message), ...details } };
-  }
-  if ((type === "permission.answered" || type === "question.answered") && data.updatedInput) {
-    return { type, data: { ...data, updatedInput: fields(data.updatedInput) } };
-  }
-  if (type === "background.changed") {
-    return { type, data: { tasks: data.tasks.map((task) => ({ ...task, description: text(task.description) })) } };
-  }
-  if (type === "turn.ended") {
+type Masks = Pick<Masker, "fields" | "text">;
+
+function maskEvent(event: SessionEvent, masks: Masks): SessionEvent {
+  // Masks all strings of an event whose type is unknown here.
+  return decideBy(EVENT_MASKS, event, masks) ?? { ...event, ...masks.fields({ data: event.data }) };
+}
+
+/** Keeps what goes to Claude Code or comes from this server. */
+const kept =
+  <T extends EventType>(type: T) =>
+  (data: DataOf<T>) => ({ type, data });
+
+/** How each type is stored: see `Masker.event`. */
+const EVENT_MASKS: ByEventType<SessionEvent, [Masks]> = {
+  "session.opened": kept("session.opened"),
+  "session.configured": kept("session.configured"),
+  "session.closed": kept("session.closed"),
+  "prompt.queued": kept("prompt.queued"),
+  "prompt.steered": kept("prompt.steered"),
+  "prompt.dropped": kept("prompt.dropped"),
+  "turn.started": kept("turn.started"),
+  "turn.ended": (data, { text }) => {
     const message = data.message === undefined ? {} : { message: text(data.message) };
-    return { type, data: { ...data, ...message, ...(data.warnings && { warnings: data.warnings.map(text) }) } };
-  }
-  if (type === "process.exited" && data.error !== undefined) {
-    return { type, data: { ...data, error: text(data.error) } };
-  }
-  return event;
+    const warnings = data.warnings && { warnings: data.warnings.map(text) };
+    return { type: "turn.ended", data: { ...data, ...message, ...warnings } };
+  },
+  message: ({ message }, { fields }) => ({ type: "message", data: { message: fields(message) } }),
+  "permission.asked": kept("permission.asked"),
+  "permission.answered": (data, masks) => ({ type: "permission.answered", data: maskAnswer(data, masks) }),
+  "question.asked": kept("question.asked"),
+  "question.answered": (data, masks) => ({ type: "question.answered", data: maskAnswer(data, masks) }),
+  "request.passed": kept("request.passed"),
+  "background.changed": ({ tasks }, { text }) => {
+    const masked = tasks.map((task) => ({ ...task, description: text(task.description) }));
+    return { type: "background.changed", data: { tasks: masked } };
+  },
+  notice: (data, { fields, text }) => {
+    const details = data.details && { details: fields(data.details) };
+    return { type: "notice", data: { ...data, message: text(data.message), ...details } };
+  },
+  "process.started": kept("process.started"),
+  "process.exited": (data, { text }) => {
+    const error = data.error === undefined ? {} : { error: text(data.error) };
+    return { type: "process.exited", data: { ...data, ...error } };
+  },
+};
+
+function maskAnswer(data: DataOf<"permission.answered">, { fields }: Masks): DataOf<"permission.answered"> {
+  return data.updatedInput ? { ...data, updatedInput: fields(data.updatedInput) } : data;
 }
 
 function secretValues(env: Readonly<Record<string, string | undefined>>): RegExp | undefined {

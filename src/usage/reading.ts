@@ -1,4 +1,4 @@
-import type { EventType, StoredEvent, TurnEnded } from "../domain/event.ts";
+import { EVENT_TYPES, type EventType, type StoredEvent, type TurnEnded } from "../domain/event.ts";
 import { usageOf } from "../domain/usage.ts";
 import type { SessionLog, SessionRecord } from "../engine/ports.ts";
 import type { FactSink } from "./facts.ts";
@@ -11,18 +11,29 @@ import type { FactSink } from "./facts.ts";
 /** Events held at a time. */
 const PAGE = 200;
 
-/** What is counted, and what it takes to understand that. */
-const TYPES: readonly EventType[] = [
-  "prompt.queued",
-  "turn.started",
-  "turn.ended",
-  "permission.asked",
-  "permission.answered",
-  "question.asked",
-  "question.answered",
-  "notice",
-  "process.exited",
-];
+/** Whether a type is counted, or is needed to understand what is counted. */
+const IS_READ: Readonly<Record<EventType, boolean>> = {
+  "session.opened": false,
+  "session.configured": false,
+  "session.closed": false,
+  "prompt.queued": true,
+  "prompt.steered": false,
+  "prompt.dropped": false,
+  "turn.started": true,
+  "turn.ended": true,
+  // Only results count, and these are found from the ends of turns.
+  message: false,
+  "permission.asked": true,
+  "permission.answered": true,
+  "question.asked": true,
+  "question.answered": true,
+  "request.passed": false,
+  "background.changed": false,
+  notice: true,
+  "process.started": false,
+  "process.exited": true,
+};
+const TYPES: readonly EventType[] = EVENT_TYPES.filter((type) => IS_READ[type]);
 
 export type Log = Pick<SessionLog, "read">;
 

@@ -1,5 +1,7 @@
 import { CALLER } from "../domain/approvals/answer-source.ts";
-import type { StoredEvent } from "../domain/event.ts";
+import { type ByEventType, type DataOf, decideBy } from "../domain/event-table.ts";
+import type { BackgroundTask, StoredEvent } from "../domain/event.ts";
+import type { PermissionRequest } from "../domain/permission.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { presentMessage } from "./message.ts";
 import { oneLine } from "./size.ts";
@@ -27,7 +29,7 @@ interface Presented {
 
 /** The end of a turn is not told here: it needs Claude Code's result beside the event. */
 export function presentEvent(event: StoredEvent, mode: ResponseMode): ShownEvent | undefined {
-  const presented = mode === "full" ? presentWhole(event) : presentNews(event, mode);
+  const presented = mode === "full" ? decideBy(WHOLE, event, mode) : decideBy(NEWS, event, mode);
   return presented && { id: event.id, ...presented, ...timeOf(event, mode) };
 }
 
@@ -35,43 +37,67 @@ export function timeOf({ at }: Pick<StoredEvent, "at">, mode: ResponseMode): { t
   return mode === "minimal" ? {} : { timestamp: new Date(at).toISOString() };
 }
 
-function presentNews(event: StoredEvent, mode: Exclude<ResponseMode, "full">): Presented | undefined {
-  const { data, type } = event;
-  if (type === "message") return presentMessage(data.message, mode === "minimal" ? "brief" : "short");
-  if (type === "permission.asked" || type === "question.asked") {
-    const { requestId, toolName, input } = data;
-    return { type: "permission_request", data: { requestId, toolName, summary: summaryOf(toolName, input) } };
-  }
-  if (type === "permission.answered" || type === "question.answered") return presentAnswer(data, mode);
-  // The answer itself lists what runs; that it has begun and ended is told by the call and by its notification.
-  if (type === "background.changed" && mode === "minimal") return undefined;
-  if (type === "notice") return { type: "progress", data: { notice: data.kind, message: data.message } };
-  return presentChange(event);
-}
+type Shown = Presented | undefined;
 
-/** What reads the same in short and whole. */
-function presentChange({ data, type }: StoredEvent): Presented | undefined {
-  if (type === "background.changed") return { type: "progress", data: { background: data.tasks } };
-  if (type === "prompt.dropped") return { type: "progress", data: { promptDropped: data.reason } };
-  return undefined;
-}
+const hidden = (): Shown => undefined;
+
+/** What callers do not need, in every mode. The end of a turn needs more than its event. */
+const HIDDEN = {
+  "session.opened": hidden,
+  "session.configured": hidden,
+  "session.closed": hidden,
+  "prompt.queued": hidden,
+  "prompt.steered": hidden,
+  "turn.started": hidden,
+  "turn.ended": hidden,
+  "request.passed": hidden,
+  "process.started": hidden,
+  "process.exited": hidden,
+} as const;
+
+type Mode = Exclude<ResponseMode, "full">;
+
+const NEWS: ByEventType<Shown, [Mode]> = {
+  ...HIDDEN,
+  message: ({ message }, mode) => presentMessage(message, mode === "minimal" ? "brief" : "short"),
+  "permission.asked": presentRequest,
+  "permission.answered": presentAnswer,
+  "question.asked": presentRequest,
+  "question.answered": presentAnswer,
+  // The answer itself lists what runs; that it has begun and ended is told by the call and by its notification.
+  "background.changed": ({ tasks }, mode) => (mode === "minimal" ? undefined : presentBackground(tasks)),
+  notice: ({ kind, message }) => ({ type: "progress", data: { notice: kind, message } }),
+  "prompt.dropped": presentDrop,
+};
 
 /** The stored content under the same types; an answer of a tool and what has no short form are progress. */
-function presentWhole(event: StoredEvent): Presented | undefined {
-  const { data, type } = event;
-  if (type === "message") {
-    return { type: data.message["type"] === "assistant" ? "output" : "progress", data: data.message };
-  }
-  if (type === "permission.asked" || type === "question.asked") return { type: "permission_request", data };
-  if (type === "permission.answered" || type === "question.answered") return presentAnswer(data, "full");
-  if (type === "notice") {
-    const { details, kind, message } = data;
+const WHOLE: ByEventType<Shown, ["full"]> = {
+  ...HIDDEN,
+  message: ({ message }) => ({ type: message["type"] === "assistant" ? "output" : "progress", data: message }),
+  "permission.asked": (data) => ({ type: "permission_request", data }),
+  "permission.answered": presentAnswer,
+  "question.asked": (data) => ({ type: "permission_request", data }),
+  "question.answered": presentAnswer,
+  "background.changed": ({ tasks }) => presentBackground(tasks),
+  notice: ({ details, kind, message }) => {
     return { type: "progress", data: { notice: kind, message, ...(details && { details }) } };
-  }
-  return presentChange(event);
+  },
+  "prompt.dropped": presentDrop,
+};
+
+function presentRequest({ input, requestId, toolName }: PermissionRequest): Presented {
+  return { type: "permission_request", data: { requestId, toolName, summary: summaryOf(toolName, input) } };
 }
 
-type Answered = Extract<StoredEvent, { type: "permission.answered" }>["data"];
+function presentBackground(tasks: readonly BackgroundTask[]): Presented {
+  return { type: "progress", data: { background: tasks } };
+}
+
+function presentDrop({ reason }: DataOf<"prompt.dropped">): Presented {
+  return { type: "progress", data: { promptDropped: reason } };
+}
+
+type Answered = DataOf<"permission.answered">;
 
 function presentAnswer(answered: Answered, mode: ResponseMode): Presented {
   const { requestId, toolName, behavior, by, forSession, message, remembered, rule } = answered;

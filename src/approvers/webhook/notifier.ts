@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { type ByEventType, type DataOf, decideBy } from "../../domain/event-table.ts";
 import type { TurnEnded } from "../../domain/event.ts";
-import type { OpenRequest } from "../../domain/permission.ts";
+import type { OpenRequest, PermissionRequest } from "../../domain/permission.ts";
 import type { Append, Logger, SessionBackend } from "../../engine/ports.ts";
 import type {
   ApproverPort,
@@ -62,6 +63,13 @@ interface Notice {
   readonly until: () => number;
 }
 
+/** The change of a session that an event is part of. */
+interface Change {
+  readonly sessionId: string;
+  readonly at: number;
+  readonly requests: readonly OpenRequest[];
+}
+
 interface Sent {
   readonly outcome: Outcome;
   readonly payload: Promise<Payload>;
@@ -72,6 +80,27 @@ class Notifier implements ApproverPort {
   readonly #queue: DeliveryQueue;
   /** Requests whose answer is still waited for. */
   readonly #waiting = new Set<string>();
+  /** Notifies the receiver, by the type of the event. */
+  readonly #notices: ByEventType<void, [Change]> = {
+    "session.opened": () => undefined,
+    "session.configured": () => undefined,
+    "session.closed": () => undefined,
+    "prompt.queued": () => undefined,
+    "prompt.steered": () => undefined,
+    "prompt.dropped": () => undefined,
+    "turn.started": () => undefined,
+    "turn.ended": (ended, { at, sessionId }) => this.#notifyOfEnd(sessionId, ended, at),
+    message: () => undefined,
+    "permission.asked": (request, change) => this.#onAsked("permission.asked", request, change),
+    "permission.answered": (answered) => this.#onAnswered(answered),
+    "question.asked": (request, change) => this.#onAsked("question.asked", request, change),
+    "question.answered": (answered) => this.#onAnswered(answered),
+    "request.passed": () => undefined,
+    "background.changed": () => undefined,
+    notice: () => undefined,
+    "process.started": () => undefined,
+    "process.exited": () => undefined,
+  };
 
   constructor(options: NotifierOptions) {
     const { limits, receiver } = options;
@@ -82,7 +111,8 @@ class Notifier implements ApproverPort {
   /** Told of each change once it is durable. Never throws, and never waits. */
   onAppended(sessionId: string, change: Append): void {
     try {
-      for (const event of change.events) this.#onEvent(sessionId, event, change);
+      const { at, events, state } = change;
+      for (const event of events) decideBy(this.#notices, event, { sessionId, at, requests: state.requests });
     } catch (error) {
       this.#options.log.error("the webhook could not be notified of an event", { sessionId, error: String(error) });
     }
@@ -110,25 +140,18 @@ class Notifier implements ApproverPort {
     return this.#queue.close(graceMs);
   }
 
-  #onEvent(sessionId: string, event: Append["events"][number], { at, state: { requests } }: Append): void {
-    const { data, type } = event;
-    if (type === "turn.ended") this.#notifyOfEnd(sessionId, data, at);
-    if (this.#options.answerUrl) return;
-    if (type === "permission.answered" || type === "question.answered") this.withdraw(data.requestId);
-    if (type !== "permission.asked" && type !== "question.asked") return;
-    const open = requests.find(({ requestId }) => requestId === data.requestId);
+  #onAsked(type: AskedEvent["type"], request: PermissionRequest, { at, requests, sessionId }: Change): void {
+    // Where the receiver can answer, the request is offered to it.
+    if (this.#options.answerUrl || !this.#options.types.has(type)) return;
+    const open = requests.find(({ requestId }) => requestId === request.requestId);
     // A request that was answered at once (by a rule, for example) is not delivered.
-    if (open) this.#notifyOfRequest(sessionId, event, { open, at });
-  }
-
-  #notifyOfRequest(
-    sessionId: string,
-    { data: request, type }: AskedEvent,
-    { at, open }: { open: OpenRequest; at: number },
-  ): void {
-    if (!this.#options.types.has(type)) return;
+    if (!open) return;
     this.#waiting.add(request.requestId);
     this.#notify({ type, sessionId, at, matter: { request, open } });
+  }
+
+  #onAnswered({ requestId }: DataOf<"permission.answered">): void {
+    if (!this.#options.answerUrl) this.withdraw(requestId);
   }
 
   #notifyOfEnd(sessionId: string, ended: TurnEnded, at: number): void {

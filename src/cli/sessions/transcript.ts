@@ -1,3 +1,4 @@
+import { type ByEventType, type DataOf, decideBy } from "../../domain/event-table.ts";
 import type { StoredEvent, TurnEnded } from "../../domain/event.ts";
 import { JsonObject } from "../../domain/json.ts";
 import type { SessionRecord } from "./store.ts";
@@ -26,6 +27,28 @@ export class Transcript {
   /** What Claude Code said last, which its result mostly is. */
   #lastText = "";
   #result = "";
+
+  readonly #pieces: ByEventType<Piece[], [at: number]> = {
+    "session.opened": () => [],
+    "session.configured": () => [],
+    "session.closed": (data) => [closed(data)],
+    "prompt.queued": ({ text }, at) => [block("## Prompt"), block(isoTime(at)), block(quote(text))],
+    "prompt.steered": () => [],
+    "prompt.dropped": ({ reason }) => [item(`a prompt was dropped: ${code(reason)}`)],
+    "turn.started": ({ origin }, at) =>
+      origin === "self" ? [block("## Claude Code continues on its own"), block(isoTime(at))] : [],
+    "turn.ended": (data) => this.#end(data),
+    message: ({ message }) => this.#message(message),
+    "permission.asked": asked,
+    "permission.answered": (data) => [item(answer(data))],
+    "question.asked": asked,
+    "question.answered": (data) => [item(answer(data))],
+    "request.passed": () => [],
+    "background.changed": (data) => [background(data)],
+    notice: ({ kind, message }) => [item(`notice (${kind}): ${code(message)}`)],
+    "process.started": () => [],
+    "process.exited": exit,
+  };
 
   begin(record: SessionRecord): string {
     const { createdAt, id, spec, state, title, unreadable } = record;
@@ -58,15 +81,8 @@ export class Transcript {
   }
 
   #piecesOf(event: StoredEvent): Piece[] {
-    if (event.type === "message") return this.#message(event.data.message);
-    if (event.type === "turn.ended") return this.#end(event.data);
-    if (event.type === "prompt.queued") {
-      return [block("## Prompt"), block(isoTime(event.at)), block(quote(event.data.text))];
-    }
-    if (event.type === "turn.started" && event.data.origin === "self") {
-      return [block("## Claude Code continues on its own"), block(isoTime(event.at))];
-    }
-    return aside(event).map(item);
+    // Passes over a type of a newer server.
+    return decideBy(this.#pieces, event, event.at) ?? [];
   }
 
   #message(message: JsonObject): Piece[] {
@@ -126,28 +142,25 @@ export class Transcript {
   }
 }
 
-/** What else is worth a line. Types that this version does not know are passed over. */
-function aside(event: StoredEvent): string[] {
-  if (event.type === "permission.asked" || event.type === "question.asked") {
-    return [`asks: ${call(event.data.toolName, event.data.input)}`];
-  }
-  if (event.type === "permission.answered" || event.type === "question.answered") return [answer(event.data)];
-  if (event.type === "notice") return [`notice (${event.data.kind}): ${code(event.data.message)}`];
-  if (event.type === "prompt.dropped") return [`a prompt was dropped: ${code(event.data.reason)}`];
-  if (event.type === "background.changed") {
-    const tasks = event.data.tasks.map(({ description }) => code(description));
-    return [tasks.length === 0 ? "no background tasks" : `in the background: ${tasks.join(", ")}`];
-  }
-  if (event.type === "process.exited" && !event.data.expected) {
-    const { code: exitCode, error, signal } = event.data;
-    return [`Claude Code ended unexpectedly: ${code(error ?? signal ?? `code ${String(exitCode)}`)}`];
-  }
-  if (event.type !== "session.closed") return [];
-  const { by, message, reason } = event.data;
-  return [`the session was ${reason} by ${code(by)}${message === undefined ? "" : `: ${code(message)}`}`];
+function asked({ input, toolName }: DataOf<"permission.asked">): Piece[] {
+  return [item(`asks: ${call(toolName, input)}`)];
 }
 
-type Answered = Extract<StoredEvent, { type: "permission.answered" }>["data"];
+function background({ tasks }: DataOf<"background.changed">): Piece {
+  const names = tasks.map(({ description }) => code(description));
+  return item(tasks.length === 0 ? "no background tasks" : `in the background: ${names.join(", ")}`);
+}
+
+function exit({ code: exitCode, error, expected, signal }: DataOf<"process.exited">): Piece[] {
+  const why = code(error ?? signal ?? `code ${String(exitCode)}`);
+  return expected ? [] : [item(`Claude Code ended unexpectedly: ${why}`)];
+}
+
+function closed({ by, message, reason }: DataOf<"session.closed">): Piece {
+  return item(`the session was ${reason} by ${code(by)}${message === undefined ? "" : `: ${code(message)}`}`);
+}
+
+type Answered = DataOf<"permission.answered">;
 
 function answer({ behavior, by, forSession, message, toolName }: Answered): string {
   const verdict = behavior === "allow" ? "allowed" : "denied";

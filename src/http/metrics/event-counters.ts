@@ -1,4 +1,6 @@
-import type { StoredEvent, TurnEnded } from "../../domain/event.ts";
+import { type ByEventType, type DataOf, decideBy } from "../../domain/event-table.ts";
+import type { TurnEnded } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import type { SessionState } from "../../domain/session.ts";
 import { TOKEN_KINDS, usageOf } from "../../domain/usage.ts";
 import type { Append } from "../../engine/ports.ts";
@@ -6,8 +8,7 @@ import { NO_CATEGORY, type Instruments } from "./instruments.ts";
 
 /** What the log says, as counters. */
 
-type Event = Append["events"][number];
-type Answered = Extract<StoredEvent, { type: "permission.answered" | "question.answered" }>["data"];
+type Answered = DataOf<"permission.answered">;
 
 export class EventCounters {
   readonly #to: Instruments;
@@ -20,7 +21,7 @@ export class EventCounters {
 
   add(sessionId: string, { at, events, state }: Append): void {
     const asked = new Map(this.#asked.get(sessionId));
-    for (const event of events) this.#count(event, at, asked);
+    for (const event of events) decideBy(this.#counts, event, at, asked);
     this.#remember(sessionId, state);
   }
 
@@ -29,18 +30,29 @@ export class EventCounters {
     else this.#asked.set(sessionId, new Map(requests.map(({ createdAt, requestId }) => [requestId, createdAt])));
   }
 
-  #count(event: Event, at: number, asked: Map<string, number>): void {
-    const { data, type } = event;
-    if (type === "turn.ended") this.#countTurn(data);
-    if (type === "message") this.#countResult(event);
-    if (type === "permission.asked" || type === "question.asked") asked.set(data.requestId, at);
-    if (type === "permission.answered" || type === "question.answered") {
-      const kind = type === "permission.answered" ? "permission" : "question";
-      this.#countAnswer(kind, data, at - (asked.get(data.requestId) ?? at));
-    }
-    if (type === "notice" && data.kind === "retry") this.#to.apiRetries.inc();
-    if (type === "process.exited") this.#to.exits.inc({ expected: String(data.expected) });
-  }
+  /** What each type counts; `asked` is when the open requests of its session were asked. */
+  readonly #counts: ByEventType<void, [at: number, asked: Map<string, number>]> = {
+    "session.opened": () => undefined,
+    "session.configured": () => undefined,
+    "session.closed": () => undefined,
+    "prompt.queued": () => undefined,
+    "prompt.steered": () => undefined,
+    "prompt.dropped": () => undefined,
+    "turn.started": () => undefined,
+    "turn.ended": (data) => this.#countTurn(data),
+    message: ({ message }) => this.#countResult(message),
+    "permission.asked": ({ requestId }, at, asked) => void asked.set(requestId, at),
+    "permission.answered": (data, at, asked) => this.#countAnswer("permission", data, waited(data, at, asked)),
+    "question.asked": ({ requestId }, at, asked) => void asked.set(requestId, at),
+    "question.answered": (data, at, asked) => this.#countAnswer("question", data, waited(data, at, asked)),
+    "request.passed": () => undefined,
+    "background.changed": () => undefined,
+    notice: ({ kind }) => {
+      if (kind === "retry") this.#to.apiRetries.inc();
+    },
+    "process.started": () => undefined,
+    "process.exited": ({ expected }) => this.#to.exits.inc({ expected: String(expected) }),
+  };
 
   #countTurn({ category, costUsd, durationMs, outcome }: TurnEnded): void {
     const failure = outcome === "failed" ? (category ?? "unknown") : NO_CATEGORY;
@@ -50,8 +62,8 @@ export class EventCounters {
     this.#to.cost.inc(Math.max(costUsd, 0));
   }
 
-  #countResult(event: Event): void {
-    const usage = usageOf(event);
+  #countResult(message: JsonObject): void {
+    const usage = usageOf({ type: "message", data: { message } });
     if (!usage) return;
     for (const kind of TOKEN_KINDS) this.#to.tokens.inc({ kind }, usage.tokens[kind]);
   }
@@ -59,4 +71,8 @@ export class EventCounters {
   #countAnswer(kind: "permission" | "question", { behavior: decision, by }: Answered, waitMs: number): void {
     this.#to.waits.observe({ kind, decision, by }, Math.max(waitMs, 0) / 1000);
   }
+}
+
+function waited({ requestId }: Answered, at: number, asked: ReadonlyMap<string, number>): number {
+  return at - (asked.get(requestId) ?? at);
 }

@@ -7,6 +7,16 @@ import { callKey, TimelineIndex } from "./timeline-index.ts";
 
 type Of<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>;
 
+/** Types that are a line each, whatever came before. */
+type Lined =
+  | "session.opened"
+  | "session.configured"
+  | "session.closed"
+  | "background.changed"
+  | "notice"
+  | "process.started"
+  | "process.exited";
+
 /**
  * Makes timeline items from events, in the order of their ids. It may begin anywhere: an item that began earlier is shown as far
  * as it is known. An unknown event is a line with its JSON.
@@ -37,8 +47,13 @@ export class TimelineReducer {
     if (type === "request.passed") return this.#pass(event);
     if (type === "prompt.queued" || type === "prompt.steered" || type === "prompt.dropped")
       return this.#takePrompt(event);
+    this.#takeLine(event);
+  }
+
+  /** A new type does not compile here until `take` or `Lined` has it. */
+  #takeLine(event: Of<Lined>): void {
     this.#heed(event);
-    if (type === "notice" && event.data.kind === "waiting") this.#wait = event;
+    if (event.type === "notice" && event.data.kind === "waiting") this.#wait = event;
     else this.#addLine(event);
   }
 
