@@ -8,6 +8,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { NO_ALLOW, RULE_TEXTS } from "../support/attacks/malformed-rules.ts";
 import { told } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
+import { stream } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Rules and settings files that the real Claude Code drops. */
@@ -71,6 +72,17 @@ describe("a settings file that Claude Code cannot read", () => {
       expect(answer["warnings"]).toEqual([expect.stringContaining(`ignores all of ${file}`)]);
       expect(JSON.stringify(answer["warnings"])).toContain(says);
       expect(JSON.stringify(await told(server, answer.sessionId))).toContain("ignores all of");
+    }
+    rmSync(file);
+  });
+
+  it("is named by tools that answer with the turn", async () => {
+    const file = join(world.configFolder, "settings.json");
+    writeFileSync(file, "{");
+    const server = await world.server({ args: ["--toolsets", "query,chat"] });
+    for (const tool of ["claude_code_query", "claude_direct_query"]) {
+      const { data } = await stream(server, tool, { prompt: scriptTag([{ text: "end" }]), cwd: world.folder() });
+      expect([tool, data["warnings"]]).toEqual([tool, [expect.stringContaining(`${file}: Invalid or malformed JSON`)]]);
     }
     rmSync(file);
   });
