@@ -4,7 +4,7 @@ import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { back } from "../support/faults/driving.ts";
-import { commandOf, killDaemons, persistently, theShim } from "../support/faults/shims.ts";
+import { commandOf, killDaemons, persistently, theShim, untilGone } from "../support/faults/shims.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -107,6 +107,23 @@ describe("turns end, and new sessions start", () => {
     await expectEnds(turns, FAILED);
   });
 
+  it.concurrent(
+    "where a shim is frozen at the start of processes: thawed, it runs no prompt",
+    { timeout: 120_000 },
+    async () => {
+      const { client, ids, shim } = await threeTurns("start", "SIGSTOP");
+      const told = await Promise.all(ids.map(async (id) => ended(client, id)));
+      const failed = ids.filter((_, at) => told[at] === "error start_failed");
+      expect(failed.length).toBeGreaterThan(0);
+      process.kill(shim, "SIGCONT");
+      await untilGone([shim]);
+      expect(
+        world.model.requests.flatMap(({ sessionId = "" }) => (failed.includes(sessionId) ? [sessionId] : [])),
+      ).toEqual([]);
+      await client.close();
+    },
+  );
+
   it.concurrent.each(["SIGSTOP", "SIGKILL"] as const)(
     "where a shim gets %s between the kill of a process and its exit",
     { timeout: 120_000 },
@@ -115,9 +132,14 @@ describe("turns end, and new sessions start", () => {
       const sessionId = await beginHeld(client);
       // A stand-in that is frozen hears no interrupt, so that it is killed.
       for (const { command, pid } of world.processes()) if (command.includes(sessionId)) process.kill(pid, "SIGSTOP");
-      await shim();
+      const pid = await shim();
       expect(await ended(client, sessionId)).toBe("error inactivity");
       await expectNewSessions(client);
+      // Once it is thawed, it ends with its last process.
+      if (signal === "SIGSTOP") process.kill(pid, "SIGCONT");
+      await untilGone([pid]);
+      await client.call("claude_code_reply", { sessionId, prompt: back, waitMs: 0 });
+      expect(await ended(client, sessionId)).toBe("idle Back.");
       await client.close();
     },
   );
