@@ -26,7 +26,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
   const token = newToken();
   const daemon = daemonFor(rest);
   const app = createApp({
-    operations: daemon && operationsOf(async () => daemon.connect(daemon.startMs)),
+    operations: daemon && operationsOf(async () => daemon.connect()),
     config: { ...config, auth: true, console: true },
     configFile: configFileOf({ argv: rest, env: process.env }),
     environment: process.env,

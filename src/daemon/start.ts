@@ -4,6 +4,7 @@ import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { Identity } from "./identity.ts";
+import { Patience } from "./patience.ts";
 import { PRODUCT } from "../domain/names.ts";
 
 /** Starts a daemon that does not end with its starter, however that is ended, nor with the package it was started from. */
@@ -83,14 +84,14 @@ async function wordOf(child: ChildProcess, ms: number): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = "";
     const done = () => {
-      clearTimeout(timer);
+      patience.end();
       pipe.destroy();
       resolve(said.trim());
     };
-    const timer = setTimeout(() => {
+    const patience = new Patience(ms, () => {
       pipe.destroy();
       reject(new Error(`it was not ready within ${String(ms)} ms`));
-    }, ms);
+    });
     child.once("error", reject);
     pipe.on("error", done);
     pipe.on("end", done);

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { isAbsolute } from "node:path";
+import { Patience } from "./patience.ts";
 
 /**
  * The wire between a client's end and a daemon: lines. The first each way is a hello. Lines that begin with # are between the two
@@ -118,7 +119,7 @@ export async function firstLine(socket: Socket, ms: number): Promise<string> {
     const received: Buffer[] = [];
     let length = 0;
     const fail = (why: string) => finish(() => reject(new Error(why)));
-    const timer = setTimeout(() => fail(`no hello within ${String(ms)} ms`), ms);
+    const patience = new Patience(ms, () => fail(`no hello within ${String(ms)} ms`));
     const onEnd = () => fail("the connection ended before its hello");
     const onReadable = () => {
       for (let chunk: unknown = socket.read(); Buffer.isBuffer(chunk); chunk = socket.read()) {
@@ -135,7 +136,7 @@ export async function firstLine(socket: Socket, ms: number): Promise<string> {
       }
     };
     const finish = (then: () => void) => {
-      clearTimeout(timer);
+      patience.end();
       socket.off("readable", onReadable).off("end", onEnd).off("error", onEnd).off("close", onEnd);
       then();
     };

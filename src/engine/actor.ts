@@ -249,8 +249,8 @@ export class SessionActor {
   #setTimer(): void {
     this.#cancelTimer?.();
     const due = nextDeadline(this.#state, this.#session.policy);
-    this.#cancelTimer =
-      due === undefined ? undefined : this.#context.clock.after(due, () => this.#post({ type: "tick" }));
+    const onDue = () => this.#post({ type: "tick" });
+    this.#cancelTimer = due === undefined ? undefined : this.#context.clock.after(due, onDue, { isLimit: true });
   }
 
   async #readInbox(): Promise<void> {

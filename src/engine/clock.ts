@@ -2,8 +2,10 @@ import type { Clock } from "./ports.ts";
 
 /** Interval of looks at the time while a timer waits, ms. */
 const LOOK_MS = 5_000;
-/** A longer gap between looks, while a timer waited, means that the machine slept or this process was stopped. ms */
-const SLEPT_MS = 3 * LOOK_MS;
+/** The same while a limit waits: a tenth of it, so that a freeze uses up little of the limit. At least so long, ms. */
+const LIMIT_LOOK_MS = 250;
+/** A gap of more looks than this, while a timer waited, means that the machine slept or this process was stopped. */
+const SLEPT_LOOKS = 3;
 
 /** What a clock is made of. */
 interface Sources {
@@ -13,13 +15,19 @@ interface Sources {
   readonly monotonic: () => number;
 }
 
-/** Time awake: a gap between looks (see `SLEPT_MS`) counts as one interval. */
+interface Waiting {
+  readonly lookMs: number;
+}
+
+/** Time awake: a gap between looks (see `SLEPT_LOOKS`) counts as one interval. */
 export class AwakeClock implements Clock {
   readonly now: () => number;
   readonly #monotonic: () => number;
   #last: number;
   #ticks = 0;
-  #waiting = 0;
+  /** The same by looks of `LOOK_MS`, for timers that are no limits: on a slow machine a lease must not be renewed late. */
+  #slowTicks = 0;
+  readonly #waiting = new Set<Waiting>();
 
   constructor({ monotonic, now }: Sources) {
     this.now = now;
@@ -31,31 +39,37 @@ export class AwakeClock implements Clock {
     const now = this.#monotonic();
     const passed = now - this.#last;
     this.#last = now;
-    // Without a waiting timer there are no looks, so a gap says nothing.
-    this.#ticks += this.#waiting > 0 && passed > SLEPT_MS ? LOOK_MS : passed;
+    this.#ticks += this.#awakeIn(passed, () => Math.min(...[...this.#waiting].map(({ lookMs }) => lookMs)));
+    this.#slowTicks += this.#awakeIn(passed, () => LOOK_MS);
     return Math.floor(this.#ticks);
   }
 
-  after(ms: number, callback: () => void): () => void {
-    const due = this.tick() + ms;
-    this.#waiting += 1;
+  after(ms: number, callback: () => void, { isLimit = false } = {}): () => void {
+    const awake = () => (this.tick(), isLimit ? this.#ticks : this.#slowTicks);
+    const due = awake() + ms;
+    const lookMs = isLimit ? Math.min(Math.max(ms / 10, LIMIT_LOOK_MS), LOOK_MS) : LOOK_MS;
+    const waiting = { lookMs };
+    this.#waiting.add(waiting);
     let timer: NodeJS.Timeout;
     const arm = () => {
       // A timer of Node can be a little early.
-      const left = due - this.tick();
+      const left = due - awake();
       if (left <= 0) end(callback);
-      else timer = setTimeout(arm, Math.min(left, LOOK_MS)).unref();
+      else timer = setTimeout(arm, Math.min(left, lookMs)).unref();
     };
-    let ended = false;
     const end = (last: () => void) => {
-      if (ended) return;
-      ended = true;
-      this.#waiting -= 1;
-      last();
+      if (this.#waiting.delete(waiting)) last();
     };
     // Not before this has returned, however little is left.
-    timer = setTimeout(arm, Math.min(Math.max(ms, 0), LOOK_MS)).unref();
+    timer = setTimeout(arm, Math.min(Math.max(ms, 0), lookMs)).unref();
     return () => end(() => clearTimeout(timer));
+  }
+
+  /** Without a waiting timer there are no looks, so a gap says nothing. */
+  #awakeIn(passed: number, lookMs: () => number): number {
+    if (this.#waiting.size === 0 || passed <= SLEPT_LOOKS * LIMIT_LOOK_MS) return passed;
+    const look = lookMs();
+    return passed > SLEPT_LOOKS * look ? look : passed;
   }
 }
 

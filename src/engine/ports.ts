@@ -13,8 +13,11 @@ export interface Clock {
   now(): number;
   /** ms of time awake since some moment; only goes forward, whatever becomes of `now`. */
   tick(): number;
-  /** Calls back once, when `ms` of time awake have passed; the returned function calls it off. Never keeps the process alive. */
-  after(ms: number, callback: () => void): () => void;
+  /**
+   * Calls back once, when `ms` of time awake have passed; the returned function calls it off. Never keeps the process alive. `isLimit`: what
+   * ends then must not end for a freeze of this process, however short `ms` is.
+   */
+  after(ms: number, callback: () => void, options?: { readonly isLimit?: boolean }): () => void;
 }
 
 export interface Logger {

@@ -5,6 +5,7 @@ import { startMsOf } from "./own-server.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/folders.ts";
 import { identityOf, type Identity } from "../daemon/identity.ts";
+import { Patience } from "../daemon/patience.ts";
 import { startDaemon } from "../daemon/start.ts";
 import { takeTurn } from "../daemon/starting.ts";
 import type { ClientHello } from "../daemon/wire.ts";
@@ -33,9 +34,8 @@ export class AutomaticDaemon {
     return `No daemon can be had: ${why}. Nothing that was recorded is lost; \`claude-agents-mcp daemon status\` and \`daemon logs\` tell more.`;
   }
 
-  async connect(ms: number): Promise<Socket> {
-    const deadline = performance.now() + ms;
-    const left = () => Math.max(1, deadline - performance.now());
+  async connect(patience = new Patience(this.startMs)): Promise<Socket> {
+    const left = () => Math.max(1, patience.leftMs);
     const place = await (this.#place ??= placeOf(this.#argv).catch((error: unknown) => {
       this.#place = undefined;
       throw error;

@@ -47,7 +47,7 @@ function automaticDaemon(argv: readonly string[], main: string): DaemonSource {
   };
   return {
     startMs: startMsOf({ argv, env: process.env }),
-    connect: async (ms) => (await (loading ??= load())).connect(ms),
+    connect: async (patience) => (await (loading ??= load())).connect(patience),
     // This process serves where there is no daemon.
     absent: (why) => why,
   };

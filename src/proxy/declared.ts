@@ -4,6 +4,7 @@ import { endWithSignals, Proxy } from "./proxy.ts";
 import { ConfigError } from "../config/error.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/folders.ts";
+import type { Patience } from "../daemon/patience.ts";
 import { checkName } from "../daemon/socket.ts";
 import { depthAbove, depthIn } from "../security/ancestors.ts";
 
@@ -18,7 +19,11 @@ export async function connectToDeclared(argv: readonly string[]): Promise<number
   refuseNested();
   const folders = await socketFolders(stateFolder(process.env, process.platform));
   const absent = (why: string) => `The daemon "${name}" is not there: ${why}. ${adviceFor(name)}`;
-  const source = { startMs: START_MS, connect: async (ms: number) => greet({ folders, name }, ms), absent };
+  const source = {
+    startMs: START_MS,
+    connect: async ({ leftMs }: Patience) => greet({ folders, name }, leftMs),
+    absent,
+  };
   const proxy = new Proxy(source, process.stdout);
   endWithSignals();
   try {

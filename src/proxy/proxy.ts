@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Conversation } from "./conversation.ts";
 import { RefusedError, whyOf } from "./failures.ts";
 import type { StaticAnswers } from "./static-answers.ts";
+import { Patience } from "../daemon/patience.ts";
 import { ALIVE, REST, WATCH } from "../daemon/wire.ts";
 
 /**
@@ -22,7 +23,7 @@ export interface DaemonSource {
   /** How long a daemon may take to appear, ms. */
   readonly startMs: number;
   /** Resolves to a daemon that has said hello. Rejects with why there is none, RefusedError where there will be none. */
-  connect(ms: number): Promise<Socket>;
+  connect(patience: Patience): Promise<Socket>;
   /** What a client is told whose call no daemon takes. */
   absent(why: string): string;
 }
@@ -88,14 +89,18 @@ export class Proxy {
   }
 
   async #connect(): Promise<void> {
-    const deadline = performance.now() + this.#source.startMs;
-    for (;;) {
-      try {
-        return this.#adopt(await this.#source.connect(deadline - performance.now()));
-      } catch (error) {
-        if (error instanceof RefusedError || performance.now() + LOOK_MS >= deadline) return this.#without(error);
-        await sleep(LOOK_MS);
+    const patience = new Patience(this.#source.startMs);
+    try {
+      for (;;) {
+        try {
+          return this.#adopt(await this.#source.connect(patience));
+        } catch (error) {
+          if (error instanceof RefusedError || patience.leftMs <= LOOK_MS) return await this.#without(error);
+          await sleep(LOOK_MS);
+        }
       }
+    } finally {
+      patience.end();
     }
   }
 

@@ -25,6 +25,7 @@ export interface ShimOptions {
 
 /** For the first connection, ms. */
 const FIRST_MS = 30_000;
+const KEEP_PARTS = 10;
 
 type ToProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "list" | "reaper" | "end" }>;
 
@@ -246,7 +247,12 @@ export class ShimServer {
       const kept = `Its shim kept Claude Code for ${String(keepMs / 1000)} s (--keep-ms)`;
       this.#giveUp(process, `${kept}, and no server came for it.`);
     };
-    this.#waiting.set(process, setTimeout(onTime, keepMs));
+    // In parts, of which a freeze of the shim uses up one at most: a new owner may be connecting by then.
+    const wait = (parts: number) => {
+      const timer = setTimeout(() => (parts > 1 ? wait(parts - 1) : onTime()), keepMs / KEEP_PARTS);
+      this.#waiting.set(process, timer);
+    };
+    wait(KEEP_PARTS);
   }
 
   #giveUp(process: ClaudeCode, why: string): void {

@@ -24,6 +24,22 @@ describe("the end of a shim", () => {
     expect(shim.log()).toContain("no owner came for process p within 200 ms");
   });
 
+  it.concurrent("does not come when it was frozen for longer than it keeps a process", async ({ expect }) => {
+    const shim = await shims.start({ keepMs: 1_000 });
+    const owner = await shim.owner();
+    const { pid } = await owner.start("p", ECHO);
+    owner.end();
+    await owner.closed;
+    const other = await shim.owner();
+    other.send({ t: "list" });
+    expect((await other.answer("processes")).processes).toEqual([expect.not.objectContaining({ owned: true })]);
+    process.kill(shim.pid, "SIGSTOP");
+    other.send({ t: "attach", id: "p", epoch: 2, after: 0 });
+    await sleep(1_500);
+    process.kill(shim.pid, "SIGCONT");
+    expect((await other.answer("attached")).pid).toBe(pid);
+  });
+
   it.concurrent("starts its daemon again when no owner comes, three times at most", async ({ expect }) => {
     const file = join(shims.root, "restarted");
     const restart = { command: "/bin/sh", args: ["-c", 'echo "$PPID" >> "$0"', file] };

@@ -21,10 +21,10 @@ describe("the time awake", () => {
   afterEach(() => {
     vi.useRealTimers();
   });
-  const pass = (ms: number): void => {
-    for (let passed = 0; passed < ms; passed += SECOND) {
-      at += SECOND;
-      vi.advanceTimersByTime(SECOND);
+  const pass = (ms: number, step = SECOND): void => {
+    for (let passed = 0; passed < ms; passed += step) {
+      at += step;
+      vi.advanceTimersByTime(step);
     }
   };
   /** The system's clock advances while no timer of a program runs. */
@@ -57,6 +57,30 @@ describe("the time awake", () => {
     expect(clock.tick()).toBe(15 * SECOND);
     sleep(15 * SECOND + 1);
     expect(clock.tick()).toBe(20 * SECOND);
+  });
+
+  it.each([
+    [2 * SECOND, 2],
+    [5 * SECOND, 2],
+    [10 * SECOND, 4],
+    [60 * SECOND, 40],
+    [HOUR, 40],
+  ])("of a limit of %i ms, a freeze of %i s and more uses up a tenth", (limit, frozenS) => {
+    const done = vi.fn<() => void>();
+    clock.after(limit, done, { isLimit: true });
+    // The lease is renewed, whatever limits there are.
+    const renewed = vi.fn<() => void>();
+    clock.after(5 * SECOND, renewed);
+    for (const frozen of [frozenS * SECOND, HOUR]) {
+      const before = clock.tick();
+      sleep(frozen);
+      expect(clock.tick() - before).toBeLessThanOrEqual(limit / 8);
+    }
+    expect(done).not.toHaveBeenCalled();
+    pass(limit, Math.min(SECOND, limit / 20));
+    expect(done).toHaveBeenCalledTimes(1);
+    pass(5 * SECOND);
+    expect(renewed).toHaveBeenCalledTimes(1);
   });
 
   it("advances without a waiter, and fires no cancelled timer", () => {

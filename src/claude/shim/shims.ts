@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { SessionState, ShimRef } from "../../domain/session.ts";
 import type { Logger, ShimStanding } from "../../engine/ports.ts";
 import type { ListedProcess } from "../../shim/protocol.ts";
+import { unlessWithin } from "../process/time-limit.ts";
 import { ShimConnection, type ShimClient } from "./connection.ts";
 import { isThere } from "./why-gone.ts";
 
@@ -274,14 +275,14 @@ async function started(given: string, cwd: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = "";
     const finish = (then: () => void) => {
-      clearTimeout(timer);
+      onWord();
       child.stdout.destroy();
       then();
     };
-    const timer = setTimeout(() => {
+    const onWord = unlessWithin(READY_MS, () => {
       child.kill("SIGKILL");
       finish(() => reject(new Error(`it was not ready within ${String(READY_MS)} ms`)));
-    }, READY_MS);
+    });
     child.once("error", (error) => finish(() => reject(error)));
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       said += text;
