@@ -23,7 +23,7 @@ import { placesOf, type ClaudeSettings } from "./settings.ts";
 import { spareSpecOf, type SpareSpec } from "./spares/spec.ts";
 import type { SparePool } from "./spares/pool.ts";
 import type { Spawner } from "./supervise/spawn.ts";
-import { holdsMessages } from "./version.ts";
+import { canHold } from "./version.ts";
 
 /** From the options of a session to a process: whose settings it reads, in which environment, from where in the conversation. */
 
@@ -48,7 +48,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
   const isTrusted = await trusts();
   const mayRun = !usesProject || isTrusted;
   const allow = await projectAllowRules({ ...options, mayRun, isSandboxed: sandboxPolicy !== undefined }, all);
-  const { path: executable, canHold } = await claudeFor(options, config);
+  const { path: executable, holds } = await claudeFor(options, config);
   return {
     notices: [...(mayRun ? [] : untrustedNotices(options.cwd, confinement)), ...malformedNotices(options), ...notices],
     options: {
@@ -56,7 +56,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       // Without it, prompts of `.claude/scheduled_tasks.json` run, whatever the sources are.
       ...(!isTrusted && { projectConfigRoot: await emptyProject(environment, config.log) }),
-      ...(await restrictions({ options, policy, environment, sandboxed, allow, canHold }, config)),
+      ...(await restrictions({ options, policy, environment, sandboxed, allow, canHold: holds }, config)),
       ...(sandboxed && { sandbox: sandboxed.sandbox }),
       env: sandboxed?.environment ?? environment,
     },
@@ -65,9 +65,9 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
 
 /** Of the program that a caller names the version is unknown. */
 async function claudeFor({ pathToClaudeCodeExecutable: own }: SessionOptions, { claude }: ClaudeSettings) {
-  if (own !== undefined) return { path: own, canHold: false };
+  if (own !== undefined) return { path: own, holds: false };
   const { path, version } = await claude.locate();
-  return { path, canHold: holdsMessages(version) };
+  return { path, holds: canHold(version) };
 }
 
 /** Its hosts are those that each server of the policy lets commands reach. */

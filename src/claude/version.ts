@@ -12,11 +12,11 @@ export const NEEDED_VERSION = "2.1.261";
 /** The newest that this release was tested with: the one of the pinned Agent SDK. */
 export const NEWEST_TESTED = "2.1.332";
 
-/** The oldest whose hooks are known to hold messages of other sessions. */
+/** The oldest whose hooks are known to hold messages of other sessions, and the first with a hook for commands of skills. */
 const HOLDING_VERSION = "2.1.332";
 
 /** Without a `version` it is the Agent SDK's. */
-export function holdsMessages(version = NEWEST_TESTED): boolean {
+export function canHold(version = NEWEST_TESTED): boolean {
   return compareVersions(version, HOLDING_VERSION) >= 0;
 }
 

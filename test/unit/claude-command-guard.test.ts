@@ -12,7 +12,7 @@ function ruleOf(text: string): Rule {
 async function decided(tool_name: string, tool_input: object, permission_mode: string): Promise<unknown> {
   const allow = [ruleOf('Bash(echo "$(date)")')];
   const rules = { allow, ask: [ruleOf("Bash(mv *)")], deny: [ruleOf("Bash(rm *)")] };
-  const { hooks } = commandGuard({ disallowedTools: [], rules });
+  const hooks = commandGuard({ disallowedTools: [], rules });
   const input = { hook_event_name: "PreToolUse", tool_name, tool_input, permission_mode, tool_use_id: "t1" };
   const common = { session_id: "s", transcript_path: "", cwd: "/" };
   const hook = hooks?.PreToolUse?.[0]?.hooks[0];
@@ -44,5 +44,5 @@ it.each<[string, object, string, string | undefined]>([
 });
 
 it("without a rule for commands there is no hook", () => {
-  expect(commandGuard({ disallowedTools: ["Read"], rules: { allow: [], ask: [], deny: [] } })).toEqual({});
+  expect(commandGuard({ disallowedTools: ["Read"], rules: { allow: [], ask: [], deny: [] } })).toBeUndefined();
 });

@@ -45,9 +45,12 @@ async function configure(query: Query, { model, permissionMode }: RequestTo<"con
     });
   }
   if (permissionMode !== undefined) {
-    await query.setPermissionMode(permissionMode).catch((error: unknown) => {
+    const answer = await query.setPermissionMode(permissionMode).catch((error: unknown) => {
       throw invalidArgument("permissionMode", `Claude Code rejected ${permissionMode}: ${messageOf(error)}`);
     });
+    // Undefined before 2.1.332.
+    const { mode = permissionMode } = answer ?? {};
+    return { permissionMode: mode };
   }
   return {};
 }

@@ -15,6 +15,7 @@ import { normalPath } from "../../security/normal-path.ts";
 import type { PeerMessages } from "../../domain/approvals/peer-message.ts";
 import type { Confirm } from "./open-requests.ts";
 import { messageGuard } from "./held-messages.ts";
+import { skillGuard } from "./skill-commands.ts";
 import { readRule, type Rule } from "../../domain/approvals/rule.ts";
 import { isExactly, judgeCommand, type CommandRules } from "../../security/shell/rules.ts";
 
@@ -42,12 +43,19 @@ export interface HookBindings {
  */
 export function hooksOf(
   { confirm, guard }: HookBindings,
-  { PreToolUse: own = [], UserPromptSubmit: messages, ...others }: NonNullable<Options["hooks"]> = {},
+  {
+    PreSkillShellCommand: skills,
+    PreToolUse: own = [],
+    UserPromptSubmit: messages,
+    ...others
+  }: NonNullable<Options["hooks"]> = {},
 ): NonNullable<Options["hooks"]> {
+  const checks = [...own, { hooks: [guard] }];
   return {
     ...others,
-    PreToolUse: [...own, { hooks: [guard] }],
+    PreToolUse: checks,
     ...(messages && { UserPromptSubmit: [{ hooks: [messageGuard(confirm)], timeout: ANSWER_S }] }),
+    ...(skills && { PreSkillShellCommand: [{ hooks: [skillGuard(checks, confirm)], timeout: ANSWER_S }] }),
   };
 }
 
@@ -105,7 +113,7 @@ function hookDecision(permissionDecision: "ask" | "deny", permissionDecisionReas
 
 interface Others {
   readonly peerMessages: PeerMessages;
-  /** Whether hooks of this Claude Code can hold messages of other sessions. */
+  /** Whether hooks of this Claude Code can hold messages of other sessions, and commands of skills. */
   readonly canHold: boolean;
 }
 
@@ -125,18 +133,19 @@ const TOOLS: ReadonlyMap<string, string> = new Map([
 ]);
 
 interface Guards {
-  hooks?: Options["hooks"];
-  settings?: Settings;
+  readonly hooks: NonNullable<Options["hooks"]>;
+  readonly settings: Settings;
 }
 
 /** Hooks and settings for a process. An empty list of hooks asks `hooksOf` for one that needs the session. */
 export function declaredGuards(guarded: Guarded, { canHold, peerMessages }: Others): Guards {
-  const { hooks, settings } = commandGuard(guarded);
+  const hooks = commandGuard(guarded);
   const asks = canHold && peerMessages === "ask";
   return {
-    hooks: { ...hooks, ...(asks && { UserPromptSubmit: [] }) },
+    hooks: { ...hooks, ...(asks && { UserPromptSubmit: [] }), ...(canHold && { PreSkillShellCommand: [] }) },
     settings: {
-      ...settings,
+      // Without the hook Claude Code runs what stands in a skill as a command, whatever the rules are.
+      ...(hooks && !canHold && { disableSkillShellExecution: true }),
       crossSessionInbound: asks ? "accept" : "refuse",
       // Prompts and answers from there would pass the approval chain by.
       disableRemoteControl: true,
@@ -144,16 +153,15 @@ export function declaredGuards(guarded: Guarded, { canHold, peerMessages }: Othe
   };
 }
 
-export function commandGuard({ disallowedTools, rules }: Guarded): Guards {
+export function commandGuard({ disallowedTools, rules }: Guarded): Options["hooks"] {
   const denied = disallowedTools.flatMap((text) => readRule(text) ?? []);
   const all = { allow: rules.allow, ask: rules.ask, deny: [...rules.deny, ...denied] };
-  if (![...all.ask, ...all.deny].some(isForCommands)) return {};
+  if (![...all.ask, ...all.deny].some(isForCommands)) return undefined;
   const guard: HookCallbackMatcher = {
     matcher: [...TOOLS.keys()].join("|"),
     hooks: [async (input) => Promise.resolve(answer(all, input))],
   };
-  // What stands in a skill as a command is run without any hook.
-  return { hooks: { PreToolUse: [guard] }, settings: { disableSkillShellExecution: true } };
+  return { PreToolUse: [guard] };
 }
 
 function isForCommands({ content, toolName }: Pick<Rule, "content" | "toolName">): boolean {

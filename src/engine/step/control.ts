@@ -1,5 +1,7 @@
 import type { CommandOf } from "../../domain/command.ts";
 import type { ControlRequest } from "../../domain/control.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { PermissionMode } from "../../domain/permission.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { suspend } from "./suspend.ts";
 import { beIdle } from "./time.ts";
@@ -62,12 +64,18 @@ function choose(draft: Draft, by: string, { model, permissionMode }: Configure):
   emit(draft, { type: "session.configured", data: { ...chosen, by } });
 }
 
+/** The mode that Claude Code has switched to, which can be another than the one asked for. Nothing opens the bypass gate this way. */
+function modeInEffect({ permissionMode }: JsonObject): Pick<Configure, "permissionMode"> {
+  const mode = PermissionMode.safeParse(permissionMode);
+  return mode.success && mode.data !== "bypassPermissions" ? { permissionMode: mode.data } : {};
+}
+
 export function onControlled(draft: Draft, input: Extract<Input, { type: "controlled" }>): void {
   const { by, commandId: id, outcome, request } = input;
   const cursor = draft.state.lastEventId + 1;
   if (!outcome.ok) return refuse(draft, { id }, outcome.refusal.code, outcome.refusal.message);
   if (!draft.state.closed) {
-    if (request.do === "configure") choose(draft, by, request);
+    if (request.do === "configure") choose(draft, by, { ...request, ...modeInEffect(outcome.data) });
     if (request.do === "rewind" && !request.dryRun) {
       const message = `Files were restored to their state before prompt ${request.promptId}, by ${by}.`;
       emit(draft, { type: "notice", data: { kind: "rewind", message, details: outcome.data } });
