@@ -139,8 +139,8 @@ export class SideReports {
 
   #warningsOf({ stop, warnings }: Reported, { num_turns: turns }: SDKResultMessage): string[] {
     // The turn went on without a prompt that was to join it.
-    const blocked = stop && turns > 0 ? promptBlocked(stop) : undefined;
-    return [...new Set([...(blocked ? [blocked.message] : []), ...warnings])].slice(0, MAX_WARNINGS);
+    const refused = stop && turns > 0 ? (promptBlocked(stop)?.message ?? PROMPT_STOPPED + because(stop.reason)) : "";
+    return [...new Set([refused, ...warnings])].filter((warning) => warning !== "").slice(0, MAX_WARNINGS);
   }
 
   #cut(text: string): string {
@@ -154,6 +154,9 @@ function promptBlocked({ event, reason }: NonNullable<Reported["stop"]>): Result
   const message = `A hook (${event}) blocked the prompt, which Claude has not seen${because(reason)}`;
   return { subtype: "prompt_blocked", category: "request", message };
 }
+
+/** Of a prompt that was to join a turn. */
+const PROMPT_STOPPED = "A hook stopped a prompt, which Claude has not answered";
 
 export function hookStopped(reason = ""): ResultFailure {
   const message = `A hook ended the turn${because(reason.slice(0, MAX_CHARS))}`;

@@ -207,6 +207,11 @@ describe("a result that is done", () => {
     expect(warnings).toEqual([expect.stringMatching(/^A hook \(UserPromptSubmit\) blocked the prompt.*not today\.$/)]);
   });
 
+  it("warns of a prompt that was to join it and was stopped", () => {
+    const { warnings } = verdict([stopped("Operation stopped by hook: enough", { kind: "stopped_by_hook" }), RESULT]);
+    expect(warnings).toEqual(["A hook stopped a prompt, which Claude has not answered: enough."]);
+  });
+
   it("has at most five warnings", () => {
     const many = Array.from({ length: 9 }, (_, n) => said(`Warning ${String(n)}`));
     expect(verdict([...many, RESULT]).warnings).toHaveLength(5);

@@ -37,7 +37,8 @@ function hooked(event: string, command: string): string {
 }
 
 const OUTPUT = { type: "json_schema", schema: { type: "object", properties: { a: { type: "string" } } } };
-const STRUCTURED = [{ tools: [{ name: "StructuredOutput", input: { a: "b" } }] }];
+const structured = (a: unknown) => ({ tools: [{ name: "StructuredOutput", input: { a } }] });
+const READ = { tools: [{ name: "Read", input: { file_path: "/x" } }] };
 
 interface Case {
   readonly args: () => object;
@@ -68,7 +69,25 @@ const CASES: Readonly<Record<string, Case>> = {
   structured_output_missing: {
     args: () => ({ advanced: { outputFormat: OUTPUT } }),
     advice: /^Reply and ask/,
-    follow: async (sessionId) => reply(sessionId, `Again. ${scriptTag(STRUCTURED)}`),
+    follow: async (sessionId) => reply(sessionId, `Again. ${scriptTag([structured("b")])}`),
+  },
+  error_max_structured_output_retries: {
+    args: () => ({
+      advanced: { outputFormat: OUTPUT },
+      prompt: `Go. ${scriptTag(Array.from({ length: 9 }, () => structured(1)))}`,
+    }),
+    advice: /^Reply and ask/,
+    follow: async (sessionId) => reply(sessionId, `Again. ${scriptTag([structured("b")])}`),
+  },
+  error_max_budget_usd: {
+    args: () => ({ advanced: { maxBudgetUsd: 0.001 }, allowedTools: ["Read"], prompt: scriptTag([READ, READ, READ]) }),
+    advice: /^Reply to continue/,
+    follow: async (sessionId) => reply(sessionId),
+  },
+  "api_error, without a connection": {
+    args: () => ({ prompt: `Go. ${scriptTag([{ cut: true, text: ["It", " broke."], times: 50 }])}` }),
+    advice: /^Check the network/,
+    follow: async (sessionId) => reply(sessionId),
   },
   prompt_too_long: {
     args: () => ({ advanced: { env: { DISABLE_AUTO_COMPACT: "1" } } }),
@@ -83,7 +102,7 @@ const CASES: Readonly<Record<string, Case>> = {
     args: () => ({
       maxTurns: 1,
       allowedTools: ["Read"],
-      prompt: scriptTag([{ tools: [{ name: "Read", input: { file_path: "/x" } }] }]),
+      prompt: scriptTag([READ]),
     }),
     advice: /^Reply to continue/,
     follow: async (sessionId) => reply(sessionId),
