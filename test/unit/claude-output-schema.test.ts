@@ -35,6 +35,9 @@ describe("a schema of structured output", () => {
     let deep: JsonObject = { type: "string" };
     for (let depth = 0; depth < 5000; depth += 1) deep = { not: deep };
     expect(() => check(deep)).toThrow("nested too deeply");
+    expect(() => check({ enum: Array.from({ length: 100_001 }, (_, index) => index) })).toThrow(
+      "more than 100000 values",
+    );
     const many = Array.from({ length: 20_000 }, (_, index) => ({ const: index, $ref: "#/definitions/a" }));
     check({ definitions: { a: { anyOf: [{ $ref: "#" }] } }, anyOf: many });
   });

@@ -41,6 +41,14 @@ it.each([
   expect(isNested({ depth, maxDepth })).toBe(nested);
 });
 
+it("says what helps a session without bypassPermissions: another mode, or a session without the agent that has it", () => {
+  const scout = { description: "Looks.", prompt: "Look.", permissionMode: "bypassPermissions" } as const;
+  const own = () => checkOptions(OPEN_GATE, { cwd: "/repo", permissionMode: "bypassPermissions" });
+  expect(own).toThrow(/goes on in another mode: claude_code_session, set_permission_mode\.$/);
+  const ofAgent = () => checkOptions(OPEN_GATE, { cwd: "/repo", agents: { scout } });
+  expect(ofAgent).toThrow(/Start a session without it \(agents\.scout\.permissionMode\)\.$/);
+});
+
 describe("a command that another server has let through", () => {
   type Data = Extract<Command, { kind: "answer" }>["data"];
   const mode = (permissionMode: string) => ({ type: "setMode", mode: permissionMode, destination: "session" }) as const;

@@ -11,6 +11,8 @@ const FIELD = "outputFormat.schema";
 const ADVICE =
   'Write it in JSON Schema draft 7 (zod 4: z.toJSONSchema(schema, { target: "draft-7" })). The options of a session cannot be changed: start a new one.';
 
+/** Claude Code refuses more values than these. */
+const MAX_VALUES = 100_000;
 /** From the root to a schema: beyond, Claude Code has no stack left. */
 const MAX_STEPS = 1000;
 const MAX_PATH_CHARS = 200;
@@ -162,6 +164,7 @@ export function checkOutputSchema({ outputFormat }: Pick<SessionOptions, "output
 function holdsIds(root: JsonObject): boolean {
   const next: unknown[] = [root];
   for (const value of next) {
+    if (next.length > MAX_VALUES) refuse([], `holds more than ${String(MAX_VALUES)} values`);
     if (typeof value !== "object" || value === null) continue;
     if (isObject(value) && typeof value["$id"] === "string") return true;
     for (const each of Object.values(value)) next.push(each);

@@ -64,8 +64,10 @@ function refuseOption(name: string, why: string): never {
   throw new AppError("PERMISSION_DENIED", `${name}: only the operator may set it, because ${why}. ${advice}`);
 }
 
-/** Every route to bypassPermissions passes this check. */
-export function checkMode(gate: Gate, mode: string | undefined): void {
+const OTHER_MODE = "A session that has it goes on in another mode: claude_code_session, set_permission_mode.";
+
+/** Every route to bypassPermissions passes this check. `instead` says what helps without it. */
+export function checkMode(gate: Gate, mode: string | undefined, instead = OTHER_MODE): void {
   if (mode !== "bypassPermissions" || gate.allowsBypass()) return;
   if (gate.isBegunWithout) {
     const problem =
@@ -74,10 +76,9 @@ export function checkMode(gate: Gate, mode: string | undefined): void {
   }
   const byTool = gate.switchedBy === undefined ? "" : `, or ${gate.switchedBy} with action enable_bypass`;
   const advice = `The operator allows it with --allow-bypass or CLAUDE_CODE_MCP_ALLOW_BYPASS=1${byTool}.`;
-  const other = "A session that has it goes on in another mode: claude_code_session, set_permission_mode.";
   throw new AppError(
     "PERMISSION_DENIED",
-    `permissionMode bypassPermissions is not allowed on this server. ${advice} ${other}`,
+    `permissionMode bypassPermissions is not allowed on this server. ${advice} ${instead}`,
   );
 }
 
@@ -112,7 +113,7 @@ export function checkOptions(gate: Gate, options: SessionOptions): void {
   if (gate.depth >= gate.maxDepth) refuseNested(gate);
   checkMode(gate, options.permissionMode);
   for (const [name, agent] of Object.entries(options.agents ?? {})) {
-    checkMode(gate, agent.permissionMode);
+    checkMode(gate, agent.permissionMode, `Start a session without it (agents.${name.slice(0, 60)}.permissionMode).`);
     checkLocalCommand(`agents.${name.slice(0, 60)}.initialPrompt`, agent.initialPrompt ?? "");
   }
 }
