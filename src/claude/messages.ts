@@ -4,6 +4,7 @@ import { JsonObject } from "../domain/json.ts";
 import type { NoticeKind } from "../domain/event.ts";
 import type { AgentSignal } from "../engine/ports.ts";
 import { strangerOf } from "./process/held-messages.ts";
+import { RunningAgents } from "./running-agents.ts";
 import { textOf, toAgentResult, trimHookResponse, trimToolResult } from "./results.ts";
 import { SideReports } from "./side-reports.ts";
 /**
@@ -64,6 +65,7 @@ export class MessageReader {
   /** What each task was last said to be at, by its id. */
   readonly #summaries = new Map<string, string>();
   readonly #sideReports: SideReports;
+  readonly #agents = new RunningAgents();
 
   /**
    * `transcriptId` is the session id that Claude Code was started with; `mask` goes before whatever is cut; with
@@ -90,6 +92,7 @@ export class MessageReader {
       const name = nameOf(message);
       const { error, summary, task_id: id } = message;
       this.#sideReports.remember(name, message);
+      this.#agents.read(name, message);
       if (name === "system/init") this.#lastInit = JSON.stringify(message);
       if (name === "result") this.#assistantError = undefined;
       if (name === "assistant" && typeof error === "string") this.#assistantError = error;
@@ -99,7 +102,9 @@ export class MessageReader {
   }
 
   read(message: SDKMessage): AgentSignal[] {
-    return [...this.#readId(message), ...this.#readMessage(message)];
+    const raw = toLog(message);
+    const name = nameOf(raw);
+    return [...this.#readId(message), ...this.#readMessage(message, name, raw), ...this.#agents.read(name, raw)];
   }
 
   /** `/clear` as a prompt makes Claude Code go on under another id: that one is to be resumed from then on. */
@@ -111,9 +116,7 @@ export class MessageReader {
     return [{ type: "reported", transcriptId: id }];
   }
 
-  #readMessage(message: SDKMessage): AgentSignal[] {
-    const raw = toLog(message);
-    const name = nameOf(raw);
+  #readMessage(message: SDKMessage, name: string, raw: JsonObject): AgentSignal[] {
     if (NOISE.has(name)) return [];
     this.#sideReports.note(name, raw);
     if (ALIVE.has(name)) return [{ type: "alive" }];
@@ -183,9 +186,9 @@ export class MessageReader {
   }
 }
 
-/** "requires_action" is ignored: the request itself arrives separately. */
+/** "idle" is told by `RunningAgents`. "requires_action" is ignored: the request itself arrives separately. */
 function readState({ state, uuid }: SDKSessionStateChangedMessage): AgentSignal[] {
-  if (state === "idle") return [{ type: "idle" }];
+  if (state === "idle") return [];
   return state === "running" ? [{ type: "busy", id: uuid }] : [{ type: "alive" }];
 }
 

@@ -16,6 +16,8 @@ export const StopReason = z.enum([
   "inactivity",
   "init_timeout",
   "unattended",
+  /** Claude Code has ended the turn itself, and left subagents at work. */
+  "subagents",
 ]);
 export type StopReason = z.infer<typeof StopReason>;
 

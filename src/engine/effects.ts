@@ -71,6 +71,8 @@ export class EffectRunner {
         return this.#answerAgain(effect);
       case "interrupt":
         return this.#process?.interrupt();
+      case "stop-tasks":
+        return void effect.taskIds.map(async (taskId) => this.#ask({ do: "stop-task", taskId }));
       case "stop":
         this.#leaveQueue.abort();
         return this.#process?.stop();
@@ -278,8 +280,7 @@ export class EffectRunner {
 
   async #endLeftover({ pid, processId, startedAt }: EffectOf<"end-leftover">): Promise<void> {
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-    const { runtime, sessionId } = this.#options;
-    await runtime.endLeftover({ processTag: processTagOf(sessionId, processId), ...known });
+    await this.#options.runtime.endLeftover({ processTag: processTagOf(this.#options.sessionId, processId), ...known });
   }
 }
 

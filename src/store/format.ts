@@ -55,6 +55,8 @@ export const VERSIONS: readonly Version[] = [
   {},
   // Warnings of a turn and why it failed, and how much was said before the present transcript.
   {},
+  // Subagents that are stopped after Claude Code has ended their turn.
+  {},
 ];
 
 /** Thrown for what a server has written that this one cannot work with. */

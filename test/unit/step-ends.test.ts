@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { ABORTED, AGENT_TASK, requestOf, resultSignal, Walk } from "../support/step/walk.ts";
+import { ABORTED, AGENT_TASK, requestOf, resultSignal, SHELL_TASK, Walk } from "../support/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };
@@ -71,6 +71,63 @@ describe("a turn that is ended from outside", () => {
     expect([walk.told, walk.status]).toEqual(["process.exited(expected) end-leftover", "idle"]);
     expect(walk.prompt("p2").last.effects[0]).toMatchObject({ type: "start", first: false, rerun: false });
   });
+});
+
+describe("a turn that Claude Code ends while a subagent of it runs", () => {
+  const failed = resultSignal({
+    isError: true,
+    subtype: "error_max_budget_usd",
+    category: "limit",
+    promptIds: ["p1"],
+    costUsdTotal: 0.1,
+  });
+  const left: AgentSignal = { type: "idle", agents: ["t1"] };
+  const leaving = () => running().hear({ type: "background", tasks: [SHELL_TASK] }, failed, left);
+
+  it("is told when the subagent has ended, with all that it has cost", () => {
+    const walk = leaving();
+    expect(walk.last.effects).toEqual([{ type: "stop-tasks", taskIds: ["t1"] }]);
+    walk.hear({ type: "spent", costUsdTotal: 0.25, atStart: false }, IDLE);
+    expect(lastEnd(walk)).toMatchObject({ outcome: "failed", errorSubtype: "error_max_budget_usd", costUsd: 0.25 });
+    expect(lastEnd(walk)).not.toHaveProperty("message");
+    walk.prompt("p2").hear(resultSignal({ promptIds: ["p2"], costUsdTotal: 0.3 }), IDLE);
+    expect(lastEnd(walk)?.costUsd).toBeCloseTo(0.05);
+  });
+
+  it("ends with its process after 2 s: it is not lost, names what was, and a next prompt is given to the next process", () => {
+    const walk = leaving().promptWith("p2", { whenBusy: "queue" });
+    expect([walk.later(1).tick().told, walk.later(1).tick().told]).toEqual(["", "kill"]);
+    expect(walk.hear(left, IDLE).told).toBe("");
+    expect(walk.hear(KILLED).told).toBe(
+      "process.exited(expected) background.changed turn.ended(failed error_max_budget_usd) turn.started(prompt) start push",
+    );
+    expect(lastEnd(walk)?.message).toBe(
+      "A subagent did not end with the turn, so Claude Code was closed. The next prompt resumes the session. " +
+        "Background work was ended with its process: npm run watch. Start it again if it is still needed.",
+    );
+  });
+
+  it("is over at once if it was a success: its end is Claude Code's own", () => {
+    expect(running().hear(resultSignal({ promptIds: ["p1"] }), left).told).toBe("turn.ended(done)");
+  });
+
+  it("that was stopped before ends as it was stopped", () => {
+    const walk = running().command("interrupt", { by: "ann" }).hear(aborted, left);
+    expect(walk.told).toBe("stop-tasks");
+    expect(walk.later(2).tick().told).toBe("kill");
+    walk.hear(KILLED);
+    expect(lastEnd(walk)).toMatchObject({ outcome: "interrupted", message: "The turn was interrupted by ann." });
+  });
+});
+
+it("a turn whose process is killed names the background work that was lost with it", () => {
+  const walk = running().hear({ type: "background", tasks: [SHELL_TASK] });
+  walk.command("interrupt", { by: "ann" }).due().hear(IDLE);
+  expect(lastEnd(walk)).toBeUndefined();
+  walk.hear(KILLED);
+  expect(lastEnd(walk)?.message).toBe(
+    "The turn was interrupted by ann. Background work was ended with its process: npm run watch. Start it again if it is still needed.",
+  );
 });
 
 describe("a lost turn", () => {

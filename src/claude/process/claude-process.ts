@@ -252,6 +252,7 @@ export class ClaudeProcess implements AgentProcess {
         const signals = reader.read(message);
         for (const [at, read] of signals.entries()) {
           const signal = await withHookReason(read, { transcriptId: reader.transcriptId, configFolder, mask });
+          await cost.before(signal);
           if (!this.#alive.drops(signal)) await this.#report(signal, at === signals.length - 1 ? line : undefined);
         }
         if (message.type === "assistant" || message.type === "user" || message.type === "system") cost.report();

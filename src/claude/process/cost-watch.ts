@@ -5,6 +5,8 @@ import type { LaunchPlan } from "./launch.ts";
 
 /** A prompt does not wait longer for the cost before it, ms. */
 const START_MS = 10_000;
+/** Nor does the end of a turn, ms. */
+const END_MS = 1_000;
 /** Claude Code answers within 20 ms. One that has not answered by then is asked again with the next message, ms. */
 const ANSWER_MS = 30_000;
 
@@ -16,6 +18,8 @@ export class CostWatch {
   #query: Query | undefined;
   #asking = false;
   #again = false;
+  /** Subagents have outlived their turn: no result will say what they cost. */
+  #isOutlived = false;
   #onStartKnown: () => void = () => undefined;
 
   /** Resolves when a prompt may add to the cost: a copy of a session begins with the cost of that session, which is reported first. */
@@ -41,9 +45,16 @@ export class CostWatch {
 
   /** After what may have cost something. */
   report(): void {
-    if (this.#when !== "always" || !this.#query) return;
+    if (!this.#query || (this.#when !== "always" && !this.#isOutlived)) return;
     if (this.#asking) this.#again = true;
     else void this.#report(this.#query, false);
+  }
+
+  /** Called before a signal is reported. What subagents have cost that outlived their turn is reported before its end. */
+  async before(signal: AgentSignal): Promise<void> {
+    if (signal.type !== "idle") return;
+    if (this.#isOutlived && this.#query) await settlesWithin(END_MS, this.#report(this.#query, false));
+    this.#isOutlived = signal.agents !== undefined;
   }
 
   async #report(query: Query, atStart: boolean): Promise<void> {

@@ -37,7 +37,8 @@ export type AgentSignal =
   | { type: "reported"; model?: string; permissionMode?: string; transcriptId?: string }
   /** Claude Code's own busy flag. Idle is the end of a turn: the first `result` is not. `id` is unique per frame. */
   | { type: "busy"; id: string }
-  | { type: "idle" }
+  /** `agents`: ids of subagents that still run although Claude Code lists them nowhere. Said again when one of them ends. */
+  | { type: "idle"; agents?: readonly string[] }
   /** A message for the log, trimmed of file bodies. `toolUseId` is the last tool call in it. */
   | { type: "message"; message: JsonObject; toolUseId?: string }
   | { type: "result"; result: AgentResult; message: JsonObject }

@@ -12,9 +12,12 @@ import { beginUnattended, endUnattended, unattendedDue } from "./unattended.ts";
 /** Claude Code begins to run a turn again within a second of its start, ms. */
 const RERUN_MS = 5_000;
 
+/** Reasons for which this server stops a turn. */
+type LimitReason = Exclude<StopReason, "subagents">;
+
 type Due =
   | { kind: "request"; request: OpenRequest }
-  | { kind: "turn"; turn: Turn; reason: StopReason }
+  | { kind: "turn"; turn: Turn; reason: LimitReason }
   | { kind: "kill"; turn: Turn }
   | { kind: "go-on"; turn: Turn }
   | { kind: "idle" | "unattended" | "unattended-over" };
@@ -120,7 +123,7 @@ function expire(draft: Draft, request: OpenRequest): void {
   denyRequest(draft, request, "timeout", message);
 }
 
-export function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {
+export function stopTurn(draft: Draft, turn: Turn, reason: LimitReason): void {
   // Of several limits that are passed at once the first has ended it.
   if (turn.stopping || draft.state.turn !== turn) return;
   // Claude Code has not seen the prompt yet: there is nothing to stop.

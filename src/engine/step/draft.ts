@@ -52,6 +52,8 @@ export type Effect =
   /** The process has asked again what was answered: the answer stands in the event. */
   | { type: "answer-again"; requestId: string; eventId: number }
   | { type: "interrupt" }
+  /** Subagents that Claude Code has left at work. */
+  | { type: "stop-tasks"; taskIds: readonly string[] }
   | { type: "stop" }
   | { type: "kill" }
   | { type: "reply"; commandId: string; reply: CommandReply };

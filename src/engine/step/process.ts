@@ -2,8 +2,9 @@ import { promptsOf, type QueuedPrompt, type SessionState, type Turn } from "../.
 import type { AgentSignal } from "../ports.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft } from "./draft.ts";
+import { endingWith } from "./subagents.ts";
 import { beIdle, clockOf } from "./time.ts";
-import { endingOf, endTurn, finishTurn, push, restartProcess, runPending, type Ending } from "./turn.ts";
+import { endingOf, endTurn, push, restartProcess, runPending, type Ending } from "./turn.ts";
 
 /** The coming and going of a session's process. */
 
@@ -130,16 +131,23 @@ function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exit
   state.process = { phase: "none" };
   // It asks nothing again.
   for (const answer of state.answered) delete answer.eventId;
-  if (signal === "SIGKILL") state.reportedCostUsd = state.savedCostUsd;
-  else state.savedCostUsd = state.reportedCostUsd;
-  const { turn } = state;
+  noteSavedCost(state, signal);
+  const { background, turn } = state;
   const finished = turn !== null && isFinished(turn, state);
   endBackground(draft);
-  if (draft.policy.ephemeral) return expireSession(draft, turn && finished ? endingOf(turn) : undefined);
+  if (draft.policy.ephemeral && !finished) return expireSession(draft);
   if (!turn) return;
-  if (finished) finishTurn(draft, turn);
-  else if (turn.pending) runPending(draft, turn);
-  else endTurn(draft, turn, diedEnding(before.phase, turn, { code, signal, error, subtype }));
+  if (turn.pending && !finished) return runPending(draft, turn);
+  const death = { code, signal, error, subtype };
+  const ending = endingWith(finished ? endingOf(turn) : diedEnding(before.phase, turn, death), turn, background);
+  if (draft.policy.ephemeral) expireSession(draft, ending);
+  else endTurn(draft, turn, ending);
+}
+
+/** Claude Code saves its cost when it ends, unless it is killed. */
+function noteSavedCost(state: SessionState, signal: string | null): void {
+  if (signal === "SIGKILL") state.reportedCostUsd = state.savedCostUsd;
+  else state.savedCostUsd = state.reportedCostUsd;
 }
 
 /** What ran behind the turns has gone with its process. */

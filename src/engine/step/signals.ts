@@ -5,9 +5,10 @@ import { openRequest, settleRequest } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { beIdle, clockOf } from "./time.ts";
 import { stopTurn } from "./deadlines.ts";
+import { isEndedBySelf, stopSubagents } from "./subagents.ts";
 import { countCost, isOver } from "./unattended.ts";
 import { isOfProcess, onProcess } from "./process.ts";
-import { addResult, beginTurn, finishTurn } from "./turn.ts";
+import { addCost, addResult, beginTurn, endingOf, finishTurn } from "./turn.ts";
 import type { Turn } from "../../domain/session.ts";
 
 /** Of background work, in the state: tasks, and characters of each word about them. */
@@ -29,7 +30,7 @@ export function onSignal(draft: Draft, signal: AgentSignal): void {
     case "busy":
       return onBusy(draft, signal);
     case "idle":
-      return onIdle(draft);
+      return onIdle(draft, signal);
     case "message":
       return onMessage(draft, signal);
     case "result":
@@ -66,9 +67,12 @@ function onBusy(draft: Draft, { id }: SignalOf<"busy">): void {
   if (!turn && process.phase !== "ending") beginTurn(draft, id);
 }
 
-function onIdle(draft: Draft): void {
+function onIdle(draft: Draft, { agents = [] }: SignalOf<"idle">): void {
   const { turn } = draft.state;
-  if (turn?.awaiting.length === 0) finishTurn(draft, turn);
+  // The exit of a killed process ends the turn: a next prompt would be given to the process that dies.
+  if (turn?.awaiting.length !== 0 || turn.stopping?.killed) return;
+  if (agents.length > 0 && endingOf(turn).outcome !== "done") stopSubagents(draft, turn, agents);
+  else finishTurn(draft, turn);
 }
 
 function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): void {
@@ -118,13 +122,14 @@ function inShort(tasks: readonly BackgroundTask[]): BackgroundTask[] {
 }
 
 function onAsked(draft: Draft, { request }: SignalOf<"asked">): void {
-  if (draft.state.process.phase === "ending") {
+  const { process, turn } = draft.state;
+  if (process.phase === "ending" || (turn && isEndedBySelf(turn))) {
     const message = "The session's process is being closed.";
     draft.effects.push({ type: "answer", requestId: request.requestId, decision: { behavior: "deny", message } });
     return;
   }
   if (isKnown(draft, request)) return;
-  if (!draft.state.turn) beginTurn(draft, request.requestId);
+  if (!turn) beginTurn(draft, request.requestId);
   openRequest(draft, request);
 }
 
@@ -167,7 +172,10 @@ function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, {
     if (isInherited) state.reportedCostUsd = state.savedCostUsd = costUsdTotal;
   } else {
     countCost(draft, costUsdTotal);
-    if (state.turn) checkBudget(draft, state.turn, costUsdTotal);
+    if (!state.turn) return;
+    // A result that would count it may not follow.
+    if (state.turn.stopping) addCost(state, { costUsdTotal, isError: false });
+    else checkBudget(draft, state.turn, costUsdTotal);
   }
 }
 

@@ -3,6 +3,7 @@ import type { SuspendRequest } from "../../domain/control.ts";
 import type { SessionState } from "../../domain/session.ts";
 import { accept, emit, type Draft } from "./draft.ts";
 import { interruptTurn } from "./stop.ts";
+import { lostWork } from "./subagents.ts";
 import { endProcess, holdQueue } from "./turn.ts";
 
 /** Closes the process of the session as soon as nothing runs; the next prompt resumes it. */
@@ -51,9 +52,7 @@ function isKeptByBackground({ state }: Draft): boolean {
 function noteEndedBackground(draft: Draft): void {
   const tasks = draft.state.background;
   if (tasks.length === 0) return;
-  const names = tasks.map(({ description }) => description).join(", ");
-  const why = "Other sessions waited for a slot (--max-live), and no other could be freed.";
-  const message = `Background work was ended with its process: ${names}. ${why} Start it again if it is still needed.`;
+  const message = lostWork(tasks, "Other sessions waited for a slot (--max-live), and no other could be freed. ");
   emit(draft, { type: "notice", data: { kind: "warning", message, details: { tasks } } });
 }
 

@@ -131,15 +131,15 @@ export function restartProcess(draft: Draft, turn: Turn, before: { again: number
 /** Adds one result of Claude Code to the running turn. The turn goes on until Claude Code is idle. */
 export function addResult(draft: Draft, result: AgentResult, eventId: number): void {
   const { state } = draft;
-  const costUsd = newCost(state, result);
+  addCost(state, result);
   state.totals.turns += result.numTurns;
-  state.totals.costUsd += costUsd;
   const { turn } = state;
   if (!turn || turn.pending) return;
   turn.numTurns += result.numTurns;
-  turn.costUsd += costUsd;
   turn.durationApiMs += result.durationApiMs;
   turn.awaiting = turn.awaiting.filter((promptId) => !result.promptIds.includes(promptId));
+  // Claude Code had ended the turn before.
+  if (turn.stopping?.reason === "subagents") return;
   if (result.text !== "" || turn.resultEventId === undefined) turn.resultEventId = eventId;
   if (!result.isEmpty) turn.isEmpty = false;
   else turn.isEmpty ??= true;
@@ -148,11 +148,18 @@ export function addResult(draft: Draft, result: AgentResult, eventId: number): v
   turn.last = outcomeOf(result);
 }
 
+/** Adds what is new in the total of Claude Code. */
+export function addCost(state: SessionState, told: Pick<AgentResult, "costUsdTotal" | "isError">): void {
+  const costUsd = newCost(state, told);
+  state.totals.costUsd += costUsd;
+  if (state.turn && !state.turn.pending) state.turn.costUsd += costUsd;
+}
+
 /**
  * Claude Code counts cost over the session, also after a resume. A smaller total means that it began anew (/clear); a
  * failure that reports none at all, such as one at start-up, says nothing about what was spent.
  */
-function newCost(state: SessionState, { costUsdTotal, isError }: AgentResult): number {
+function newCost(state: SessionState, { costUsdTotal, isError }: Parameters<typeof addCost>[1]): number {
   if (isError && costUsdTotal === 0) return 0;
   const base = [state.reportedCostUsd, state.savedCostUsd, 0].find((total) => total <= costUsdTotal) ?? 0;
   state.reportedCostUsd = costUsdTotal;
@@ -176,10 +183,11 @@ export function finishTurn(draft: Draft, turn: Turn): void {
 }
 
 export function endingOf({ last, stopping }: Turn): Ending {
-  return stopping ? stoppedEnding(stopping.reason, stopping.by) : (last ?? { outcome: "done" });
+  if (stopping && stopping.reason !== "subagents") return stoppedEnding(stopping.reason, stopping.by);
+  return last ?? { outcome: "done" };
 }
 
-export function stoppedEnding(reason: StopReason, by: string): Ending {
+export function stoppedEnding(reason: Exclude<StopReason, "subagents">, by: string): Ending {
   switch (reason) {
     case "timeout":
       return timedOut("timeout", "limit", "The turn took longer than its timeout allows and was ended.");

@@ -50,6 +50,15 @@ const QUEUED_BOUND = { ...QUEUED, ...BOUND };
 const bound = () =>
   new Walk({ onLost: "resume" }).promptWith("p1", BOUND).hear(admitted, started, { type: "ready" }, busy);
 
+const OVER_BUDGET = { isError: true, subtype: "error_max_budget_usd", terminalReason: "budget_exhausted" } as const;
+const agentLeft: AgentSignal = { type: "idle", agents: ["t1"] };
+const leaving = () =>
+  running().hear(
+    { type: "background", tasks: [SHELL_TASK] },
+    resultSignal({ ...OVER_BUDGET, category: "limit", promptIds: ["p1"], costUsdTotal: 0.1 }),
+    agentLeft,
+  );
+
 const UNATTENDED = { requests: "wait", afterMs: 60 * SECOND, maxMs: 120 * SECOND, maxUsd: 10 } as const;
 const unattended = () =>
   new Walk({ unattended: UNATTENDED }, running()).take({
@@ -87,6 +96,9 @@ const WALKS = {
   interrupted,
   "interrupted, killed": () => interrupted().due(),
   "asking, interrupted": () => interrupted().hear(ASKED),
+  "subagent left": leaving,
+  "subagent left, killed": () => leaving().due(),
+  "subagent left, a prompt waits": () => leaving().promptWith("p2", { whenBusy: "queue" }),
   "self turn": selfTurn,
   "self turn, prompt waits": () => selfTurn().prompt("p2", "k2"),
   "self turn, result seen, prompt waits": () =>
@@ -194,6 +206,7 @@ const SIGNALS = {
   "reported nothing": { type: "reported" },
   busy: { type: "busy", id: "self-9" },
   idle,
+  "idle, a subagent left": agentLeft,
   message: { type: "message", message: { type: "assistant" } },
   "tool use": { type: "message", message: { type: "assistant" }, toolUseId: "toolu_9" },
   result: resultSignal({ promptIds: ["p1", "p2"], costUsdTotal: 0.7 }),

@@ -2,6 +2,7 @@ import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { InputName, StateName } from "./cases.ts";
 import { APPROVAL_CHAIN_ROWS } from "./approval-chain-rows.ts";
 import { ATTACHED_ROWS } from "./attached-rows.ts";
+import { SUBAGENT_ROWS } from "./subagent-rows.ts";
 import { UNATTENDED_ROWS } from "./unattended-rows.ts";
 
 const CANCELS = "turn.ended(cancelled CANCELLED) session.closed(cancelled) stop ok";
@@ -15,6 +16,7 @@ const UNKNOWN_REQUEST = "PERMISSION_REQUEST_NOT_FOUND";
 export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   ...APPROVAL_CHAIN_ROWS,
   ...UNATTENDED_ROWS,
+  ...SUBAGENT_ROWS,
   ...ATTACHED_ROWS,
   fresh: [
     ["suspend", "ok", "idle"],
@@ -64,10 +66,6 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["tick when due", "kill", "running"],
     ["recovered", `${LOSES} end-leftover`, "error"],
     ["shutdown", SHUTS_DOWN, "idle"],
-  ],
-  "idle, shell at work, to rest": [
-    ["background ends", "background.changed stop", "idle"],
-    ["prompt", `${BEGINS} push ok`, "running"],
   ],
   "running, prompt waits, forbidden": [
     ["idle", "", "running"],

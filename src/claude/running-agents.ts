@@ -1,0 +1,81 @@
+import { z } from "zod";
+import type { JsonObject } from "../domain/json.ts";
+import type { AgentSignal } from "../engine/ports.ts";
+
+/** A message of a subagent names the tool call that has started it; one of the main conversation names none. */
+const Spoken = z.object({ agent_id: z.string(), parent_tool_use_id: z.string() });
+const Started = z.object({ task_id: z.string(), task_type: z.literal("local_agent") });
+const Updated = z.object({
+  task_id: z.string(),
+  patch: z.object({ status: z.enum(["completed", "failed", "killed"]) }),
+});
+const Notified = z.object({ task_id: z.string() });
+const Listed = z.object({ tasks: z.array(z.object({ task_id: z.string() })) });
+
+/**
+ * Subagents that run, in the foreground or not. When its own budget ends a turn, Claude Code leaves those in the foreground running,
+ * reports itself idle, and does not list them as background tasks.
+ */
+export class RunningAgents {
+  readonly #running = new Set<string>();
+  readonly #ended = new Set<string>();
+  #listed: readonly string[] = [];
+  #isIdle = false;
+
+  /** Reads a message, and returns `idle` when Claude Code becomes idle or an agent ends while it is. */
+  read(name: string, message: JsonObject): AgentSignal[] {
+    const before = this.#agents.length;
+    const isTold = this.#note(name, message);
+    const agents = this.#agents;
+    if (!isTold && (!this.#isIdle || agents.length >= before)) return [];
+    return [{ type: "idle", ...(agents.length > 0 && { agents }) }];
+  }
+
+  get #agents(): string[] {
+    return [...this.#running].filter((id) => !this.#listed.includes(id));
+  }
+
+  /** Whether it says that Claude Code is idle. */
+  #note(name: string, message: JsonObject): boolean {
+    switch (name) {
+      case "system/session_state_changed":
+        this.#isIdle = message["state"] === "idle";
+        return this.#isIdle;
+      case "system/task_started":
+        this.#start(Started.safeParse(message).data?.task_id);
+        break;
+      case "system/task_updated":
+        this.#end(Updated.safeParse(message).data?.task_id);
+        break;
+      case "system/task_notification":
+        this.#end(Notified.safeParse(message).data?.task_id);
+        break;
+      case "system/background_tasks_changed":
+        this.#listed = Listed.safeParse(message).data?.tasks.map((task) => task.task_id) ?? [];
+        break;
+      case "assistant":
+      case "user":
+        this.#speak(Spoken.safeParse(message).data?.agent_id);
+        break;
+    }
+    return false;
+  }
+
+  /** An agent that has ended can be resumed under its id. */
+  #start(id: string | undefined): void {
+    if (id === undefined) return;
+    this.#ended.delete(id);
+    this.#running.add(id);
+  }
+
+  /** What an agent said last can come after its end. After an attach, its start may not be among what is read again. */
+  #speak(id: string | undefined): void {
+    if (id !== undefined && !this.#ended.has(id)) this.#running.add(id);
+  }
+
+  #end(id: string | undefined): void {
+    if (id === undefined) return;
+    this.#running.delete(id);
+    this.#ended.add(id);
+  }
+}

@@ -1,0 +1,39 @@
+import type { BackgroundTask } from "../../domain/event.ts";
+import type { Turn } from "../../domain/session.ts";
+import type { Draft } from "./draft.ts";
+import { settleAllRequests } from "./requests/requests.ts";
+import type { Ending } from "./turn.ts";
+
+/** Time that subagents have to end after their turn, ms. */
+const STOP_MS = 2_000;
+
+/**
+ * Stops subagents that Claude Code has left running at the end of a turn, because they would go on asking the model. The end is
+ * told once they have ended; a process in which one still runs after `STOP_MS` is killed.
+ */
+export function stopSubagents(draft: Draft, turn: Turn, agents: readonly string[]): void {
+  settleAllRequests(draft, "withdrawn");
+  turn.stopping ??= { reason: "subagents", by: "server", at: draft.at, forMs: 0, killed: false };
+  turn.stopping.forMs = Math.max(turn.stopping.forMs ?? 0, draft.policy.stopGraceMs - STOP_MS);
+  draft.effects.push({ type: "stop-tasks", taskIds: agents });
+}
+
+/** Whether Claude Code has ended the turn, and only its subagents are being stopped. */
+export function isEndedBySelf({ stopping }: Turn): boolean {
+  return stopping?.reason === "subagents";
+}
+
+/** Adds to the end of a turn what the end of its process means for work that was not part of the turn. */
+export function endingWith(ending: Ending, turn: Turn, tasks: readonly BackgroundTask[]): Ending {
+  const killed = isEndedBySelf(turn) && turn.stopping?.killed ? KILLED : undefined;
+  const lost = tasks.length === 0 ? undefined : lostWork(tasks);
+  const message = [ending.message, killed, lost].filter((each) => each !== undefined).join(" ");
+  return message === "" ? ending : { ...ending, message };
+}
+
+const KILLED = "A subagent did not end with the turn, so Claude Code was closed. The next prompt resumes the session.";
+
+export function lostWork(tasks: readonly BackgroundTask[], why = ""): string {
+  const names = tasks.map(({ description }) => description).join(", ");
+  return `Background work was ended with its process: ${names}. ${why}Start it again if it is still needed.`;
+}

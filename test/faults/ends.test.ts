@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { END_NAMES, kindsOf, outcomeOf, type Outcome } from "../support/faults/ends.ts";
+import { limitedClaude } from "../support/faults/limited-claude.ts";
+import { useWorld } from "../support/world.ts";
+
+/** After the end of a turn that the caller is told, nothing asks the model but what the answer lists as background work. */
+
+const SILENCE_MS = 10_000;
+/** Rows that run at the same time. */
+const AT_ONCE = 8;
+
+const world = useWorld();
+const outcomes = new Map<string, Promise<Outcome>>();
+
+beforeAll(async () => {
+  const args = ["--toolsets", "agent,query,chat", "--max-live", "60", "--allow-rules", "Bash"];
+  const bounds = ["--unattended-after-ms", "100", "--unattended-max-ms", "2000"];
+  const client = async () => world.shared({ args });
+  const servers = {
+    plain: await client(),
+    budget: await world.shared({ args, env: limitedClaude(world.folder(), 0.15) }),
+    deaf: await world.server({ args, env: limitedClaude(world.folder(), 0.15, { deaf: true }) }),
+    brief: await world.server({ args: [...args, "--turn-max-ms", "4000"] }),
+    silent: await world.server({ args: [...args, "--inactivity-ms", "2500"] }),
+    unattended: await world.shared({ args: [...args, ...bounds] }),
+  };
+  const scene = { client, servers, world };
+  const rows = END_NAMES.flatMap((end) => kindsOf(end).map((kind) => [end, kind] as const));
+  const lanes = Array.from({ length: AT_ONCE }, (): Promise<unknown> => Promise.resolve());
+  for (const [index, row] of rows.entries()) {
+    const outcome = lanes[index % AT_ONCE]!.then(async () => outcomeOf(scene, row, SILENCE_MS));
+    lanes[index % AT_ONCE] = outcome.catch(() => undefined);
+    outcomes.set(row.join(), outcome);
+  }
+}, 60_000);
+afterAll(async () => world.quiet(20_000));
+
+describe.each(END_NAMES)("after an end by %s", (end) => {
+  it.each(kindsOf(end))(
+    "%s asks the model only if it is listed",
+    async (kind) => {
+      const { asked, told, wanted } = await outcomes.get([end, kind].join())!;
+      expect(told.result?.errorSubtype).toBe(wanted);
+      // The end of a listed shell begins a turn of the main conversation.
+      const isListed = told.background.some(({ type }) => type === "local_bash");
+      expect(isListed ? asked.filter(({ agentId }) => agentId !== undefined) : asked).toEqual([]);
+    },
+    600_000,
+  );
+});

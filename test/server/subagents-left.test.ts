@@ -1,0 +1,65 @@
+import { beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { limitedClaude } from "../support/faults/limited-claude.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+
+/** When its own budget ends a turn, Claude Code leaves a foreground subagent running, which goes on asking the model. */
+
+const world = useWorld({ daemon: "auto" });
+let server: Server;
+/** Its Claude Code stops no task. */
+let deaf: Server;
+beforeAll(async () => {
+  const args = ["--allow-rules", "Bash"];
+  server = await world.server({ args, env: limitedClaude(world.folder(), 0.1) });
+  deaf = await world.server({ args, env: limitedClaude(world.folder(), 0.1, { deaf: true }) });
+});
+
+/** Of each answer. */
+const PRICE_USD = 0.04;
+const usage = { input_tokens: 10_000, output_tokens: 0 };
+
+/** A shell that outlives the turn, and a foreground subagent that never ends. */
+function prompt(): string {
+  const bash = (command: string, more = {}) => ({ name: "Bash", input: { command, description: command, ...more } });
+  const steps = Array.from({ length: 80 }, () => ({ delayMs: 100, usage, tools: [bash("true")] }));
+  const input = { description: "an agent", subagent_type: "general-purpose", prompt: `Work. ${scriptTag(steps)}` };
+  const agent = { name: "Agent", input: { ...input, run_in_background: false } };
+  return scriptTag([{ usage, tools: [bash("sleep 60", { run_in_background: true }), agent] }]);
+}
+
+const asked = (sessionId: string) => world.model.requests.filter((request) => request.sessionId === sessionId).length;
+const LIMIT = { isError: true, errorSubtype: "error_max_budget_usd" };
+
+describe("a foreground subagent that Claude Code leaves running", () => {
+  it("is stopped before the end of the turn is told; a background shell runs on, and the next turn costs nothing", async () => {
+    const { sessionId } = await server.call("claude_code", { prompt: prompt(), cwd: world.folder() });
+    const end = await server.end(sessionId);
+    const requests = asked(sessionId);
+    expect(end).toMatchObject({ result: LIMIT, background: [{ type: "local_bash", description: "sleep 60" }] });
+    // Claude Code asks nothing once its budget is spent.
+    const next = await server.call("claude_code_reply", { sessionId, prompt: "More.", waitMs: 40_000 });
+    expect(next).toMatchObject({ result: { ...LIMIT, usage: { costUsd: 0 } } });
+    expect(asked(sessionId)).toBe(requests);
+    await server.call("claude_code_session", { action: "close", sessionId });
+  });
+
+  it("and that cannot be stopped ends with the process: the answer names what was lost, and the next prompt runs", async () => {
+    const { sessionId } = await deaf.call("claude_code", { prompt: prompt(), cwd: world.folder() });
+    const back = scriptTag([{ usage, text: "Back." }]);
+    await deaf.call("claude_code_reply", { sessionId, prompt: back, whenBusy: "queue", waitMs: 0 });
+    const { background, events } = await deaf.end(sessionId);
+    const ends = events.filter(({ type }) => type === "error" || type === "result");
+    expect(ends).toMatchObject([
+      { type: "error", data: { ...LIMIT, result: expect.stringContaining("with its process: sleep 60.") as string } },
+      { type: "result", data: { result: "Back.", isError: false, totalCostUsd: PRICE_USD } },
+    ]);
+    expect(background).toEqual([]);
+    // All that the subagent has asked is counted, but for the answer that the kill cut off and the one before it.
+    const answers = Number(ends[0]?.data["totalCostUsd"]) / PRICE_USD;
+    expect(answers).toBeGreaterThan(asked(sessionId) - 1 - 3);
+    await deaf.call("claude_code_session", { action: "close", sessionId });
+  });
+});
