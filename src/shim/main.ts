@@ -1,13 +1,4 @@
-import {
-  appendFileSync,
-  chmodSync,
-  closeSync,
-  openSync,
-  readFileSync,
-  statSync,
-  truncateSync,
-  writeSync,
-} from "node:fs";
+import { appendFileSync, closeSync, openSync, readFileSync, statSync, truncateSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { startTime } from "../claude/supervise/tree.ts";
 import { EndedRecord } from "./ended.ts";
@@ -52,7 +43,6 @@ async function run({ daemon, keepMs, reaper, restart, restartAfterMs, socket, st
   const times = { keepMs, restartAfterMs: restartAfterMs ?? RESTART_AFTER_MS };
   const server = new ShimServer({ daemon, identity, ...times, reaper, restart, log, onEnd, onGivenUp });
   await server.listen(socket);
-  chmodSync(socket, 0o600);
   process.on("SIGTERM", () => server.stop("SIGTERM"));
   // Those of the terminal and group in which it was started are not meant for it.
   for (const signal of ["SIGHUP", "SIGINT"] as const) process.on(signal, () => undefined);

@@ -1,3 +1,4 @@
+import { chmodSync, existsSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { Connection } from "./connection.ts";
 import type { Frame } from "./frame.ts";
@@ -11,6 +12,8 @@ interface Handlers {
 }
 
 const CLOSE_MS = 1_000;
+/** Interval of looks at the socket, ms. */
+const LOOK_MS = 5_000;
 const MAX_CONNECTIONS = 64;
 
 /** The socket of a shim and its connections, few of which are read before their hello. */
@@ -18,33 +21,51 @@ export class ShimSocket {
   readonly connections = new Set<Connection>();
   readonly #handlers: Handlers;
   readonly #hellos = new HelloQueue();
-  readonly #server: Server;
+  #server: Server | undefined;
+  #looking: NodeJS.Timeout | undefined;
 
   constructor(handlers: Handlers) {
     this.#handlers = handlers;
-    this.#server = createServer((socket) => {
+  }
+
+  /** Binds the path, and again when that was removed. Rejects with the error of the system. */
+  async listen(path: string): Promise<void> {
+    await this.#bind(path);
+    this.#looking = setInterval(() => {
+      if (existsSync(path)) return;
+      // First: the end of a server removes what is at its path.
+      this.#server?.close();
+      this.#bind(path).then(
+        () => this.#handlers.fault(`${path} was removed: it is bound again`),
+        // Its folder is gone as well: the daemon makes it again.
+        () => undefined,
+      );
+    }, LOOK_MS);
+  }
+
+  async #bind(path: string): Promise<void> {
+    const server = createServer((socket) => {
       // An error before its turn must not end this process.
       socket.on("error", () => undefined);
       void this.#hellos.run(async () => this.#take(socket));
     });
-    this.#server.maxConnections = MAX_CONNECTIONS;
-  }
-
-  /** Rejects with the error of the system. */
-  async listen(path: string): Promise<void> {
+    server.maxConnections = MAX_CONNECTIONS;
+    this.#server = server;
     await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(path, resolve);
+      server.once("error", reject);
+      server.listen(path, resolve);
     });
+    chmodSync(path, 0o600);
     // A connection cannot be accepted for want of descriptors.
-    this.#server.on("error", ({ message }) => this.#handlers.fault(message));
+    server.on("error", ({ message }) => this.#handlers.fault(message));
   }
 
   /** Removes the socket. Resolves when all answers are sent, or after a second. */
   async close(): Promise<void> {
     await new Promise<void>((resolve) => {
       setTimeout(resolve, CLOSE_MS);
-      this.#server.close(() => resolve());
+      clearInterval(this.#looking);
+      this.#server?.close(() => resolve());
       for (const connection of this.connections) connection.end();
     });
   }

@@ -1,10 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 
-import { scriptTag } from "../../src/demo/model/script.ts";
 import { commandOf, daemonStatus } from "../support/faults/shims.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -53,24 +52,4 @@ it("are listed with their pids, are no deaths, and are ended by `stop --all`, wh
   for (const { pid } of [frozen, removed, second, answering]) expect(commandOf(pid)).toBe("");
   expect(await command(HOME, "stop", "--all", "--json")).toMatchObject({ status: 1 });
   await http.close();
-});
-
-it("bind a socket again whose folder was removed, and keep their connections", async () => {
-  const HOME = world.folder();
-  const daemon = await world.daemon({ name: "bound", env: { HOME }, args: ARGS });
-  const client = await daemon.client();
-  const prompt = scriptTag([{ text: "done", gateBefore: "bound again" }]);
-  const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
-  const socket = socketOf(HOME, "bound");
-  rmSync(dirname(socket), { recursive: true });
-  await expect.poll(() => socketOf(HOME, "bound"), { timeout: 20_000, interval: 500 }).toBe(socket);
-  const other = await daemon.client();
-  expect(await other.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).toMatchObject({
-    status: "running",
-  });
-  world.model.release("bound again");
-  expect(await client.end(sessionId)).toMatchObject({ result: { result: "done" } });
-  expect(daemonStatus(HOME)).toMatchObject([{ pid: daemon.pid }]);
-  await Promise.all([client.close(), other.close()]);
-  await daemon.close();
 });

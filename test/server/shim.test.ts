@@ -176,6 +176,19 @@ describe("a shim", () => {
     process.kill(Number(child), "SIGKILL");
   });
 
+  it.concurrent("binds its socket again when that was removed", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    const { pid } = await owner.start("p", ECHO);
+    rmSync(shim.socket);
+    await expect.poll(() => existsSync(shim.socket), { timeout: 20_000 }).toBe(true);
+    const next = await shim.owner();
+    expect((await next.attach("p", 2, 0)).pid).toBe(pid);
+    expect(statSync(shim.socket).mode & 0o777).toBe(0o600);
+    next.end();
+    owner.end();
+  });
+
   it.concurrent("answers what it cannot do", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
