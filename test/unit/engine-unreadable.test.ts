@@ -166,6 +166,18 @@ describe("sessions that a dead server has left, with rows that cannot be read", 
     await later.engine.drain();
   });
 
+  it("and one that cannot be taken over keep no other from being listed and taken over", async () => {
+    const [bad = "", good = ""] = await left(2);
+    const { leases, ...rest } = connectLater("b");
+    const claim = async (id: string) => (id === bad ? Promise.reject(new Error("no")) : leases.claim(id));
+    const b = new TestNode({ ...rest, leases: { ...leases, claim } }, new ManualClock());
+    const listed = await b.engine.list({ principal: "local", limit: 9 });
+    expect(listed.map(({ id }) => id).toSorted()).toEqual([bad, good].toSorted());
+    await b.seen(good, "process.exited");
+    expect(b.complaints).toContain("a session was not taken over");
+    await b.engine.drain();
+  });
+
   it("are no processes for the servers that count them, and a living owner's is one", async () => {
     const [id = ""] = await left(1);
     const own = await a.rested();

@@ -15,7 +15,7 @@ export type Looking = Pick<Engine, "get" | "list" | "wait">;
 interface Dependencies {
   readonly backend: SessionBackend;
   readonly clock: Clock;
-  readonly log: Pick<Logger, "debug">;
+  readonly log: Pick<Logger, "debug" | "warn">;
 }
 
 /**
@@ -43,7 +43,16 @@ export function lookingOf(
   };
   return {
     get,
-    list: async (query) => Promise.all((await backend.rows.list(query)).map(shown)),
+    list: async (query) =>
+      Promise.all(
+        (await backend.rows.list(query)).map(async (record) =>
+          // One that cannot be taken over must not keep the others from being listed.
+          shown(record).catch((error: unknown) => {
+            dependencies.log.warn("a session is listed as recorded", { sessionId: record.id, error: String(error) });
+            return record;
+          }),
+        ),
+      ),
     wait: async (principal, request) => {
       const look = async () => {
         for (const { sessionId } of request.sessions) await get(principal, sessionId);

@@ -1,4 +1,5 @@
 import type { StoredEvent } from "../../domain/event.ts";
+import { lostTypeOf, UNREADABLE, unreadableText } from "../../domain/unreadable.ts";
 import { promptsOf, type SessionState, statusOf } from "../../domain/session.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
 import { requestKey } from "../../tools/elicitation/rounds.ts";
@@ -6,8 +7,9 @@ import type { Form } from "../../tools/elicitation/needs-input.ts";
 import { isForForm, reachesUser, showForm } from "../../tools/elicitation/user.ts";
 import type { ToolCall, ToolDeps } from "../../tools/define.ts";
 import { replyWith, type TaskHead, type ToolReply } from "../../tools/errors.ts";
+import { presentUnreadable } from "../../view/result.ts";
 import { oneLine } from "../../view/size.ts";
-import { readResult, type EndOfTurn, type SessionView } from "../../tools/session-view.ts";
+import type { EndOfTurn, SessionView } from "../../tools/session-view.ts";
 import { answerEnd } from "../../tools/turn-answer.ts";
 import { newsOf } from "../../tools/waiting.ts";
 
@@ -40,8 +42,8 @@ export async function tellTask(found: Found, reading: Reading): Promise<Task> {
   if (isRunning(state, prompt)) return tellRunning(found, state, reading);
   if (!state.closed && isQueued(state, prompt)) return tellQueued(found, state);
   const end = await endOf(view, prompt, state);
-  if (end?.type === "turn.ended") return tellEnd(found, end, reading);
-  return !end && record.unreadable ? tellUnreadable(found, record) : tellNeverRun(found, end);
+  if (end === UNREADABLE || (!end && record.unreadable)) return tellUnreadable(found, record);
+  return end?.type === "turn.ended" ? tellEnd(found, end, reading) : tellNeverRun(found, end);
 }
 
 export function isRunning(state: SessionState, { data }: PromptEvent): boolean {
@@ -106,11 +108,11 @@ async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): P
 
 const MAX_STATUS = 200;
 
-async function tellUnreadable(found: Found, record: SessionRecord): Promise<Task> {
-  const { state, updatedAt } = record;
-  const result = (await readResult(found.view, record)) ?? {};
+function tellUnreadable(found: Found, { state, unreadable, updatedAt }: SessionRecord): Task {
+  const why = unreadable ? unreadableText(unreadable) : "The end of the turn cannot be read.";
+  const result = presentUnreadable(found.view.id, state, why);
   const answer = { sessionId: found.view.id, status: statusOf(state), nextCursor: state.lastEventId + 1, result };
-  const statusMessage = oneLine(String(result["result"]), MAX_STATUS);
+  const statusMessage = oneLine(why, MAX_STATUS);
   return { ...headOf(found, updatedAt), status: "completed", statusMessage, reply: replyWith({ answer }) };
 }
 
@@ -126,7 +128,11 @@ type Over = EndOfTurn | Extract<StoredEvent, { type: "prompt.dropped" | "session
 const PAGE = 256;
 
 /** What a prompt that neither runs nor waits has come to. */
-async function endOf(view: SessionView, prompt: PromptEvent, state: SessionState): Promise<Over | undefined> {
+async function endOf(
+  view: SessionView,
+  prompt: PromptEvent,
+  state: SessionState,
+): Promise<Over | typeof UNREADABLE | undefined> {
   const { promptId } = prompt.data;
   // Mostly this is the last turn, which has the id of the prompt that began it.
   const [last] = state.lastTurnEventId === null ? [] : await view.read(state.lastTurnEventId, 1);
@@ -134,9 +140,9 @@ async function endOf(view: SessionView, prompt: PromptEvent, state: SessionState
   const search = new Search(promptId);
   for (let next = prompt.id; ;) {
     const page = await view.read(next, PAGE);
-    for (const event of page) if (search.isOver(event)) return search.over;
+    for (const event of page) if (search.isOver(event)) return search.end;
     const read = page.at(-1);
-    if (!read || page.length < PAGE) return search.over;
+    if (!read || page.length < PAGE) return search.end;
     next = read.id + 1;
   }
 }
@@ -151,6 +157,11 @@ class Search {
     this.#promptId = promptId;
   }
 
+  /** A turn that has begun, and of which no end is found, has one that cannot be read. */
+  get end(): Over | typeof UNREADABLE | undefined {
+    return this.over ?? (this.#runs ? UNREADABLE : undefined);
+  }
+
   /** Whether nothing more is to be seen. One turn runs at a time, so the next end is that of the prompt's turn. */
   isOver(event: StoredEvent): boolean {
     const begins = this.#isBeginning(event);
@@ -161,6 +172,7 @@ class Search {
     }
     if (this.over) return true;
     if (event.type === "turn.ended" && this.#runs) this.over = event;
+    if (this.#runs && lostTypeOf(event) === "turn.ended") return true;
     const isDropped = event.type === "prompt.dropped" && event.data.promptId === this.#promptId;
     if (isDropped || (event.type === "session.closed" && !this.#runs)) this.over = event;
     return false;

@@ -42,10 +42,23 @@ function readStored<T>(
   { format, schema }: { format: Format<T>; schema: z.ZodType },
 ): Read<T> {
   const read = readText(name, text, (found) => format.read(found));
-  if ("fault" in read) return read;
+  if ("fault" in read || (typeof text === "string" && SOUND.has(text))) return read;
   const field = faultIn(schema, read.value);
-  if (field === undefined) return read;
+  if (field === undefined) {
+    if (schema !== SessionEvent) remember(String(text));
+    return read;
+  }
   return { fault: { why: `${name}: no valid ${field === "" ? "content" : field}`, isNewer: false } };
+}
+
+/** Texts of sessions that were found to be whole: most have the same options and the same policy as others. */
+const SOUND = new Set<string>();
+const [MAX_SOUND, MAX_CHARS] = [500, 4_000];
+
+function remember(text: string): void {
+  if (text.length > MAX_CHARS) return;
+  if (SOUND.size >= MAX_SOUND) SOUND.clear();
+  SOUND.add(text);
 }
 
 const parseJson: (text: string) => unknown = JSON.parse;

@@ -83,23 +83,27 @@ async function follow(view: SessionView, following: Following, call: ToolCall, d
       if (left || gone()) return left ?? cancel(view, promptId, call, deps);
     }
     silent = page.length > 0 ? 0 : silent + 1;
-    const over = silent > 0 ? await onSilent(silent, view, onSilence) : undefined;
+    const over = silent > 0 ? await onSilent(silent, turn, view, onSilence) : undefined;
     if (over) return over;
     if (page.length < PAGE) await view.wait({ cursor: next, until: "event", timeoutMs: BEAT_MS });
   }
   return cancel(view, promptId, call, deps);
 }
 
-/** No server goes on with a session that cannot be read: nothing more comes of its turn. */
+/** Nothing more comes of a turn whose session, or whose end, cannot be read. */
 async function onSilent(
   silent: number,
+  { promptId }: Turn,
   view: SessionView,
   onSilence: Following["onSilence"],
 ): Promise<Left | undefined> {
   if (silent > 1) onSilence(silent - 1);
-  const { owner, unreadable } = await view.record();
-  if (!unreadable || owner?.alive === true) return undefined;
-  return { why: "cancelled", because: unreadableText(unreadable) };
+  const { owner, state, unreadable } = await view.record();
+  if (unreadable && owner?.alive !== true) return { why: "cancelled", because: unreadableText(unreadable) };
+  const isOpen = state.turn !== null || state.queue.some((prompt) => prompt.promptId === promptId);
+  // The end may have come after the events were read: it is looked for once more.
+  if (isOpen || unreadable || silent === 1) return undefined;
+  return { why: "cancelled", because: "The end of the turn cannot be read." };
 }
 
 async function recallTo(end: number, turn: Turn, view: SessionView, { cursor, recall }: Following): Promise<void> {
