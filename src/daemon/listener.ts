@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { Transform, Writable, type Readable, type TransformCallback } from "node:stream";
 import type { Logger } from "../engine/ports.ts";
-import { HelloQueue } from "../shim/hello-queue.ts";
+import { firstPart, HelloQueue } from "../shim/hello-queue.ts";
 import { bind, type Bound, type Naming } from "./socket.ts";
 import {
   ALIVE,
@@ -129,9 +129,15 @@ export class Listener {
     await Promise.race([Promise.all(all), sleep(LAST_WORDS_MS)]);
   }
 
+  async #helloOf(socket: Socket): Promise<string> {
+    const first = await firstPart(socket, HELLO_MS);
+    if (first.length === 0) throw new Error(`no hello within ${String(HELLO_MS)} ms`);
+    return this.#hellos.run(async () => firstLine(socket, HELLO_MS), first.includes(NEWLINE));
+  }
+
   async #greet(socket: Socket): Promise<void> {
     const { maxConnections, onStop, status } = this.#options;
-    const hello = readClientHello(await this.#hellos.run(async () => firstLine(socket, HELLO_MS)));
+    const hello = readClientHello(await this.#helloOf(socket));
     if (hello.purpose === "stop") {
       // The connection ends with the process: the client that asked for the end sees it by that.
       socket.write(this.#hello());

@@ -21,7 +21,7 @@ const PAUSE_MS = 4;
 /** Bytes of unsent answers above which nothing more is read. */
 const MAX_ANSWERS = 1_048_576;
 /** For the hello, ms. */
-const HELLO_MS = 5_000;
+export const HELLO_MS = 5_000;
 
 /**
  * One connection to a shim. Back-pressure both ways: an owner that does not read is sent no more lines, and its messages are not read
@@ -54,7 +54,6 @@ export class Connection {
     this.greeted = new Promise((resolve) => (this.#onGreeted = resolve));
     const timer = setTimeout(() => !this.isGreeted && socket.destroy(), HELLO_MS);
     socket
-      .on("data", (chunk) => this.#take(chunk))
       .on("drain", () => this.#pump())
       // `close` follows.
       .on("error", () => undefined)
@@ -65,6 +64,12 @@ export class Connection {
         handlers.closed(this);
         this.#onGreeted();
       });
+  }
+
+  /** Begins to read what it sends. Resolves as `greeted` does. */
+  async read(): Promise<void> {
+    this.#socket.on("data", (chunk) => this.#take(chunk));
+    return this.greeted;
   }
 
   /** Its hello was good: it may send what an owner does. */

@@ -112,6 +112,11 @@ function neededOf(bytes: Buffer, maxBody: number): number {
   return LENGTHS + header + body;
 }
 
+/** Whether the bytes begin with a whole frame that has no body. */
+export function beginsWithFrame(bytes: Buffer): boolean {
+  return bytes.length >= LENGTHS && bytes.readUInt32BE(4) === 0 && bytes.length >= LENGTHS + bytes.readUInt32BE(0);
+}
+
 function checkLengths(header: number, body: number, maxBody = MAX_BODY): void {
   if (header > MAX_HEADER) throw new ProtocolError(`a header has ${String(header)} bytes, above ${String(MAX_HEADER)}`);
   if (body > maxBody) throw new ProtocolError(`a body has ${String(body)} bytes, above ${String(maxBody)}`);

@@ -1,8 +1,8 @@
 import { chmodSync, existsSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { Connection } from "./connection.ts";
-import type { Frame } from "./frame.ts";
-import { HelloQueue } from "./hello-queue.ts";
+import { Connection, HELLO_MS } from "./connection.ts";
+import { beginsWithFrame, type Frame } from "./frame.ts";
+import { firstPart, HelloQueue } from "./hello-queue.ts";
 
 interface Handlers {
   frame(connection: Connection, frame: Frame): void;
@@ -44,11 +44,7 @@ export class ShimSocket {
   }
 
   async #bind(path: string): Promise<void> {
-    const server = createServer((socket) => {
-      // An error before its turn must not end this process.
-      socket.on("error", () => undefined);
-      void this.#hellos.run(async () => this.#take(socket));
-    });
+    const server = createServer((socket) => void this.#take(socket));
     server.maxConnections = MAX_CONNECTIONS;
     this.#server = server;
     await new Promise<void>((resolve, reject) => {
@@ -71,7 +67,6 @@ export class ShimSocket {
   }
 
   async #take(socket: Socket): Promise<void> {
-    if (socket.destroyed) return;
     const connection = new Connection(socket, {
       frame: (from, frame) => this.#handlers.frame(from, frame),
       closed: (from) => {
@@ -80,6 +75,7 @@ export class ShimSocket {
       },
     });
     this.connections.add(connection);
-    await connection.greeted;
+    const first = await firstPart(socket, HELLO_MS);
+    await this.#hellos.run(async () => connection.read(), beginsWithFrame(first));
   }
 }

@@ -112,6 +112,20 @@ describe("a daemon's socket", () => {
     expect((await greeted(hello)).answer).toMatchObject({ pid: process.pid });
   });
 
+  it("serves who says hello at once while others say nothing, or a part of theirs", async () => {
+    const others = await Promise.all(Array.from({ length: 24 }, async () => connectByName([root], "n")));
+    const left = others.map((socket, at) => {
+      if (at % 2 === 0) socket.write("{");
+      return once(socket, "close");
+    });
+    const isFirst = await Promise.race([
+      greeted(hello).then(() => true),
+      ...left.map(async (each) => each.then(() => false)),
+    ]);
+    expect(isFirst).toBe(true);
+    for (const socket of others) socket.destroy();
+  });
+
   it("keeps nothing of a line between the ends that has no end", async () => {
     const { socket } = await greeted(hello);
     const { stdin } = clients[0]!.streams;
