@@ -45,6 +45,11 @@ const DENIED = [
   "cat $(cat secret/a)",
   "cd sub && cat ../secret/a",
   "cat * secret/a",
+  "cat secret/*",
+  "for f in a; do cat secret/$f; done",
+  "cat secret/a; cd sub",
+  "git -C sub status; cat secret/a",
+  `echo ${Array.from({ length: 300 }, (_, at) => `w${String(at)}`).join(" ")}; cat secret/a`,
 ];
 
 const run = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });

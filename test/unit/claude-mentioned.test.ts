@@ -69,8 +69,21 @@ describe("files that are shown beside what is hidden", () => {
     ["cd - && cat secret", false],
     ["git -C sub log secret", false],
     ["eval cat secret", false],
+    ["cat secret; cd sub", true],
+    ["cat secret && eval ls", true],
+    ["git -C sub status; cat secret", true],
+    ["git -C sub status && cd x && cat secret", false],
+    [`echo ${Array.from({ length: 300 }, (_, at) => `w${String(at)}`).join(" ")}; cat secret`, true],
   ])("%s: %s", async (command, isFound) => {
     expect((await pathsIn(command, folders())).includes(file())).toBe(isFound);
+  });
+
+  it.each([
+    ["cat secret/*", "secret/*"],
+    ["for f in a; do cat secret/$f; done", "secret/$f"],
+    ["cat *.key", "*.key"],
+  ])("%s: below the folder that is written out", async (command, path) => {
+    expect(await pathsIn(command, folders())).toContain(join(root, "work", path));
   });
 
   it("are found by absolute path and by ~ wherever the command may have gone", async () => {

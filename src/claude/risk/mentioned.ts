@@ -16,19 +16,36 @@ export async function mentionedPaths(command: string, folders: Folders): Promise
 /** Paths that its text shows, also where it does not show them all. */
 export async function pathsIn(command: string, folders: Folders): Promise<readonly string[]> {
   if (command.length > MAX_COMMAND_LENGTH) return [];
-  const all = wordsOf(command);
-  const from = folderOf(command, folders);
-  const words = all
-    .filter((word) => !STANDS_FOR.test(word) && (from !== undefined || isWhole(word)))
-    .slice(0, MAX_WORDS);
+  const moved = folderOf(command, folders);
+  const here = new Set(wordsOf(beforeMoves(command)));
+  const words = wordsOf(command).filter(
+    (word) => mayName(word) && (moved !== undefined || here.has(word) || isWhole(word)),
+  );
   const paths = await Promise.all(
-    words.map(async (word) => {
-      const named = normalPath(word, { ...folders, cwd: from ?? folders.cwd });
-      const real = named === undefined ? undefined : await realPathOf(named);
-      return [named, real].filter((path) => path !== undefined);
+    words.map(async (word, at) => {
+      const froms = [...(here.has(word) ? [folders.cwd] : []), ...(moved === undefined ? [] : [moved])];
+      const named = new Set(
+        (froms.length > 0 ? froms : [folders.cwd]).map((cwd) => normalPath(word, { ...folders, cwd })),
+      );
+      const known = [...named].filter((path) => path !== undefined);
+      // Looks at the disk are limited, as the number of words is not.
+      return at < MAX_WORDS ? [...known, ...(await Promise.all(known.map(realPathOf)))] : known;
     }),
   );
-  return [...new Set(paths.flat())];
+  return [...new Set(paths.flat().filter((path) => path !== undefined))];
+}
+
+/** Whether its beginning stands for itself. What stands for something else behind it is below the folders before it. */
+function mayName(word: string): boolean {
+  return !STANDS_FOR.test(word.slice(0, 1)) || /^[*?[]/.test(word) || /^~(?:\/|$)/.test(word);
+}
+
+/** The commands whose relative words count from the session's folder: -C is for its own command alone. */
+function beforeMoves(command: string): string {
+  const commands = command.split(/[;&|\n]/);
+  const moves = commands.map((each) => each.match(MOVES) ?? []);
+  const end = moves.findIndex((found) => found.some((move) => move !== "-C"));
+  return commands.filter((_, at) => (end < 0 || at < end) && moves[at]?.length === 0).join("\n");
 }
 
 /** The folder that relative words count from; undefined where it is unknown. */
