@@ -70,9 +70,10 @@ function problemOf({ content, name }: Call, use: RuleUse): string | undefined {
 
 const FILES: ReadonlySet<string> = new Set(["Cd", "Edit", "Glob", "NotebookEdit", "NotebookRead", "Read", "Write"]);
 const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);
-/** Claude Code matches paths with rules of two names alone. */
+/** Claude Code matches paths with rules of two names alone, and what Monitor runs with rules for Bash. */
 const NEVER_MATCH: ReadonlyMap<string, string> = new Map([
   ["Glob", "Read"],
+  ["Monitor", "Bash"],
   ["MultiEdit", "Edit"],
   ["NotebookEdit", "Edit"],
   ["Write", "Edit"],
@@ -93,8 +94,9 @@ function problemOfContent(name: string, content: string): string | undefined {
 
 /** Claude Code keeps such a rule and never looks at it: one that allows is asked about, one that denies would deny nothing. */
 function problemOfTool(name: string, content: string): string | undefined {
+  if (name.includes("*")) return `never matches: content is for one tool. Write its name, as in Bash(${content}).`;
   const matching = NEVER_MATCH.get(name);
-  return matching && `never matches a path. Write ${matching}(${content}), which is for all tools that do the same.`;
+  return matching && `never matches. Write ${matching}(${content}), which is for all tools that do the same.`;
 }
 
 /** The options of a session that hold rules. */
