@@ -162,7 +162,8 @@ describe("the commands, on a store with sessions that cannot be read", () => {
     const findings = await doctor();
     const [found] = findings.filter((each) => each.level === "error");
     const { fix, text } = found!;
-    expect(text).toMatch(/^10 sessions cannot be read: /);
+    // One is deleted, and one is of a newer server.
+    expect(text).toContain(`${String(DAMAGES.length - 2)} sessions cannot be read: `);
     expect(text).toContain(`${OF_STATE} (state: not valid JSON)`);
     expect(fix).toContain(`sessions delete `);
     expect(findings.filter((each) => each.level === "warning").map((each) => each.text)).toEqual([

@@ -102,6 +102,10 @@ export const SessionRow = z
       policy: policyRead,
       state: readStored("state", state, { format: STATE, schema: SessionState }),
     };
+    const last = valueOf(read.state)?.lastEventId ?? lastEvent;
+    // No change of it could be stored.
+    if (last !== lastEvent)
+      read.state = { fault: { why: "state: its last event is not that of its log", isNewer: false } };
     const faults = Object.values(read).flatMap((part) => ("fault" in part ? [part.fault] : []));
     const unreadable: Unreadable | undefined =
       faults.length === 0

@@ -40,6 +40,11 @@ export const DAMAGES: readonly Damage[] = [
   },
   { what: "a state with a number for a list", sql: replaced("queue", "7"), why: "state: no valid queue" },
   { what: "a state with a process of no phase", sql: replaced("process", "{}"), why: "state: no valid process.phase" },
+  {
+    what: "a state whose last event is another than that of its log",
+    sql: replaced("lastEventId", "77"),
+    why: "state: its last event is not that of its log",
+  },
   { what: "options that are no JSON", sql: describe("spec", "'{'"), why: "options: not valid JSON" },
   {
     what: "options without a folder",
