@@ -255,8 +255,12 @@ it.skipIf(process.getBuiltinModule("node:sqlite"))(
     const client = await world.shared({ main, env });
     const daemon = async (...words: string[]) =>
       (await promisify(execFile)(process.execPath, [main, "daemon", ...words], { env })).stdout;
-    expect(JSON.parse(await daemon("status", "--json"))).toMatchObject({ daemons: [{ state: "ready", turns: [] }] });
+    // It waits for the driver; a client that has only connected may have no daemon yet.
+    const waiting = client.call("claude_code_session", { action: "list" }).then(JSON.stringify, String);
+    const status = async () => daemon("status", "--json").then(JSON.parse, () => undefined) as Promise<unknown>;
+    await expect.poll(status).toMatchObject({ daemons: [{ state: "ready", turns: [] }] });
     expect(await daemon("stop", "--all", "--yes")).toContain("1 daemon stopped");
+    expect(await waiting).toMatch(/has ended|shutting down/);
     registry.mend();
     await client.close();
   },
