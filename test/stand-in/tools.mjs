@@ -237,7 +237,7 @@ const Skill = {
 const TOOLS = { Agent: AgentTool, AskUserQuestion, Bash, Edit, ExitPlanMode, Read, Skill, StructuredOutput, Write };
 
 export const NAMES =
-  "Task AskUserQuestion Bash CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree ExitPlanMode ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write".split(
+  "Task AskUserQuestion Bash CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree ExitPlanMode ExitWorktree Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write".split(
     " ",
   );
 
