@@ -137,10 +137,11 @@ export class SideReports {
     return NO_STRUCTURED_OUTPUT;
   }
 
-  #warningsOf({ stop, warnings }: Reported, { num_turns: turns }: SDKResultMessage): string[] {
+  #warningsOf({ stop, warnings }: Reported, { num_turns: turns, stop_reason: reason }: SDKResultMessage): string[] {
     // The turn went on without a prompt that was to join it.
     const refused = stop && turns > 0 ? (promptBlocked(stop)?.message ?? PROMPT_STOPPED + because(stop.reason)) : "";
-    return [...new Set([refused, ...warnings])].filter((warning) => warning !== "").slice(0, MAX_WARNINGS);
+    const paused = reason === "pause_turn" ? PAUSED : "";
+    return [...new Set([refused, paused, ...warnings])].filter((warning) => warning !== "").slice(0, MAX_WARNINGS);
   }
 
   #cut(text: string): string {
@@ -174,6 +175,9 @@ function commandFailed(
   const message = `${name === undefined ? "The command" : `/${name}`} failed${because(output)}`;
   return { subtype: "command_failed", category: "request", message };
 }
+
+/** Claude Code does not go on by itself. */
+const PAUSED = "Claude paused in its answer (pause_turn), which may be incomplete. Ask it to go on.";
 
 const NO_STRUCTURED_OUTPUT: ResultFailure = {
   subtype: "structured_output_missing",

@@ -212,6 +212,11 @@ describe("a result that is done", () => {
     expect(warnings).toEqual(["A hook stopped a prompt, which Claude has not answered: enough."]);
   });
 
+  it("says that Claude paused, because Claude Code does not go on", () => {
+    const { failure, warnings } = verdict([assistant("Half."), { ...RESULT, stop_reason: "pause_turn" }]);
+    expect([failure, warnings]).toEqual([undefined, [expect.stringContaining("(pause_turn)")]]);
+  });
+
   it("has at most five warnings", () => {
     const many = Array.from({ length: 9 }, (_, n) => said(`Warning ${String(n)}`));
     expect(verdict([...many, RESULT]).warnings).toHaveLength(5);
