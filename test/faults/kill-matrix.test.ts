@@ -32,7 +32,7 @@ it.concurrent.each(PROGRAMS.map((program, at) => [program, seed + at] as const))
     const found: Record<string, number> = {};
     let leftOver = 0;
     for (let run = 0; run < moments; run += 1) {
-      const begun = await load.begin();
+      const { begun } = await load.begin();
       await sleep(((run + random()) / moments) * MAX_KILL_MS);
       await load.kill(program);
       await begun;

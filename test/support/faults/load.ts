@@ -61,8 +61,8 @@ export class Load {
     return this.#world.shared({ args: FLAGS, env: this.#env });
   }
 
-  /** Resolves when both clients are connected, to the end of all starts. */
-  async begin(): Promise<Promise<unknown>> {
+  /** Resolves when both clients are connected; `begun` when each of their starts was answered. */
+  async begin(): Promise<{ readonly begun: Promise<unknown> }> {
     const { asking, leaving, talking } = startsIn(this.#world);
     this.#inside = await this.#client();
     const client = this.#inside;
@@ -81,7 +81,7 @@ export class Load {
     await vi.waitUntil(() => said.includes("connected"), { timeout: 30_000, interval: 10 });
     const inside = [talking(), asking(), leaving()].map(async (start) => this.#start(client, start));
     const begun = vi.waitUntil(() => said.includes("begun"), { timeout: 60_000, interval: 20 });
-    return Promise.all([...inside, Promise.race([begun, over])]);
+    return { begun: Promise.all([...inside, Promise.race([begun, over])]) };
   }
 
   /** With a prompt that waits behind the turn. What its daemon or proxy dies of meanwhile, the log tells. */
