@@ -33,6 +33,14 @@ it("events that cannot be read are told as lost in their place, and those around
   }
 });
 
+it("a session whose id is no text is left out of lists and searches", async () => {
+  const [id, other] = [await sessionAtRest(a), await sessionAtRest(a)];
+  await damage("PRAGMA foreign_keys = OFF", `UPDATE sessions SET id = x'00ff', at_work = 1 WHERE id = '${other}'`);
+  const listed = await a.engine.list({ principal: "local", limit: 9 });
+  expect(listed.map((each) => each.id)).toEqual([id]);
+  expect(await a.backend.leases.abandoned(9)).toEqual([]);
+});
+
 it("an event of a kind that is not known here is kept as it is", async () => {
   const id = await sessionAtRest(a);
   const stored = `{"v":7,"needs":3,"type":"moon.risen","data":{"phase":1}}`;

@@ -21,16 +21,17 @@ const select = `SELECT s.id, s.principal, s.cwd, s.state, s.status, s.at_work AS
     s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
   FROM sessions s LEFT JOIN descriptions d ON d.session_id = s.id LEFT JOIN nodes n ON n.id = s.owner`;
 
+/** No call can name a session whose id is no text, which only another program writes: it is left out. */
 const sql = {
   byId: `${select} WHERE s.id = $id`,
   byTranscript: `${select} WHERE s.id = (SELECT session_id FROM given_transcripts WHERE id = $id)`,
   byKey: `${select} WHERE s.principal = $principal AND s.idempotency_key = $key`,
   lastOfPart: `SELECT updated_at AS "updatedAt", id FROM sessions
-    WHERE principal = $principal AND (updated_at, id) < ($at, $id)
+    WHERE principal = $principal AND typeof(id) = 'text' AND (updated_at, id) < ($at, $id)
     ORDER BY updated_at DESC, id DESC LIMIT 1 OFFSET $part`,
   exists: "SELECT id FROM sessions WHERE id = $id",
   principal: "SELECT principal FROM sessions WHERE id = $id",
-  abandoned: `${select} WHERE s.at_work = 1 AND (s.owner IS NULL OR s.owner NOT IN (SELECT value FROM json_each($living)))
+  abandoned: `${select} WHERE s.at_work = 1 AND typeof(s.id) = 'text' AND (s.owner IS NULL OR s.owner NOT IN (SELECT value FROM json_each($living)))
       AND s.id NOT IN (SELECT value FROM json_each($passed))
     ORDER BY s.updated_at LIMIT $limit`,
   settle: "UPDATE sessions SET status = 'error', at_work = 0 WHERE id = $id AND rev = $rev AND owner IS $owner",
@@ -45,7 +46,7 @@ const sql = {
   setSpec: "UPDATE descriptions SET spec = $spec, sought_cwd = $soughtCwd WHERE session_id = $id",
   setCwd: "UPDATE sessions SET cwd = $cwd WHERE id = $id",
   heads: `SELECT id, rev, created_at AS "createdAt", owner AS "nodeId" FROM sessions
-    WHERE at_work = 1 AND owner IN (SELECT value FROM json_each($living))`,
+    WHERE at_work = 1 AND typeof(id) = 'text' AND owner IN (SELECT value FROM json_each($living))`,
 } as const;
 
 const PlaceRow = z.object({ updatedAt: z.int(), id: z.string() });
@@ -229,7 +230,7 @@ function readPage(
   status: string | undefined,
 ): SessionRow[] {
   const { before, cwd, last, limit, principal, since, text } = query;
-  const where = ["s.principal = $principal"];
+  const where = ["s.principal = $principal", "typeof(s.id) = 'text'"];
   const values: Record<string, SqlValue> = { principal: exact(principal), limit };
   const filter = (condition: string, over: Record<string, SqlValue>): void => {
     where.push(condition);
