@@ -124,7 +124,7 @@ export class SessionActor {
   }
 
   #post(happening: Happening): void {
-    if (this.#gone) return;
+    if (this.#gone) return this.#runner.drop(happening);
     this.#mailbox.push({ ...happening, at: this.#context.clock.now(), tick: this.#context.clock.tick() });
     this.#draining ??= this.#drain();
   }

@@ -7,7 +7,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { hasSpoken, optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
-import type { ProcessLimiter } from "./process-limiter.ts";
+import { waitingNotice, type ProcessLimiter } from "./process-limiter.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart, Judgement, SessionBackend } from "./ports.ts";
 import { messageOf } from "./ports/store.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
@@ -92,6 +92,12 @@ export class EffectRunner {
       const line = lines.get(id);
       if (line !== undefined) process.acknowledge(line);
     }
+  }
+
+  /** Acknowledges an exit that no one stores any more: its shim would keep it for a next owner, and start one. */
+  drop(happening: Happening): void {
+    if (happening.type === "signal" && happening.signal.type === "exited" && happening.line !== undefined)
+      this.acknowledge(new Map([[happening.processId, happening.line]]));
   }
 
   /** What Claude Code is writing just now. */
@@ -286,12 +292,6 @@ export class EffectRunner {
 
 /** Each word of progress is an event of the session's log. */
 const PERCENT_STEP = 10;
-
-function waitingNotice(before: number): AgentSignal {
-  const ahead = before === 0 ? "first in the queue" : `${String(before)} ahead of it`;
-  const message = `All --max-live slots are in use: this session waits for a free one, ${ahead}.`;
-  return { type: "notice", kind: "waiting", message };
-}
 
 /** Behind the prompt: before it, the name of a skill would not be taken for one. */
 const PARTLY_DONE =

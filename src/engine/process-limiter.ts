@@ -1,5 +1,5 @@
 import type { SessionState } from "../domain/session.ts";
-import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
+import type { AgentRuntime, AgentSignal, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
 /** How many Claude Codes may run at a time, over all servers of the store. */
 export interface ProcessLimits {
@@ -236,4 +236,10 @@ function longestIdleFirst(a: SessionRecord, b: SessionRecord): number {
 
 function hasBackground({ state }: SessionRecord): boolean {
   return state.background.length > 0;
+}
+
+export function waitingNotice(before: number): AgentSignal {
+  const ahead = before === 0 ? "first in the queue" : `${String(before)} ahead of it`;
+  const message = `All --max-live slots are in use: this session waits for a free one, ${ahead}.`;
+  return { type: "notice", kind: "waiting", message };
 }

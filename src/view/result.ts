@@ -118,6 +118,14 @@ const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
     },
   ],
   [
+    "start_failed",
+    {
+      retryable: true,
+      advice:
+        "Reply to try again. If it fails again, fix what the message names; options cannot be changed: start a new session without them.",
+    },
+  ],
+  [
     "init_timeout",
     {
       retryable: true,

@@ -58,6 +58,17 @@ describe("what Claude Code has written", () => {
     expect(former!.acknowledged).toEqual([9]);
   });
 
+  it("is acknowledged when an exit comes after an ordered end: no next owner is to be started for it", async () => {
+    const { a, b } = start();
+    const id = await a.open();
+    const process = a.runtime.of(id);
+    await a.seen(id, "process.started");
+    await a.engine.drain();
+    process.sayLine(7, { type: "exited", code: 0, signal: null });
+    await process.moments.until(() => process.acknowledged.includes(7));
+    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { errorSubtype: "shutdown" } });
+  });
+
   it("is left to the next owner with its process, by one that was frozen until then", async () => {
     const { a, b, clock } = start();
     const id = await a.open();
