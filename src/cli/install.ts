@@ -130,7 +130,7 @@ function notesOn({ client, scope }: Aim, command: Invocation, longestMs: number)
   if (client.breaksNpx && isNpx(command)) {
     const better = `npm install -g ${PRODUCT}, then ${PRODUCT} install ${client.id}`;
     notes.push(
-      `${client.title} may end npx while it installs, which then delays every npx by a minute. Better: ${better}.`,
+      `${client.title} may end npx: the lock of its unfinished installation then delays each client that uses npx. Better: ${better}.`,
     );
   }
   if (mayGiveUp(client, longestMs)) {

@@ -24,7 +24,7 @@ export interface Client {
   readonly unlimited?: true;
   /** Opened in a browser, it makes the client add this entry after a question. */
   readonly link?: (entry: Entry) => string;
-  /** Ends npx in the middle of an installation, whose lock then delays every npx for a minute: wants an installed package. */
+  /** Ends `npx` in the middle of an installation, whose lock then delays every `npx` for a minute: wants an installed package. */
   readonly breaksNpx?: true;
   /** What a new file has besides. */
   readonly head?: Readonly<Record<string, string>>;
