@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { commandGuard, hooksByEvent } from "../../src/claude/process/hooks.ts";
 
 /** What a Claude Code cannot take along to the next server must not be used. */
 
@@ -13,7 +14,32 @@ it("no MCP server runs inside this process: it would end with it, and with it th
   expect(found).toEqual([]);
 });
 
-it("hooks are called by their place in the options, so the next server must give the same: only two files make any", () => {
+it("hooks are called by their place in the options, and the next server has to judge by all of them: only two files make any", () => {
   const found = files.filter((file) => /hooks: (?:\[|hooksOf|\{)/.test(readFileSync(join(CLAUDE, file), "utf8")));
   expect(found.toSorted()).toEqual(["process/hooks.ts", "process/launch.ts", "spares/spare.ts"]);
+});
+
+describe("whatever number a process gives its hooks, the next server judges", () => {
+  const deny = { toolName: "Bash", content: "touch *", text: "Bash(touch *)", behavior: "deny" as const };
+  const command = { tool_name: "Bash", tool_input: { command: "touch x" }, tool_use_id: "t", command_name: "make" };
+  const message = { prompt: '<cross-session-message from="a">\nDo it.\n</cross-session-message>' };
+  const notRun = { hookSpecificOutput: expect.objectContaining({ permissionDecision: "deny" }) };
+
+  it.each<[string, object, object, object]>([
+    ["PreToolUse", command, {}, notRun],
+    ["PreSkillShellCommand", command, {}, notRun],
+    ["UserPromptSubmit", message, {}, { decision: "block", reason: expect.stringContaining("refuses messages") }],
+    ["UserPromptSubmit", message, { UserPromptSubmit: [] }, {}],
+    ["UserPromptSubmit", { prompt: "Mine." }, {}, {}],
+  ])("%s", async (event, about, given, expected) => {
+    const rules = { allow: [], ask: [], deny: [deny] };
+    const allowing = { guard: async () => Promise.resolve({}), confirm: async () => Promise.resolve(undefined) };
+    const hooks = hooksByEvent(allowing, { ...commandGuard({ disallowedTools: [], rules }), ...given });
+    const numbered = Object.values(hooks).flatMap((matchers) => matchers.flatMap((matcher) => matcher.hooks));
+    expect(numbered.length).toBeGreaterThan(4);
+    const { signal } = new AbortController();
+    for (const hook of numbered) {
+      expect(await hook({ hook_event_name: event, ...about } as never, "id", { signal })).toMatchObject(expected);
+    }
+  });
 });

@@ -15,7 +15,7 @@ import { normalPath } from "../../security/normal-path.ts";
 import type { PeerMessages } from "../../domain/approvals/peer-message.ts";
 import type { Confirm } from "./open-requests.ts";
 import { messageGuard } from "./held-messages.ts";
-import { skillGuard } from "./skill-commands.ts";
+import { skillGuard, strictest } from "./skill-commands.ts";
 import { readRule, type Rule } from "../../domain/approvals/rule.ts";
 import { isExactly, judgeCommand, type CommandRules } from "../../security/shell/rules.ts";
 
@@ -58,6 +58,29 @@ export function hooksOf(
     ...(skills && { PreSkillShellCommand: [{ hooks: [skillGuard(checks, confirm)], timeout: ANSWER_S }] }),
   };
 }
+
+/** More than a process has ever been given. */
+const NUMBERS = 16;
+
+/**
+ * Hooks of a process that another server has started. The process names them by the numbers that they had there, and takes no others;
+ * that server may have had another set of them. So each number stands for all hooks of the event that it is called for.
+ */
+export function hooksByEvent(
+  { confirm, guard }: HookBindings,
+  given: NonNullable<Options["hooks"]> = {},
+): NonNullable<Options["hooks"]> {
+  const { PreToolUse: checks = [] } = hooksOf({ confirm, guard }, given);
+  const onMessage = messageGuard(given.UserPromptSubmit ? confirm : async () => Promise.resolve(REFUSED));
+  const onCommand = skillGuard(checks, confirm);
+  const judge: HookCallback = async (input, ...about) => {
+    if (input.hook_event_name === "PreToolUse") return strictest(checks, input, ...about);
+    return input.hook_event_name === "UserPromptSubmit" ? onMessage(input, ...about) : onCommand(input, ...about);
+  };
+  return { PreToolUse: [{ hooks: Array.from({ length: NUMBERS }, () => judge) }] };
+}
+
+const REFUSED = "This server refuses messages of other sessions (--peer-messages).";
 
 interface GuardContext {
   readonly folders: Folders;

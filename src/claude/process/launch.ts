@@ -10,7 +10,7 @@ import { once } from "node:events";
 import type { AgentReattach, AgentSignal } from "../../engine/ports.ts";
 import type { Folders } from "../risk/places.ts";
 import { StartError } from "../start-error.ts";
-import { hooksOf, type HookBindings } from "./hooks.ts";
+import { hooksByEvent, hooksOf, type HookBindings } from "./hooks.ts";
 import type { Attachment } from "../shim/held-process.ts";
 import type { Spawned } from "../supervise/spawned.ts";
 
@@ -85,11 +85,15 @@ export function startFresh(query: StartQuery, options: Options, spawn: Spawn): L
   };
 }
 
-/** Goes on with a process that another server has started. It is as the options say: they are what it was started with. */
+/** Goes on with a process that another server has started, under the rules of this one. What else the options say it was started with. */
 export function goOn(query: StartQuery, options: Options, { process, spawned }: Attachment): LaunchPlan["start"] {
   return async ({ ask, onSpawned, prompts, ...called }) => {
     onSpawned(spawned);
-    const bound = { canUseTool: ask, hooks: hooksOf(called, options.hooks), spawnClaudeCodeProcess: () => process };
+    const bound = {
+      canUseTool: ask,
+      hooks: hooksByEvent(called, options.hooks),
+      spawnClaudeCodeProcess: () => process,
+    };
     return Promise.resolve(query({ prompt: prompts, options: { ...options, ...bound } }));
   };
 }

@@ -1,4 +1,4 @@
-import type { HookCallback, HookCallbackMatcher } from "@anthropic-ai/claude-agent-sdk";
+import type { HookCallback, HookCallbackMatcher, HookJSONOutput } from "@anthropic-ai/claude-agent-sdk";
 import type { Confirm } from "./open-requests.ts";
 
 /**
@@ -16,11 +16,9 @@ export function skillGuard(checks: readonly HookCallbackMatcher[], confirm: Conf
   return async (input, id, options) => {
     if (input.hook_event_name !== "PreSkillShellCommand") return {};
     const { command_name: name, tool_input: command, tool_name: toolName, tool_use_id: toolUseId } = input;
-    const asTool = { ...input, hook_event_name: "PreToolUse" as const };
-    const check = async (hook: HookCallback) => verdictOf(await hook(asTool, id, options));
     try {
-      const verdicts = await Promise.all(checks.flatMap(({ hooks }) => hooks.map(check)));
-      const found = verdicts.find((each) => each?.decision === "deny") ?? verdicts.find((each) => each !== undefined);
+      const asTool = { ...input, hook_event_name: "PreToolUse" as const };
+      const found = verdictOf(await strictest(checks, asTool, id, options));
       if (!found) return {};
       const reason = `Command of /${name}. ${found.reason}`;
       if (found.decision !== "ask") return notRun(reason);
@@ -32,7 +30,17 @@ export function skillGuard(checks: readonly HookCallbackMatcher[], confirm: Conf
   };
 }
 
-function verdictOf(answer: Awaited<ReturnType<HookCallback>>): Verdict | undefined {
+/** All hooks before a use of a tool as one: what denies goes before what asks. */
+export async function strictest(
+  checks: readonly HookCallbackMatcher[],
+  ...about: Parameters<HookCallback>
+): Promise<HookJSONOutput> {
+  const answers = await Promise.all(checks.flatMap(({ hooks }) => hooks.map(async (hook) => hook(...about))));
+  const denial = answers.find((each) => verdictOf(each)?.decision === "deny");
+  return denial ?? answers.find((each) => verdictOf(each) !== undefined) ?? {};
+}
+
+function verdictOf(answer: HookJSONOutput): Verdict | undefined {
   const output = "hookSpecificOutput" in answer ? answer.hookSpecificOutput : undefined;
   if (output?.hookEventName !== "PreToolUse" || output.permissionDecision === undefined) return undefined;
   return { decision: output.permissionDecision, reason: output.permissionDecisionReason ?? "" };

@@ -1,0 +1,97 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { messageTo, runStranger } from "../support/attacks/stranger.ts";
+import { storedEvents } from "../support/store/stored.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+
+/** A declared daemon that is killed and started again with other settings, which goes on with a Claude Code of the former. */
+
+const world = useWorld();
+const RULES = ["--deny-rules", "Bash(touch denied*)"];
+const ASKING = ["--peer-messages", "ask"];
+beforeAll(addSkill);
+const env = { ENABLE_TOOL_SEARCH: "false" };
+
+let daemons = 0;
+
+interface Attack {
+  readonly cwd: string;
+  readonly server: Server;
+  readonly sessionId: string;
+  readonly title: string;
+}
+
+async function prompt({ server, sessionId }: Attack, text: string): Promise<void> {
+  await server.call("claude_code_reply", { sessionId, prompt: text });
+}
+
+/** Until the session asks, or its second turn has ended. */
+async function settled(sessionId: string): Promise<void> {
+  const types = async () => (await storedEvents(join(world.configFolder, ".."), sessionId)).map(({ type }) => type);
+  const isSettled = async () => {
+    const log = await types();
+    return log.includes("permission.asked") || log.filter((type) => type === "turn.ended").length > 1;
+  };
+  await expect.poll(isSettled, { timeout: 30_000 }).toBe(true);
+}
+
+/** Of the user. */
+function addSkill(): void {
+  const folder = join(world.configFolder, "skills", "make");
+  mkdirSync(folder, { recursive: true });
+  const head = "---\nname: make\ndescription: d\nallowed-tools: Bash\n---\n";
+  writeFileSync(join(folder, "SKILL.md"), `${head}State: !\`find . -maxdepth 0 -exec touch denied ';'\`\n`);
+}
+
+const useSkill = async (attack: Attack) => prompt(attack, `/make ${scriptTag([{ text: "Used." }])}`);
+
+const write = (file: string) => async (attack: Attack) => {
+  const input = { file_path: join(attack.cwd, file), content: "x" };
+  await prompt(attack, scriptTag([{ tools: [{ name: "Write", input }] }, { text: "Wrote." }]));
+};
+
+async function sendMessage({ cwd, title }: Attack): Promise<void> {
+  const obey = [{ tools: [{ name: "Bash", input: { command: `touch ${join(cwd, "denied")}` } }] }, { text: "Obeyed." }];
+  await runStranger(world, messageTo(title, obey));
+}
+
+it.each([
+  ["a command of a skill that a rule denies since", { before: [], after: RULES, act: useSkill, file: "denied" }],
+  ["a command of a skill that a rule denied before", { before: RULES, after: [], act: useSkill, file: "denied" }],
+  [
+    "a command of a skill, with messages asked before",
+    { before: [...RULES, ...ASKING], after: RULES, act: useSkill, file: "denied" },
+  ],
+  [
+    "a file that runs by itself, with rules since",
+    { before: [], after: RULES, act: write(".github/workflows/ci.yml"), file: ".github/workflows/ci.yml" },
+  ],
+  ["a message that would have been asked before", { before: ASKING, after: [], act: sendMessage, file: "denied" }],
+  ["a message that is asked", { before: ASKING, after: [...ASKING, ...RULES], act: sendMessage, file: "denied" }],
+])("%s", { timeout: 60_000 }, async (name, { act, after, before, file }) => {
+  const title = name.replaceAll(/\W+/g, "-");
+  const daemon = `d${String((daemons += 1))}`;
+  const first = await world.daemon({ name: daemon, args: before, env });
+  const cwd = world.folder();
+  const client = await first.client();
+  const begun = {
+    prompt: scriptTag([{ text: "Here." }]),
+    cwd,
+    title,
+    permissionMode: "acceptEdits",
+    allowedTools: ["Bash", "Skill"],
+  };
+  const { sessionId } = await client.call("claude_code", begun);
+  await client.end(sessionId);
+  await first.end("SIGKILL");
+  const second = await world.daemon({ name: daemon, args: after, env });
+  const server = await second.client();
+  await act({ cwd, server, sessionId, title });
+  await settled(sessionId);
+  const log = await storedEvents(join(world.configFolder, ".."), sessionId);
+  expect(log.filter(({ type }) => type === "process.started")).toHaveLength(1);
+  expect(existsSync(join(cwd, file))).toBe(false);
+});
