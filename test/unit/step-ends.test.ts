@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { ABORTED, AGENT_TASK, requestOf, resultSignal, SHELL_TASK, Walk } from "../support/step/walk.ts";
+import { ABORTED, AGENT_TASK, requestOf, resultSignal, SHELL_TASK, SHIM, Walk } from "../support/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };
@@ -105,6 +105,15 @@ describe("a turn that Claude Code ends while a subagent of it runs", () => {
       "A subagent did not end with the turn, so Claude Code was closed. The next prompt resumes the session. " +
         "Background work was ended with its process: npm run watch. Start it again if it is still needed.",
     );
+  });
+
+  it("ends 2 s after another server has taken the session over from one that died meanwhile", () => {
+    const started: AgentSignal = { type: "started", pid: 4711, resumed: false, shim: SHIM };
+    const walk = new Walk().prompt("p1").hear({ type: "admitted" }, started, { type: "ready" }, failed, left);
+    walk.later(1).take({ type: "attached", at: walk.at });
+    expect(walk.told).toBe("notice reattach");
+    expect([walk.later(1).tick().told, walk.later(1).tick().told]).toEqual(["", "kill"]);
+    expect(walk.hear(KILLED).told).toBe("process.exited(expected) turn.ended(failed error_max_budget_usd)");
   });
 
   it("is over at once if it was a success: its end is Claude Code's own", () => {

@@ -2,7 +2,7 @@ import { promptsOf, type QueuedPrompt, type SessionState, type Turn } from "../.
 import type { AgentSignal } from "../ports.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft } from "./draft.ts";
-import { endingWith } from "./subagents.ts";
+import { endingWith, forMsAtStop, isEndedBySelf } from "./subagents.ts";
 import { beIdle, clockOf } from "./time.ts";
 import { endingOf, endTurn, push, restartProcess, runPending, type Ending } from "./turn.ts";
 
@@ -240,8 +240,10 @@ const OWNER_CHANGED =
 function sayAgain(draft: Draft, turn: Turn): void {
   const { stopping } = turn;
   if (stopping) {
-    stopping.forMs = 0;
-    draft.effects.push({ type: stopping.killed ? "kill" : "interrupt" });
+    const isLeft = isEndedBySelf(turn);
+    stopping.forMs = isLeft ? forMsAtStop(draft) : 0;
+    // No interrupt ends a subagent that was left; which ones there are, the dead owner knew.
+    if (stopping.killed || !isLeft) draft.effects.push({ type: stopping.killed ? "kill" : "interrupt" });
     return;
   }
   for (const prompt of promptsOf(draft.state)) {

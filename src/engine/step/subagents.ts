@@ -14,8 +14,13 @@ const STOP_MS = 2_000;
 export function stopSubagents(draft: Draft, turn: Turn, agents: readonly string[]): void {
   settleAllRequests(draft, "withdrawn");
   turn.stopping ??= { reason: "subagents", by: "server", at: draft.at, forMs: 0, killed: false };
-  turn.stopping.forMs = Math.max(turn.stopping.forMs ?? 0, draft.policy.stopGraceMs - STOP_MS);
+  turn.stopping.forMs = Math.max(turn.stopping.forMs ?? 0, forMsAtStop(draft));
   draft.effects.push({ type: "stop-tasks", taskIds: agents });
+}
+
+/** Begins the time anew where a process is killed after `STOP_MS` unless the subagents have ended. */
+export function forMsAtStop({ policy }: Draft): number {
+  return Math.max(0, policy.stopGraceMs - STOP_MS);
 }
 
 /** Whether Claude Code has ended the turn, and only its subagents are being stopped. */
