@@ -60,7 +60,7 @@ export async function thisProcess(): Promise<{ pid: number; startedAt: string }>
 }
 
 /** Where the system does not tell when a process began, its pid has to do. */
-const UNKNOWN = "unknown";
+export const UNKNOWN = "unknown";
 
 export async function isRunning(pid: number, startedAt: string): Promise<boolean> {
   const { isAlive, startTime } = await import("../claude/supervise/tree.ts");

@@ -4,7 +4,7 @@ import { hasTerminal, isConfirmed } from "./confirm.ts";
 import { logs } from "./daemon/logs.ts";
 import { nestingDepth } from "./preflight.ts";
 import { withStoreIfAny, type Store } from "./sessions/store.ts";
-import { hasDriver, isRunning } from "../app/store.ts";
+import { hasDriver, isRunning, UNKNOWN } from "../app/store.ts";
 import { ConfigError } from "../config/error.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { stateFolder } from "../config/state-folder.ts";
@@ -142,7 +142,8 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
 }
 
 function notEnded(name: string, pid: number | undefined): string {
-  const advice = pid === undefined ? "Its log has its pid" : `End it with kill -9 ${String(pid)}`;
+  const advice =
+    pid === undefined ? "Its log has its pid" : `If pid ${String(pid)} is still it, end it with kill -9 ${String(pid)}`;
   return `claude-agents-mcp: the daemon "${name}" has not ended. ${advice}.\n`;
 }
 
@@ -156,7 +157,8 @@ async function end(found: Found, recorded: readonly RecordedDaemon[]): Promise<b
     if (hasEnded) return true;
   }
   const known = recorded.find(({ pid }) => pid === found.pid);
-  if (!known) return false;
+  // Without its start time, the pid may have become that of another process.
+  if (!known || known.startedAt === UNKNOWN) return false;
   const { pid, startedAt } = known;
   const deadline = performance.now() + END_MS;
   if (await isRunning(pid, startedAt)) for (const signal of ["SIGTERM", "SIGCONT"] as const) process.kill(pid, signal);

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
@@ -52,4 +52,27 @@ it("are listed with their pids, are no deaths, and are ended by `stop --all`, wh
   for (const { pid } of [frozen, removed, second, answering]) expect(commandOf(pid)).toBe("");
   expect(await command(HOME, "stop", "--all", "--json")).toMatchObject({ status: 1 });
   await http.close();
+});
+
+it.each([
+  ["another start time: it has ended", "another", "No daemon runs.\n", ""],
+  [
+    "no start time: it may be another process",
+    "unknown",
+    "No daemon was stopped.\n",
+    "is still it, end it with kill -9",
+  ],
+])("a process is not signalled that has the pid of a record with %s", async (_, startedAt, told, warned) => {
+  const HOME = world.folder();
+  const logs = join(HOME, ".local/state/claude-agents-mcp/logs");
+  const stranger = spawn("sleep", ["60"], { stdio: "ignore" });
+  const { pid } = stranger;
+  mkdirSync(logs, { recursive: true, mode: 0o700 });
+  writeFileSync(join(logs, `daemon-gone.running.${String(pid)}`), JSON.stringify({ pid, startedAt }));
+  const { stderr, stdout, status } = await command(HOME, "stop", "--all", "--yes");
+  expect([status, stdout]).toEqual([1, told]);
+  expect(stderr).toContain(warned);
+  expect(stranger.signalCode).toBeNull();
+  expect(commandOf(pid ?? 0)).toContain("sleep");
+  stranger.kill();
 });
