@@ -1,7 +1,8 @@
 import type { SDKMessage, SDKSessionStateChangedMessage } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
-import type { NoticeKind } from "../domain/event.ts";
+import { BackgroundTask, type NoticeKind } from "../domain/event.ts";
+import { AgentResult } from "../domain/turn.ts";
 import type { AgentSignal } from "../engine/ports.ts";
 import { strangerOf } from "./process/held-messages.ts";
 import { RunningAgents } from "./running-agents.ts";
@@ -35,18 +36,31 @@ const NOISE = new Set([
   "system/worker_shutting_down",
 ]);
 
-const NOTICES: Readonly<Record<string, NoticeKind>> = {
-  "system/api_retry": "retry",
-  "system/compact_boundary": "compaction",
-  "system/model_fallback": "fallback",
-  "system/model_refusal_fallback": "fallback",
-  "system/model_refusal_no_fallback": "fallback",
-  "system/permission_denied": "denial",
-  "system/mirror_error": "data_loss",
-  "system/session_writes_lost": "data_loss",
-  conversation_reset: "warning",
-  rate_limit_event: "rate_limit",
+const NOTICES: ReadonlyMap<string, NoticeKind> = new Map(
+  Object.entries({
+    "system/api_retry": "retry",
+    "system/compact_boundary": "compaction",
+    "system/model_fallback": "fallback",
+    "system/model_refusal_fallback": "fallback",
+    "system/model_refusal_no_fallback": "fallback",
+    "system/permission_denied": "denial",
+    "system/mirror_error": "data_loss",
+    "system/session_writes_lost": "data_loss",
+    conversation_reset: "warning",
+    rate_limit_event: "rate_limit",
+  } satisfies Record<string, NoticeKind>),
+);
+
+/** What signals bring into the state and the log. A value of another type there would make the stored session unreadable. */
+const STORED: Partial<Record<AgentSignal["type"], z.ZodType>> = {
+  reported: z.looseObject({ model: z.string().optional(), permissionMode: z.string().optional() }),
+  busy: z.looseObject({ id: z.string() }),
+  message: z.looseObject({ toolUseId: z.string().optional() }),
+  result: z.looseObject({ result: AgentResult }),
+  background: z.looseObject({ tasks: z.array(BackgroundTask) }),
 };
+
+const canBeStored = (signal: AgentSignal): boolean => STORED[signal.type]?.safeParse(signal).success ?? true;
 
 /** In no type of the SDK, but sent for every prompt that has a uuid. */
 const CommandLifecycle = z.object({
@@ -121,14 +135,15 @@ export class MessageReader {
     this.#sideReports.note(name, raw);
     if (ALIVE.has(name)) return [{ type: "alive" }];
     if (name === "command_lifecycle") return settled(raw);
-    const kind = NOTICES[name];
+    const kind = NOTICES.get(name);
     if (kind) return [{ type: "notice", kind, message: describe(kind, raw), details: raw }];
     try {
-      return this.#read(message, raw);
+      const signals = this.#read(message, raw);
+      if (signals.every(canBeStored)) return signals;
     } catch {
-      // It lacks what belongs to it: kept as it came, no reason to stop reading.
-      return [{ type: "message", message: raw }];
+      // It lacks what belongs to it.
     }
+    return [{ type: "message", message: raw }];
   }
 
   #read(message: SDKMessage, raw: JsonObject): AgentSignal[] {
