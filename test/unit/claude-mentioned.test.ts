@@ -10,13 +10,13 @@ import { whyUnread } from "../../src/security/shell/unread.ts";
 let root = "";
 beforeAll(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "mentioned-")));
-  mkdirSync(join(root, "work", "sub"), { recursive: true });
+  mkdirSync(join(root, "src", "sub"), { recursive: true });
   mkdirSync(join(root, "real"));
-  symlinkSync(join(root, "real"), join(root, "work", "link"));
+  symlinkSync(join(root, "real"), join(root, "src", "link"));
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-const folders = () => ({ cwd: join(root, "work"), additionalDirectories: [], home: root, closed: [], programs: [] });
+const folders = () => ({ cwd: join(root, "src"), additionalDirectories: [], home: root, closed: [], programs: [] });
 
 describe("what hides the files of a command", () => {
   it.each([
@@ -45,14 +45,14 @@ describe("what hides the files of a command", () => {
     const command = "cat sub/a link/b ~/c > out 2>&1";
     expect(whyUnread(command)).toBeUndefined();
     const paths = await mentionedPaths(command, folders());
-    const named = ["work/sub/a", "work/link/b", "real/b", "c", "work/out"].map((path) => join(root, path));
+    const named = ["src/sub/a", "src/link/b", "real/b", "c", "src/out"].map((path) => join(root, path));
     expect(paths).toEqual(expect.arrayContaining(named));
   });
 });
 
 describe("files that are shown beside what is hidden", () => {
   /** The file whose mention is found, or not. */
-  const file = () => join(root, "work", "secret");
+  const file = () => join(root, "src", "secret");
   it.each([
     ["echo $x; cat secret", true],
     ["cat $(cat secret)", true],
@@ -83,11 +83,11 @@ describe("files that are shown beside what is hidden", () => {
     ["for f in a; do cat secret/$f; done", "secret/$f"],
     ["cat *.key", "*.key"],
   ])("%s: below the folder that is written out", async (command, path) => {
-    expect(await pathsIn(command, folders())).toContain(join(root, "work", path));
+    expect(await pathsIn(command, folders())).toContain(join(root, "src", path));
   });
 
   it("are found by absolute path and by ~ wherever the command may have gone", async () => {
-    for (const way of [file(), "~/work/secret"]) {
+    for (const way of [file(), "~/src/secret"]) {
       expect(await pathsIn(`cd $x && cat ${way}`, folders())).toContain(file());
     }
   });
