@@ -167,7 +167,7 @@ function masksOf(masker: Masker) {
   };
 }
 
-/** Which Claude Code runs the sessions, what is installed for the first of them, and who else may speak to them. */
+/** Locator and preparation of Claude Code, and the setting for messages of other sessions. */
 function claudeOf(
   { config, environment }: EngineSettings,
   log: Logger,

@@ -146,7 +146,7 @@ function listedTool(value: unknown): ListedTool {
   const tool = fieldsOf(value);
   const { properties, ...schema } = fieldsOf(tool["inputSchema"]);
   const parameters = Object.entries(fieldsOf(properties)).map(([name, each]) => [name, fieldsOf(each)] as const);
-  // As in the listing, `properties` come last.
+  // Puts `properties` last, as in the listing.
   return { ...tool, inputSchema: { ...schema, properties: Object.fromEntries(parameters) } };
 }
 

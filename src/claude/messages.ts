@@ -51,7 +51,7 @@ const NOTICES: ReadonlyMap<string, NoticeKind> = new Map(
   } satisfies Record<string, NoticeKind>),
 );
 
-/** What signals bring into the state and the log. A value of another type there would make the stored session unreadable. */
+/** Schemas of what signals bring into the state and the log. Another type would make the stored session unreadable. */
 const STORED: Partial<Record<AgentSignal["type"], z.ZodType>> = {
   reported: z.looseObject({ model: z.string().optional(), permissionMode: z.string().optional() }),
   busy: z.looseObject({ id: z.string() }),
@@ -66,7 +66,7 @@ const canBeStored = (signal: AgentSignal): boolean => STORED[signal.type]?.safeP
 const CommandLifecycle = z.object({
   command_uuid: z.string(),
   state: z.string(),
-  /** Of a prompt that a scheduled task has given. */
+  /** Set for a prompt that a scheduled task has given. */
   wakeup_source: z.string().optional(),
 });
 
@@ -141,7 +141,7 @@ export class MessageReader {
       const signals = this.#read(message, raw);
       if (signals.every(canBeStored)) return signals;
     } catch {
-      // It lacks what belongs to it.
+      // Keeps a message that lacks fields as a plain message.
     }
     return [{ type: "message", message: raw }];
   }

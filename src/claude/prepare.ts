@@ -63,7 +63,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
   };
 }
 
-/** Of the program that a caller names the version is unknown. */
+/** Treats the version of a caller's own executable as unknown, so `holds` is false. */
 async function claudeFor({ pathToClaudeCodeExecutable: own }: SessionOptions, { claude }: ClaudeSettings) {
   if (own !== undefined) return { path: own, holds: false };
   const { path, version } = await claude.locate();
@@ -206,7 +206,7 @@ function withShell(environment: Record<string, string>): { environment: Record<s
   return { environment, notices: isMissing ? [{ type: "notice", kind: "warning", message: NO_BASH }] : [] };
 }
 
-/** Of a session that was stored before such rules were refused. */
+/** Notices for a session that was stored before malformed rules were refused. */
 function malformedNotices(options: SessionOptions): Notice[] {
   return malformedRules(options).map(({ path, problem }) => {
     const message = `${path.join(".")}: ${problem} Claude Code does not apply it. Start a new session with the right rule.`;

@@ -21,7 +21,7 @@ interface Restricted {
   readonly sandboxed: SandboxTerms | undefined;
   /** Rules of the project that the operator's word makes count; the one thing here that allows. */
   readonly allow?: readonly string[];
-  /** Whether its hooks can hold messages of other sessions, and commands of skills. */
+  /** Set if hooks of this Claude Code can hold messages of other sessions, and commands of skills. */
   readonly canHold: boolean;
 }
 

@@ -35,7 +35,7 @@ export class RunningAgents {
     return [...this.#running].filter((id) => !this.#listed.includes(id));
   }
 
-  /** Whether it says that Claude Code is idle. */
+  /** Returns true if `message` reports that Claude Code is idle. */
   #note(name: string, message: JsonObject): boolean {
     switch (name) {
       case "system/session_state_changed":
@@ -68,7 +68,7 @@ export class RunningAgents {
     this.#running.add(id);
   }
 
-  /** What an agent said last can come after its end. After an attach, its start may not be among what is read again. */
+  /** Adds an agent unless ended: last messages can come late, and after an attach the start may not be read again. */
   #speak(id: string | undefined): void {
     if (id !== undefined && !this.#ended.has(id)) this.#running.add(id);
   }

@@ -66,7 +66,7 @@ const DEFAULTS: Options = {
 export function toSdkOptions(options: ClaudeOptions): Options {
   const mapped: Options = { ...DEFAULTS };
   for (const key of SessionOptions.keyof().options.filter(isForClaude)) Object.assign(mapped, mapOne(options, key));
-  // Of a session whose model was switched to its fallback.
+  // Drops a fallback that the session's model was already switched to.
   if (mapped.fallbackModel === mapped.model) delete mapped.fallbackModel;
   return mapped;
 }

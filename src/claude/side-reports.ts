@@ -40,7 +40,7 @@ const ORIGINAL_PROMPT = /\s*\n\nOriginal prompt: [^]*$/;
 
 const HOOK_CAP = /blocked the turn from ending/;
 
-/** What was reported since the last result. */
+/** Reports since the last result. */
 interface Reported {
   /** By a hook; `event` is the hook event of a blocked prompt. */
   stop?: { readonly event: string | undefined; readonly reason: string };
@@ -75,7 +75,7 @@ export class SideReports {
     if (name === "assistant") this.#noteAssistant(raw);
   }
 
-  /** The same of a message that another server has read before. */
+  /** Notes a message that another server has read before. */
   remember(name: string, raw: JsonObject): void {
     if (name === "result") this.#reported = { warnings: [] };
     else this.note(name, raw);
@@ -156,7 +156,7 @@ function promptBlocked({ event, reason }: NonNullable<Reported["stop"]>): Result
   return { subtype: "prompt_blocked", category: "request", message };
 }
 
-/** Of a prompt that was to join a turn. */
+/** Message about a prompt that was to join a turn. */
 const PROMPT_STOPPED = "A hook stopped a prompt, which Claude has not answered";
 
 export function hookStopped(reason = ""): ResultFailure {

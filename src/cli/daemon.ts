@@ -175,7 +175,7 @@ const LOOK_MS = 50;
 
 type Servers = Awaited<ReturnType<Store["leases"]["servers"]>>;
 
-/** What else uses the store of this state folder; nothing where that cannot be told. */
+/** Lists the servers that use the store of this state folder; empty if the store cannot tell. */
 async function otherServers(): Promise<Servers> {
   if (!(await hasDriver())) return [];
   return withStoreIfAny(
@@ -214,7 +214,7 @@ async function mayInterrupt(daemons: readonly Found[]): Promise<boolean> {
 
 type Found = RunningDaemon | UnreachableDaemon;
 
-/** Those of this state folder: running ones in the order of their start, and those that cannot be asked. */
+/** Finds the daemons of this state folder: `running` in the order of their start, and `unreachable`. */
 async function findDaemons() {
   const state = stateFolder(process.env, process.platform);
   const folders = await socketFolders(state);

@@ -2,7 +2,7 @@ import { isStorePath } from "./store-spelling.ts";
 
 /** Checks values of settings without schemas, for the proxy, which loads none. */
 
-/** How text from a flag or a variable becomes the value that a file would hold as JSON. */
+/** Conversion of a text from a flag or a variable to the value that a file would hold as JSON. */
 export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories" | "store" | "json";
 
 /** All that a schema asks of a value, beside its reading. A text, a path or a word is never empty. */

@@ -15,7 +15,7 @@ export interface ProcessId {
   readonly startedAt: string;
 }
 
-/** Whether the process of that pid is still the one that started then. */
+/** Tells whether process `pid` is still the process that started at `startedAt`. */
 export type IsRunning = (pid: number, startedAt: string) => Promise<boolean>;
 
 export interface RecordedDaemon extends ProcessId {

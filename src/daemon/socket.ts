@@ -133,7 +133,7 @@ export interface Bound {
   readonly path: string;
   /** Gives the name up, unless another daemon has taken it meanwhile. */
   readonly release: () => Promise<void>;
-  /** Whether nothing is at the path any more: a logout or a cleaner has removed it, or its folder. */
+  /** Tells whether nothing is at `path` any more, because a logout or a cleaner removed the socket or its folder. */
   readonly isRemoved: () => Promise<boolean>;
 }
 

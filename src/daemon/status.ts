@@ -21,7 +21,7 @@ export interface UnreachableDaemon extends Partial<ProcessId> {
   readonly why: "does not answer" | "has no socket";
 }
 
-/** Those that run according to the record, and those that listen somewhere, other than those that answer. */
+/** Returns the daemons that are recorded as running or have a socket, but do not answer. */
 export function unreachable({ running, silent }: Daemons, recorded: readonly RecordedDaemon[]): UnreachableDaemon[] {
   const mute = new Set(silent.map(({ name }) => name));
   const known = recorded.filter(({ pid }) => !running.some((each) => each.pid === pid));

@@ -7,7 +7,7 @@ type DataByType = { readonly [E in SessionEvent as E["type"]]: E["data"] };
 /** The content of an event of type `T`. */
 export type DataOf<T extends EventType> = DataByType[T];
 
-/** One decision for each type. A new type does not compile until every table of this kind has decided about it. */
+/** Entry per event type, so that a new type does not compile until every such table has decided about the type. */
 export type ByEventType<R, A extends unknown[] = []> = {
   readonly [T in EventType]: (data: DataOf<T>, ...about: A) => R;
 };

@@ -61,7 +61,7 @@ export const TurnEnded = z.object({
   code: z.string().exactOptional(),
   /** What to tell a reader when Claude Code left no text of its own. */
   message: z.string().exactOptional(),
-  /** What a caller should know of a turn beside its result, a sentence each. */
+  /** Notes on the turn that a caller should know beside the result, a sentence each. */
   warnings: z.array(z.string()).exactOptional(),
   /** The event that holds Claude Code's last result with a text: text, usage and structured output stand there. */
   resultEventId: z.number().int().exactOptional(),

@@ -265,7 +265,7 @@ export function promptsOf({ turn }: SessionState): QueuedPrompt[] {
   return [...(turn?.prompt ? [turn.prompt] : []), ...(turn?.steered ?? [])];
 }
 
-/** Whether Claude was asked anything that its present transcript must hold. */
+/** Tells whether Claude was asked anything that the present transcript must hold. */
 export function hasSpoken({ totals, turnsBefore = 0 }: SessionState): boolean {
   return totals.turns > turnsBefore;
 }

@@ -2,7 +2,7 @@ import type { Clock } from "./ports.ts";
 
 /** Interval of looks at the time while a timer waits, ms. */
 const LOOK_MS = 5_000;
-/** The same while a limit waits: a tenth of it, so that a freeze uses up little of the limit. At least so long, ms. */
+/** Minimum interval of looks while a limit waits, ms: a tenth of the limit, so that a freeze uses up little. */
 const LIMIT_LOOK_MS = 250;
 /** A gap of more looks than this, while a timer waited, means that the machine slept or this process was stopped. */
 const SLEPT_LOOKS = 3;
@@ -25,7 +25,7 @@ export class AwakeClock implements Clock {
   readonly #monotonic: () => number;
   #last: number;
   #ticks = 0;
-  /** The same by looks of `LOOK_MS`, for timers that are no limits: on a slow machine a lease must not be renewed late. */
+  /** Ticks by looks of `LOOK_MS`, for timers that are no limits: on a slow machine a lease must not be renewed late. */
   #slowTicks = 0;
   readonly #waiting = new Set<Waiting>();
 

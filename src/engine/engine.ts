@@ -184,7 +184,7 @@ class SessionEngine implements Engine {
       const advice = "Cancel or interrupt it first.";
       throw new AppError("SESSION_BUSY", `A turn is running in the session. ${advice}`, { sessionId });
     }
-    // One that cannot be read is closed only by an owner, which knows it.
+    // Closes an unreadable session only through a living owner, which knows the state.
     if (!record.unreadable || record.owner?.alive) await this.close(principal, sessionId, by);
     await deleteClosed(this.#options, sessionId);
   }

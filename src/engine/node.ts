@@ -16,7 +16,7 @@ export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
   readonly retention: Retention;
   /** Announces this node to the other users of the store at its start, not with its first session. */
   readonly announces?: boolean;
-  /** Whether it takes over what dead servers have left, and deletes what is old. By default it does; with a promise, once that resolves. */
+  /** Takes over what dead servers left and deletes what is old. Default true; a promise delays both until resolved. */
   readonly watches?: boolean | Promise<void>;
 }
 

@@ -165,7 +165,7 @@ export class Ownership {
   /** The same for all sessions of this node for which `mayNot` holds. Resolves with their number. */
   async suspendWhere(mayNot: (record: SessionRecord) => boolean, reason: SuspendRequest["reason"]): Promise<number> {
     const records = await Promise.all([...this.#actors.keys()].map(async (id) => this.#options.backend.rows.get(id)));
-    // One that cannot be read might be among those.
+    // Includes unreadable sessions, because `mayNot` might hold for them.
     const named = records
       .filter((each) => each !== undefined)
       .filter((each) => each.unreadable !== undefined || mayNot(each));

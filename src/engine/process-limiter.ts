@@ -19,7 +19,7 @@ interface ProcessLimiterContext {
   readonly runtime: Pick<AgentRuntime, "shimOf" | "spares">;
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
-  /** What this node knows of a session that it owns. */
+  /** Returns the state of a session that this node owns. */
   readonly stateOf: (sessionId: string) => SessionState | undefined;
   readonly suspend: Suspend;
   /** The connection that a session of this node counts for; undefined for sessions of others. */
@@ -38,7 +38,7 @@ const MAX_KEPT = 1_000;
 
 /** Interval of looks for a free slot while a session waits, ms. */
 const LOOK_MS = 100;
-/** How long looks may go on failing before those who wait are told so, ms. */
+/** Maximum time for which looks may fail before the waiting sessions are rejected, ms. */
 const FAILING_MS = 30_000;
 
 /**
@@ -201,7 +201,7 @@ export class ProcessLimiter {
   }
 }
 
-/** One that cannot be read is at work under an owner that lives: it takes a slot. */
+/** Counts an unreadable session as well, because it is at work under a living owner and takes a slot. */
 function hasProcess({ state, unreadable }: SessionRecord): boolean {
   return state.process.phase !== "none" || unreadable !== undefined;
 }

@@ -88,7 +88,7 @@ export class Recovery {
   async #endSessions(): Promise<void> {
     const { backend, log } = this.#dependencies;
     for (const record of await backend.leases.abandoned(LOOK)) {
-      // One that cannot be taken over must not keep the others waiting.
+      // Logs a failed takeover, so that the other sessions do not wait for it.
       await this.recovered(record).catch((error: unknown) =>
         log.warn("a session was not taken over", { sessionId: record.id, error: String(error) }),
       );

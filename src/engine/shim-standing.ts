@@ -13,7 +13,7 @@ export async function isTheirs({ state: { process } }: Pick<Shown, "state">, run
   return (await runtime.shimOf(process)) === "theirs";
 }
 
-/** The same for a session that is to be claimed. Throws SESSION_BUSY when it is theirs, and INTERNAL when it cannot be read. */
+/** Throws SESSION_BUSY when another daemon may go on with the process, and INTERNAL when `record` is unreadable. */
 export async function refuseUnclaimable(record: SessionRecord, runtime: Shims): Promise<ShimStanding> {
   const {
     id: sessionId,

@@ -49,7 +49,7 @@ export function invocationOf(running: Running, serverArgs: readonly string[]): I
 /** The entry of a published package, as the documentation shows it. */
 export const PUBLISHED: Invocation = { command: "npx", args: ["-y", PRODUCT] };
 
-/** The same for an installed package. */
+/** Entry of an installed package. */
 export const INSTALLED: Invocation = { command: PRODUCT, args: [] };
 
 export function isNpx({ args, command }: Invocation): boolean {

@@ -83,7 +83,7 @@ const kept =
   <T extends EventType>(type: T) =>
   (data: DataOf<T>) => ({ type, data });
 
-/** How each type is stored: see `Masker.event`. */
+/** Stored form of each event type: see `Masker.event`. */
 const EVENT_MASKS: ByEventType<SessionEvent, [Masks]> = {
   "session.opened": kept("session.opened"),
   "session.configured": kept("session.configured"),

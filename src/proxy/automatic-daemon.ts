@@ -71,7 +71,7 @@ async function startAndMeet(start: () => Promise<void>, meet: () => Promise<Sock
 }
 
 interface Place {
-  /** Of the daemon: that of the identity, until one was started that calls itself otherwise. */
+  /** Name of the daemon: that of `identity`, until a daemon was started under another name. */
   name: string;
   readonly folders: readonly string[];
   readonly identity: Identity;

@@ -83,7 +83,7 @@ function isToken({ progressToken }: JsonFields): boolean {
 
 const NAMED = ["title", "description", "websiteUrl"];
 
-/** Of a client that describes itself by texts alone. */
+/** Returns the name of a client that describes itself by texts alone. */
 function nameIn(info: unknown): string | undefined {
   const { icons, name, version, ...others } = fieldsOf(info) ?? {};
   if (typeof name !== "string" || typeof version !== "string" || icons !== undefined) return undefined;

@@ -16,7 +16,7 @@ interface Session {
   readonly closed: readonly ProtectedPath[];
 }
 
-/** Whether the file of this absolute path is such a file, as it is named and as it really lies. */
+/** Tells whether `path` is a file that Claude Code keeps for itself, both as named and as resolved. */
 export async function isKeptByClaude(path: string, { closed, cwd }: Session): Promise<boolean> {
   const own = closed.find(({ isOwn }) => isOwn);
   const [real, work] = await Promise.all([realPathOf(path), realpath(cwd).catch(() => undefined)]);

@@ -241,7 +241,7 @@ export class ClaudeCode implements Source {
     this.#finish();
   }
 
-  /** What still holds the pipe is not waited for. While the owner does not acknowledge, nothing is read, and no look counts. */
+  /** Destroys `stdout` once silent, because a descendant may hold the pipe. A paused `stdout` uses up no look. */
   #awaitSilence(bytesBefore: number, looks: number): void {
     setTimeout(() => {
       const { stdout } = this.#child;

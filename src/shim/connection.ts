@@ -32,7 +32,7 @@ export class Connection {
   readonly greeted: Promise<void>;
   /** Its hello was good. */
   isGreeted = false;
-  /** It has said `end`: it needs this shim no more. */
+  /** Set once the other side has said `end` and needs this shim no more. */
   isDone = false;
   readonly #socket: Socket;
   readonly #handlers: Handlers;
@@ -72,7 +72,7 @@ export class Connection {
     return this.greeted;
   }
 
-  /** Its hello was good: it may send what an owner does. */
+  /** Accepts the frames of an owner from now on, because the hello was good. */
   greet(): void {
     this.isGreeted = true;
     this.#reader.maxBody = MAX_BODY;

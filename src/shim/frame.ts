@@ -112,7 +112,7 @@ function neededOf(bytes: Buffer, maxBody: number): number {
   return LENGTHS + header + body;
 }
 
-/** Whether the bytes begin with a whole frame that has no body. */
+/** Tells whether the bytes begin with a whole frame that has no body. */
 export function beginsWithFrame(bytes: Buffer): boolean {
   return bytes.length >= LENGTHS && bytes.readUInt32BE(4) === 0 && bytes.length >= LENGTHS + bytes.readUInt32BE(0);
 }

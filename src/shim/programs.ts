@@ -19,7 +19,7 @@ export class ReaperPipe {
   readonly #program: Program | undefined;
   #child: ChildProcess | undefined;
   #loaded: Promise<boolean> | undefined;
-  /** What a reaper that is started in place of a dead one is told, by pid. */
+  /** Registrations to repeat to a reaper that replaces a dead one, by pid. */
   readonly #watched = new Map<string, string>();
 
   /** Without a program, nothing is sent. */

@@ -66,7 +66,7 @@ export interface ListedProcess {
   readonly owned?: true;
   /** It has ended, and its exit is not acknowledged. */
   readonly exited?: true;
-  /** It is being started: `startedAt` is empty, and `pid` is 0 where there is none. */
+  /** Set while the process starts: `startedAt` is empty, and `pid` is 0 if there is no process yet. */
   readonly starting?: true;
 }
 

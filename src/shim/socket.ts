@@ -37,7 +37,7 @@ export class ShimSocket {
       this.#server?.close();
       this.#bind(path).then(
         () => this.#handlers.fault(`${path} was removed: it is bound again`),
-        // Its folder is gone as well: the daemon makes it again.
+        // Binding fails if the folder is gone as well: the daemon makes the folder again.
         () => undefined,
       );
     }, LOOK_MS);

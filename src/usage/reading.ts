@@ -11,7 +11,7 @@ import type { FactSink } from "./facts.ts";
 /** Events held at a time. */
 const PAGE = 200;
 
-/** Whether a type is counted, or is needed to understand what is counted. */
+/** Types that are counted, or needed to understand what is counted. */
 const IS_READ: Readonly<Record<EventType, boolean>> = {
   "session.opened": false,
   "session.configured": false,

@@ -41,7 +41,7 @@ type Shown = Presented | undefined;
 
 const hidden = (): Shown => undefined;
 
-/** What callers do not need, in every mode. The end of a turn needs more than its event. */
+/** Types that no mode shows. `turn.ended` is hidden because the end of a turn needs more than its event. */
 const HIDDEN = {
   "session.opened": hidden,
   "session.configured": hidden,

@@ -141,7 +141,7 @@ class Notifier implements ApproverPort {
   }
 
   #onAsked(type: AskedEvent["type"], request: PermissionRequest, { at, requests, sessionId }: Change): void {
-    // Where the receiver can answer, the request is offered to it.
+    // Skips the event if the receiver can answer, because the request itself is offered there.
     if (this.#options.answerUrl || !this.#options.types.has(type)) return;
     const open = requests.find(({ requestId }) => requestId === request.requestId);
     // A request that was answered at once (by a rule, for example) is not delivered.

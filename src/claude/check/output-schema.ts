@@ -209,7 +209,7 @@ function inside({ at, isCompiled, isRead }: Place, value: JsonObject): Place[] {
     places.push({ at: [...at, ...path], value: held, isCompiled: compiled, isRead });
   for (const name of INSIDE) {
     const held = value[name];
-    // What is valid in any case is not looked at further.
+    // Treats an `anyOf` with an always valid branch as not compiled.
     const compiled = isCompiled && !(name === "anyOf" && Array.isArray(held) && held.some(isAlwaysValid));
     if (Array.isArray(held)) for (const [index, each] of held.entries()) add([name, String(index)], each, compiled);
     else add([name], held);
@@ -238,7 +238,7 @@ function stepInto(held: unknown, key: string): unknown {
   try {
     name = decodeURIComponent(key);
   } catch {
-    // As it stands.
+    // Keeps `key` undecoded.
   }
   name = name.replaceAll("~1", "/").replaceAll("~0", "~");
   if (Array.isArray(held)) return held[Number(name)];

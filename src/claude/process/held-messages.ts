@@ -42,7 +42,7 @@ const OWN: ReadonlySet<string> = new Set([
   "unclassified",
 ]);
 
-/** Who has begun the turn of a result, where it was neither this server nor the session itself. */
+/** Names the origin of a turn that neither this server nor the session itself has begun. */
 export function strangerOf(origin: SDKMessageOrigin | undefined): string | undefined {
   if (!origin || OWN.has(origin.kind)) return undefined;
   if (origin.kind === "channel") return `the MCP server ${origin.server}`;

@@ -105,7 +105,7 @@ async function decide(hook: HookInput, context: GuardContext): ReturnType<HookCa
   return asked(mode, CAN_RUN);
 }
 
-/** Whether Claude Code writes a file of its own: which of them, unasked, is for it to say. */
+/** Tells whether all named files are Claude Code's own. Claude Code decides which of them need no question. */
 async function isKept(toolName: string, input: JsonObject, folders: Folders): Promise<boolean> {
   const paths = (namedPaths(toolName, input) ?? []).map((named) => normalPath(named, folders));
   const kept = await Promise.all(paths.map(async (path) => path !== undefined && isKeptByClaude(path, folders)));
@@ -136,7 +136,7 @@ function hookDecision(permissionDecision: "ask" | "deny", permissionDecisionReas
 
 interface Others {
   readonly peerMessages: PeerMessages;
-  /** Whether hooks of this Claude Code can hold messages of other sessions, and commands of skills. */
+  /** Set if hooks of this Claude Code can hold messages of other sessions, and commands of skills. */
   readonly canHold: boolean;
 }
 

@@ -49,13 +49,13 @@ export interface ProcessContext {
   isAttached: boolean;
   /** The id under which Claude Code keeps the session. */
   transcriptId: string;
-  /** Of the session's lease. */
+  /** Epoch of the session's lease. */
   epoch: number;
   onSignal: (signal: AgentSignal, line?: number) => void;
   onPartial: (text: string) => void;
   /** Takes secrets out of a text. */
   mask: (text: string) => string;
-  /** The same of a text that is still being written. */
+  /** Takes secrets out of a text that is still being written. */
   maskUnfinished: (text: string) => string;
 }
 
@@ -67,7 +67,7 @@ export interface SessionBindings extends HookBindings {
   readonly onSpawned: (spawned: Spawned) => void;
   /** Aborts when the session gives the process up. */
   readonly signal: AbortSignal;
-  /** Of the session's lease. */
+  /** Epoch of the session's lease. */
   readonly epoch: number;
 }
 

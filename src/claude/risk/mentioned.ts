@@ -35,7 +35,7 @@ export async function pathsIn(command: string, folders: Folders): Promise<readon
   return [...new Set(paths.flat().filter((path) => path !== undefined))];
 }
 
-/** Whether its beginning stands for itself. What stands for something else behind it is below the folders before it. */
+/** Accepts a word that begins with plain text, a glob or `~`. Later expansions lie below the folders before them. */
 function mayName(word: string): boolean {
   return !STANDS_FOR.test(word.slice(0, 1)) || /^[*?[]/.test(word) || /^~(?:\/|$)/.test(word);
 }

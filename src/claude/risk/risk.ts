@@ -82,7 +82,7 @@ export function isLooker(toolName: string): boolean {
   return SESSION_TOOLS.has(toolName);
 }
 
-/** What Monitor watches is run by a shell. */
+/** Includes Monitor, because a shell runs the command that Monitor watches. */
 export function runsCommand(toolName: string): boolean {
   return SHELLS.has(toolName) || toolName === "Monitor";
 }

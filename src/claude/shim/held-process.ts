@@ -160,7 +160,7 @@ function heldOf(process: ShimmedProcess, { startedAt }: Identity, shim: ShimRef)
   };
 }
 
-/** Its shim may be frozen, or wait for what still holds the output. */
+/** Kills the process if the shim is frozen, or waits for what still holds the output. */
 async function killAnyway(process: ShimmedProcess, { pid, startedAt }: Identity): Promise<void> {
   const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), GONE_WITHIN_MS).unref());
   if ((await Promise.race([process.exit, late])) !== "late") return;

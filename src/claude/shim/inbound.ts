@@ -159,7 +159,7 @@ function isControl(line: Buffer): boolean {
 interface Control {
   readonly requestId: string;
   readonly subtype: string;
-  /** Of a hook call. */
+  /** Tool use that a hook call is about. */
   readonly toolUseId: string;
 }
 

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 
-/** How a process has ended. `isTaken`: it has not, but another server owns it now. */
+/** End of a process. With `isTaken`, the process runs on and another server owns it. */
 export interface ShimmedExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;

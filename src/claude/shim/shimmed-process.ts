@@ -50,7 +50,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   #onAttached: ((attached: Attached) => void) | undefined;
   /** Ends the wait for the answer to `start` or `attach`. */
   #onAnswer: () => void = () => undefined;
-  /** Its shim has not reported the start. */
+  /** Set until the shim reports the start. */
   #isStarting = false;
   #hasEnded = false;
   #isLetGo = false;
@@ -139,7 +139,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#send({ t: "kill" });
   }
 
-  /** It is gone, and its shim does not say so. */
+  /** Presumes the process dead although its shim does not report the end. */
   presumeEnd(): void {
     if (!this.#hasEnded) this.#options.connection.giveUp(this.#options.id, this.#epoch);
     this.#end({ code: null, signal: "SIGKILL", error: new Error(NO_ANSWER) });

@@ -14,7 +14,7 @@ import { whenDead } from "./tree.ts";
 export class Reaper {
   readonly #prlimit: string | undefined;
   #child: ChildProcess | undefined;
-  /** What a reaper that is started in place of a dead one is told. */
+  /** Registrations to repeat to a reaper that replaces a dead one. */
   readonly #watched = new Map<number, string>();
 
   constructor(prlimit: string | undefined) {

@@ -54,7 +54,7 @@ export async function exportLog(argv: string[]): Promise<number> {
 async function writeLog(store: Store, record: SessionRecord, to: { format: Format; sink: Sink }): Promise<number> {
   const { format, sink } = to;
   const { id, state, unreadable } = record;
-  // What comes while this is written belongs to the next export. A row that cannot be read does not say how long its log is.
+  // Ends the export at the present last event. An unreadable row does not say how long its log is.
   const end = unreadable ? Number.MAX_SAFE_INTEGER : state.lastEventId;
   let written = 0;
   let isWhole = false;

@@ -85,7 +85,7 @@ export async function* allSessions(
 /** The session of this id, or the only one whose id begins so. Throws AppError. */
 export async function findSession(store: Store, id: string): Promise<SessionRecord> {
   const exact = await store.rows.get(id);
-  // Of one that cannot be read it may be unknown whose it is.
+  // Accepts an unreadable session with an unknown principal.
   if (exact?.principal === LOCAL_PRINCIPAL || (exact?.unreadable && exact.principal === "")) return exact;
   const found: SessionRecord[] = [];
   for await (const record of allSessions(store)) {

@@ -13,7 +13,7 @@ export function malformedRule(text: string, use: RuleUse): string | undefined {
   return problem && `the rule ${shortened(text)} ${problem}`;
 }
 
-/** The same of a rule that comes in two parts, so that brackets in its content are no question. */
+/** Returns the problem of a rule that comes in two parts, so that brackets in `content` are not parsed. */
 export function malformedParts(name: string, content: string | undefined, use: RuleUse): string | undefined {
   const problem = problemOf({ name, content }, use);
   return problem && `the rule for ${shortened(name)} ${problem}`;

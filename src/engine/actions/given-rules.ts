@@ -10,7 +10,7 @@ export function refuseMalformedRules(options: Partial<SessionOptions>): void {
   if (first) throw invalidArgument(pathName(first.path), first.problem);
 }
 
-/** The same of rules that an answer adds. One that allows and matches nothing is only asked about. */
+/** Refuses malformed rules that an answer adds. An `allow` rule that matches nothing only leads to a question. */
 export function refuseMalformedUpdates(updates: readonly PermissionUpdate[] = []): void {
   for (const [index, update] of updates.entries()) {
     if (update.type !== "addRules" && update.type !== "replaceRules") continue;

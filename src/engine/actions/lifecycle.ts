@@ -13,7 +13,7 @@ export const interrupt = defineAction({
   fields,
   run: async ({ by, caller: { principal }, engine }, { sessionId }) => {
     const { state, unreadable } = await engine.get(principal, sessionId);
-    // Its owner knows whether a turn runs in one that cannot be read.
+    // Asks the owner of an unreadable session, because only the owner knows whether a turn runs.
     const interrupted = state.turn !== null || unreadable !== undefined;
     if (interrupted) await engine.interrupt(principal, sessionId, by);
     return { interrupted };

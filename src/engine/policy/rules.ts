@@ -104,13 +104,13 @@ function speaksOf(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
   return saysContent(content, ask, true);
 }
 
-/** Whether a rule for files speaks of one of the paths that a shell command mentions. */
+/** Tells whether a rule for files matches one of the paths that a shell command mentions. */
 export function speaksOfMention(rule: Rule, toolName: string, mentions: readonly string[], bases: Bases): boolean {
   const { content = "" } = rule;
   return mayBeMentioned(rule, toolName) && mentions.some((path) => matchesPath(content, path, bases, true));
 }
 
-/** Whether the rule is for files that a command of the tool could use. */
+/** Tells whether the rule is for files that a command of the tool could use. */
 function mayBeMentioned(rule: Rule, toolName: string): boolean {
   return rule.content !== undefined && isForFiles(rule) && shellOf(toolName) !== undefined;
 }

@@ -61,7 +61,7 @@ export type AgentSignal =
 export interface Judgement extends Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk"> {
   /** The rules that deny in the session: its own and those of Claude Code's settings, in Claude Code's words. */
   readonly denying: readonly string[];
-  /** Of a shell command: the absolute paths that it could mean, as far as its text shows them. */
+  /** Absolute paths that a shell command could mean, as far as its text shows them. */
   readonly mentions?: readonly string[];
 }
 

@@ -69,7 +69,7 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
     throw new AppError("SESSION_BUSY", `The session is busy and cannot be forked now. ${advice}`, { sessionId: id });
   }
   const { reportedCostUsd, savedCostUsd, transcriptId = id } = state;
-  // One that goes on with another session itself has that one's memory to lose.
+  // Treats a session with an `origin` as not new, because the fork would lose the memory of that origin.
   const isNew = !hasSpoken(state) && state.origin === undefined;
   const origin = {
     transcriptId,

@@ -46,7 +46,7 @@ export function lookingOf(
     list: async (query) =>
       Promise.all(
         (await backend.rows.list(query)).map(async (record) =>
-          // One that cannot be taken over must not keep the others from being listed.
+          // Lists a session as recorded if its takeover fails, so that the others are still listed.
           shown(record).catch((error: unknown) => {
             dependencies.log.warn("a session is listed as recorded", { sessionId: record.id, error: String(error) });
             return record;

@@ -23,7 +23,7 @@ export function forMsAtStop({ policy }: Draft): number {
   return Math.max(0, policy.stopGraceMs - STOP_MS);
 }
 
-/** Whether Claude Code has ended the turn, and only its subagents are being stopped. */
+/** Tells whether Claude Code has ended the turn, and only subagents are being stopped. */
 export function isEndedBySelf({ stopping }: Turn): boolean {
   return stopping?.reason === "subagents";
 }

@@ -9,7 +9,7 @@ import { beIdle, clockOf } from "./time.ts";
 /** How a turn ends, before the numbers are added. */
 export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "message">;
 
-/** Of one turn, in the state. */
+/** Maximum number of warnings that the state keeps for a turn. */
 const MAX_WARNINGS = 5;
 
 export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn {

@@ -30,7 +30,7 @@ export class EventCounters {
     else this.#asked.set(sessionId, new Map(requests.map(({ createdAt, requestId }) => [requestId, createdAt])));
   }
 
-  /** What each type counts; `asked` is when the open requests of its session were asked. */
+  /** Counts events by type; `asked` holds the times at which the session's open requests were asked. */
   readonly #counts: ByEventType<void, [at: number, asked: Map<string, number>]> = {
     "session.opened": () => undefined,
     "session.configured": () => undefined,

@@ -51,7 +51,7 @@ export function replyTo(db: Connection, sessionId: string, id: string): CommandR
 
 const OpenRow = z.object({ id: z.string(), data: z.unknown() });
 
-/** What an owner has to do next, or why that cannot be done: its row is damaged, or a newer server has sent it. */
+/** Next command of an owner, or the refusal if its row is damaged or was sent by a newer server. */
 export type NextCommand = { readonly id: string } & (
   { readonly command: Command } | { readonly refusal: CommandReply }
 );

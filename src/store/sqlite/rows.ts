@@ -121,7 +121,7 @@ export const SessionRow = z
       state: unreadable ? inert : (valueOf(read.state) ?? inert),
       title: valueOf(readString("title", title)),
       unreadable,
-      /** Whether the columns that follow from the state say what they say of a session that cannot be read. */
+      /** Set if the columns derived from the state need no change for an unreadable session. */
       isSettled: unreadable === undefined || unreadable.isNewer || (status === "error" && atWork === 0),
     };
   });

@@ -40,7 +40,7 @@ const SUMMARIES: ByEventType<Summary | undefined> = {
   "process.exited": summaryOfExit,
 };
 
-/** Its request was asked before all that is loaded. */
+/** Summary of an answer whose request lies before the loaded events. */
 function summaryOfAnswer(data: DataOf<"permission.answered">): Summary {
   const verdict = data.behavior === "allow" ? "allowed" : "denied";
   return quiet(`An earlier request for ${data.toolName} was ${verdict} (${data.by})`, data);

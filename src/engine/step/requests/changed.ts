@@ -40,7 +40,7 @@ export function whyNotChanged(
   );
 }
 
-/** Whether it was given by a caller: a model, or a program that is not taken for a person. */
+/** Tells whether a caller gave the answer: a model, or a program that is not taken for a person. */
 function isBound({ asCaller, by }: CommandOf<"answer">["data"]): boolean {
   return by === CALLER || asCaller === true;
 }
