@@ -139,8 +139,9 @@ export class Listener {
     const { maxConnections, onStop, status } = this.#options;
     const hello = readClientHello(await this.#helloOf(socket));
     if (hello.purpose === "stop") {
-      // The connection ends with the process: the client that asked for the end sees it by that.
+      // The connection ends with the process: the client that asked for the end sees the end by that, and a freeze by silence.
       socket.write(this.#hello());
+      new SignsOfLife(socket).watch();
       return void setImmediate(onStop);
     }
     if (hello.purpose === "status") {

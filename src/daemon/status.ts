@@ -71,9 +71,10 @@ async function askDaemon(path: string): Promise<DaemonStatus | undefined> {
   });
 }
 
-/** Resolves when the daemon has ended. Rejects when it does not answer. */
+/** Resolves when the daemon has ended, however long its turns take. Rejects when it does not answer, or falls silent meanwhile. */
 export async function stopDaemon(path: string): Promise<void> {
   await say(path, "stop", async (_, socket) => {
+    socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error("the daemon has fallen silent")));
     if (!socket.closed) await once(socket.resume(), "close");
   });
 }

@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
+import { scriptTag } from "../../src/demo/model/script.ts";
 import { commandOf, daemonStatus } from "../support/faults/shims.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -75,4 +76,22 @@ it.each([
   expect(stranger.signalCode).toBeNull();
   expect(commandOf(pid ?? 0)).toContain("sleep");
   stranger.kill();
+});
+
+it("one that freezes while it drains is woken by the command that stops it", async () => {
+  const HOME = world.folder();
+  const daemon = await world.daemon({ name: "drains", env: { HOME }, args: ["--drain-ms", "60000"] });
+  const client = await daemon.client();
+  const gate = world.folder();
+  const held = { prompt: scriptTag([{ gateBefore: gate, text: "held" }]), cwd: world.folder() };
+  const { sessionId } = await client.call("claude_code", held);
+  await world.model.waitForRequest((request) => request.sessionId === sessionId);
+  const socket = socketOf(HOME, "drains");
+  const stopping = command(HOME, "stop", "drains", "--yes");
+  await expect.poll(() => existsSync(socket)).toBe(false);
+  daemon.signal("SIGSTOP");
+  world.model.release(gate);
+  expect(await stopping).toMatchObject({ status: 0, stdout: "1 daemon stopped.\n" });
+  expect(commandOf(daemon.pid)).toBe("");
+  await client.close();
 });
