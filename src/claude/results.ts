@@ -14,19 +14,24 @@ export function toAgentResult(
     isError: message.is_error,
     subtype: message.subtype,
     promptIds: [...promptIds],
-    numTurns: message.num_turns,
-    durationMs: message.duration_ms,
-    durationApiMs: message.duration_api_ms,
-    costUsdTotal: message.total_cost_usd,
+    numTurns: countOf(message.num_turns),
+    durationMs: countOf(message.duration_ms),
+    durationApiMs: countOf(message.duration_api_ms),
+    costUsdTotal: countOf(message.total_cost_usd),
     usage: JsonObject.parse(message.usage),
     modelUsage: message.modelUsage,
     permissionDenials: message.permission_denials.map((denial) => ({ ...denial })),
-    ...(message.terminal_reason !== undefined && { terminalReason: message.terminal_reason }),
-    ...(message.stop_reason !== null && { stopReason: message.stop_reason }),
-    ...(apiErrorStatus !== undefined && { apiErrorStatus }),
+    ...(typeof message.terminal_reason === "string" && { terminalReason: message.terminal_reason }),
+    ...(typeof message.stop_reason === "string" && { stopReason: message.stop_reason }),
+    ...(typeof apiErrorStatus === "number" && { apiErrorStatus }),
     ...(structured !== undefined && { structuredOutput: structured }),
     ...(message.is_error && { category: categoryOf(message, apiErrorStatus, assistantError) }),
   };
+}
+
+/** 0 where a result lacks the number: a turn must end all the same. */
+function countOf(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : 0;
 }
 
 /** The result without Claude Code's internal diagnostics of an interrupt. */

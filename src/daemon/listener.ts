@@ -42,7 +42,6 @@ export interface DaemonClient {
 
 /** How long clients have to read their last answers, ms. */
 const LAST_WORDS_MS = 2_000;
-
 /** Who connects says hello at once. ms */
 const HELLO_MS = 5_000;
 /** Interval of looks at the socket, that of the heartbeats in the store. ms */
