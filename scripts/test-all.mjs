@@ -24,8 +24,7 @@ const projects = ["claude", "page", "matrices", "attacks", "faults", "conformanc
 ]);
 if (values.full) projects.push("--project", "unit");
 const full = { AMOUNTS: "full", FAULTS: "full", LOAD: "full" };
-// One worker more than `npm test` has: these tests wait more than they work.
-const { status } = spawnSync("npx", ["vitest", "run", "--maxWorkers=4", ...projects, ...positionals], {
+const { status } = spawnSync("npx", ["vitest", "run", ...projects, ...positionals], {
   stdio: "inherit",
   env: { ...process.env, ...(values.full && full) },
 });
