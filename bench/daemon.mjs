@@ -60,6 +60,8 @@ export const daemon = {
         const { resultMs, startMs } = await rawInFreshNode(world, ASK);
         figures.note(RAW, startMs + resultMs);
         figures.note("cold: result", (await callFirst(world, proxyProgram(world, flagsOfTalking()))).resultMs);
+        // As quiet as it is for the smallest server: the processes of the call above are still ending.
+        await sleep(SPARE_MS);
         await callWithoutDaemon(world, figures);
         for (let turn = 0; turn < TURNS; turn++) for (const side of sides) await side.turn(figures);
         for (const side of sides) await side.hearTexts(figures);
