@@ -21,6 +21,10 @@ export interface ConfigSources {
   /** What stands behind the command. */
   readonly argv: readonly string[];
   readonly env: Environment;
+  /** Relative paths of flags and variables count from it. A daemon gives that of its client; default: that of this process. */
+  readonly cwd?: string;
+  /** The folder that a leading ~ stands for; default: that of the user of this process. */
+  readonly home?: string;
   /** The text of a file. Throws when it cannot be read. */
   readonly readFile?: (path: string) => string;
 }
@@ -34,19 +38,22 @@ interface Given {
   readonly from: string;
 }
 
+/** The folder that relative paths count from, and the user's. */
+type Base = () => { readonly folder: string; readonly home: string | undefined };
+
 type GivenByKey = ReadonlyMap<string, Given>;
 
 /** Throws ConfigError with one line that names the source of the bad value and what is allowed. */
-export function loadConfig({ argv, env, readFile = readText }: ConfigSources): Config {
-  const flags = fromFlags(argv);
-  const variables = fromVariables(env);
-  const file = fromFile(flags.get(CONFIG_FILE.key) ?? variables.get(CONFIG_FILE.key), readFile);
+export function loadConfig({ readFile = readText, ...sources }: ConfigSources): Config {
+  const flags = fromFlags(sources);
+  const variables = fromVariables(sources);
+  const file = fromFile(flags.get(CONFIG_FILE.key) ?? variables.get(CONFIG_FILE.key), { ...sources, readFile });
   return check(new Map([...file, ...variables, ...flags]));
 }
 
 /** The file that `loadConfig` reads settings from; undefined where there is none. */
-export function configFileOf({ argv, env }: Pick<ConfigSources, "argv" | "env">): string | undefined {
-  const path = fromFlags(argv).get(CONFIG_FILE.key) ?? fromVariables(env).get(CONFIG_FILE.key);
+export function configFileOf(sources: ConfigSources): string | undefined {
+  const path = fromFlags(sources).get(CONFIG_FILE.key) ?? fromVariables(sources).get(CONFIG_FILE.key);
   return typeof path?.value === "string" ? path.value : undefined;
 }
 
@@ -70,10 +77,15 @@ export function unknownVariables(env: Environment): string[] {
     .map((name) => `${name} is not a setting of this version and has no effect.${didYouMean(name, known)}`);
 }
 
-function fromFlags(argv: readonly string[]): GivenByKey {
+/** The start folder is looked up where a path counts from it: it can have been deleted. */
+const startOf =
+  ({ cwd, home }: ConfigSources): Base =>
+  () => ({ folder: cwd ?? process.cwd(), home });
+
+function fromFlags(sources: ConfigSources): GivenByKey {
   const given = new Map<string, Given>();
-  for (const { setting, written, text, negated } of readFlags(argv)) {
-    const value = text === undefined ? !negated : fromText(setting, text);
+  for (const { setting, written, text, negated } of readFlags(sources.argv)) {
+    const value = text === undefined ? !negated : fromText(setting, text, startOf(sources));
     const before = given.get(setting.key)?.value;
     // A list grows with each flag; of any other setting the last flag counts.
     const joined = setting.reading === "directories" && before !== undefined ? [before, value].flat() : value;
@@ -82,23 +94,28 @@ function fromFlags(argv: readonly string[]): GivenByKey {
   return given;
 }
 
-function fromVariables(env: Environment): GivenByKey {
+function fromVariables(sources: ConfigSources): GivenByKey {
   const given = new Map<string, Given>();
+  const start = startOf(sources);
   for (const setting of SETTINGS) {
-    const text = env[setting.variable];
+    const text = sources.env[setting.variable];
     if (text === undefined) continue;
     // Clients hand on unset variables as empty ones. An empty list of directories is refused: it would allow everything.
     if (text === "" && setting.reading !== "directories") continue;
     const value =
       setting.reading === "directories"
-        ? absolute(directoriesIn(text), process.cwd())
-        : switched(setting, fromText(setting, text));
+        ? absolute(directoriesIn(text), start)
+        : switched(setting, fromText(setting, text, start));
     given.set(setting.key, { value, from: setting.variable });
   }
   return given;
 }
 
-function fromFile(path: Given | undefined, readFile: (path: string) => string): GivenByKey {
+interface FileSources extends Pick<ConfigSources, "home"> {
+  readonly readFile: (path: string) => string;
+}
+
+function fromFile(path: Given | undefined, { home, readFile }: FileSources): GivenByKey {
   if (path === undefined) return new Map();
   if (typeof path.value !== "string" || path.value === "") throw refused(path, CONFIG_FILE);
   const name = path.value;
@@ -111,7 +128,10 @@ function fromFile(path: Given | undefined, readFile: (path: string) => string): 
       throw new ConfigError(`Unknown key "${key}" in ${name}.${didYouMean(key, known)}`);
     }
     const isList = setting.reading === "directories" && value !== ANYWHERE;
-    const read = isList || isPath(setting, value) ? absolute(value, dirname(name)) : switched(setting, value);
+    const read =
+      isList || isPath(setting, value)
+        ? absolute(value, () => ({ folder: dirname(name), home }))
+        : switched(setting, value);
     given.set(key, { value: read, from: `"${key}" in ${name}` });
   }
   return given;
@@ -149,7 +169,7 @@ function switched({ alone }: Setting, value: unknown): unknown {
 }
 
 /** The value that a file would hold; text that cannot be read so stays as it is, and the schema refuses it. */
-function fromText(setting: Setting, text: string): unknown {
+function fromText(setting: Setting, text: string, start: Base): unknown {
   switch (setting.reading) {
     case "number":
       return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
@@ -157,9 +177,9 @@ function fromText(setting: Setting, text: string): unknown {
       return fromSwitch(text);
     case "path":
     case "store":
-      return isPath(setting, text) ? absolute(text, process.cwd()) : text;
+      return isPath(setting, text) ? absolute(text, start) : text;
     case "directories":
-      return absolute([text], process.cwd());
+      return absolute([text], start);
     case "words":
       return text.split(setting.plainWords === true ? ANY_SEPARATOR : COMMA).map((word) => word.trim());
     case "json":
@@ -188,10 +208,11 @@ function fromJson(text: string): unknown {
 }
 
 /** Paths inside `value` made absolute, a leading ~ being the home folder; what is no path is left for the schema to refuse. */
-function absolute(value: unknown, base: string): unknown {
+function absolute(value: unknown, base: Base): unknown {
   if (Array.isArray(value)) return value.map((each) => absolute(each, base));
   if (typeof value !== "string" || value === "") return value;
-  return absolutePath(value, base);
+  const { folder, home } = base();
+  return absolutePath(value, folder, home);
 }
 
 function check(given: GivenByKey): Config {

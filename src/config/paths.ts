@@ -24,11 +24,11 @@ export interface PathSetting {
   readonly isList?: boolean;
 }
 
-/** Absolute, a leading ~ being the home folder. */
-export function absolutePath(path: string, base: string): string {
+/** Absolute, a leading ~ being the home folder: by default that of the user of this process. */
+export function absolutePath(path: string, base: string, home = homedir()): string {
   return resolve(
     base,
-    path.replace(/^~(?=$|[\\/])/, () => homedir()),
+    path.replace(/^~(?=$|[\\/])/, () => home),
   );
 }
 

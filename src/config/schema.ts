@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { approverFields } from "./approvals/approver-fields.ts";
 import { approvalFields, sandboxFields } from "./approvals/settings.ts";
+import { claudeCodeFields } from "./claude-code.ts";
 import { daemonFields } from "./daemon.ts";
 import { httpFields } from "./http.ts";
 import { queryFields } from "./query.ts";
@@ -11,7 +12,6 @@ import {
   count,
   directories,
   milliseconds,
-  optionalCount,
   optionalMilliseconds,
   path,
   settingOf,
@@ -31,6 +31,7 @@ const sessionFields = {
     flag: "max-wait-ms",
     variable: "CLAUDE_CODE_MCP_MAX_WAIT_MS",
     group: "Time",
+    of: "term",
     meaning: "Maximum time that a tool call may block, for every client.",
   }),
   turnMaxMs: milliseconds(
@@ -39,6 +40,7 @@ const sessionFields = {
       flag: "turn-max-ms",
       variable: "CLAUDE_CODE_MCP_RUNNING_SESSION_MAX_MS",
       group: "Time",
+      of: "term",
       meaning:
         "Maximum duration of a turn, which then ends with reason time_limit. Time spent waiting for an approval does not count.",
     },
@@ -49,6 +51,7 @@ const sessionFields = {
       flag: "inactivity-ms",
       variable: "CLAUDE_CODE_MCP_INACTIVITY_MS",
       group: "Time",
+      of: "term",
       meaning:
         "End a turn with reason inactivity after this long without a message from Claude Code. Running tools send one every 30 s, text counts when it is complete, and time spent waiting for an approval does not count.",
     },
@@ -59,6 +62,7 @@ const sessionFields = {
       flag: "session-init-timeout-ms",
       variable: "CLAUDE_CODE_MCP_SESSION_INIT_TIMEOUT_MS",
       group: "Time",
+      of: "term",
       meaning:
         "Time limit of a start of Claude Code, its SessionStart hooks and MCP servers included, for sessions without a sessionInitTimeoutMs of their own.",
     },
@@ -69,6 +73,7 @@ const sessionFields = {
       flag: "idle-process-ms",
       variable: "CLAUDE_CODE_MCP_SESSION_TTL_MS",
       group: "Time",
+      of: "term",
       meaning:
         "Close the process of a session that has been idle for this long. The session itself stays and accepts replies.",
     },
@@ -79,6 +84,7 @@ const sessionFields = {
       flag: "permission-timeout-ms",
       variable: "CLAUDE_CODE_MCP_PERMISSION_TIMEOUT_MS",
       group: "Permissions",
+      of: "term",
       meaning:
         "Time that the calling model has to answer a request after it has seen it. The console has at least 600000 (set with --approvals console:<ms>); after the last approver the request is denied.",
     },
@@ -89,6 +95,7 @@ const sessionFields = {
       flag: "permission-max-ms",
       variable: "CLAUDE_CODE_MCP_PERMISSION_MAX_MS",
       group: "Permissions",
+      of: "term",
       meaning:
         "Deny a request that no approver has seen after this long. With a daemon this time begins when it is first shown.",
     },
@@ -97,6 +104,7 @@ const sessionFields = {
     flag: "allow-bypass",
     variable: "CLAUDE_CODE_MCP_ALLOW_BYPASS",
     group: "Permissions",
+    of: "term",
     meaning: "Allow callers to use permission mode bypassPermissions, in which tools run without approval.",
   }),
   ...approvalFields,
@@ -105,6 +113,7 @@ const sessionFields = {
     flag: "allow-disk-resume",
     variable: "CLAUDE_CODE_MCP_ALLOW_DISK_RESUME",
     group: "Permissions",
+    of: "term",
     meaning:
       "Allow replies to sessions that exist only in Claude Code's transcripts on disk. If CLAUDE_CODE_MCP_RESUME_SECRET is set in the environment, a resumeToken is required.",
   }),
@@ -112,6 +121,7 @@ const sessionFields = {
     flag: "allow-sensitive-session-details",
     variable: "CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS",
     group: "Permissions",
+    of: "term",
     meaning:
       "Allow callers to see the folders, prompts, titles and options of sessions (includeSensitive), and to filter by them.",
   }),
@@ -121,6 +131,7 @@ const sessionFields = {
       flag: "allow-dir",
       variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",
       group: "Directories",
+      of: "term",
       meaning:
         'Restrict sessions to these folders and those inside them, judged by real path (cwd, additionalDirectories, attachments, debugFile, sessions from disk). Over HTTP, users other than the operator need a list: this one, or allowDirs in principals ("any" allows every folder).',
     },
@@ -130,69 +141,18 @@ const sessionFields = {
     flag: "trust-dir",
     variable: "CLAUDE_CODE_MCP_TRUST_DIRS",
     group: "Directories",
+    of: "term",
     meaning:
       "Trust these folders and those inside them: run project settings, hooks and .mcp.json, and apply allow rules of .claude/settings.json. Folders that Claude Code itself has recorded as trusted are trusted too.",
   }),
-  claudePath: path("the Agent SDK's, else the first usable one of PATH and of its installers", {
-    flag: "claude-path",
-    variable: "CLAUDE_CODE_MCP_CLAUDE_PATH",
-    group: "Claude Code",
-    meaning: "Path of the Claude Code executable. It must answer --version and be new enough (docs/installation.md).",
-  }),
-  maxLive: optionalCount({ least: 1, most: 10_000 }, "what half of the memory holds, at 110 MB each; at least 4", {
-    flag: "max-live",
-    variable: "CLAUDE_CODE_MCP_MAX_LIVE",
-    group: "Claude Code",
-    meaning:
-      "Maximum number of Claude Code processes, across all servers that share a store. When none is free, the one that has been idle longest is closed; when none is idle, new sessions queue.",
-  }),
-  maxBackground: optionalCount({ least: 0, most: 10_000 }, "half of --max-live", {
-    flag: "max-background",
-    variable: "CLAUDE_CODE_MCP_MAX_BACKGROUND",
-    group: "Claude Code",
-    meaning:
-      "Maximum number of these processes that background work alone may keep while sessions queue. Beyond it, the one that has been quiet longest is closed, and its session reports that.",
-  }),
-  spares: count(
-    { least: 0, most: 100, fallback: 1 },
-    {
-      flag: "spares",
-      variable: "CLAUDE_CODE_MCP_SPARES",
-      group: "Claude Code",
-      meaning:
-        "Number of pre-started Claude Code processes that a server or daemon keeps for new sessions with the same options (cwd, permission mode and title may differ), from the end of the first turn on. They also start your MCP servers; they are stopped when half of --max-live is in use or after --idle-process-ms.",
-    },
-  ),
-  maxDepth: count(
-    { least: 0, most: 10, fallback: 1 },
-    {
-      flag: "max-depth",
-      variable: "CLAUDE_CODE_MCP_MAX_DEPTH",
-      group: "Claude Code",
-      meaning:
-        "Maximum nesting depth: a server inside a session at this depth only reads. With 0, this server starts no sessions.",
-    },
-  ),
-  reaper: choice(["auto", "always"], "auto", {
-    flag: "reaper",
-    variable: "CLAUDE_CODE_MCP_REAPER",
-    group: "Claude Code",
-    meaning:
-      "How Claude Code is ended if the server dies. auto uses the kernel (setpriv, where available) and a small reaper process; always uses the reaper process alone.",
-  }),
-  processIsolation: choice(["none", "pid-namespace"], "none", {
-    flag: "process-isolation",
-    variable: "CLAUDE_CODE_MCP_PROCESS_ISOLATION",
-    group: "Claude Code",
-    meaning:
-      "With pid-namespace, each Claude Code gets its own pid namespace (Linux, as root or with bubblewrap): no process survives it, and its commands cannot see or signal processes outside. The server does not start if that is unavailable.",
-  }),
+  ...claudeCodeFields,
   ...daemonFields,
   ...unattendedFields,
   store: storeLocation("a file in your state folder", {
     flag: "store",
     variable: "CLAUDE_CODE_MCP_STORE",
     group: "Store",
+    of: "client",
     meaning: "File in which sessions are kept; memory: keeps them only while the server runs.",
   }),
   retentionDays: count(
@@ -201,6 +161,7 @@ const sessionFields = {
       flag: "retention-days",
       variable: "CLAUDE_CODE_MCP_RETENTION_DAYS",
       group: "Store",
+      of: "server",
       meaning: "Delete sessions from the store after this many days without an event.",
     },
   ),
@@ -210,6 +171,7 @@ const sessionFields = {
       flag: "retention-megabytes",
       variable: "CLAUDE_CODE_MCP_RETENTION_MEGABYTES",
       group: "Store",
+      of: "server",
       meaning: "Maximum size of the store. Beyond it, the sessions that have been idle longest are deleted.",
     },
   ),
@@ -219,6 +181,7 @@ const sessionFields = {
       flag: "cleanup-interval-ms",
       variable: "CLAUDE_CODE_MCP_CLEANUP_INTERVAL_MS",
       group: "Store",
+      of: "server",
       meaning: "Interval between searches for expired sessions and for processes left by dead servers.",
     },
   ),
@@ -231,12 +194,14 @@ const serverFields = {
     flag: "toolsets",
     variable: "CLAUDE_CODE_MCP_TOOLSETS",
     group: "Server",
+    of: "term",
     meaning: "Toolsets to list.",
   }),
   tasks: choice(["auto", "off"], "auto", {
     flag: "tasks",
     variable: "CLAUDE_CODE_MCP_TASKS",
     group: "Server",
+    of: "term",
     meaning:
       "Return the turns started by claude_code and claude_code_reply as tasks, to clients that support the Tasks extension of MCP.",
   }),
@@ -244,6 +209,7 @@ const serverFields = {
     flag: "dynamic-description",
     variable: "CLAUDE_CODE_MCP_DYNAMIC_DESCRIPTION",
     group: "Server",
+    of: "term",
     meaning:
       "List the tools that Claude Code last reported in the description of claude_code, and notify clients of changes. Each change invalidates the caller's prompt cache.",
   }),
@@ -251,6 +217,7 @@ const serverFields = {
     flag: "audit-log",
     variable: "CLAUDE_CODE_MCP_AUDIT_LOG",
     group: "Server",
+    of: "server",
     meaning:
       "Append an audit log (JSON Lines) to this file: caller, action, session and outcome of every request, including refused ones. Prompts and answers are not recorded.",
   }),
@@ -258,6 +225,7 @@ const serverFields = {
     flag: "log-level",
     variable: "CLAUDE_CODE_MCP_LOG_LEVEL",
     group: "Server",
+    of: "server",
     meaning: "Minimum level of log lines, written as JSON to stderr, or by a daemon to its log file.",
   }),
 };
@@ -276,6 +244,7 @@ export const CONFIG_FILE: Setting = {
   flag: "config",
   variable: "CLAUDE_CODE_MCP_CONFIG",
   group: "Server",
+  of: "client",
   reading: "path",
   placeholder: "<path>",
   allowed: "a path",

@@ -17,12 +17,19 @@ export type Group =
   | "Notifications"
   | "Server";
 
+/**
+ * Who a setting belongs to: `term` to one connection, which may differ from the others of its server; `server` to all sessions of a
+ * server, so that no client of a daemon may give it; `client` to the client's own process, which reads it before it connects.
+ */
+export type SettingClass = "term" | "server" | "client";
+
 /** What the table says of a setting beside its schema. */
 interface About {
   /** Without the dashes. */
   readonly flag: string;
   readonly variable: string;
   readonly group: Group;
+  readonly of: SettingClass;
   readonly meaning: string;
 }
 

@@ -7,6 +7,7 @@ export const unattendedFields = {
     flag: "unattended",
     variable: "CLAUDE_CODE_MCP_UNATTENDED",
     group: "Daemon",
+    of: "term",
     meaning:
       "With a daemon: what becomes of a permission request while no client is connected that could be shown it. wait keeps it for the next client, deny denies it at once.",
   }),
@@ -16,6 +17,7 @@ export const unattendedFields = {
       flag: "unattended-after-ms",
       variable: "CLAUDE_CODE_MCP_UNATTENDED_AFTER_MS",
       group: "Daemon",
+      of: "term",
       meaning:
         "With a daemon: a session is unattended when no client has waited on, read or followed it for this long. Its work is bounded from then on.",
     },
@@ -26,6 +28,7 @@ export const unattendedFields = {
       flag: "unattended-max-ms",
       variable: "CLAUDE_CODE_MCP_UNATTENDED_MAX_MS",
       group: "Daemon",
+      of: "term",
       meaning:
         "Maximum time that the turns of an unattended session may run; then its queue is held and the turn is interrupted at its next tool call. Time spent waiting for an approval does not count.",
     },
@@ -36,6 +39,7 @@ export const unattendedFields = {
       flag: "unattended-max-usd",
       variable: "CLAUDE_CODE_MCP_UNATTENDED_MAX_USD",
       group: "Daemon",
+      of: "term",
       meaning: "The same for the cost of an unattended session, in whole USD.",
     },
   ),

@@ -52,3 +52,15 @@ describe("a value", () => {
     expect(load({ argv: ["--http", "0"] }).http).toBe("0");
   });
 });
+
+it("of a path counts from the folder of a daemon's client and from its home, not from those of the daemon", () => {
+  const from = { cwd: resolve("/work"), home: resolve("/home/ann"), readFile: () => '{"trustDirs":["in-file","~/t"]}' };
+  const config = loadConfig({
+    ...from,
+    argv: ["--allow-dir", "here", "--allow-dir=~/a", "--config", "conf/server.json"],
+    env: { CLAUDE_CODE_MCP_CLAUDE_PATH: "bin/claude" },
+  });
+  expect(config.allowDirs).toEqual([resolve("/work/here"), resolve("/home/ann/a")]);
+  expect(config.claudePath).toBe(resolve("/work/bin/claude"));
+  expect(config.trustDirs).toEqual([resolve("/work/conf/in-file"), resolve("/home/ann/t")]);
+});
