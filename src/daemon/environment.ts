@@ -1,104 +1,17 @@
-import { posix, win32 } from "node:path";
-import { isOfTheOuterSession } from "../domain/outer-session.ts";
+import { clientVariables } from "../domain/client-environment.ts";
 
-/**
- * The variables that a daemon does not take over from the process that starts it, and by which clients of one daemon may differ.
- * Every other variable counts: it decides which account pays, what sessions can reach and what their commands find.
- */
+/** The environment of a daemon that is started from a process with another one. */
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** Names, and beginnings of names that end in `*`, by the reason for which they are left out. */
-const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
-  "the shell's place and nesting": ["PWD", "OLDPWD", "SHLVL", "_"],
-  "the terminal that the client runs in": [
-    "TERM",
-    "TERM_*",
-    "TERMINAL_*",
-    "COLORTERM",
-    "COLORFGBG",
-    "COLUMNS",
-    "LINES",
-    "WINDOWID",
-    "WINDOWPATH",
-    "GPG_TTY",
-    "SSH_TTY",
-    "SSH_CLIENT",
-    "SSH_CONNECTION",
-    "TMUX",
-    "TMUX_PANE",
-    "STY",
-    "WINDOW",
-    "VTE_VERSION",
-    "WT_*",
-    "ALACRITTY_*",
-    "GHOSTTY_*",
-    "GNOME_TERMINAL_*",
-    "ITERM_*",
-    "KITTY_*",
-    "KONSOLE_*",
-    "LC_TERMINAL*",
-    "TERMINATOR_*",
-    "TILIX_*",
-    "WARP_*",
-    "WEZTERM_*",
-    "ZELLIJ*",
-    "__CFBundleIdentifier",
-    "XPC_FLAGS",
-    "XPC_SERVICE_NAME",
-  ],
-  "the login session, which the daemon leaves": [
-    "INVOCATION_ID",
-    "JOURNAL_STREAM",
-    "MANAGERPID",
-    "SYSTEMD_EXEC_PID",
-    "XDG_SESSION_ID",
-    "XDG_VTNR",
-  ],
-  "the editor that is the client": [
-    "VSCODE_*",
-    "CURSOR_*",
-    "ZED_*",
-    "NVIM",
-    "NVIM_*",
-    "INSIDE_EMACS",
-    "TERMINAL_EMULATOR",
-  ],
-  "what the proxy alone reads": ["CLAUDE_CODE_MCP_DAEMON", "CLAUDE_CODE_MCP_DAEMON_START_MS"],
-  "npm and npx, which differ by the folder they run in": ["npm_*", "INIT_CWD", "NODE", "COLOR", "PROJECT_CWD"],
-};
-
-const LISTED = Object.values(LEFT_OUT).flat();
 
 /** A daemon is started through a shell, and shells drop variables with other names. Windows needs no shell. */
 const PORTABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** The environment of a daemon that is started from a process with this one; of its own environment it is the same. */
+/** Of its own environment it is the same. */
 export function daemonEnvironment(
   environment: Environment,
   platform: NodeJS.Platform = process.platform,
 ): Record<string, string> {
-  const isWindows = platform === "win32";
-  // The case of a name does not matter there.
-  const fold = (name: string) => (isWindows ? name.toUpperCase() : name);
-  const isListed = (name: string) =>
-    LISTED.some((word) => (word.endsWith("*") ? name.startsWith(fold(word.slice(0, -1))) : name === fold(word)));
-  const isTakenOver = (name: string) =>
-    (isWindows || PORTABLE.test(name)) && !isListed(fold(name)) && !isOfTheOuterSession(fold(name));
-  const { delimiter } = isWindows ? win32 : posix;
-  const kept = Object.entries(environment).flatMap(([name, value]): [string, string][] => {
-    if (value === undefined || !isTakenOver(name)) return [];
-    return [[name, fold(name) === "PATH" ? withoutNpm(value, delimiter) : value]];
-  });
-  return Object.fromEntries(kept.toSorted(([one], [other]) => (one < other ? -1 : 1)));
-}
-
-/** npm puts the program folders of each folder above the one it runs in first, and its own node-gyp. */
-const OF_NPM =
-  /[\\/]node_modules[\\/](?:\.bin|npm[\\/]node_modules[\\/]@npmcli[\\/]run-script[\\/]lib[\\/]node-gyp-bin)$/;
-
-function withoutNpm(path: string, delimiter: string): string {
-  const entries = path.split(delimiter);
-  const first = entries.findIndex((entry) => !OF_NPM.test(entry));
-  return entries.slice(Math.max(first, 0)).join(delimiter);
+  const kept = Object.entries(clientVariables(environment, platform));
+  return Object.fromEntries(kept.filter(([name]) => platform === "win32" || PORTABLE.test(name)));
 }

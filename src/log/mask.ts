@@ -61,9 +61,15 @@ const KEY_BORDER = /-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----/g;
 
 /** `env` is read once, here. */
 export function createMasker(env: Readonly<Record<string, string | undefined>>): Masker {
-  const secrets = secretValues(env);
+  const secrets = patternOf(secretValues(env));
+  return maskerOf(() => secrets);
+}
+
+/** A masker whose secrets may change: it asks for them at each text. */
+export function maskerOf(secrets: () => RegExp | undefined): Masker {
   const text = (value: string): string => {
-    const known = secrets === undefined ? value : value.replaceAll(secrets, MASKED);
+    const pattern = secrets();
+    const known = pattern === undefined ? value : value.replaceAll(pattern, MASKED);
     return known.replaceAll(CREDENTIALS, CREDENTIAL_MASKED);
   };
   const fields = (value: JsonObject): JsonObject => maskEntries(value, text, []);
@@ -122,16 +128,20 @@ function maskAnswer(data: DataOf<"permission.answered">, { fields }: Masks): Dat
   return data.updatedInput ? { ...data, updatedInput: fields(data.updatedInput) } : data;
 }
 
-function secretValues(env: Readonly<Record<string, string | undefined>>): RegExp | undefined {
-  const values = Object.entries(env).flatMap(([name, value]) => {
+/** What is secret of these variables, each as it is and as it stands inside a JSON text. */
+export function secretValues(env: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(env).flatMap(([name, value]) => {
     const secret = value?.trim() ?? "";
     if (!SECRET_NAME.test(name) || secret.length < MIN_LENGTH) return [];
-    // As it is, and as it stands inside a JSON text.
     return [secret, JSON.stringify(secret).slice(1, -1)];
   });
-  if (values.length === 0) return undefined;
+}
+
+/** Finds each of the values; undefined where there is none. */
+export function patternOf(values: Iterable<string>): RegExp | undefined {
   // The longest first: one secret may begin with another.
   const sorted = [...new Set(values)].toSorted((a, b) => b.length - a.length);
+  if (sorted.length === 0) return undefined;
   return new RegExp(sorted.map((value) => value.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "g");
 }
 

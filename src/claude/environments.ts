@@ -1,0 +1,135 @@
+import { createHmac } from "node:crypto";
+import { clientVariables } from "../domain/client-environment.ts";
+
+/**
+ * The environments that processes of sessions are started with: a record for each client that has another one. Records are in memory
+ * only; the store has their ids.
+ */
+
+export type Variables = Readonly<Record<string, string>>;
+
+/** The server's own record. */
+const OWN = "";
+/** Sessions whose record is kept when its client has left: those that have had to do with one last. */
+const MAX_SESSIONS = 200;
+
+interface Entry {
+  readonly variables: Variables;
+  /** Of clients that have it. */
+  connections: number;
+}
+
+/** Told what may be in what is written from now on, in that of the session where one is named. */
+type Learn = (variables: Variables, sessionId?: string) => void;
+
+export class Environments {
+  readonly #key: Buffer;
+  readonly #own: Variables;
+  readonly #learn: Learn;
+  readonly #entries = new Map<string, Entry>();
+  /** Ids that each session has had to do with, the last one last. */
+  readonly #held = new Map<string, ReadonlySet<string>>();
+  readonly #awaiting = new Set<(id: string) => void>();
+
+  /** `key` makes the ids: the same variables have the same one after a restart, and without the key no one can guess them from it. */
+  constructor(key: Buffer, own: Readonly<Record<string, string | undefined>>, learn: Learn = () => undefined) {
+    this.#key = key;
+    this.#own = definedOf(own);
+    this.#learn = learn;
+  }
+
+  /** The record of a client, without what says only where it was started. */
+  open(variables: Readonly<Record<string, string | undefined>>): { readonly id: string; close(): void } {
+    const kept = clientVariables(variables, process.platform);
+    const id = this.#digest(Object.entries(kept));
+    const entry = this.#put(id, kept);
+    entry.connections += 1;
+    for (const tell of this.#awaiting) tell(id);
+    let isOpen = true;
+    const close = () => {
+      if (!isOpen) return;
+      isOpen = false;
+      entry.connections -= 1;
+      this.#forget(id);
+    };
+    return { id, close };
+  }
+
+  /** Undefined where this server has it no more, or never had it. */
+  get(id: string): Variables | undefined {
+    return id === OWN ? this.#own : this.#entries.get(id)?.variables;
+  }
+
+  /** The session has to do with this record, and with the variables that are `added` to it. */
+  hold(sessionId: string, id: string, added: Variables = {}): void {
+    const variables = this.get(id);
+    if (!variables) return;
+    this.#learn({ ...(id !== OWN && variables), ...added }, sessionId);
+    const former = this.#held.get(sessionId) ?? [];
+    this.#held.delete(sessionId);
+    this.#held.set(sessionId, new Set([...[...former].filter((each) => each !== id), id]));
+    const [oldest] = this.#held.keys();
+    if (this.#held.size > MAX_SESSIONS && oldest !== undefined) this.#release(oldest);
+  }
+
+  /** The environment of a process that a former server has left: the record of its session, by an id of its own. */
+  recovered(sessionId: string, variables: Variables): string {
+    const id = `recovered:${sessionId}`;
+    this.#entries.delete(id);
+    this.#put(id, variables);
+    this.hold(sessionId, id);
+    return id;
+  }
+
+  /** The record of a client that is connected, or comes within `ms`. */
+  async find(fits: (variables: Variables) => boolean, ms: number): Promise<string | undefined> {
+    const isFit = (id: string) => {
+      const entry = this.#entries.get(id);
+      return entry !== undefined && entry.connections > 0 && fits(entry.variables);
+    };
+    const found = [...this.#entries.keys()].find(isFit);
+    if (found !== undefined) return found;
+    return new Promise((resolve) => {
+      const finish = (id?: string) => {
+        clearTimeout(timer);
+        this.#awaiting.delete(tell);
+        resolve(id);
+      };
+      const timer = setTimeout(finish, ms);
+      const tell = (id: string) => {
+        if (isFit(id)) finish(id);
+      };
+      this.#awaiting.add(tell);
+    });
+  }
+
+  /** Equal for equal entries. */
+  #digest(entries: readonly (readonly [string, string])[]): string {
+    return createHmac("sha256", this.#key).update(JSON.stringify(entries)).digest("hex").slice(0, 32);
+  }
+
+  #put(id: string, variables: Variables): Entry {
+    const entry = this.#entries.get(id) ?? { variables, connections: 0 };
+    this.#entries.set(id, entry);
+    this.#learn(entry.variables);
+    return entry;
+  }
+
+  #release(sessionId: string): void {
+    const ids = this.#held.get(sessionId) ?? [];
+    this.#held.delete(sessionId);
+    for (const id of ids) this.#forget(id);
+  }
+
+  /** Nothing of an environment stays longer than it can be needed. */
+  #forget(id: string): void {
+    if ((this.#entries.get(id)?.connections ?? 0) > 0) return;
+    for (const held of this.#held.values()) if (held.has(id)) return;
+    this.#entries.delete(id);
+  }
+}
+
+function definedOf(variables: Readonly<Record<string, string | undefined>>): Variables {
+  const entries = Object.entries(variables);
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
