@@ -73,7 +73,7 @@ const CHUNKS = [
   { name: "cli/own-flags", test: /src\/cli\/(confirm|own-flags)\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
-  { name: "engine/engine", test: /src\/(app\/engine|engine\/clock|store\/(former-folder|open))\.ts$/ },
+  { name: "engine/engine", test: /src\/(app\/engine|engine\/clock|store\/open)\.ts$/ },
   { name: "cli/install", test: /src\/cli\/install\.ts$/ },
   { name: "install/json-format", test: /src\/install\/json-format\.ts$/ },
   { name: "install/toml-format", test: /src\/install\/toml-format\.ts$/ },

@@ -13,16 +13,6 @@ const REASONS = [
     reason: "the compiler refuses another word, and no test machine has a network mount",
   },
   {
-    file: "src/store/former-folder.ts",
-    around: "await moveHeld",
-    reason: "the lock would be released before the move ends: only a server that starts at that moment would notice",
-  },
-  {
-    file: "src/store/former-folder.ts",
-    around: "await renamed(folders",
-    reason: "behind ?? it is reached on Windows alone, where the folder is renamed after the store was closed",
-  },
-  {
     file: "src/claude/supervise/leftover-processes.ts",
     around: "performance.now() < deadline",
     reason:

@@ -1,10 +1,11 @@
 import type { EngineSettings, OverHttp, Running } from "./engine.ts";
 import type { HttpParts, HttpServing, LocalHttp } from "./http.ts";
-import { connectStore, settledState, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./store.ts";
+import { connectStore, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./store.ts";
 import type { ShimReport } from "../claude/shim/shims.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
+import { stateFolder } from "../config/state-folder.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Operations } from "../daemon/operations.ts";
 import type { Engine } from "../engine/api.ts";
@@ -115,7 +116,8 @@ export function createApp(settings: AppSettings): App {
   const connections = new Connections(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
   const sessions = new Readiness<Running, OverHttp>(async (http, over) => {
-    const [{ startEngine }, location] = await Promise.all([import("./engine.ts"), storeLocation(settings, log)]);
+    const { startEngine } = await import("./engine.ts");
+    const location = storeLocation(settings);
     const backend = await connectStore(location, { log, over, urls: http?.ownUrls });
     const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
     const parts = { backend, ...self, http, audit, log, masker, connections, listed: toolNames };
@@ -129,7 +131,7 @@ export function createApp(settings: AppSettings): App {
     audit,
     masker,
     engine: async () => (await sessions.ready()).engine,
-    stateFolder: async () => settledState(settings, log),
+    stateFolder: stateFolder(environment, process.platform),
   });
   const serveClient = clientServer(connections, optionsFor);
   const http = new Readiness<HttpServing, ServerFactory>(async (factory) => {

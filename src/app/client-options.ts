@@ -37,7 +37,7 @@ interface ClientParts {
   readonly log: Logger;
   /** That of the node; resolved by the first tool call. */
   readonly engine: () => Promise<Engine>;
-  readonly stateFolder: () => Promise<string>;
+  readonly stateFolder: string;
 }
 
 type SharedOptions = Omit<ServerOptions, "deps" | "leaving" | "log" | "offer" | "unattended">;
@@ -95,7 +95,7 @@ async function stateKey(
   if (!store || storeTraits(store).isShared) {
     const { keyFor } = await import("../security/key-file.ts");
     try {
-      return await keyFor("request-state", await stateFolder());
+      return await keyFor("request-state", stateFolder);
     } catch (error) {
       log.warn("the key of the state folder cannot be used: open forms are lost when this process ends", {
         error: String(error),

@@ -22,7 +22,6 @@ import { createEngine } from "../engine/engine.ts";
 import type { Retention } from "../engine/retention.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { FORMER_PRODUCT, PRODUCT } from "../domain/names.ts";
 import type { Confinement } from "../domain/principal.ts";
 import type { Places as SessionPlaces } from "../domain/approvals/session-policy.ts";
 import type { Logger, SessionBackend, Spares } from "../engine/ports.ts";
@@ -37,9 +36,6 @@ import type { Audit } from "../tools/audit.ts";
 import type { Connections } from "./connections.ts";
 import { limitsOf, processLimitsOf, unattendedOf } from "./limits.ts";
 import { canAnswer, switchIn, type ToolName } from "../tools/listed.ts";
-
-/** Servers of older versions may run beside this one. */
-const PRODUCTS = [PRODUCT, FORMER_PRODUCT];
 
 /** What runs sessions, put together; loaded by the first tool call. */
 
@@ -187,11 +183,11 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
     approvers: closedByApprovers(config),
     environment,
     configFile,
-    stateFolders: PRODUCTS.map((product) => stateFolder(environment, process.platform, product)),
+    stateFolder: state,
     socketFolders: socketCandidates(existsSync(state) ? realpathSync(state) : state),
     store: storeTraits(store).file,
     started: startedClaudes({ ...config, environment }),
-    cacheFolders: PRODUCTS.map((product) => cacheFolder(environment, product)),
+    cacheFolder: cacheFolder(environment),
     claude: { folder: configFolder(environment), record: stateFile(environment) },
   };
 }

@@ -1,8 +1,8 @@
 import { consoleOf } from "./console.ts";
 import type { OverHttp, Running } from "./engine.ts";
-import { settledState } from "./store.ts";
 import { addressOf } from "../config/http.ts";
 import type { Config } from "../config/schema.ts";
+import { stateFolder } from "../config/state-folder.ts";
 import { ConfigError } from "../config/error.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuthenticator, firstStartText } from "../http/auth/authenticator.ts";
@@ -143,13 +143,20 @@ async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<
 }
 
 async function authenticatorOf({ config, environment, local, log }: HttpParts, host: string, publicUrl: () => string) {
-  const stateFolder = async () => settledState({ config, environment }, log);
   const own = Object.values(config.principals).flatMap((terms) =>
     terms.allowDirs === "any" ? [] : (terms.allowDirs ?? []),
   );
   const workFolders = [...config.allowDirs, ...own];
   const taken = local ? { ...config, ...NO_OTHERS } : config;
-  return createAuthenticator({ ...taken, host, publicUrl, stateFolder, workFolders, runToken: local?.token, log });
+  return createAuthenticator({
+    ...taken,
+    host,
+    publicUrl,
+    stateFolder: stateFolder(environment, process.platform),
+    workFolders,
+    runToken: local?.token,
+    log,
+  });
 }
 
 /** Only the user of this machine. */

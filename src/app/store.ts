@@ -1,10 +1,8 @@
-import { existsSync } from "node:fs";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits, type StoreLocation } from "../config/store.ts";
-import { FORMER_PRODUCT } from "../domain/names.ts";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
-import { isInside, realPathOf } from "../security/paths.ts";
+import { realPathOf } from "../security/paths.ts";
 
 /** Where the sessions of this user are, and the way to them; what it needs is loaded by its first use. */
 
@@ -14,19 +12,8 @@ export interface StoreSettings {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-export async function storeLocation(settings: StoreSettings, log: Logger): Promise<StoreLocation> {
-  return settings.config.store ?? defaultStore(await settledState(settings, log), process.platform);
-}
-
-/** The state folder; one that still has the name before is moved, unless it is in use or the store was named in it. */
-export async function settledState({ config: { store }, environment }: StoreSettings, log: Logger): Promise<string> {
-  const { settledFolder } = await import("../store/former-folder.ts");
-  const present = stateFolder(environment, process.platform);
-  const former = stateFolder(environment, process.platform, FORMER_PRODUCT);
-  const file = store && storeTraits(store).file;
-  if (file !== undefined && isInside(file, former)) return former;
-  if (existsSync(former) && !(await hasDriver())) await installDriver();
-  return settledFolder({ present, former }, { isRunning, log });
+export function storeLocation({ config: { store }, environment }: StoreSettings): StoreLocation {
+  return store ?? defaultStore(stateFolder(environment, process.platform), process.platform);
 }
 
 /** Whether SQLite is there: part of Node, or a package that npm has installed. */

@@ -55,7 +55,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       // Without it, prompts of `.claude/scheduled_tasks.json` run, whatever the sources are.
-      ...(!isTrusted && { projectConfigRoot: await emptyProject(environment, config.log) }),
+      ...(!isTrusted && { projectConfigRoot: await emptyProject(environment) }),
       ...(await restrictions({ options, policy, environment, sandboxed, allow, canHold: holds }, config)),
       ...(sandboxed && { sandbox: sandboxed.sandbox }),
       env: sandboxed?.environment ?? environment,

@@ -2,7 +2,7 @@ import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { resolve } from "node:path";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { isDivided, malformedRule } from "../domain/approvals/malformed-rule.ts";
-import { FORMER_PRODUCT, PLUGIN_SERVER, PRODUCT } from "../domain/names.ts";
+import { PLUGIN_SERVER, PRODUCT } from "../domain/names.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { denyRulesOf } from "../security/deny-rules.ts";
 import { protectedFor, type ProtectedPath } from "../security/protected-paths.ts";
@@ -91,7 +91,7 @@ async function deniedServers(policy: SessionPolicy | undefined, config: ClaudeSe
 
 function ownServer({ ownCommands }: ClaudeSettings) {
   return [
-    ...[PRODUCT, FORMER_PRODUCT, PLUGIN_SERVER].map((serverName) => ({ serverName })),
+    ...[PRODUCT, PLUGIN_SERVER].map((serverName) => ({ serverName })),
     ...ownCommands().map(([command, ...args]) => ({
       serverCommand: [command, ...args] satisfies [string, ...string[]],
     })),

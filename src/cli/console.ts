@@ -6,7 +6,6 @@ import { configFileOf, loadConfig } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 import { nestingDepth, refuseNetworkStore, requireSandbox } from "./preflight.ts";
 import { ownFlags } from "./own-flags.ts";
-import { FORMER_PRODUCT } from "../domain/names.ts";
 import { operationsOf } from "../daemon/operations.ts";
 import { newToken } from "../http/auth/secret.ts";
 import { AutomaticDaemon } from "../proxy/automatic-daemon.ts";
@@ -31,7 +30,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
     configFile: configFileOf({ argv: rest, env: process.env }),
     environment: process.env,
     depth: nestingDepth(),
-    start: { cwd: startFolder, ownCommands: [[name], [FORMER_PRODUCT]] },
+    start: { cwd: startFolder, ownCommands: [[name]] },
     info: { name, version },
     isolation: await isolationOf(config),
     local: { address: `127.0.0.1:${port}`, token },

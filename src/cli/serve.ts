@@ -8,7 +8,6 @@ import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
-import { FORMER_PRODUCT } from "../domain/names.ts";
 import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./preflight.ts";
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
@@ -130,10 +129,8 @@ export function ownCommands(name: string, argv: readonly string[]): OwnCommand[]
     [node, script, ...args],
     ["node", script, ...args],
     [script, ...args],
-    ...[name, FORMER_PRODUCT].flatMap((each): [string, ...string[]][] => [
-      [each, ...args],
-      ["npx", each, ...args],
-      ["npx", "-y", each, ...args],
-    ]),
+    [name, ...args],
+    ["npx", name, ...args],
+    ["npx", "-y", name, ...args],
   ];
 }

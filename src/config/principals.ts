@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { ConfigError } from "./error.ts";
 import { ANYWHERE } from "./setting.ts";
 import { LOCAL_PRINCIPAL, Principal, Scope } from "../domain/principal.ts";
-import { FORMER_PRODUCT, PRODUCT } from "../domain/names.ts";
+import { PRODUCT } from "../domain/names.ts";
 
 /** What the operator settles for a user by name: how they are authenticated, what they may do, and what their sessions may use. */
 
@@ -117,20 +117,7 @@ const WORDS = [
   ["admin", "administrator", "root", "user", "guest", "operator", "local", "default", "login", "letmein", "welcome"],
   ["123", "1234", "12345", "123456", "1234567", "12345678", "123456789", "1234567890", "0", "1", "a", "abc", "abc123"],
   ["qwerty", "qwerty123", "iloveyou", "monkey", "dragon", "api-key", "apikey", "api_key", "key", "bearer", "null"],
-  [
-    "undefined",
-    "true",
-    "false",
-    "none",
-    "todo",
-    "xxx",
-    "claude",
-    "claude-code",
-    PRODUCT,
-    FORMER_PRODUCT,
-    "mcp",
-    "agents",
-  ],
+  ["undefined", "true", "false", "none", "todo", "xxx", "claude", "claude-code", PRODUCT, "mcp", "agents"],
   ["ccm_", "ccm_...", "<token>", "TOKEN", "$TOKEN", "ada", "bob", "ann"],
 ].flat();
 

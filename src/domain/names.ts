@@ -9,12 +9,6 @@ export const PLUGIN = "background-agents";
 /** As Claude Code names the server that the plugin brings. */
 export const PLUGIN_SERVER = `plugin:${PLUGIN}:${PRODUCT}`;
 
-/**
- * The name before 2026-11, which another package has. Nothing new carries it, but folders and entries in the configuration of
- * Claude Code may.
- */
-export const FORMER_PRODUCT = "claude-code-mcp";
-
 /** Variables that the server sets in the environment of every Claude Code it starts; neither is a setting. */
 
 /** How deep a server is nested in sessions of servers like it. */

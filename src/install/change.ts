@@ -102,8 +102,7 @@ interface Recorded {
 function textWithout(text: string, client: Client, { format, stored }: Recorded): string | undefined {
   const path = pathOf(client);
   const former = stored && format.parse(stored.before);
-  // Records of former versions can say so of a file that the user has rewritten since.
-  const isNew = stored?.isNew === true && stored.before === "";
+  const isNew = stored?.isNew === true;
   // The file before could have an entry of ours too, written by hand.
   if (former && entryIn(former, path) === undefined && digestOf(text) === stored.written) {
     return isNew ? undefined : stored.before;

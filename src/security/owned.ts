@@ -28,13 +28,12 @@ export interface Installation {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The file of settings; undefined where there is none. */
   readonly configFile: string | undefined;
-  /** By the name of today, and the one before. */
-  readonly stateFolders: readonly string[];
+  readonly stateFolder: string;
   /** Where daemons listen. */
   readonly socketFolders: readonly string[];
   /** The file of the store; undefined where it is in memory. */
   readonly store: string | undefined;
-  readonly cacheFolders: readonly string[];
+  readonly cacheFolder: string;
   /** Programs that this server starts, wherever they are found; they need not exist. */
   readonly started: readonly string[];
   /** Claude Code's configuration, as the server itself would use it. */
@@ -51,12 +50,12 @@ export function ownFiles({
   configFile,
   settings,
   socketFolders,
-  stateFolders,
+  stateFolder,
   store,
 }: Installation): Owned[] {
   return [
     // Store, token and whatever else is kept beside them.
-    stateFolders.flatMap((folder) => tree(folder, "the state folder of this server")),
+    tree(stateFolder, "the state folder of this server"),
     // A process that connects there is a client.
     socketFolders.flatMap((folder) => tree(folder, "the sockets of this server's daemons")),
     // With its -wal, -shm and -journal: sessions of all principals, and who answered what.
@@ -73,7 +72,7 @@ export function ownFiles({
   ].flat();
 }
 
-function ownCode({ cacheFolders, environment, settings, started }: Installation): Owned[] {
+function ownCode({ cacheFolder, environment, settings, started }: Installation): Owned[] {
   const own = fileURLToPath(import.meta.url);
   const root = packageRoot(own);
   const isCheckout = existsSync(join(root, ".git"));
@@ -84,7 +83,7 @@ function ownCode({ cacheFolders, environment, settings, started }: Installation)
     // What npm has put elsewhere: the Agent SDK with Claude Code itself, the driver of the store, the writer of logs.
     installed(EXTERNAL, own).flatMap((folder) => tree(folder, SERVER_CODE)),
     // Compiled code is run unseen.
-    cacheFolders.flatMap((folder) => tree(folder, "the cache of this server")),
+    tree(cacheFolder, "the cache of this server"),
     tree(environment["NODE_COMPILE_CACHE"], "the cache of this server"),
     tree(settings.claudePath, STARTED),
     ...[...wrappers, ...started].map((file) => tree(file, STARTED)),

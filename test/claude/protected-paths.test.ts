@@ -4,7 +4,6 @@ import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { FORMER_PRODUCT } from "../../src/domain/names.ts";
 import { play } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
@@ -29,8 +28,6 @@ beforeAll(async () => {
   put(at("odd [1] {x} (y),z", "audit.jsonl"), "");
   put(at(".local/state/claude-agents-mcp/http-token"), "SECRET token");
   put(at(".cache/claude-agents-mcp/compiled/code"), "SECRET code");
-  put(at(".local/state", FORMER_PRODUCT, "http-token"), "SECRET token");
-  put(at(".cache", FORMER_PRODUCT, "compiled/code"), "SECRET code");
   put(at(".claude/settings.json"), '{"env": {"A": "SECRET"}}');
   put(at(".claude.json.backup"), "SECRET");
   put(at("ada/settings.json"), "SECRET of ada");
@@ -58,9 +55,6 @@ const CLOSED: (() => string)[] = [
   () => at("linked/claude-agents-mcp/http-token"),
   () => `/proc/self/cwd/.local/state/claude-agents-mcp/http-token`,
   () => `/proc/self/root${at(".local/state/claude-agents-mcp/http-token")}`,
-  // Where a server of an older version may still run.
-  () => at(".local/state", FORMER_PRODUCT, "http-token"),
-  () => at(".cache", FORMER_PRODUCT, "compiled/code"),
   () => at("sessions.db"),
   () => at("sessions.db-wal"),
   () => at("etc/config.json"),

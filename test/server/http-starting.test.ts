@@ -1,18 +1,17 @@
 import { once } from "node:events";
-import { mkdirSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { expect, it } from "vitest";
-import { FORMER_PRODUCT } from "../../src/domain/names.ts";
 import { STORE_FILE } from "../../src/config/store.ts";
-import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { newClient } from "../support/connection.ts";
 import { signIn } from "../support/console-client.ts";
 import { connectOver } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** A server that is called while it starts: another process seems to move the state folder, and the server waits for it. */
+/** A server that is called while it starts: the disk of its store answers late. */
 
 const world = useWorld({ agent: "stand-in" });
 
@@ -20,22 +19,35 @@ const TOKEN = "ccm_of-whoever-comes-too-early-0123456789";
 const STARTING = [503, { status: "unready", reason: "starting" }];
 const REFUSED = [503, { error: "unavailable", code: "INTERNAL", message: "The server starts. Try again in a moment." }];
 
-async function startLocked() {
-  const state = world.folder();
-  mkdirSync(join(state, FORMER_PRODUCT));
-  const other = await openDatabase(join(state, FORMER_PRODUCT, STORE_FILE));
-  other.exec("BEGIN EXCLUSIVE");
+/** Makes the server wait for the real path of its store until the returned function is called. */
+function slowDisk(): { env: Record<string, string>; release: () => void } {
+  const folder = world.folder();
+  const [hook, answer] = [join(folder, "slow.mjs"), join(folder, "answer")];
+  const code = `import fs from "node:fs"; import { syncBuiltinESMExports } from "node:module"; import { setTimeout as sleep } from "node:timers/promises";
+    const { realpath } = fs.promises;
+    fs.promises.realpath = async (path, ...more) => {
+      while (String(path).endsWith(${JSON.stringify(STORE_FILE)}) && !fs.existsSync(${JSON.stringify(answer)})) await sleep(20);
+      return realpath(path, ...more);
+    };
+    syncBuiltinESMExports();`;
+  writeFileSync(hook, code);
+  const env = { NODE_OPTIONS: `--import=${pathToFileURL(hook).href}`, XDG_STATE_HOME: folder };
+  return { env, release: () => writeFileSync(answer, "") };
+}
+
+async function startSlowly() {
+  const { env, release } = slowDisk();
   const address = `127.0.0.1:${String(await freePort())}`;
   const audit = join(world.folder(), "audit.jsonl");
   const args = ["--http", address, "--audit-log", audit];
-  const started = world.http({ args, env: { XDG_STATE_HOME: state }, token: TOKEN });
+  const started = world.http({ args, env, token: TOKEN });
   const origin = `http://${address}`;
   const ask = async (path: string, init: RequestInit = {}) => {
     const answer = await fetch(new URL(path, origin), { headers: { authorization: `Bearer ${TOKEN}` }, ...init });
     return [answer.status, await answer.json()];
   };
   await expect.poll(async () => ask("/readyz").catch(() => undefined), { timeout: 15_000 }).toEqual(STARTING);
-  return { audit, origin, started, ask, release: () => other.close() };
+  return { audit, origin, started, ask, release };
 }
 
 async function freePort(): Promise<number> {
@@ -48,7 +60,7 @@ async function freePort(): Promise<number> {
 }
 
 it("a starting server says so when it is asked, and holds a call until it is ready", async () => {
-  const { ask, audit, origin, release, started } = await startLocked();
+  const { ask, audit, origin, release, started } = await startSlowly();
   const client = await connectOver(new URL("/mcp", origin), newClient("modern"), TOKEN);
   const listed = client.call("claude_code_session", { action: "list" });
   const page = await signIn({ origin }, TOKEN);

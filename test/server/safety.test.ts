@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
+import { PRODUCT } from "../../src/domain/names.ts";
 import type { Answer, Connection } from "../support/connection.ts";
 import { hostile } from "../support/hostile-settings.ts";
 import { play, told } from "../support/one-turn.ts";
@@ -122,7 +122,7 @@ describe("the environment of the agent's shell", () => {
 describe("no recursion by accident", () => {
   let outer: Connection;
 
-  it("our own server is not started inside a session, by its name, its former one, or over HTTP by any; and its flags are in no process", async () => {
+  it("our own server is not started inside a session, by its name, or over HTTP by any; and its flags are in no process", async () => {
     const principals = JSON.stringify({ ada: { tokenSha256: "a".repeat(64), allowDirs: "any" } });
     const server = await world.http({ args: ["--principals", principals], env: { ENABLE_TOOL_SEARCH: "false" } });
     outer = await server.connect();
@@ -131,7 +131,7 @@ describe("no recursion by accident", () => {
     const urls = [server.url, `http://localhost:${port}/mcp`];
     const http = urls.map((url, index) => [`agents-${String(index)}`, { type: "http", url, headers }] as const);
     const own = { command: process.execPath, args: [main] };
-    configure({ mcpServers: { ...Object.fromEntries(http), [PRODUCT]: own, [FORMER_PRODUCT]: own } });
+    configure({ mcpServers: { ...Object.fromEntries(http), [PRODUCT]: own } });
     const prompt = scriptTag([{ gateBefore: "looked", text: "hi" }]);
     const { sessionId } = await outer.call("claude_code", { prompt, cwd: world.folder() });
     const { tools } = await world.model.waitForRequest((request) => request.sessionId === sessionId);

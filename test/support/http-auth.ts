@@ -31,7 +31,7 @@ export class AuthSetup {
       auth: true,
       host: "127.0.0.1",
       publicUrl: () => PUBLIC_URL,
-      stateFolder: async () => Promise.resolve(join(this.folder, "state")),
+      stateFolder: join(this.folder, "state"),
       workFolders: [],
       principals: {},
       log: { error: log, info: log },

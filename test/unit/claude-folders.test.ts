@@ -1,21 +1,11 @@
 import type { Confinement } from "../../src/domain/principal.ts";
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runtimeFor } from "../support/confined-runtime.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/folder/trust.ts";
-import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
+import { PRODUCT } from "../../src/domain/names.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 
 let root = "";
@@ -189,28 +179,13 @@ describe("the executable content of an untrusted folder", () => {
 });
 
 describe("the placeholder project for an untrusted one", () => {
-  const told: string[] = [];
-  const log = { info: (message: string) => void told.push(message) };
-  beforeEach(() => void told.splice(0));
-
   it("is empty, lies in the user's own configuration, and is writable only by the user", async () => {
     const environment = { CLAUDE_CONFIG_DIR: folder("config") };
-    const stand = await emptyProject(environment, log);
+    const stand = await emptyProject(environment);
     expect(stand).toBe(at("config", PRODUCT, "untrusted"));
-    expect(await emptyProject(environment, log)).toBe(stand);
+    expect(await emptyProject(environment)).toBe(stand);
     expect(whatWouldRun(stand)).toEqual([]);
     const modes = [stand, join(stand, "..")].map((each) => statSync(each).mode & 0o077);
     expect(modes).toEqual(process.platform === "win32" ? [0o066, 0o066] : [0, 0]);
-    expect(told).toEqual([]);
-  });
-
-  it("is moved from its former name once, by one of several processes, with a log line", async () => {
-    const environment = { CLAUDE_CONFIG_DIR: folder("config") };
-    chmodSync(folder("config", FORMER_PRODUCT, "untrusted"), 0o700);
-    const all = await Promise.all(Array.from({ length: 8 }, async () => emptyProject(environment, log)));
-    expect(new Set(all)).toEqual(new Set([at("config", PRODUCT, "untrusted")]));
-    expect(readdirSync(at("config"))).toEqual([PRODUCT]);
-    expect(statSync(at("config", PRODUCT, "untrusted")).mode & 0o077).toBe(process.platform === "win32" ? 0o066 : 0);
-    expect(told).toEqual(["the folder in the configuration of Claude Code was moved to its new name"]);
   });
 });

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { FORMER_PRODUCT } from "../../src/domain/names.ts";
 import { restrictions } from "../../src/claude/restrictions.ts";
 
 describe("rules for the commands of a subagent", () => {
@@ -45,7 +44,6 @@ it("a session gets no server that starts sessions: by its names, that of the plu
   expect(found.settings).toMatchObject({
     deniedMcpServers: [
       { serverName: "claude-agents-mcp" },
-      { serverName: FORMER_PRODUCT },
       { serverName: `plugin:${plugins[0].name}:claude-agents-mcp` },
       { serverCommand: ["npx", "-y", "claude-agents-mcp"] },
     ],

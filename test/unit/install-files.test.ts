@@ -181,18 +181,6 @@ describe("a file that others change after install", () => {
     expect(readFileSync(at.file, "utf8")).toBe(own);
   });
 
-  it("is not deleted for the record of a former version, which still said that install had created it", async () => {
-    const at = aimAt("cursor");
-    const own = '{ "mcpServers": { "other": { "command": "x" } } }\n';
-    put(at.file, own);
-    await install(at);
-    const clients = join(at.stateFolder, "clients");
-    const record = join(clients, readdirSync(clients)[0]!, "record.json");
-    writeFileSync(record, readFileSync(record, "utf8").replace('"isNew":false', '"isNew":true'));
-    await uninstall(at);
-    expect(readFileSync(at.file, "utf8")).toBe(own);
-  });
-
   it("loses an entry that was there before install, and the copy has it", async () => {
     const at = aimAt("codex");
     const own = '[mcp_servers.claude-agents-mcp]\ncommand = "mine"\n';

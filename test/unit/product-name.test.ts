@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
+import { PRODUCT } from "../../src/domain/names.ts";
 import { helpText } from "../../src/cli/help.ts";
 import { firstStartText } from "../../src/http/auth/authenticator.ts";
 
-/** Every command in the texts runs this package, and never the npm package with its former name. */
+/** Every command in the texts runs this package, and never one of another name. */
 
 const Manifest = z.object({ name: z.string(), bin: z.record(z.string(), z.string()) });
 const Lock = z.object({ name: z.string(), packages: z.object({ "": Manifest }) });
@@ -46,13 +46,6 @@ const told = [
   },
 ];
 
-/** Allowed occurrences of the former name, with reasons. */
-const FORMER: readonly { readonly file: RegExp; readonly line: RegExp; readonly why: string }[] = [
-  { file: /./, line: /@(?:steipete|leo000001)(?:\/|", ")claude-/, why: "a package of other authors" },
-  { file: /^(?:CHANGELOG\.md|docs\/reliability\.md)$/, line: /\bformerly\b/, why: "says what the name was" },
-  { file: /^src\/domain\/names\.ts$/, line: /\bFORMER_PRODUCT = /, why: "by it folders are moved and entries denied" },
-];
-
 /** Other programs that texts tell people to run, or that are compared with this one. */
 const OTHERS = new Set(["@anthropic-ai/claude-code", "claude-agent-mcp", "mcp-remote", "n", "vite", "vitest"]);
 
@@ -68,7 +61,6 @@ describe("the name of the product", () => {
     expect([PRODUCT, lock.name, lock.packages[""].name]).toEqual([name, name, name]);
     expect(Object.keys(manifest.bin)).toEqual([name]);
     expect(lock.packages[""].bin).toEqual(manifest.bin);
-    expect(FORMER_PRODUCT).not.toBe(name);
   });
 
   it("is in every command that texts tell people to run", () => {
@@ -88,26 +80,12 @@ describe("the name of the product", () => {
     const misnamed = told.flatMap(({ path, text }) =>
       text
         .split("\n")
-        .filter((line) => !FORMER.some(({ file, line: allowed }) => file.test(path) && allowed.test(line)))
         .flatMap((line) => line.match(PROGRAM) ?? [])
         .filter((program) => program !== name && !OTHERS.has(program))
         .map((program) => `${path}: ${program}`),
     );
     expect(misnamed).toEqual([]);
     expect(helpText(undefined)).toContain(`Usage: ${name} `);
-  });
-
-  it("has replaced the former one everywhere else", () => {
-    const left = texts.flatMap(({ path, text }) =>
-      text
-        .split("\n")
-        .filter((line) => line.toLowerCase().includes(FORMER_PRODUCT))
-        .filter((line) => !FORMER.some(({ file, line: allowed }) => file.test(path) && allowed.test(line)))
-        .map((line) => `${path}: ${line.trim()}`),
-    );
-    expect(left).toEqual([]);
-    const idle = FORMER.filter(({ file, line }) => !texts.some((each) => file.test(each.path) && line.test(each.text)));
-    expect(idle).toEqual([]);
   });
 });
 

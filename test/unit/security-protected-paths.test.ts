@@ -104,10 +104,10 @@ describe("the paths that no session may reach", () => {
       settings,
       environment: {},
       configFile: undefined,
-      stateFolders: [at("state")],
+      stateFolder: at("state"),
       socketFolders: [at("run")],
       store: undefined,
-      cacheFolders: [at("cache")],
+      cacheFolder: at("cache"),
       started: ["/opt/claude"],
       claude,
     }).map(({ path }) => path);

@@ -200,7 +200,6 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
       const prepare = (sql: string) => database.prepare(sql.replace("sqlite_version()", `'${version}'`));
       const rest: Omit<Database, "prepare"> = {
         exec: (sql) => database.exec(sql),
-        function: (name, work) => database.function(name, work),
         close: () => database.close(),
       };
       return { ...rest, prepare };

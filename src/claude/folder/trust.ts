@@ -1,10 +1,9 @@
 import { existsSync, realpathSync } from "node:fs";
-import { mkdir, realpath, rename } from "node:fs/promises";
+import { mkdir, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { FORMER_PRODUCT, PRODUCT } from "../../domain/names.ts";
+import { PRODUCT } from "../../domain/names.ts";
 import type { Confinement } from "../../domain/principal.ts";
-import type { Logger } from "../../engine/ports.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
 import type { SessionOptions } from "../../domain/options.ts";
@@ -74,23 +73,10 @@ export function whatWouldRun(cwd: string): string[] {
  * .mcp.json and agents come from there, CLAUDE.md still from the working directory. It lies in the user's own
  * configuration folder because no other user can put settings there, as they could below /tmp.
  */
-export async function emptyProject(environment: Environment, log: Pick<Logger, "info">): Promise<string> {
-  const base = configFolder(environment);
-  const [own, former] = [join(base, PRODUCT), join(base, FORMER_PRODUCT)];
-  if (former !== own && existsSync(former) && !existsSync(own)) await takeName(former, own, log);
-  const folder = join(own, "untrusted");
+export async function emptyProject(environment: Environment): Promise<string> {
+  const folder = join(configFolder(environment), PRODUCT, "untrusted");
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
-}
-
-/** Sessions of an older server that still use it find nothing there, which is what they are to find. */
-async function takeName(former: string, own: string, log: Pick<Logger, "info">): Promise<void> {
-  try {
-    await rename(former, own);
-    log.info("the folder in the configuration of Claude Code was moved to its new name", { from: former, to: own });
-  } catch {
-    // Another server was faster, or it cannot be moved: it holds nothing, so a new one does as well.
-  }
 }
 
 async function trustedByClaude(environment: Environment): Promise<string[]> {

@@ -36,7 +36,7 @@ export async function withStoreIfAny<T>(
   // Only now: it costs half a second, which a misspelt flag need not wait for.
   const { connectStore, storeLocation } = await import("../../app/store.ts");
   const masker = createMasker(settings.environment);
-  const location = await storeLocation(settings, createLogger({ level: "warn", masker }));
+  const location = storeLocation(settings);
   const { file, isShared, text } = storeTraits(location);
   if (!isShared) {
     const problem = `The store is "${text}": its sessions exist only in the server that runs them.`;

@@ -33,8 +33,7 @@ export interface AuthSettings {
   readonly attended?: boolean;
   /** The operator's; undefined for one in `stateFolder`, which is made where there is none. */
   readonly tokenFile?: string | undefined;
-  /** Asked for only then. */
-  readonly stateFolder: () => Promise<string>;
+  readonly stateFolder: string;
   /** Of a program that answers in the operator's name. */
   readonly decideTokenFile?: string | undefined;
   /** Folders that sessions are kept in: what lies there could be theirs. */
@@ -183,7 +182,7 @@ async function operatorsToken({
     const only = [{ digest: digestOf(runToken), holder }];
     return { known: async () => Promise.resolve(only), made: undefined };
   }
-  const path = tokenFile ?? join(await stateFolder(), "http-token");
+  const path = tokenFile ?? join(stateFolder, "http-token");
   // A given path must exist: a misspelt one would create an unnoticed token.
   const token = tokenFile === undefined ? await makeToken(path) : undefined;
   // The state folder is closed to sessions wherever it lies; of another place servers that were not told of it know nothing.

@@ -24,8 +24,6 @@ export interface Statement {
 export interface Database {
   exec(sql: string): void;
   prepare(sql: string): Statement;
-  /** One that SQL can call. */
-  function(name: string, work: (a: unknown, b: unknown, c: unknown, d: unknown) => SqlValue): void;
   close(): void;
 }
 
