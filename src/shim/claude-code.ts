@@ -38,6 +38,8 @@ export class ClaudeCode implements Source {
   /** Its session is in the memory of its owner. */
   isBound = false;
   isAbandoned = false;
+  /** The body of its `start`. */
+  readonly #record: Buffer;
   readonly #child: ChildProcessWithoutNullStreams;
   /** Missing where descriptors are short: Node gives such a child no streams. */
   readonly #stdin: ChildProcess["stdin"];
@@ -53,8 +55,10 @@ export class ClaudeCode implements Source {
   #identity: { readonly pid: number; readonly startedAt: string } | undefined;
 
   /** Throws where the system refuses it at once; see `started`. */
-  constructor(start: StartMessage, owner: Connection, handlers: Handlers) {
+  constructor(start: StartMessage & { readonly record: Buffer }, owner: Connection, handlers: Handlers) {
     this.id = start.id;
+    // What was read with it is not kept.
+    this.#record = Buffer.from(start.record);
     this.tag = start.tag;
     this.exchange = new Exchange(owner, start.epoch);
     this.#handlers = handlers;
@@ -139,9 +143,10 @@ export class ClaudeCode implements Source {
     const { control, written } = this.exchange;
     const initialize = control.initialized;
     const identity = this.#identity;
-    const state = { initialize: initialize !== undefined, open: control.open, written };
+    const record = this.#record;
+    const state = { record: record.length, initialize: initialize !== undefined, open: control.open, written };
     const header: Attached = { t: "attached", id: this.id, ...identity, lost, evicted, ...state };
-    return { former, header, body: initialize };
+    return { former, header, body: initialize ? Buffer.concat([record, initialize]) : record };
   }
 
   /** Writes a line once. `onWritten` is called when the system has taken it, or with why it did not. Throws Refusal. */

@@ -5,7 +5,7 @@ import { type Header, ProtocolError } from "./frame.ts";
  * hello, and a version that differs ends the connection. Later versions keep the frame and the fields of both hellos.
  */
 
-export const SHIM_PROTOCOL = 1;
+export const SHIM_PROTOCOL = 2;
 
 /** The longest id of a process, of a line towards Claude Code, or of a control request. Characters. */
 export const MAX_ID = 128;
@@ -19,7 +19,10 @@ interface OfProcess {
 /** From an owner. */
 export type ToShim =
   | { readonly t: "hello"; readonly protocol: number; readonly daemon: string }
-  /** Answered by `started` or `failed`. Epoch 0 is that of a spare. */
+  /**
+   * Answered by `started` or `failed`. Epoch 0 is that of a spare. The body is what the next owner has to know of the environment of
+   * this one, in its own form: the shim keeps it in memory and gives it back.
+   */
   | (OfProcess & {
       readonly t: "start";
       readonly command: string;
@@ -113,7 +116,9 @@ export interface Attached {
   readonly lost: number;
   /** Lines of partial text above `after` that were evicted. */
   readonly evicted: number;
-  /** The body is Claude Code's first answer to `initialize`. */
+  /** Bytes at the beginning of the body that are the body of its `start`. */
+  readonly record: number;
+  /** What follows there is Claude Code's first answer to `initialize`. */
   readonly initialize: boolean;
   /** Ids of Claude Code's control requests that are neither answered nor cancelled. */
   readonly open: readonly string[];
@@ -190,6 +195,7 @@ function attachedOf(header: Fields): Attached {
     ...identityOf(header),
     lost: countOf(header, "lost"),
     evicted: countOf(header, "evicted"),
+    record: countOf(header, "record"),
     initialize: header["initialize"] === true,
     open: textsOf(header, "open"),
     written: textsOf(header, "written"),

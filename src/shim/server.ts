@@ -103,7 +103,7 @@ export class ShimServer {
       case "hello":
         throw new Refusal("the hello was said");
       case "start":
-        return this.#start(connection, message);
+        return this.#start(connection, { ...message, record: body });
       case "attach":
         return this.#attach(connection, message);
       case "list":
@@ -144,7 +144,7 @@ export class ShimServer {
     }
   }
 
-  #start(connection: Connection, message: StartMessage): void {
+  #start(connection: Connection, message: StartMessage & { readonly record: Buffer }): void {
     const { id } = message;
     const fail = (error: unknown) => {
       const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;

@@ -13,7 +13,7 @@ it("a process behind a shim that its owner has let go is ended by nothing that t
   await new Promise<void>((resolve) => {
     process = ShimmedProcess.start(
       { connection, id: "p", epoch: 1, onStarted: () => resolve() },
-      { command, args, env: {}, tag: "" },
+      { command, args, env: {}, tag: "", record: "" },
     );
   });
   process!.letGo();

@@ -2,6 +2,7 @@ import { cpSync, existsSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, it } from "vitest";
+import { SHIM_PROTOCOL } from "../../src/shim/protocol.ts";
 import { ECHO, isRunning, OF, PROGRAM, sh, useShims, write } from "../support/shim/shim.ts";
 
 const shims = useShims();
@@ -140,6 +141,25 @@ describe("a shim", () => {
     expect([body.length <= 4_096, body.endsWith("\n4999\n5000\n"), /^\d{4}\n/.test(body)]).toEqual([true, true, true]);
   });
 
+  it.concurrent("gives the next owner what came with the start, before the first answer", async ({ expect }) => {
+    const shim = await shims.start();
+    const owner = await shim.owner();
+    const record = JSON.stringify({ A_KEY: "ü".repeat(1_000_000) });
+    owner.send({ t: "start", ...OF, command: "/bin/cat", args: [], env: {}, tag: "" }, record);
+    await owner.answer("started");
+    const before = await (await shim.owner()).attach("p", 2, 0);
+    expect([before.record, before.body === record]).toEqual([Buffer.byteLength(record), true]);
+    const last = await shim.owner();
+    await last.attach("p", 3, 0);
+    // Claude Code's words are those that go to it here.
+    write(last, "i", '{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}', 3);
+    const answer = '{"type":"control_response","response":{"subtype":"success","request_id":"i"}}';
+    write(last, "a", answer, 3);
+    await last.hasLines(2);
+    const after = await (await shim.owner()).attach("p", 4, 2);
+    expect([after.record, after.body === record + answer]).toEqual([Buffer.byteLength(record), true]);
+  });
+
   it.concurrent("goes on when its program and the state folder are deleted", async ({ expect }) => {
     const [folder, stateFolder] = [join(shims.root, "package"), join(shims.root, "state")];
     cpSync(dirname(PROGRAM), folder, { recursive: true });
@@ -201,13 +221,13 @@ describe("a shim", () => {
     stranger.send({ t: "list" });
     expect((await stranger.answer("refused")).message).toContain("hello");
     const newer = await shim.connect();
-    newer.send({ t: "hello", protocol: 2, daemon: "d1" });
+    newer.send({ t: "hello", protocol: SHIM_PROTOCOL + 1, daemon: "d1" });
     expect([(await newer.answer("hello")).protocol, (await newer.answer("refused")).message]).toEqual([
-      1,
-      "only protocol 1 is spoken",
+      SHIM_PROTOCOL,
+      `only protocol ${String(SHIM_PROTOCOL)} is spoken`,
     ]);
     const other = await shim.connect();
-    other.send({ t: "hello", protocol: 1, daemon: "d2" });
+    other.send({ t: "hello", protocol: SHIM_PROTOCOL, daemon: "d2" });
     expect((await other.answer("refused")).message).toBe("this shim belongs to the daemon d1");
     const noise = await shim.connect();
     noise.input.write(Buffer.alloc(64, 0xff));

@@ -13,7 +13,15 @@ const owner = {} as Connection;
 it("a line for a process that has closed its input before it is known to run is refused, and its exit is reported", async () => {
   const folder = mkdtempSync(join(tmpdir(), "ccm-shim-"));
   const closed = join(folder, "closed");
-  const start = { t: "start", id: "p", epoch: 1, command: "sh", env: {}, tag: "1 tag" } as const;
+  const start = {
+    t: "start",
+    id: "p",
+    epoch: 1,
+    command: "sh",
+    env: {},
+    tag: "1 tag",
+    record: Buffer.from(""),
+  } as const;
   const exited = new AbortController();
   const args = ["-c", `exec <&-; /bin/touch ${closed}; exit 3`];
   const process = new ClaudeCode({ ...start, args }, owner, { news: () => undefined, exited: () => exited.abort() });

@@ -28,6 +28,8 @@ describe("a process that is started behind a shim", () => {
       env: { A: "1" },
       tag: "9 store/tag",
     });
+    // What the next owner is to know of it.
+    expect(shim.received.at(-1)?.body).toBe('{"A":"0"}');
     expect([spawned.pid, spawned.held?.startedAt]).toEqual([RUNNING.pid, RUNNING.startedAt]);
   });
 
@@ -108,14 +110,18 @@ describe("a process that is started behind a shim", () => {
 
 describe("a process that is taken over behind a shim", () => {
   it("gives its lines behind the answer to `initialize`, and is asked about no hooks again", async () => {
-    const { process, shim, spawned } = await attached({ ...ATTACHED, lost: 2, initialize: true }, "{}");
+    const before = JSON.stringify({ PATH: "/ü", A_KEY: "s" });
+    const record = Buffer.byteLength(before);
+    const message = { ...ATTACHED, lost: 2, record, initialize: true };
+    const { process, shim, spawned, ...gone } = await attached(message, `${before}{"former":true}`);
+    expect(gone).toMatchObject({ lost: 2, record: { PATH: "/ü", A_KEY: "s" } });
     const output = text(process.stdout);
     shim.say({ t: "lines", id: ID, n: 6 }, '{"type":"assistant"}');
     const request = { subtype: "initialize", hooks: { Stop: [] } };
     process.stdin.write(`${JSON.stringify({ type: "control_request", request_id: "i", request })}\n`);
     await shim.hears("write");
-    const { body, message } = shim.received.at(-1)!;
-    expect([message, body]).toEqual([
+    const written = shim.received.at(-1)!;
+    expect([written.message, written.body]).toEqual([
       { t: "write", id: ID, epoch: 4, lineId: "4:i" },
       '{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}',
     ]);
@@ -198,8 +204,8 @@ describe("a process that is taken over behind a shim", () => {
   });
 
   it("is ended in order where no owner goes on with it, and then forgotten by its shim", async () => {
-    const { process, shim, spawned, lost } = await attached();
-    const ending = endAttached({ process, spawned, lost });
+    const { connection: _, shim, ...attachment } = await attached();
+    const ending = endAttached(attachment);
     await shim.hears("end-input");
     shim.say({ t: "exit", id: ID, n: 6, code: 0, signal: null });
     await ending;

@@ -11,6 +11,8 @@ import type { Exit, Held, Spawned } from "../supervise/spawned.ts";
 import { endTagged, hasTag } from "../supervise/tagged-processes.ts";
 import { killTree, startTime } from "../supervise/tree.ts";
 import type { ShimConnection } from "./connection.ts";
+import type { Variables } from "../environments.ts";
+import { fieldsOf, parsed, textOf } from "./outbound.ts";
 import { whyEnded } from "./why-gone.ts";
 import type { ShimmedExit } from "./shimmed-exit.ts";
 import { ShimmedProcess } from "./shimmed-process.ts";
@@ -33,6 +35,8 @@ interface Command {
   readonly args: readonly string[];
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The environment record that it starts with, which an owner after this server is given. */
+  readonly record: Variables;
 }
 
 /** `onSpawned` is called when it runs, or could not be started. */
@@ -41,7 +45,7 @@ export function startBehind(
   { command, tag, ...place }: Place & { readonly command: Command; readonly tag: ProcessTag },
   onSpawned: (spawned: Spawned) => void,
 ): ShimmedProcess {
-  const { args, command: program, cwd, env } = command;
+  const { args, command: program, cwd, env, record } = command;
   const { epoch, id } = place;
   const onStarted = (identity: Identity | undefined) =>
     onSpawned({ ...follow({ connection, process, tag, ...place }, identity), fault });
@@ -53,6 +57,7 @@ export function startBehind(
       Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
     ),
     tag: textOfTag(tag),
+    record: JSON.stringify(record),
   };
   const process = ShimmedProcess.start({ connection, id, epoch, onStarted }, start);
   const fault = limitLines(process, () => process.killTree());
@@ -64,6 +69,8 @@ export interface Attachment {
   readonly spawned: Spawned;
   /** How many of its lines, other than partial text, can no longer be read. */
   readonly lost: number;
+  /** The environment record that it was started with. */
+  readonly record: Variables;
 }
 
 /** The process is another server's, and not to be ended here. */
@@ -88,7 +95,7 @@ export async function attachTo(
   });
   const fault = limitLines(process, () => process.killTree());
   const spawned = { ...follow({ connection, process, tag: tagOf(listed), ...place }, attached), fault };
-  return { process, spawned, lost: attached.lost };
+  return { process, spawned, lost: attached.lost, record: variablesIn(attached.record) };
 }
 
 /** Ends one that this server has attached to and is not to go on with. Resolves when it is gone, and its shim has forgotten it. */
@@ -181,6 +188,10 @@ function explained({ code, error, signal }: ShimmedExit): Exit {
     signal,
     error: isOutOfDescriptors(error) ? new Error(outOfDescriptorsText(), { cause: error }) : error,
   };
+}
+
+function variablesIn(record: string): Variables {
+  return Object.fromEntries(Object.entries(fieldsOf(parsed(record))).map(([name, value]) => [name, textOf(value)]));
 }
 
 /** As a shim and its reaper have it. */

@@ -23,6 +23,12 @@ const NO_ANSWER = "its shim does not answer";
 const MAX_STDERR_CHARS = 4096;
 const LINE_BREAK = 0x0a;
 
+/** What a process has been started with: the command, and what the next owner is told. */
+type Start = Omit<Extract<ToShim, { t: "start" }>, "epoch" | "id" | "t"> & { readonly record: string };
+
+/** `record` is that of its start. */
+export type AttachedProcess = Omit<Attached, "record"> & { readonly record: string };
+
 type Refused = Extract<FromProcess, { t: "refused" }>;
 
 /** A Claude Code behind a shim, as the Agent SDK sees it. Nothing that the SDK does ends it: it may have another owner after this one. */
@@ -47,7 +53,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   #hasHooks = false;
   #onPending: (requestIds: readonly string[]) => void = () => undefined;
   #onExit: (exit: ShimmedExit) => void = () => undefined;
-  #onAttached: ((attached: Attached) => void) | undefined;
+  #onAttached: ((attached: AttachedProcess) => void) | undefined;
   /** Ends the wait for the answer to `start` or `attach`. */
   #onAnswer: () => void = () => undefined;
   /** Set until the shim reports the start. */
@@ -76,9 +82,9 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     void connection.closed.then(() => this.#lose("its shim has ended"));
   }
 
-  static start(options: ShimmedOptions, start: Omit<Extract<ToShim, { t: "start" }>, "epoch" | "id" | "t">) {
+  static start(options: ShimmedOptions, { record, ...start }: Start) {
     const process = new ShimmedProcess(options);
-    options.connection.send({ t: "start", id: options.id, epoch: options.epoch, ...start });
+    options.connection.send({ t: "start", id: options.id, epoch: options.epoch, ...start }, Buffer.from(record));
     process.#isStarting = true;
     process.#onAnswer = unlessWithin(START_MS, () => process.#giveUp());
     return process;
@@ -87,7 +93,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   /** Goes on with a process behind `after`, its last line that is dealt with. Rejects with why that cannot be. */
   static async attach(options: Omit<ShimmedOptions, "onStarted">, after: number) {
     const process = new ShimmedProcess({ ...options, onStarted: () => undefined });
-    const attached = new Promise<Attached>((resolve) => (process.#onAttached = resolve));
+    const attached = new Promise<AttachedProcess>((resolve) => (process.#onAttached = resolve));
     options.connection.send({ t: "attach", id: options.id, epoch: options.epoch, after });
     process.#onAnswer = unlessWithin(ANSWER_MS, () => process.#giveUp());
     const result = await Promise.race([attached, process.exit]);
@@ -228,11 +234,11 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     // A spare that has got its session: nothing of it changes.
     if (!onAttached) return;
     const written = new Set(message.written);
-    const initialized = message.initialize ? body : undefined;
+    const initialized = message.initialize ? body.subarray(message.record) : undefined;
     // The first that an SDK writes is its initialize.
     this.#hasHooks = initialized !== undefined || message.written.some((each) => /^\d+:/.test(each));
     this.#inbound = new Inbound(this.#inboundOptions(), { written, initialized });
-    onAttached(message);
+    onAttached({ ...message, record: body.subarray(0, message.record).toString() });
   }
 
   #answered(lineId: string): void {

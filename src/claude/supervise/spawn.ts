@@ -3,6 +3,7 @@ import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { PROCESS_VARIABLE } from "../../domain/names.ts";
 import type { AgentReattach } from "../../engine/ports.ts";
 import { hasPipe, isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
+import type { Variables } from "../environments.ts";
 import type { ShimConnection } from "../shim/connection.ts";
 import { attachTo, startBehind, type Attachment } from "../shim/held-process.ts";
 import { Shims, type ShimSettings } from "../shim/shims.ts";
@@ -32,6 +33,8 @@ interface Start {
   readonly wrapper?: readonly string[];
   /** Of the session; 0 for a spare. */
   readonly epoch?: number;
+  /** The environment record that it starts with; none: the next server is to know nothing of it. */
+  readonly record?: Variables;
 }
 
 /** Starts processes that do not outlive this server, whatever ends it; or those that its next one goes on with, behind a shim. */
@@ -106,8 +109,8 @@ export class Spawner {
     const tag = this.#guards.newTag({ store: this.#server.store, pid, startedAt }, start.name);
     const shim = this.shims?.refOf(connection);
     if (!shim) throw new Error("there is no shim");
-    const { epoch = 0, name: id } = start;
-    const command = this.#commandOf(request, start, tag);
+    const { epoch = 0, name: id, record = {} } = start;
+    const command = { ...this.#commandOf(request, start, tag), record };
     return startBehind(connection, { id, epoch, shim, tag, command, guards: this.#guards }, onSpawned);
   }
 

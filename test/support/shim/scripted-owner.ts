@@ -16,6 +16,7 @@ export const ATTACHED: Attached = {
   ...RUNNING,
   lost: 0,
   evicted: 0,
+  record: 0,
   initialize: false,
   open: [],
   written: [],
@@ -32,7 +33,7 @@ export async function connected(answers: Partial<Record<ToShim["t"], FromShim>>)
 }
 
 export const STARTED = {
-  command: { command: "claude", args: ["-p"], cwd: undefined, env: { A: "1", B: undefined } },
+  command: { command: "claude", args: ["-p"], cwd: undefined, env: { A: "1", B: undefined }, record: { A: "0" } },
   tag: { number: "9", value: "store/tag" },
 };
 
