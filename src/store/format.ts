@@ -4,7 +4,6 @@ import type { SessionEvent } from "../domain/event.ts";
 import { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { SessionState } from "../domain/session.ts";
-import { inStandardNames, inSuspendNames } from "./standard-names.ts";
 
 /**
  * The JSON in which every store keeps sessions. Each text carries the version of its shape, and what an older server has
@@ -27,35 +26,17 @@ type Upgrade = (old: JsonObject) => JsonObject;
  * that it does not know, and writes them back under its own version.
  */
 export interface Version extends Partial<Readonly<Record<keyof Parts, Upgrade>>> {
-  /**
-   * Servers of the version before cannot work with this one. Those before version 1 look at no version: a migration has to
-   * raise `readable_by` as well (sqlite/connect/migrations.ts), so that they refuse the whole store.
-   */
+  /** Servers of the version before cannot work with this one. */
   readonly breaks?: true;
 }
 
 /**
- * Number n makes version n out of n - 1. A version that was released is never changed. `UPDATE_ROWS=1` writes the rows and
- * the shape of a new one (test/unit/store-format.test.ts), which are read for ever.
+ * Number n makes version n out of n - 1; the first has none before it. `UPDATE_ROWS=1` writes the rows and the shape of a new one
+ * (test/unit/store-format.test.ts), which are read for ever. A version that was released is never changed; one that was not is
+ * changed in place, and its two files are deleted and written again.
  */
 export const VERSIONS: readonly Version[] = [
-  // The version itself. What was stored before carries none, and is otherwise the same.
-  {},
-  // Standard names (docs/glossary.md). No server that was released has written the former ones.
-  { policy: inStandardNames, state: inStandardNames, breaks: true },
-  // A server of version 2 would drop `suspendReason`, and continue a session whose mode the operator has forbidden.
-  { state: inSuspendNames, breaks: true },
-  // Prompts that end with their client, and what is counted of sessions that no client attends to.
-  {},
-  // Processes that outlive their server: their shim, the last line that is dealt with, and what is done once more for them.
-  {},
-  // What is installed before a process can start.
-  {},
-  // Starts that came to nothing, because their owner died before a process was recorded.
-  {},
-  // Warnings of a turn and why it failed, and how much was said before the present transcript.
-  {},
-  // Subagents that are stopped after Claude Code has ended their turn.
+  // 0.1.0
   {},
 ];
 
@@ -88,11 +69,7 @@ export function formatOf<K extends keyof Parts>(part: K, versions = VERSIONS): F
   };
 }
 
-function upgraded(
-  part: keyof Parts,
-  { needs = 0, v = 0, ...value }: JsonObject,
-  versions: readonly Version[],
-): JsonObject {
+function upgraded(part: keyof Parts, { needs = 0, v, ...value }: JsonObject, versions: readonly Version[]): JsonObject {
   if (typeof v !== "number" || typeof needs !== "number") throw new SyntaxError(`a version of ${part} is no number`);
   if (needs > versions.length) throw new NewerFormatError(newer(part, needs, versions.length));
   return versions.slice(v).reduce((old, { [part]: upgrade }) => upgrade?.(old) ?? old, value);

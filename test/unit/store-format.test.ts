@@ -11,7 +11,7 @@ import { insert, readRows, ROWS_FOLDER, shapes, type StoredRow, writtenRows } fr
 import { ManualClock } from "../support/step/clock.ts";
 import { errorsOf, TestNode } from "../support/step/two-nodes.ts";
 
-/** `UPDATE_ROWS=1` writes the missing files of the present version. An existing file is never written again. */
+/** `UPDATE_ROWS=1` writes the missing files of the present version. Files of a version that was released are never written again. */
 const PRESENT = VERSIONS.length;
 const rowsFile = `${ROWS_FOLDER}/${String(PRESENT)}.jsonl`;
 const shapeFile = `${ROWS_FOLDER}/${String(PRESENT)}.shape.json`;
@@ -29,7 +29,7 @@ let store: StoreFile;
 beforeEach(async () => (store = await StoreFile.make()));
 afterEach(async () => store.close());
 
-const versions = Array.from({ length: PRESENT + 1 }, (_, version) => version);
+const versions = Array.from({ length: PRESENT }, (_, index) => index + 1);
 describe.each(versions)("sessions that a store of format version %i has stored", (version) => {
   let rows: StoredRow[];
   let node: TestNode;
@@ -116,16 +116,17 @@ describe("a format", () => {
   };
   const upTo = (...later: Version[]) => formatOf("state", [...VERSIONS, ...later]);
 
-  it("reads data without a version, and each older version, through all later migrations", () => {
-    const text = JSON.stringify({ ...state, trialLabels: ["a", "b"] });
+  it("reads each older version through all later migrations, and refuses data without one", () => {
+    const text = JSON.stringify({ v: PRESENT, ...state, trialLabels: ["a", "b"] });
     expect(upTo(labelled, counted).read(text)).toEqual({ ...state, count: 2 });
     expect(upTo(labelled, counted).read(STATE.write(state))).toEqual({ ...state, count: 0 });
-    expect(formatOf("event", [...VERSIONS, labelled]).read(`{"type":"x"}`)).toEqual({ type: "x" });
+    expect(formatOf("event", [...VERSIONS, labelled]).read(`{"v":1,"type":"x"}`)).toEqual({ type: "x" });
+    expect(() => formatOf("event").read(`{"type":"x"}`)).toThrow("a version of event is no number");
   });
 
   it("returns a state of an older server unchanged, without writing it", () => {
     const newer = upTo(labelled);
-    const kept = newer.read(JSON.stringify({ ...state, trialLabels: ["a"] }));
+    const kept = newer.read(JSON.stringify({ v: PRESENT, ...state, trialLabels: ["a"] }));
     // The server before reads it, and writes it back under its own version.
     const back = STATE.read(newer.write(kept));
     expect(newer.read(STATE.write(back))).toEqual({ ...state, trialLabels: ["a"] });

@@ -43,7 +43,7 @@ it("a session whose id is no text is left out of lists and searches", async () =
 
 it("an event of a kind that is not known here is kept as it is", async () => {
   const id = await sessionAtRest(a);
-  const stored = `{"v":7,"needs":3,"type":"moon.risen","data":{"phase":1}}`;
+  const stored = `{"v":1,"type":"moon.risen","data":{"phase":1}}`;
   await damage(`UPDATE events SET event = '${stored}' WHERE session_id = '${id}' AND id = 2`);
   expect((await a.engine.read("local", id, 2, 1))[0]).toEqual({
     id: 2,

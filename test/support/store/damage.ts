@@ -29,7 +29,7 @@ const replaced = (path: string, value: string) => set("state", `json_set(state, 
 
 /** Each leaves a session of which nothing runs and nothing can be started. */
 export const DAMAGES: readonly Damage[] = [
-  { what: "a state that is no JSON", sql: set("state", `'{"v":7,"needs":3,"turn":'`), why: "state: not valid JSON" },
+  { what: "a state that is no JSON", sql: set("state", `'{"v":1,"turn":'`), why: "state: not valid JSON" },
   { what: "an empty state", sql: set("state", "''"), why: "state: missing" },
   { what: "a state of bytes", sql: set("state", "x'00ff'"), why: "state: not text" },
   { what: "a state of another type", sql: set("state", "'[]'"), why: "state: not valid JSON" },
@@ -73,16 +73,12 @@ export const HARMLESS: readonly Omit<Damage, "why">[] = [
 
 /** What stands in place of an event's JSON. */
 export const DAMAGED_EVENTS: readonly (readonly [what: string, value: string, why: string])[] = [
-  ["no JSON", `'{"v":7,"needs":3,"type":"mess'`, "content: not valid JSON"],
+  ["no JSON", `'{"v":1,"type":"mess'`, "content: not valid JSON"],
   ["nothing", "''", "content: missing"],
   ["bytes", "x'00'", "content: not text"],
-  ["no type", `'{"v":7,"needs":3}'`, "content: no valid type"],
-  ["no data", `'{"v":7,"needs":3,"type":"notice"}'`, "content: no valid data"],
-  [
-    "data of another type",
-    `'{"v":7,"needs":3,"type":"message","data":{"message":"said"}}'`,
-    "content: no valid data.message",
-  ],
+  ["no type", `'{"v":1}'`, "content: no valid type"],
+  ["no data", `'{"v":1,"type":"notice"}'`, "content: no valid data"],
+  ["data of another type", `'{"v":1,"type":"message","data":{"message":"said"}}'`, "content: no valid data.message"],
 ];
 
 /** A session at rest, made by the engine, that no server owns. */

@@ -19,7 +19,9 @@ export const MIGRATIONS: readonly string[] = [
   -- A process that uses the store, and until when it is taken to be alive.
   CREATE TABLE nodes(
     id TEXT PRIMARY KEY NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, started_at TEXT NOT NULL,
-    expires_at INTEGER NOT NULL);
+    expires_at INTEGER NOT NULL,
+    -- Where the process serves HTTP: sessions of the store must not use it as an MCP server.
+    urls TEXT);
 
   -- What each append writes. What queries ask of the state is copied out of it.
   CREATE TABLE sessions(
@@ -36,7 +38,9 @@ export const MIGRATIONS: readonly string[] = [
   -- What is written seldom and can be long, and the same in lower case for the search.
   CREATE TABLE descriptions(
     session_id TEXT PRIMARY KEY NOT NULL, spec TEXT NOT NULL, title TEXT,
-    sought_cwd TEXT NOT NULL, sought_title TEXT, sought_prompt TEXT);
+    sought_cwd TEXT NOT NULL, sought_title TEXT, sought_prompt TEXT,
+    -- What the operator of the server that made the session allows.
+    policy TEXT);
 
   CREATE TABLE events(
     session_id TEXT NOT NULL, id INTEGER NOT NULL, at INTEGER NOT NULL, type TEXT NOT NULL, event TEXT NOT NULL,
@@ -50,21 +54,10 @@ export const MIGRATIONS: readonly string[] = [
 
   -- Sessions that are gone and whose logs are still to be cleared away, a piece at a time.
   CREATE TABLE deleted_sessions(id TEXT PRIMARY KEY NOT NULL);
-  `,
-  `
-  -- What the operator of the server that made the session allows.
-  ALTER TABLE descriptions ADD COLUMN policy TEXT;
-  -- Where the process serves HTTP: sessions of the store must not use it as an MCP server.
-  ALTER TABLE nodes ADD COLUMN urls TEXT;
-  -- A server that knows nothing of policies would run such a session under looser rules than it began with.
-  UPDATE meta SET value = '2' WHERE key = 'readable_by';
-  `,
-  `
+
   -- Transcripts of Claude Code that sessions were given by /clear, with those that they have left since: no other session may continue them.
   CREATE TABLE given_transcripts(id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL);
   CREATE INDEX given_transcripts_session ON given_transcripts(session_id);
-  INSERT OR IGNORE INTO given_transcripts
-    SELECT json_extract(state, '$.transcriptId'), id FROM sessions WHERE json_extract(state, '$.transcriptId') IS NOT NULL;
   `,
 ];
 
