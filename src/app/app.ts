@@ -23,7 +23,7 @@ import { namesOf } from "../tools/listed.ts";
 import { ReportedTools } from "../tools/reported-tools.ts";
 import { querySettings } from "../config/query.ts";
 import { clientOptions, judgesOf, preload } from "./client-options.ts";
-import { Connections, type ClientStart, type Connection } from "./connections.ts";
+import { Connections, type ClientStart, type Connection, termsOf } from "./connections.ts";
 import { Readiness } from "./readiness.ts";
 
 export type { OwnCommand } from "./connections.ts";
@@ -130,7 +130,7 @@ export function createApp(settings: AppSettings): App {
     log,
     audit,
     masker,
-    engine: async () => (await sessions.ready()).engine,
+    running: async () => sessions.ready(),
     stateFolder: stateFolder(environment, process.platform),
   });
   const serveClient = clientServer(connections, optionsFor);
@@ -195,12 +195,15 @@ interface OperationsParts {
 async function serveOperations(client: Parameters<App["serveOperations"]>[0], parts: OperationsParts): Promise<void> {
   const { connections, log, sessions } = parts;
   const { onClose, start, streams } = client;
-  const { bypass, ...connection } = connections.open(start);
+  const connection = connections.open(start);
   const onFault = (error: unknown) =>
     log.error("an operation for another process failed", { error: String(error), connection: connection.id });
   try {
-    const [{ engine }, { perform }] = await Promise.all([sessions.ready(), import("../daemon/operations.ts")]);
-    const own = engine.forConnection({ id: connection.id, allowsBypass: () => bypass.isAllowed() });
+    const [{ engine, operator }, { perform }] = await Promise.all([
+      sessions.ready(),
+      import("../daemon/operations.ts"),
+    ]);
+    const own = engine.forConnection(termsOf(operator, connection));
     await perform(streams, own, onFault);
   } catch (error) {
     onFault(error);

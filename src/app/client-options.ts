@@ -1,11 +1,12 @@
 import type { HttpParts } from "./http.ts";
-import type { Connection } from "./connections.ts";
+import { type Connection, termsOf } from "./connections.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf } from "../config/approvals/settings.ts";
 import { querySettings } from "../config/query.ts";
 import type { Config } from "../config/schema.ts";
 import { storeTraits } from "../config/store.ts";
 import type { Engine } from "../engine/api.ts";
+import type { Operator } from "../engine/policy/operator.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
 import { lazy } from "../mcp/lazy.ts";
@@ -35,8 +36,8 @@ interface ClientParts {
   readonly audit: Audit | undefined;
   readonly masker: Masker;
   readonly log: Logger;
-  /** That of the node; resolved by the first tool call. */
-  readonly engine: () => Promise<Engine>;
+  /** The engine of the node and its terms; resolved by the first tool call. */
+  readonly running: () => Promise<{ readonly engine: Engine; readonly operator: Operator }>;
   readonly stateFolder: string;
 }
 
@@ -49,13 +50,14 @@ export function clientOptions(settings: ClientSettings, parts: ClientParts): (co
   const offer = async () => ({ library: (await import("../mcp/resources/library.ts")).LIBRARY });
   const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
   const shared = lazy(async (): Promise<SharedDeps> => {
-    const engine = await parts.engine();
+    const { engine } = await parts.running();
     return { ...toolSettings(settings, toolNames), engine, audit, mask, reported };
   });
+  const operator = async () => (await parts.running()).operator;
   const following = followingOf({ deps: shared, log: parts.log, offer });
   const common = { ...sharedOptions(settings, parts), following };
   const note = noteOf(settings, masker);
-  return (connection) => serverOptionsOf(settings.config, { common, connection, note, shared });
+  return (connection) => serverOptionsOf(settings.config, { common, connection, note, operator, shared });
 }
 
 /** What becomes of a client's work when the client ends; undefined where that is as with any server on stdio, or over HTTP. */
@@ -110,15 +112,19 @@ interface ConnectionParts {
   readonly connection: Connection;
   /** In the first answer. */
   readonly note: string | undefined;
+  readonly operator: () => Promise<Operator>;
   readonly shared: () => Promise<SharedDeps>;
 }
 
 /** What the clients of one connection are served with. */
-function serverOptionsOf(config: Config, { common, connection, note, shared }: ConnectionParts): ServerOptions {
+function serverOptionsOf(
+  config: Config,
+  { common, connection, note, operator, shared }: ConnectionParts,
+): ServerOptions {
   const { bypass, cwd, id, leaving, log } = connection;
   const deps = lazy(async (): Promise<ToolDeps> => {
     const { audit, engine, ...rest } = await shared();
-    const own = engine.forConnection({ id, allowsBypass: () => bypass.isAllowed() });
+    const own = engine.forConnection(termsOf(await operator(), connection));
     const audited: Audit | undefined = audit && ((entry) => audit({ connection: id, ...entry }));
     const onCall: ToolDeps["onCall"] = ({ elicitation }) => connection.heard(elicitation !== false);
     const first = note === undefined ? undefined : new FirstAnswer(note);

@@ -1,5 +1,7 @@
 import type { JsonObject } from "../domain/json.ts";
 import type { Reach } from "../domain/session.ts";
+import type { ConnectionTerms } from "../engine/api.ts";
+import type { Operator } from "../engine/policy/operator.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { BypassSwitch } from "../tools/define.ts";
 import { Leaving } from "../tools/leaving.ts";
@@ -93,6 +95,14 @@ export class Connections {
   ownCommands(): readonly OwnCommand[] {
     return [...this.#ownCommands.values()];
   }
+}
+
+/** The terms of one connection: those of the server, but for what its client has switched. */
+export function termsOf(
+  { gate, ...operator }: Operator,
+  { bypass, id }: Pick<Connection, "bypass" | "id">,
+): ConnectionTerms {
+  return { ...operator, id, gate: { ...gate, allowsBypass: () => bypass.isAllowed() } };
 }
 
 function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {

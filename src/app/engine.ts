@@ -19,10 +19,11 @@ import { socketCandidates } from "../daemon/folders.ts";
 import type { Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
 import { createEngine } from "../engine/engine.ts";
+import type { Operator } from "../engine/policy/operator.ts";
 import type { Retention } from "../engine/retention.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { Confinement } from "../domain/principal.ts";
+import type { Confine, Confinement } from "../domain/principal.ts";
 import type { Places as SessionPlaces } from "../domain/approvals/session-policy.ts";
 import type { Logger, SessionBackend, Spares } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
@@ -64,6 +65,8 @@ export interface EngineSettings {
 /** An engine and what it runs on. */
 export interface Running {
   readonly engine: Engine;
+  /** The terms of this server itself. */
+  readonly operator: Operator;
   readonly store: SessionBackend;
   readonly spares: Pick<Spares, "available">;
   readonly shims: Pick<Shims, "fallback" | "report"> | undefined;
@@ -120,7 +123,9 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     log,
   });
   adoptWhenNamed(runtime, settings);
+  const operator = operatorOf(settings, parts, { confine, sandboxDomains: sandboxPolicy?.domains ?? [] });
   const engine = createEngine({
+    ...operator,
     backend: store,
     runtime,
     clock: systemClock,
@@ -128,26 +133,36 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     watches: settings.runsNothing !== true && (settings.named ?? true),
     log,
     mask: (event) => masker.event(event),
-    initMs: config.sessionInitTimeoutMs,
-    limits: limitsOf(config),
     unattended: settings.outlivesClients === true ? unattendedOf(config, connections) : undefined,
     retention: retentionOf(config),
     processLimits: processLimitsOf(config),
+  });
+  const { shims, spares, startGuards } = runtime;
+  return { engine, operator, store, spares, shims, startGuards, approvers };
+}
+
+function operatorOf(
+  { config, depth }: EngineSettings,
+  { connections, listed }: EngineParts,
+  { confine, sandboxDomains }: { readonly confine: Confine; readonly sandboxDomains: readonly string[] },
+): Operator {
+  return {
+    initMs: config.sessionInitTimeoutMs,
+    limits: limitsOf(config),
+    environmentId: "",
     gate: {
       allowsBypass: () => connections.allowsBypass(),
-      callersAnswer: canAnswer(parts.listed),
-      switchedBy: switchIn(parts.listed),
+      callersAnswer: canAnswer(listed),
+      switchedBy: switchIn(listed),
       callerApproves: callerApprovesOf(config),
       sandbox: config.sandbox,
-      sandboxDomains: sandboxPolicy?.domains ?? [],
+      sandboxDomains,
       depth,
       maxDepth: config.maxDepth,
       grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
       placesOf: (principal) => sessionPlaces(confine(principal)),
     },
-  });
-  const { shims, spares, startGuards } = runtime;
-  return { engine, store, spares, shims, startGuards, approvers };
+  };
 }
 
 /** Shims that a former server of the name has left belong to the server that has the name. */

@@ -22,18 +22,17 @@ export function limitsOf(config: Config): EngineOptions["limits"] {
     inactivityMs: config.inactivityMs,
     idleProcessMs: config.idleProcessMs,
     stopGraceMs: STOP_GRACE_MS,
+    unattended: { requests: config.unattended, maxUsd: config.unattendedMaxUsd },
   };
 }
 
 export function unattendedOf(
-  { unattended: requests, unattendedAfterMs: afterMs, unattendedMaxMs: maxMs, unattendedMaxUsd: maxUsd }: Config,
+  { unattendedAfterMs: afterMs, unattendedMaxMs: maxMs }: Config,
   connections: Pick<Connections, "onReach" | "reach">,
 ): EngineOptions["unattended"] {
   return {
-    requests,
     afterMs,
     maxMs,
-    maxUsd,
     reach: () => connections.reach(),
     onReach: (listener) => connections.onReach(listener),
   };

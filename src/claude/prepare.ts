@@ -33,14 +33,17 @@ interface Base {
   readonly notices: Notice[];
 }
 
-type Start = Pick<AgentStart, "options" | "policy" | "principal">;
+type Start = Pick<AgentStart, "environmentId" | "options" | "policy" | "principal">;
 
-async function baseOf({ options, policy, principal }: Start, config: ClaudeSettings): Promise<Base> {
+async function baseOf(
+  { options, policy, principal }: Omit<Start, "environmentId">,
+  config: ClaudeSettings,
+): Promise<Base> {
   const { all, own: confinement } = placesOf(config, principal, policy);
   const { environment, notices } = withShell(environmentOf(options, config, confinement));
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
-  const rules = policy ? rulesOf(policy) : config.rules;
+  const rules = rulesOf(policy);
   const sandboxPolicy = sandboxPolicyFor(policy, config);
   const sandboxed = sandboxPolicy && (await sandboxTerms({ options, environment, sandboxPolicy, rules }));
   const trusts = async () =>
@@ -72,7 +75,7 @@ async function claudeFor({ pathToClaudeCodeExecutable: own }: SessionOptions, { 
 
 /** Its hosts are those that each server of the policy lets commands reach. */
 function sandboxPolicyFor(policy: Start["policy"], { sandboxPolicy }: ClaudeSettings): ClaudeSettings["sandboxPolicy"] {
-  return sandboxPolicy && policy ? { ...sandboxPolicy, domains: policy.sandboxDomains } : sandboxPolicy;
+  return sandboxPolicy && { ...sandboxPolicy, domains: policy.sandboxDomains };
 }
 
 /** What a spare for sessions like this one is started with. */

@@ -76,6 +76,7 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
     shims,
     startGuards: async () => spawner.startGuards(),
     spares,
+    environments: environmentsOf(config),
     plan: async (request) => plan(request, config, spares),
     checkFolders: async (...request) => checkFolders(request, config),
     attach: async (...request) => attach(request, config),
@@ -85,15 +86,29 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
       config.preparation.complete(own, onProgress),
     start: (request) => run(request, prepare(request, config, { spares, spawner })),
     ...standingsOf(shims, shim),
-    reattach(request) {
-      return run(request, prepareAttached(request, config, { endLeftover: async () => endLeft(request), spawner }));
-    },
+    reattach: (request) =>
+      run(request, prepareAttached(request, config, { endLeftover: async () => endLeft(request), spawner })),
     endLeftover: endLeft,
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),
     drain: async () => {
       const ended = [...running].map(async (agent) => agent.ended.then(() => agent.forget()));
       await Promise.all([spares.close(), ...ended]);
       await shims?.close();
+    },
+  };
+}
+
+/** Every session has the environment of this server. */
+function environmentsOf(config: ClaudeSettings): AgentRuntime["environments"] {
+  const identityOf = (principal: Principal, options: Pick<SessionOptions, "env">) =>
+    identify(plainEnvironment(principal, options, config));
+  return {
+    identityOf: (environmentId, principal, options) =>
+      environmentId === "" ? identityOf(principal, options) : undefined,
+    hold: () => undefined,
+    find: async ({ configFolder: folder, paidBy }, principal) => {
+      const own = identityOf(principal, {});
+      return Promise.resolve(own.configFolder === folder && own.paidBy === paidBy ? "" : undefined);
     },
   };
 }
@@ -125,7 +140,7 @@ async function plan(request: StartRequest, config: ClaudeSettings, spares: Spare
 }
 
 async function find(
-  [principal, sessionId, options]: Parameters<AgentRuntime["find"]>,
+  [sessionId, { principal, options }]: Parameters<AgentRuntime["find"]>,
   config: ClaudeSettings,
 ): ReturnType<AgentRuntime["find"]> {
   const found = await findSession(sessionId, configFolder(plainEnvironment(principal, options, config)));
@@ -146,18 +161,19 @@ async function checkFolders(
 
 /** Images, from where every server whose policy the session has lets them come. */
 async function attach(
-  [principal, sources, { cwd, policy }]: Parameters<AgentRuntime["attach"]>,
+  [{ options, policy, principal }, sources]: Parameters<AgentRuntime["attach"]>,
   config: ClaudeSettings,
 ): ReturnType<AgentRuntime["attach"]> {
   const { own, all } = placesOf(config, principal, policy);
-  const closed = await closedTo({ cwd }, plainEnvironment(principal, {}, config), config);
+  const { cwd } = options;
+  const closed = await closedTo({ cwd }, plainEnvironment(principal, options, config), config);
   const others = all.filter(({ allowDirs }) => allowDirs.length > 0 && allowDirs !== own.allowDirs);
   for (const { allowDirs: roots } of others) await readImages(sources, cwd, { roots, closed });
   return readImages(sources, cwd, { roots: own.allowDirs, closed });
 }
 
 async function workTree(
-  [principal, options, policy]: Parameters<AgentRuntime["workTree"]>,
+  [{ options, policy, principal }]: Parameters<AgentRuntime["workTree"]>,
   config: ClaudeSettings,
 ): ReturnType<AgentRuntime["workTree"]> {
   const { own, all } = placesOf(config, principal, policy);

@@ -31,6 +31,8 @@ export interface ActorSession {
   readonly takenOver: Extract<Happening, { type: "attached" | "recovered" }>;
   /** What the operators allow, as it holds here. */
   readonly operator: SessionPolicy;
+  /** The environment record with which its processes start. */
+  readonly environmentId: string;
   readonly policy: Policy;
   /** What this server has against a command that another one, whose operator allows more, lets through. */
   readonly objection: (command: Command) => Refusal | undefined;

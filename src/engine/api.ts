@@ -7,6 +7,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { PermissionUpdate } from "../domain/permission.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import type { AttachmentSource, TurnLimits } from "../domain/prompt.ts";
+import type { Operator } from "./policy/operator.ts";
 import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
 
 /**
@@ -99,12 +100,10 @@ export interface Engine {
   drain(): Promise<void>;
 }
 
-/** What differs between the connections of one engine. */
-export interface ConnectionTerms {
+/** The terms of one connection: what its client starts and continues, it does under these. */
+export interface ConnectionTerms extends Operator {
   /** Slots for processes are shared out between connections by it. */
   readonly id: string;
-  /** Whether its client may use permission mode bypassPermissions, read at each use. */
-  allowsBypass(): boolean;
 }
 
 /** What of a request was left out, a sentence each: it would have let more run unasked than the caller may approve. */

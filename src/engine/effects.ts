@@ -3,12 +3,10 @@ import { processTagOf } from "../domain/names.ts";
 import type { EventType, SessionEvent } from "../domain/event.ts";
 import type { PermissionUpdate } from "../domain/permission.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { SessionOptions } from "../domain/options.ts";
-import type { Principal } from "../domain/principal.ts";
-import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { hasSpoken, optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
-import { waitingNotice, type ProcessLimiter } from "./process-limiter.ts";
-import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart, Judgement, SessionBackend } from "./ports.ts";
+import type { ActorContext, ActorSession } from "./actor-context.ts";
+import { waitingNotice } from "./process-limiter.ts";
+import type { AgentProcess, AgentSignal, AgentStart, Judgement } from "./ports.ts";
 import { messageOf } from "./ports/store.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
 
@@ -22,15 +20,12 @@ export interface Stored {
   readonly events: readonly SessionEvent[];
 }
 
-interface EffectRunnerOptions {
+interface EffectRunnerOptions
+  extends
+    Pick<ActorContext, "backend" | "limiter" | "runtime">,
+    Pick<ActorSession, "environmentId" | "operator" | "principal" | "spec"> {
   readonly sessionId: string;
   readonly epoch: number;
-  readonly principal: Principal;
-  readonly spec: SessionOptions;
-  readonly operator: SessionPolicy;
-  readonly backend: SessionBackend;
-  readonly runtime: AgentRuntime;
-  readonly limiter: Pick<ProcessLimiter, "acquireSlot" | "hasFreeSlot">;
   readonly post: (happening: Happening) => void;
 }
 
@@ -174,7 +169,7 @@ export class EffectRunner {
 
   /** What is the same of every process of the session, as it stands. */
   #about(processId: string, state: SessionState): Omit<AgentStart, "admitted" | "first"> {
-    const { epoch, limiter, operator, post, principal, sessionId, spec } = this.#options;
+    const { environmentId, epoch, limiter, operator, post, principal, sessionId, spec } = this.#options;
     this.#partial = "";
     const { origin, transcriptId = sessionId } = state;
     return {
@@ -184,6 +179,7 @@ export class EffectRunner {
       hasSpoken: hasSpoken(state),
       options: optionsOf(spec, state),
       policy: operator,
+      environmentId,
       processTag: processTagOf(sessionId, processId),
       hasFreeSlot: async () => limiter.hasFreeSlot(),
       epoch,

@@ -30,7 +30,7 @@ import { answerCommand, controlCommand, promptCommand } from "./session/build-co
 import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
-import { checkRules, gateUnder } from "./policy/operator.ts";
+import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
 import { nestedOf, readerOf } from "./session/restricted.ts";
 import { checkIdentity, checkPrompt } from "./session/check-prompt.ts";
 import { readable, type SessionQuery, type SessionRecord, type WorkTree } from "./ports.ts";
@@ -40,7 +40,7 @@ export function createEngine(options: EngineOptions): Engine {
   return engineOf(new EngineNode(options), options);
 }
 
-/** The engine of one connection, or of the node itself. `gate` is the connection's. */
+/** The engine of one connection, or of the node itself. The terms in `options` are the connection's. */
 function engineOf(node: EngineNode, options: EngineOptions, connection?: string): Engine {
   const engine = new SessionEngine(node, options, connection);
   return isNested(options.gate) ? nestedOf(engine, node.inside, options.gate) : engine;
@@ -66,9 +66,8 @@ class SessionEngine implements Engine {
   }
 
   forConnection(terms: ConnectionTerms): Engine {
-    const { options } = this.#node;
-    const gate = { ...options.gate, allowsBypass: () => terms.allowsBypass() };
-    return engineOf(this.#node, { ...options, gate }, terms.id);
+    const { id, ...operator } = terms;
+    return engineOf(this.#node, { ...this.#node.options, ...operator }, id);
   }
 
   forCaller({ scopes }: Pick<Caller, "scopes">): Engine {
@@ -170,8 +169,8 @@ class SessionEngine implements Engine {
   }
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
-    const { policy, spec } = readable(await this.#node.looking.get(principal, sessionId));
-    return this.#options.runtime.workTree(principal, spec, policy);
+    const record = readable(await this.#node.looking.get(principal, sessionId));
+    return this.#options.runtime.workTree(placedSession(this.#options, record));
   }
 
   async rename(principal: Principal, sessionId: string, title: string): Promise<void> {

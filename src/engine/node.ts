@@ -1,6 +1,6 @@
 import type { Principal } from "../domain/principal.ts";
 import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limiter.ts";
-import { isNested, type Gate } from "./policy/gate.ts";
+import { isNested } from "./policy/gate.ts";
 import { Attention } from "./session/attention.ts";
 import { lookingOf, type Looking } from "./session/restricted.ts";
 import { mayPrompt } from "./session/check-prompt.ts";
@@ -9,10 +9,9 @@ import { Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionRecord } from "./ports.ts";
 import { asTakenOver, Recovery } from "./recovery.ts";
 
+/** `Operator` is the server's own terms here: for recovery, and for what no client has sent. */
 export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
   readonly processLimits: ProcessLimits;
-  /** The gate of the node. A connection's own can differ in what its client has switched. */
-  readonly gate: Gate;
   readonly retention: Retention;
   /** Announces this node to the other users of the store at its start, not with its first session. */
   readonly announces?: boolean;

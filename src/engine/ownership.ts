@@ -5,9 +5,8 @@ import type { SuspendRequest } from "../domain/control.ts";
 import type { Reach, SessionState } from "../domain/session.ts";
 import { SessionActor } from "./actor.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
-import { objectionTo, gateUnder, limitsUnder, policyFor } from "./policy/operator.ts";
+import { objectionTo, gateUnder, limitsUnder, type Operator, policyFor } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
-import type { Gate } from "./policy/gate.ts";
 import { policyOf, type Limits, type UnattendedPolicy } from "./policy/policy.ts";
 import { refuseUnclaimable, whyGone } from "./shim-standing.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
@@ -26,13 +25,9 @@ const RECONNECT_MS = 10_000;
 /** How often it is looked whether the last turn has ended, while a server stops. */
 const QUIET_LOOK_MS = 100;
 
-export interface OwnershipOptions extends ActorContext {
-  readonly limits: Limits;
-  readonly gate: Gate;
-  /** Default of sessionInitTimeoutMs, ms. */
-  readonly initMs: number;
+export interface OwnershipOptions extends ActorContext, Operator {
   /** Given where this server goes on without clients. */
-  readonly unattended?: (UnattendedPolicy & Reachable) | undefined;
+  readonly unattended?: (Omit<UnattendedPolicy, keyof Limits["unattended"]> & Reachable) | undefined;
 }
 
 interface Reachable {
@@ -248,16 +243,17 @@ export class Ownership {
   }
 
   #own(lease: Lease, record: SessionRecord, takenOver: ActorSession["takenOver"]): SessionActor {
-    const { clock, initMs, unattended } = this.#options;
+    const { clock, environmentId, initMs, limits, unattended } = this.#options;
     const { principal, spec } = record;
     const isAttachable = takenOver.type === "attached";
     // The clients of the dead owner count as there while they may be on their way.
     const state = { ...record.state, ...(unattended && !isAttachable && { reach: unattended.reach() }) };
     const operator = policyFor(this.#options, record);
-    const policy = { ...policyOf(spec, limitsUnder(operator), initMs), unattended };
+    const whileUnattended = unattended && { ...unattended, ...limits.unattended };
+    const policy = { ...policyOf(spec, limitsUnder(operator), initMs), unattended: whileUnattended };
     const gate = gateUnder(this.#options, record);
     const objection = (command: Command) => objectionTo(command, { gate, policy });
-    const session = { lease, principal, spec, state, takenOver, operator, policy, objection };
+    const session = { lease, principal, spec, state, takenOver, operator, environmentId, policy, objection };
     const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(lease.sessionId, lost));
     this.#actors.set(lease.sessionId, actor);
     this.#lost.delete(lease.sessionId);

@@ -3,6 +3,12 @@ import type { Confinement } from "../../src/domain/principal.ts";
 import { claudeRuntime } from "../../src/claude/runtime.ts";
 import type { ClaudeSettings } from "../../src/claude/settings.ts";
 import type { AgentRuntime } from "../../src/engine/ports.ts";
+import { OPEN_POLICY } from "./open-gate.ts";
+
+/** A session of ann, under no bounds but those of the runtime. */
+export function placed<T extends object>(options: T, principal = "ann") {
+  return { principal, options, policy: OPEN_POLICY, environmentId: "" };
+}
 
 /** A runtime that knows ann, under these terms, and no other user. */
 export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<ClaudeSettings> = {}): AgentRuntime {

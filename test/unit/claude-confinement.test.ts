@@ -13,10 +13,9 @@ import { Spawner } from "../../src/claude/supervise/spawn.ts";
 import type { Spawned } from "../../src/claude/supervise/spawned.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
-import type { SessionRecord } from "../../src/engine/ports.ts";
 import { withinPlaces } from "../../src/engine/session/build-command.ts";
 import { ESCAPES, plant, type Place } from "../support/escapes.ts";
-import { runtimeFor } from "../support/confined-runtime.ts";
+import { placed, runtimeFor } from "../support/confined-runtime.ts";
 
 let root = "";
 let place: Place;
@@ -32,8 +31,7 @@ const outside = (field: string) => ({
   code: "INVALID_ARGUMENT",
   message: expect.stringContaining(`${field}: `) as string,
 });
-const check = async (options: Partial<SessionOptions>) =>
-  runtime().plan({ principal: "ann", options: { cwd: place.allowed, ...options } });
+const check = async (options: Partial<SessionOptions>) => runtime().plan(placed({ cwd: place.allowed, ...options }));
 /** The environment and arguments of a started process. */
 const named = async (options: Partial<SessionOptions>, allowDirs = [place.allowed]) =>
   checkAllPlaces({ cwd: place.allowed, ...options }, [{ allowDirs }], []);
@@ -45,14 +43,14 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
     const additionalDirectories = [place.allowed, way];
     await expect(check({ additionalDirectories })).rejects.toMatchObject(outside("additionalDirectories[1]"));
     await expect(check({ debugFile: `${way}/debug.log` })).rejects.toMatchObject(outside("debugFile"));
-    const attach = async (path: string) => runtime().attach("ann", [{ path }], { cwd: place.allowed });
+    const attach = async (path: string) => runtime().attach(placed({ cwd: place.allowed }), [{ path }]);
     await expect(attach(`${way}/planted.png`)).rejects.toMatchObject(outside("attachments[0].path"));
-    await expect(runtime().workTree("ann", { cwd: way })).rejects.toMatchObject(outside("cwd"));
+    await expect(runtime().workTree(placed({ cwd: way }))).rejects.toMatchObject(outside("cwd"));
   });
 
   it("is allowed to no session by an approval", async () => {
     const approve = async (directories: string[]) =>
-      withinPlaces(runtime(), { principal: "ann", spec: { cwd: place.allowed } } as SessionRecord, {
+      withinPlaces(runtime(), placed({ cwd: place.allowed }), {
         behavior: "allow",
         updatedPermissions: [{ type: "addDirectories", directories, destination: "session" }],
       });
@@ -64,7 +62,7 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
   });
 
   it("is refused at each later start of a process, whatever was checked before", async () => {
-    const start = { options: { cwd: folder(place) }, principal: "ann", admitted: Promise.resolve() };
+    const start = { ...placed({ cwd: folder(place) }), admitted: Promise.resolve() };
     const confine = () => ({ allowDirs: [place.allowed], spawnWrapper: [] });
     const config = { confine, environment: {}, closed: [] };
     await expect(prepare(start as never, config as never, {} as never)).rejects.toMatchObject(outside("cwd"));
@@ -77,11 +75,11 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
     mkdirSync(join(configDir, "projects", "p"), { recursive: true });
     const told = JSON.stringify({ type: "user", cwd, message: { content: "hi" } });
     writeFileSync(join(configDir, "projects", "p", `${id}.jsonl`), told);
-    const found = runtimeFor({ allowDirs: [place.allowed], configDir }).find("ann", id, {});
+    const found = runtimeFor({ allowDirs: [place.allowed], configDir }).find(id, placed({}));
     await expect(found).rejects.toMatchObject(outside("sessionId"));
     await expect(found).rejects.not.toMatchObject({ message: expect.stringContaining(place.outside) as string });
-    await expect(runtimeFor({ configDir }).find("ann", id, {})).resolves.toEqual({ cwd });
-    await expect(runtimeFor({}).find("ann", id, {})).resolves.toBeUndefined();
+    await expect(runtimeFor({ configDir }).find(id, placed({}))).resolves.toEqual({ cwd });
+    await expect(runtimeFor({}).find(id, placed({}))).resolves.toBeUndefined();
   });
 });
 
@@ -121,7 +119,7 @@ describe("a path inside the allowed folder", () => {
   });
 
   it("is read as an attachment, but never by a link that leads outside, even by a dangling one", async () => {
-    const attach = async (path: string) => runtime().attach("ann", [{ path }], { cwd: place.allowed });
+    const attach = async (path: string) => runtime().attach(placed({ cwd: place.allowed }), [{ path }]);
     plant(place.allowed);
     await expect(attach("planted.png")).resolves.toMatchObject([{ mediaType: "image/png" }]);
     symlinkSync(plant(place.outside), join(place.allowed, "link.png"));
@@ -137,7 +135,7 @@ describe("a path inside the allowed folder", () => {
     expect(await words(gone)).toBe(await words(there));
     const path = async (file: string) =>
       runtime()
-        .attach("ann", [{ path: file }], { cwd: place.allowed })
+        .attach(placed({ cwd: place.allowed }), [{ path: file }])
         .catch((error: unknown) => String(error).replace(file, "X"));
     expect(await path(join(place.outside, "gone.png"))).toBe(await path(plant(place.outside)));
   });
@@ -164,7 +162,7 @@ describe("a path inside the allowed folder", () => {
       const results: string[] = [];
       try {
         for (let round = 0; round < 300; round += 1) {
-          const read = runtime().attach("ann", [{ path: join(mine, "planted.png") }], { cwd: place.allowed });
+          const read = runtime().attach(placed({ cwd: place.allowed }), [{ path: join(mine, "planted.png") }]);
           results.push(
             await read.then(
               ([image]) => image!.data,
@@ -188,19 +186,18 @@ describe("a principal that the server does not know", () => {
     const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("bob") as string };
     const options = { cwd: root };
     const id = "00000000-0000-4000-8000-000000000001";
-    await expect(free.plan({ principal: "bob", options })).rejects.toMatchObject(refused);
-    const session = { principal: "bob", options, policy: undefined };
+    const session = placed(options, "bob");
+    await expect(free.plan(session)).rejects.toMatchObject(refused);
     await expect(free.checkFolders(session, [root])).rejects.toMatchObject(refused);
-    await expect(free.workTree("bob", options)).rejects.toMatchObject(refused);
-    await expect(free.find("bob", id, {})).rejects.toMatchObject(refused);
-    await expect(free.plan({ principal: "bob", options, goesOnWith: id })).rejects.toMatchObject(refused);
+    await expect(free.workTree(session)).rejects.toMatchObject(refused);
+    await expect(free.find(id, placed({}, "bob"))).rejects.toMatchObject(refused);
+    await expect(free.plan({ ...session, goesOnWith: id })).rejects.toMatchObject(refused);
     const signals: object[] = [];
     const ended = new Promise<void>((resolve) => {
       free.start({
         sessionId: id,
         transcriptId: id,
-        principal: "bob",
-        options,
+        ...session,
         first: true,
         hasSpoken: false,
         processTag: `${id}:1`,
@@ -225,7 +222,7 @@ describe("the configuration folder of a principal", () => {
     const child = { depth: 0, configDir: "/ann" };
     expect(childEnvironment(own, child)).toMatchObject({ CLAUDE_CONFIG_DIR: "/ann", PATH: "/bin" });
     const { configDir } = child;
-    const start = { principal: "ann", options: { cwd: root } };
+    const start = placed({ cwd: root });
     const his = await runtimeFor({ configDir }, { environment: own }).plan(start);
     expect(his.identity).toMatchObject({ configFolder: "/ann" });
     const others = await runtimeFor({}, { environment: own }).plan(start);
@@ -285,9 +282,9 @@ describe.skipIf(process.platform === "win32")("a wrapper in front of the command
     await once(git, "exit");
     const trace = join(root, "trace");
     const spawnWrapper = ["sh", "-c", `echo "$1" >> ${trace}; exec "$@"`, "wrapper"];
-    await runtimeFor({ spawnWrapper }, { environment: { PATH: process.env["PATH"] } }).workTree("ann", {
-      cwd: place.allowed,
-    });
+    await runtimeFor({ spawnWrapper }, { environment: { PATH: process.env["PATH"] } }).workTree(
+      placed({ cwd: place.allowed }),
+    );
     expect(existsSync(trace)).toBe(true);
   });
 });

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { runtimeFor } from "../support/confined-runtime.ts";
+import { placed, runtimeFor } from "../support/confined-runtime.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/folder/trust.ts";
 import { PRODUCT } from "../../src/domain/names.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
@@ -34,7 +34,7 @@ function link(path: string, target: string): string {
 
 describe("a start is refused before Claude Code runs", () => {
   async function check(options: Partial<SessionOptions>, confinement: Partial<Confinement> = {}): Promise<void> {
-    await runtimeFor(confinement).plan({ principal: "ann", options: { cwd: root, ...options } });
+    await runtimeFor(confinement).plan(placed({ cwd: root, ...options }));
   }
   const refusal = (field: string, problem: string) => ({
     code: "INVALID_ARGUMENT",

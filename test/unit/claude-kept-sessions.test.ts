@@ -7,6 +7,7 @@ import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { findSession, openIn } from "../../src/claude/folder/find.ts";
 import { promptsIn, resumePlanOf, transcriptOf } from "../../src/claude/folder/transcript.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
+import { placed } from "../support/confined-runtime.ts";
 
 /** What Claude Code keeps of its sessions in its configuration folder. */
 
@@ -58,10 +59,9 @@ describe("a session that Claude Code has kept", () => {
 describe("a process of a session", () => {
   const other = "1c1e5a6c-7b1d-4f6e-9c2a-3d4e5f60718a";
   const start = (over: object = {}) => ({
+    ...placed({ cwd: "/x" }, "local"),
     sessionId: id,
     transcriptId: id,
-    principal: "local",
-    options: { cwd: "/x" },
     processTag: "t",
     epoch: 1,
     first: false,

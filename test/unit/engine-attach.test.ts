@@ -117,14 +117,9 @@ describe("a session whose owner died, and whose process did not", () => {
 
   it("counts the clients of its dead owner as there for a while: a request is not denied because none is back yet", async () => {
     const { clock } = start();
-    const bounds = {
-      requests: "deny" as const,
-      afterMs: 100_000,
-      maxMs: 3_600_000,
-      maxUsd: 10,
-      onReach: () => undefined,
-    };
+    const bounds = { afterMs: 100_000, maxMs: 3_600_000, onReach: () => undefined };
     const reaching = (isThere: boolean) => ({
+      limits: { unattended: { requests: "deny" as const, maxUsd: 10 } },
       unattended: { ...bounds, reach: () => ({ caller: isThere, user: isThere }) },
     });
     const c = world.connect("c", undefined, reaching(true));

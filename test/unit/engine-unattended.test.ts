@@ -8,10 +8,8 @@ import { SECOND } from "../support/step/walk.ts";
 /** Who attends to a session of a server that goes on without clients, and which clients are notified of its work without them. */
 
 const UNATTENDED = {
-  requests: "wait" as const,
   afterMs: 100 * SECOND,
   maxMs: 3_600 * SECOND,
-  maxUsd: 10,
   reach: () => ({ caller: false, user: false }),
   onReach: () => undefined,
 };

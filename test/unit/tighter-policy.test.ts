@@ -9,7 +9,7 @@ import { judge } from "../../src/engine/policy/rules.ts";
 import { matchesPath } from "../../src/engine/policy/rule-path.ts";
 import { tighterPolicy } from "../../src/security/tighter-policy.ts";
 import { amount } from "../support/amount.ts";
-import { OPEN_GATE } from "../support/open-gate.ts";
+import { OPERATOR } from "../support/open-gate.ts";
 import { requestOf } from "../support/step/walk.ts";
 
 /** The policies of two servers, merged into one that is never looser than either of them. */
@@ -143,7 +143,11 @@ describe("the tighter of two policies", () => {
     const rules = fc.record({ allow: repeated, ask: repeated, deny: repeated });
     fc.assert(
       fc.property(policies, rules, (policy, given) => {
-        const own = ownPolicy({ gate: OPEN_GATE, limits: limitsUnder({ ...policy, rules: given }) }, "ann");
+        const { unattended } = OPERATOR.limits;
+        const own = ownPolicy(
+          { ...OPERATOR, limits: { ...limitsUnder({ ...policy, rules: given }), unattended } },
+          "ann",
+        );
         expect(tighterPolicy(own, own)).toEqual(own);
       }),
     );

@@ -10,7 +10,6 @@ import type { Caller, Principal } from "../../domain/principal.ts";
 import type { Places, SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import { optionsOf } from "../../domain/session.ts";
 import { checkLocalCommand } from "../../security/local-commands.ts";
-import type { AnswerRequest } from "../api.ts";
 import type { SessionRecord } from "../ports.ts";
 
 /** The operator's permissions for sessions, read at every use: bypass can be switched at run time. */
@@ -83,7 +82,7 @@ export function checkMode(gate: Gate, mode: string | undefined, instead = OTHER_
 }
 
 /** A caller without the scope approve may only deny. */
-export function checkAnswers({ scopes }: Caller, { decision }: Pick<AnswerRequest, "decision">): void {
+export function checkAnswers({ scopes }: Caller, { decision }: { readonly decision: string }): void {
   if (decision === "deny" || scopes.includes("approve")) return;
   const had = scopes.length === 0 ? "no scope" : scopes.join(", ");
   throw new AppError("PERMISSION_DENIED", `Allowing a request needs the scope approve; this caller has ${had}.`);

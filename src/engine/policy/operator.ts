@@ -1,27 +1,40 @@
 import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import { AppError, type Refusal } from "../../domain/error.ts";
+import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import { tighterPolicy } from "../../security/tighter-policy.ts";
 import { type Gate, checkDecision, checkMode } from "./gate.ts";
 import type { Limits, Policy } from "./policy.ts";
-import type { SessionRecord } from "../ports.ts";
+import type { PlacedSession, SessionRecord } from "../ports.ts";
 import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { Command } from "../../domain/command.ts";
 import { checkModeWithin, decisionWithin } from "./bound.ts";
 
 /** What the operator of this server allows, as it is stored with a session, and what of it holds for a session of another's. */
 
+/** The terms under which a client, or the server itself, starts and continues sessions. */
 export interface Operator {
+  /** `placesOf` comes from these terms as well. */
   readonly gate: Gate;
   readonly limits: Limits;
+  /** Default of sessionInitTimeoutMs, ms. */
+  readonly initMs: number;
+  /** The environment record with which the processes of its sessions start; "" is that of the server itself. */
+  readonly environmentId: string;
+  /** What its sessions may not leave, whatever `gate` and `limits` say: the tighter of both holds. */
+  readonly bounds?: Pick<Operator, "gate" | "limits"> | undefined;
 }
 
 type Begun = Pick<SessionRecord, "policy" | "principal">;
 
-/** That of this server alone: for a session that begins here. */
-export function ownPolicy({ gate, limits }: Operator, principal: Principal): SessionPolicy {
-  const { callerApproves, approvalChain, rules, approverTimeoutMs, ...times } = limits;
+/** That of these terms alone, within their bounds: for a session that begins under them. */
+export function ownPolicy({ bounds, ...own }: Pick<Operator, "bounds" | "gate" | "limits">, principal: Principal) {
+  return tighterPolicy(bounds && policyOfTerms(bounds, principal), policyOfTerms(own, principal));
+}
+
+function policyOfTerms({ gate, limits }: Pick<Operator, "gate" | "limits">, principal: Principal): SessionPolicy {
+  const { callerApproves, approvalChain, rules, approverTimeoutMs, unattended: _, ...times } = limits;
   const places = gate.placesOf(principal);
   return {
     rules: { allow: textsOf(rules.allow), ask: textsOf(rules.ask), deny: textsOf(rules.deny) },
@@ -43,6 +56,15 @@ export function policyFor(operator: Operator, { policy, principal }: Begun): Ses
   return tighterPolicy(policy, ownPolicy(operator, principal));
 }
 
+/** The session as the runtime is asked about it under these terms. */
+export function placedSession(
+  operator: Operator,
+  { policy, principal, spec }: Pick<SessionRecord, "policy" | "principal" | "spec">,
+): PlacedSession & { readonly options: SessionOptions } {
+  const { environmentId } = operator;
+  return { principal, options: spec, policy: policyFor(operator, { policy, principal }), environmentId };
+}
+
 export function limitsUnder({
   callerApproves,
   home,
@@ -50,7 +72,7 @@ export function limitsUnder({
   limits,
   rules,
   approverTimeoutMs,
-}: SessionPolicy): Limits {
+}: SessionPolicy): Omit<Limits, "unattended"> {
   const parsed = {
     allow: readable(rules.allow, "allow"),
     ask: readable(rules.ask, "ask"),

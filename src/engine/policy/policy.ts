@@ -3,16 +3,20 @@ import type { ApproverName } from "../../domain/approvals/answer-source.ts";
 import type { SupervisionOptions } from "../../domain/options/traits.ts";
 import type { Rules } from "./rules.ts";
 
-/** What holds of sessions that no client attends to. */
-export interface UnattendedPolicy {
+/** What a client says of its sessions while no client attends to them. */
+interface UnattendedTerms {
   /** A request that can be shown to no one waits, or is denied at once. */
   readonly requests: "wait" | "deny";
+  /** What turns may cost then, USD. */
+  readonly maxUsd: number;
+}
+
+/** What holds of sessions that no client attends to. */
+export interface UnattendedPolicy extends UnattendedTerms {
   /** A session that no client has waited on, read or followed for this time is unattended, ms. */
   readonly afterMs: number;
   /** How long turns may run then, time spent waiting for a decision not counted, ms. */
   readonly maxMs: number;
-  /** What they may cost, USD. */
-  readonly maxUsd: number;
 }
 
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
@@ -65,11 +69,17 @@ type Own = Pick<
   "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
 >;
 
-/** The operator's bounds, without what a session's own options say, and without those of this server alone. */
-export type Limits = Omit<Policy, keyof Own | "unattended">;
+/** The operator's bounds, without what a session's own options say. */
+export interface Limits extends Omit<Policy, keyof Own | "unattended"> {
+  readonly unattended: UnattendedTerms;
+}
 
 /** `usualInitMs` is the default of sessionInitTimeoutMs. An option of supervision that is not read here does not compile. */
-export function policyOf(options: SupervisionOptions, limits: Limits, usualInitMs: number): Omit<Policy, "unattended"> {
+export function policyOf(
+  options: SupervisionOptions,
+  limits: Omit<Limits, "unattended">,
+  usualInitMs: number,
+): Omit<Policy, "unattended"> {
   const {
     callerApproves: sessionApproves = "all",
     cwd,

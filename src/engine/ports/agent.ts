@@ -28,8 +28,11 @@ export type AgentSignal =
       /** Who holds its pipes, where that is not this server. */
       shim?: ShimRef;
     }
-  /** In place of `started`, of a process that ran before. `lost` is how many of its lines, other than partial text, can no longer be read. */
-  | { type: "attached"; lost: number }
+  /**
+   * In place of `started`, of a process that ran before. `lost` is how many of its lines, other than partial text, can no longer be
+   * read; `environmentId` is the record that its shim has given back.
+   */
+  | { type: "attached"; lost: number; environmentId?: string }
   /** Claude Code answered its initialize: the process takes turns. */
   | { type: "ready" }
   /** A sign of life without news. */
@@ -92,7 +95,9 @@ export interface AgentStart {
    * What the operators allow: of the server that the session began at, and of this one. Its folders bind as those of this
    * server do, here and in all that takes a policy.
    */
-  policy?: SessionPolicy | undefined;
+  policy: SessionPolicy;
+  /** The environment record that the process starts with; "" is that of the server itself. */
+  environmentId: string;
   /** The id under which Claude Code keeps the session; another than `sessionId` once it was cleared. */
   transcriptId: string;
   /** No process has run for this session before: there is nothing to resume. */
@@ -142,10 +147,8 @@ export interface AgentReattach extends AgentStart {
 export type ShimStanding = "ours" | "theirs" | "gone";
 
 /** A session, as far as it is about where it may work. */
-export interface PlacedSession {
-  readonly principal: Principal;
+export interface PlacedSession extends Readonly<Pick<AgentStart, "environmentId" | "policy" | "principal">> {
   readonly options: Pick<SessionOptions, "cwd" | "env">;
-  readonly policy: SessionPolicy | undefined;
 }
 
 /** What is known of a process whose owner died. `startedAt` is in the system's own unit; it tells a reused pid apart. */
@@ -162,7 +165,7 @@ export interface FoundSession {
 }
 
 /** A start that is thought of: of a process for a new session, or for one that goes on. */
-export interface StartRequest extends Pick<AgentStart, "options" | "policy" | "principal"> {
+export interface StartRequest extends Pick<AgentStart, "environmentId" | "options" | "policy" | "principal"> {
   /** The session begins with nothing that was said before. */
   isNew?: boolean;
   /** The session of Claude Code that it goes on with. */
@@ -204,7 +207,18 @@ export interface Spares {
   retire(): Promise<void>;
 }
 
+/** The environment records of clients, in memory only. */
+export interface SessionEnvironments {
+  /** Whose configuration and money such a process would use. Undefined where this server has no such record. */
+  identityOf(environmentId: string, principal: Principal, options: Pick<SessionOptions, "env">): Identity | undefined;
+  /** The session has to do with this record: it is kept, and its secrets are masked in the session's events. */
+  hold(sessionId: string, environmentId: string): void;
+  /** The record of a connection with that identity, open or opened within `ms`. */
+  find(identity: Identity, principal: Principal, ms: number): Promise<string | undefined>;
+}
+
 export interface AgentRuntime {
+  readonly environments: SessionEnvironments;
   /**
    * Checks a start before it is made, once for each prompt and each new session. Throws AppError: INVALID_ARGUMENT naming the
    * field for a start that would fail, PERMISSION_DENIED for a principal whose folders are unknown (as do all methods that take a
@@ -219,25 +233,16 @@ export interface AgentRuntime {
    */
   checkFolders(session: PlacedSession, folders: readonly string[]): Promise<string[]>;
   /** Of a prompt, whether or not it starts anything: reads the images that go with it. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
-  attach(
-    principal: Principal,
-    sources: readonly AttachmentSource[],
-    session: { readonly cwd: string; readonly policy?: SessionPolicy | undefined },
-  ): Promise<Attachment[]>;
+  attach(session: PlacedSession, sources: readonly AttachmentSource[]): Promise<Attachment[]>;
   /** Undefined where the folder is in no repository. Refuses a folder as `plan` does. */
-  workTree(
-    principal: Principal,
-    options: Pick<SessionOptions, "cwd" | "env">,
-    policy?: SessionPolicy,
-  ): Promise<WorkTree | undefined>;
+  workTree(session: PlacedSession): Promise<WorkTree | undefined>;
   /**
    * Of an adoption, before there is anything to plan: what Claude Code itself knows of a session, of those that a session with
    * these options could go on with.
    */
   find(
-    principal: Principal,
     sessionId: string,
-    options: Pick<SessionOptions, "env">,
+    by: Pick<PlacedSession, "environmentId" | "principal"> & { readonly options: Pick<SessionOptions, "env"> },
   ): Promise<FoundSession | undefined>;
   /**
    * Installs what Claude Code needs and this machine has not got, and tells how much of it is done, in percent; says nothing

@@ -14,9 +14,9 @@ import type { Caller, Principal } from "../../domain/principal.ts";
 import { checkLocalCommand } from "../../security/local-commands.ts";
 import type { AnswerRequest, PromptRequest } from "../api.ts";
 import { boundOf, decisionWithin, checkModeWithin } from "../policy/bound.ts";
-import { checkAnswers, checkDecision, checkMode, type Gate } from "../policy/gate.ts";
-import { gateUnder, type Operator } from "../policy/operator.ts";
-import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
+import { checkAnswers, checkDecision, checkMode } from "../policy/gate.ts";
+import { gateUnder, placedSession, type Operator } from "../policy/operator.ts";
+import type { AgentRuntime, PlacedSession, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** Commands for the owner of a session, built from the requests of callers and checked before they are sent. */
 
@@ -27,15 +27,16 @@ interface Dependencies extends Operator {
 
 /** A prompt as the command that gives it. */
 export async function promptCommand(
-  { gate, runtime }: { readonly gate: Pick<Gate, "callersAnswer">; readonly runtime: AgentRuntime },
+  dependencies: Operator & { readonly runtime: AgentRuntime },
   principal: Principal,
   { policy, spec }: Pick<SessionRecord, "policy" | "spec">,
   { attachments: sources = [], ...request }: PromptRequest,
 ): Promise<Command> {
   checkLocalCommand("prompt", request.text);
-  const attachments = await runtime.attach(principal, sources, { cwd: spec.cwd, policy });
+  const session = placedSession(dependencies, { policy, principal, spec });
+  const attachments = await dependencies.runtime.attach(session, sources);
   const images = attachments.length === 0 ? {} : { attachments };
-  const limits = gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
+  const limits = dependencies.gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
   const data = { promptId: randomUUID(), ...request, ...limits, ...images };
   return { id: randomUUID(), principal, kind: "prompt", data };
 }
@@ -48,7 +49,6 @@ export async function answerCommand(
   request: AnswerRequest,
 ): Promise<{ command: CommandOf<"answer">; withheld: readonly string[] }> {
   checkAnswers(caller, request);
-  const { runtime } = dependencies;
   const gate = gateUnder(dependencies, record);
   const { by, requestId } = request;
   const reach = reachOf(caller, request);
@@ -59,7 +59,7 @@ export async function answerCommand(
   const bound = isBound ? boundOf(gate.callerApproves, caller, record.spec.callerApproves) : "all";
   const asked = await readRequest(dependencies.backend, record, requestId);
   const { decision: bounded, withheld } = decisionWithin(meant, bound);
-  const decision = await withinPlaces(runtime, record, bounded);
+  const decision = await withinPlaces(dependencies.runtime, placedSession(dependencies, record), bounded);
   const forSession = request.decision === "allow_for_session";
   const remember = forSession && asked ? rememberedBy(asked) : undefined;
   const data = { requestId, decision, by, ...reach, bound, forSession, ...(remember && { remember }) };
@@ -116,7 +116,7 @@ function decisionOf(request: AnswerRequest): Decision {
 /** Folders that it would open to Claude Code are checked like those of the start, and opened as they really are. */
 export async function withinPlaces(
   runtime: Pick<AgentRuntime, "checkFolders">,
-  { policy, principal, spec: options }: SessionRecord,
+  session: PlacedSession,
   decision: Decision,
 ): Promise<Decision> {
   if (decision.behavior === "deny" || !decision.updatedPermissions) return decision;
@@ -127,7 +127,7 @@ export async function withinPlaces(
   return { ...decision, updatedPermissions };
 
   async function checked(update: Extract<PermissionUpdate, { type: "addDirectories" }>): Promise<PermissionUpdate> {
-    return { ...update, directories: await runtime.checkFolders({ options, policy, principal }, update.directories) };
+    return { ...update, directories: await runtime.checkFolders(session, update.directories) };
   }
 }
 

@@ -31,6 +31,7 @@ export async function checkPrompt(house: House, owners: Owners, record: SessionR
     principal,
     options: optionsOf(record.spec, state),
     policy: policyFor(house, record),
+    environmentId: house.environmentId,
     ...(starts && state.processCount > 0 && { goesOnWith: state.transcriptId ?? id }),
   });
   if (!starts) return;

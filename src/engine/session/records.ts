@@ -50,7 +50,8 @@ export async function planned(
 ): Promise<PlannedSession> {
   const policy = policyFor(dependencies, { principal, policy: before });
   const isNew = inherited.origin === undefined;
-  const plan = await dependencies.runtime.plan({ principal, options: spec, policy, isNew, goesOnWith });
+  const { environmentId, runtime } = dependencies;
+  const plan = await runtime.plan({ principal, options: spec, policy, environmentId, isNew, goesOnWith });
   if (goesOnWith !== undefined && plan.openIn) refuseOpen(goesOnWith, plan.openIn);
   const id = goesOnWith ?? plan.spareId ?? randomUUID();
   return { id, spec, inherited, policy, identity: plan.identity };
@@ -82,7 +83,11 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
 }
 
 export async function adopted(
-  { backend, runtime }: { backend: SessionBackend; runtime: AgentRuntime },
+  {
+    backend,
+    environmentId,
+    runtime,
+  }: Pick<Operator, "environmentId"> & { backend: SessionBackend; runtime: AgentRuntime },
   principal: Principal,
   request: AdoptRequest,
 ): Promise<Beginning> {
@@ -95,7 +100,7 @@ export async function adopted(
     const advice = `Reply to that session, or fork it with forkSession: true`;
     throw invalidArgument("sessionId", `is a transcript of session ${known.id}, split off by /clear. ${advice}.`);
   }
-  const found = await runtime.find(principal, sessionId, options);
+  const found = await runtime.find(sessionId, { principal, options, environmentId });
   if (!found) throw sessionNotFound(sessionId);
   const cwd = options.cwd ?? found.cwd;
   if (cwd === undefined) throw invalidArgument("cwd", "is unknown for this session. Give it in diskResumeConfig.");

@@ -116,6 +116,12 @@ export class ScriptedRuntime implements AgentRuntime {
   mayEnd: Promise<void> = Promise.resolve();
   identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 
+  environments: AgentRuntime["environments"] = {
+    identityOf: () => this.identity,
+    hold: () => undefined,
+    find: async () => Promise.resolve(""),
+  };
+
   readonly found = new Map<string, FoundSession>();
 
   /** Principals that this server does not know. */
@@ -134,7 +140,7 @@ export class ScriptedRuntime implements AgentRuntime {
   workTree = async () => Promise.resolve(undefined);
   installMissing: AgentRuntime["installMissing"] = async () => Promise.resolve();
   attach = async (): Promise<[]> => Promise.resolve([]);
-  find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
+  find = async (id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
   /** Processes that start from now on outlive this server. */
   shim: ShimRef | undefined;
   /** Processes that start from now on do not come up. */

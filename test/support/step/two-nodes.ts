@@ -6,10 +6,10 @@ import type { Engine } from "../../../src/engine/api.ts";
 import { createEngine } from "../../../src/engine/engine.ts";
 import type { Clock, SessionBackend } from "../../../src/engine/ports.ts";
 import { createMemoryStore } from "../../../src/store/memory.ts";
-import { OPEN_GATE } from "../open-gate.ts";
+import { OPEN_GATE, OPERATOR } from "../open-gate.ts";
 import { ManualClock } from "./clock.ts";
 import { ScriptedRuntime } from "./scripted-runtime.ts";
-import { POLICY, SHIM } from "./walk.ts";
+import { SHIM } from "./walk.ts";
 
 /** Engines on one memory store, with a clock and a Claude Code that the test controls, and the interval of their sweeps. */
 export const SWEEP_MS = 3_600_000;
@@ -21,6 +21,7 @@ export const OPTIONS = { cwd: "/repo" };
 
 interface NodeOptions extends Partial<Pick<EngineOptions, "mask" | "unattended">> {
   readonly bypass?: boolean;
+  readonly limits?: Partial<EngineOptions["limits"]>;
 }
 
 export class TestNode {
@@ -34,7 +35,7 @@ export class TestNode {
   constructor(
     backend: SessionBackend,
     clock: Clock,
-    { bypass = false, mask = (event) => event, unattended }: NodeOptions = {},
+    { bypass = false, limits, mask = (event) => event, unattended }: NodeOptions = {},
   ) {
     this.backend = backend;
     const after: Clock["after"] = (ms, callback) => clock.after(ms, () => this.#dead || callback());
@@ -46,8 +47,8 @@ export class TestNode {
       clock: { now: () => clock.now(), tick: () => clock.tick(), after },
       log: { debug: silent, info: silent, warn: complain, error: complain },
       mask,
-      limits: { ...POLICY, approvalChain: ["caller"] },
-      initMs: POLICY.initMs,
+      ...OPERATOR,
+      limits: { ...OPERATOR.limits, ...limits },
       processLimits: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
       gate: { ...OPEN_GATE, allowsBypass: () => bypass },
