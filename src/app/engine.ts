@@ -31,7 +31,7 @@ import { requestEntry } from "../log/audit.ts";
 import { ownedPlaces, ownFiles, type Installation } from "../security/owned.ts";
 import { protectedPaths, type Owned } from "../security/protected-paths.ts";
 import { withObserver, type OnAppended } from "../store/open.ts";
-import { stateFolder } from "../config/state-folder.ts";
+import { stateFolder, userFilePath } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { Connections } from "./connections.ts";
@@ -197,7 +197,7 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
     settings: config,
     approvers: closedByApprovers(config),
     environment,
-    configFile,
+    configFiles: [userFilePath(environment), ...(configFile === undefined ? [] : [configFile])],
     stateFolder: state,
     socketFolders: socketCandidates(existsSync(state) ? realpathSync(state) : state),
     store: storeTraits(store).file,

@@ -183,10 +183,10 @@ function replacedModes(): string[] {
 }
 
 function table(): TableSetting[] {
-  return SETTINGS.map(({ byHand, flag, key, plainWords, reading, variable }) => {
+  return SETTINGS.map(({ byHand, flag, key, of, plainWords, reading, variable }) => {
     const isByHand = byHand && !CHECKED_AT_START.includes(key);
     const check = key === CONFIG_FILE.key ? {} : isByHand ? byHand : undefined;
-    return { key, flag, variable, reading, ...(plainWords && { plainWords }), ...(check && { byHand: check }) };
+    return { key, flag, variable, of, reading, ...(plainWords && { plainWords }), ...(check && { byHand: check }) };
   });
 }
 

@@ -2,7 +2,8 @@ import { fileURLToPath } from "node:url";
 import { createApp, isolationOf } from "../app/app.ts";
 import { ConfigError } from "../config/error.ts";
 import { startFolder } from "../config/start-folder.ts";
-import { configFileOf, loadConfig } from "../config/load.ts";
+import { configFileOf } from "../config/load.ts";
+import { serverSettings } from "../config/server-settings.ts";
 import { readPackage } from "../config/version.ts";
 import { nestingDepth, refuseNetworkStore, requireSandbox } from "./preflight.ts";
 import { ownFlags } from "./own-flags.ts";
@@ -16,7 +17,8 @@ import { reasonForOwnServer } from "../proxy/own-server.ts";
 export async function serveConsole(argv: string[]): Promise<void> {
   const { port, rest } = readPort(argv);
   // A person reads along here, who has ended it and waits: what merely goes its way is not told, and what runs is stopped.
-  const config = loadConfig({ argv: ["--log-level", "warn", "--drain-ms", "0", ...rest], env: process.env });
+  const argvOfConsole = ["--log-level", "warn", "--drain-ms", "0", ...rest];
+  const { config } = serverSettings({ argv: argvOfConsole, env: process.env });
   if (config.http !== undefined) {
     throw new ConfigError("console: a server with --http has the console at /console/ already. Leave out --http here.");
   }

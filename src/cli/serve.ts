@@ -3,8 +3,9 @@ import { createApp, isolationOf, type App, type AppSettings, type OwnCommand } f
 import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { startFolder } from "../config/start-folder.ts";
-import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
+import { configFileOf, unknownVariables } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
+import { serverSettings } from "../config/server-settings.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
@@ -12,7 +13,7 @@ import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
-  const config = loadConfig({ argv, env: process.env });
+  const config = serverSettings({ argv, env: process.env }).config;
   const { name } = readPackage();
   // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
   const words = config.http === undefined ? process.argv : process.argv.slice(0, 2);
@@ -43,12 +44,12 @@ async function shimFor(config: Config, argv: readonly string[]): Promise<AppSett
 
 /** Rejects with ConfigError for settings with which `serve` does not start. */
 export async function checkSettings(argv: readonly string[]): Promise<void> {
-  await prepare(loadConfig({ argv, env: process.env }));
+  await prepare(serverSettings({ argv, env: process.env }).config);
 }
 
 /** Serves a client that no daemon can be had for, and ends the process when the client is gone; resolves to the client's end. */
 export async function serveWithoutDaemon(argv: string[], why: string): Promise<Duplex> {
-  const config = loadConfig({ argv, env: process.env });
+  const config = serverSettings({ argv, env: process.env }).config;
   const start = { cwd: startFolder, ownCommands: ownCommands(readPackage().name, process.argv) };
   const app = await assemble({ config, argv, start, withoutDaemon: why });
   app.log.warn("sessions run in this process and end with it: no daemon can be had", { why });

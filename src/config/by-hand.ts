@@ -5,6 +5,12 @@ import { isStorePath } from "./store-spelling.ts";
 /** Conversion of a text from a flag or a variable to the value that a file would hold as JSON. */
 export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories" | "store" | "json";
 
+/**
+ * Who a setting belongs to: `term` to one connection, which may differ from the others of its server; `server` to all sessions of a
+ * server, so that no client of a daemon may give it; `client` to the client's own process, which reads it before it connects.
+ */
+export type SettingClass = "term" | "server" | "client";
+
 /** All that a schema asks of a value, beside its reading. A text, a path or a word is never empty. */
 export interface ByHand {
   readonly least?: number;

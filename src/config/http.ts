@@ -13,14 +13,12 @@ export const httpFields = {
     flag: "http",
     variable: "CLAUDE_CODE_MCP_HTTP",
     group: "HTTP",
-    of: "server",
     meaning: `Serve MCP over HTTP at /mcp on this host:port, in place of stdio. Without a value: ${DEFAULT_LISTEN}. Port 0 selects a free port.`,
   }),
   stdio: toggle({
     flag: "stdio",
     variable: "CLAUDE_CODE_MCP_STDIO",
     group: "HTTP",
-    of: "client",
     meaning:
       "With --http, also serve the client on stdin and stdout, on the same engine. The server does not end with that client.",
   }),
@@ -28,7 +26,6 @@ export const httpFields = {
     flag: "public-url",
     variable: "CLAUDE_CODE_MCP_PUBLIC_URL",
     group: "HTTP",
-    of: "server",
     meaning:
       "URL at which clients reach this server, such as https://agents.example.com behind a proxy. Its host is allowed in the Host header.",
   }),
@@ -36,14 +33,12 @@ export const httpFields = {
     flag: "allow-host",
     variable: "CLAUDE_CODE_MCP_ALLOW_HOSTS",
     group: "HTTP",
-    of: "server",
     meaning: "Additional allowed values of the Host header, without the port.",
   }),
   allowOrigins: words("pages of the allowed hosts", {
     flag: "allow-origin",
     variable: "CLAUDE_CODE_MCP_ALLOW_ORIGINS",
     group: "HTTP",
-    of: "server",
     meaning: "Additional allowed values of the Origin header, such as https://inspector.example.com.",
   }),
   console: toggle(
@@ -51,7 +46,6 @@ export const httpFields = {
       flag: "console",
       variable: "CLAUDE_CODE_MCP_CONSOLE",
       group: "HTTP",
-      of: "server",
       meaning: "Serve the web console at /console/; users sign in with a token. See docs/console.md.",
     },
     true,
@@ -61,7 +55,6 @@ export const httpFields = {
       flag: "auth",
       variable: "CLAUDE_CODE_MCP_AUTH",
       group: "HTTP",
-      of: "server",
       meaning:
         "Require a token. With --no-auth, anyone who can reach the port can do everything, so it is allowed on loopback only.",
     },
@@ -71,14 +64,12 @@ export const httpFields = {
     flag: "token-file",
     variable: "CLAUDE_CODE_MCP_TOKEN_FILE",
     group: "HTTP",
-    of: "server",
     meaning: "File with the operator's token, which has every scope except decide.",
   }),
   attended: toggle({
     flag: "attended",
     variable: "CLAUDE_CODE_MCP_ATTENDED",
     group: "HTTP",
-    of: "server",
     meaning:
       "A person sits at every client that uses the operator's token: form answers count as theirs, otherwise as the calling model's. For named users, set `attended` in --principals.",
   }),
@@ -86,7 +77,6 @@ export const httpFields = {
     flag: "decide-token-file",
     variable: "CLAUDE_CODE_MCP_DECIDE_TOKEN_FILE",
     group: "HTTP",
-    of: "server",
     meaning:
       "File with a second token of the operator, with the scopes read, approve and decide. For a program that answers on your behalf, such as a webhook receiver; never give it to a calling model.",
   }),
@@ -94,7 +84,6 @@ export const httpFields = {
     flag: "oauth-issuer",
     variable: "CLAUDE_CODE_MCP_OAUTH_ISSUER",
     group: "HTTP",
-    of: "server",
     meaning:
       "URL of an OAuth authorization server whose access tokens (JWT) are accepted. Their scopes are read, run, approve, decide and admin.",
   }),
@@ -102,21 +91,18 @@ export const httpFields = {
     flag: "oauth-audience",
     variable: "CLAUDE_CODE_MCP_OAUTH_AUDIENCE",
     group: "HTTP",
-    of: "server",
     meaning: "Required audience of these access tokens.",
   }),
   oauthJwks: optionalText("named by the issuer's metadata", undefined, {
     flag: "oauth-jwks",
     variable: "CLAUDE_CODE_MCP_OAUTH_JWKS",
     group: "HTTP",
-    of: "server",
     meaning: "URL of the key set (JWKS) that signs these access tokens.",
   }),
   principals: json(Principals, {
     flag: "principals",
     variable: "CLAUDE_CODE_MCP_PRINCIPALS",
     group: "HTTP",
-    of: "server",
     meaning: "Named users of the server: token digest, scopes, and what their sessions may use. See docs/http.md.",
   }),
   rateLimit: count(
@@ -125,7 +111,6 @@ export const httpFields = {
       flag: "rate-limit",
       variable: "CLAUDE_CODE_MCP_RATE_LIMIT",
       group: "HTTP",
-      of: "server",
       meaning:
         "Maximum requests per minute of each principal. Each address may make a tenth of that without a valid token.",
     },
@@ -136,7 +121,6 @@ export const httpFields = {
       flag: "max-streams",
       variable: "CLAUDE_CODE_MCP_MAX_STREAMS",
       group: "HTTP",
-      of: "server",
       meaning: "Maximum open requests of each principal: waiting calls and streams.",
     },
   ),
@@ -147,7 +131,6 @@ export const httpFields = {
       flag: "max-connections",
       variable: "CLAUDE_CODE_MCP_MAX_CONNECTIONS",
       group: "HTTP",
-      of: "server",
       meaning:
         "Maximum open connections. At most half may lack a valid token, at most a quarter (64 or fewer) may come from one address; the oldest of those are closed first, and all of them after 10 s.",
     },
@@ -158,7 +141,6 @@ export const httpFields = {
       flag: "max-body-bytes",
       variable: "CLAUDE_CODE_MCP_MAX_BODY_BYTES",
       group: "HTTP",
-      of: "server",
       meaning: "Maximum size of a request body.",
     },
   ),
@@ -168,7 +150,6 @@ export const httpFields = {
       flag: "receive-ms",
       variable: "CLAUDE_CODE_MCP_RECEIVE_MS",
       group: "HTTP",
-      of: "server",
       meaning: "Maximum time to receive a request body. Headers have a quarter of it.",
     },
   ),
@@ -178,7 +159,6 @@ export const httpFields = {
       flag: "send-ms",
       variable: "CLAUDE_CODE_MCP_SEND_MS",
       group: "HTTP",
-      of: "server",
       meaning: "Disconnect a client that has read nothing of a pending response for this long.",
     },
   ),
@@ -188,7 +168,6 @@ export const httpFields = {
       flag: "idle-client-ms",
       variable: "CLAUDE_CODE_MCP_IDLE_CLIENT_MS",
       group: "HTTP",
-      of: "server",
       meaning:
         "Forget a protocol session (2025 clients) after this long without an open request. The client then starts a new one.",
     },
@@ -199,7 +178,6 @@ export const httpFields = {
       flag: "drain-ms",
       variable: "CLAUDE_CODE_MCP_DRAIN_MS",
       group: "HTTP",
-      of: "server",
       meaning:
         "With --http and in a daemon: time that running turns have to end after SIGTERM or daemon stop, while new ones are refused and /readyz fails. Turns that still run are then interrupted.",
     },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ByHand, Reading } from "./by-hand.ts";
+import type { ByHand, Reading, SettingClass } from "./by-hand.ts";
 import { STORE_ALLOWED, StoreSetting } from "./store.ts";
 import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 
@@ -17,23 +17,17 @@ export type Group =
   | "Notifications"
   | "Server";
 
-/**
- * Who a setting belongs to: `term` to one connection, which may differ from the others of its server; `server` to all sessions of a
- * server, so that no client of a daemon may give it; `client` to the client's own process, which reads it before it connects.
- */
-export type SettingClass = "term" | "server" | "client";
-
 /** What the table says of a setting beside its schema. */
 interface About {
   /** Without the dashes. */
   readonly flag: string;
   readonly variable: string;
   readonly group: Group;
-  readonly of: SettingClass;
   readonly meaning: string;
 }
 
 export interface Setting extends About {
+  readonly of: SettingClass;
   /** The key in `Config` and in the file. */
   readonly key: string;
   readonly inFile: boolean;
@@ -52,7 +46,7 @@ export interface Setting extends About {
   readonly byHand?: ByHand | undefined;
 }
 
-type Details = Omit<Setting, "key" | "inFile">;
+type Details = Omit<Setting, "key" | "inFile" | "of">;
 
 const details = z.registry<Details>();
 
@@ -289,8 +283,8 @@ export function storeLocation(fallback: string, about: About) {
 }
 
 /** The setting that one of the schemas above makes under this key. */
-export function settingOf(key: string, schema: z.ZodType): Setting {
+export function settingOf(key: string, of: SettingClass, schema: z.ZodType): Setting {
   const known = details.get(schema);
   if (known === undefined) throw new Error(`${key} is not made by one of the functions of setting.ts`);
-  return { ...known, key, inFile: true };
+  return { ...known, key, of, inFile: true };
 }

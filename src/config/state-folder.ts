@@ -14,3 +14,19 @@ export function stateFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): 
   // A relative path there is to be ignored, as the specification has it.
   return posix.join(state?.startsWith("/") ? state : posix.join(home, ".local", "state"), PRODUCT);
 }
+
+const USER_FILE = "config.json";
+
+/** The user's file of settings (user-file.ts), where each system has configurations. A relative path in the variable is to be ignored. */
+export function userFilePath(
+  env: Readonly<Record<string, string | undefined>>,
+  platform: NodeJS.Platform = process.platform,
+): string {
+  if (platform === "win32") {
+    const roaming = env["APPDATA"] ?? win32.join(env["USERPROFILE"] ?? homedir(), "AppData", "Roaming");
+    return win32.join(roaming, PRODUCT, USER_FILE);
+  }
+  const { XDG_CONFIG_HOME: folder } = env;
+  const home = env["HOME"] ?? homedir();
+  return posix.join(folder?.startsWith("/") ? folder : posix.join(home, ".config"), PRODUCT, USER_FILE);
+}

@@ -8,6 +8,7 @@ import { ClaudeLocator } from "../claude/locate.ts";
 import { ConfigError } from "../config/error.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { loadConfig } from "../config/load.ts";
+import { serverSettings } from "../config/server-settings.ts";
 import { networkKindOf } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
@@ -74,7 +75,7 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
 
 function settings(argv: readonly string[], env: NodeJS.ProcessEnv): { config: Config; problem: string | undefined } {
   try {
-    return { config: loadConfig({ argv, env }), problem: undefined };
+    return { config: serverSettings({ argv, env }).config, problem: undefined };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return { config: loadConfig({ argv: [], env: {} }), problem: error.message };

@@ -1,7 +1,8 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { isAllowed } from "../config/by-hand.ts";
 import { absolutePath, directoriesIn } from "../config/paths.ts";
+import { userFilePath } from "../config/state-folder.ts";
 import { isStorePath } from "../config/store-spelling.ts";
 import type { Environment } from "../daemon/environment.ts";
 import type { TableSetting } from "./static-file.ts";
@@ -25,7 +26,7 @@ export function readSettings(table: readonly TableSetting[], { argv, env }: Sour
     const flags = fromFlags(table, argv);
     const variables = fromVariables(table, env);
     const file = fromFile(table, flags.get(CONFIG) ?? variables.get(CONFIG));
-    return new Map([...file, ...variables, ...flags]);
+    return new Map([...fromUserFile(table, userFilePath(env)), ...file, ...variables, ...flags]);
   } catch {
     return undefined;
   }
@@ -82,6 +83,11 @@ function fromVariables(table: readonly TableSetting[], env: Environment): Values
     given.set(setting.key, checked(setting, value));
   }
   return given;
+}
+
+/** The daemon reads this file at its start. Bounds are its own business. */
+function fromUserFile(table: readonly TableSetting[], path: string): Values {
+  return existsSync(path) ? fromFile(table, path) : new Map();
 }
 
 function fromFile(table: readonly TableSetting[], path: unknown): Values {

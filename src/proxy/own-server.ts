@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Environment } from "../daemon/environment.ts";
 import { absolutePath } from "../config/paths.ts";
+import { userFilePath } from "../config/state-folder.ts";
 import { SPELLINGS, storeKindOf } from "../config/store-spelling.ts";
 import { depthAbove, depthIn } from "../security/ancestors.ts";
 
@@ -68,9 +69,9 @@ function isSet(value: string | undefined): boolean {
   return value !== undefined && !["", "0", "false"].includes(value);
 }
 
-/** A flag over a variable over the file. "true" for a flag without a value. */
+/** A flag over a variable over the file over the user's file. "true" for a flag without a value. */
 function settingOf(start: Pick<Start, "argv" | "env">, name: Name): string | undefined {
-  return given(start, name) ?? inFile(given(start, CONFIG), name.key);
+  return given(start, name) ?? inFile(given(start, CONFIG), name.key) ?? inFile(userFilePath(start.env), name.key);
 }
 
 function given({ argv, env }: Pick<Start, "argv" | "env">, { flag, variable }: Name): string | undefined {

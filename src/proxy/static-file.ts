@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { ByHand, Reading } from "../config/by-hand.ts";
+import type { ByHand, Reading, SettingClass } from "../config/by-hand.ts";
 import { readPackage } from "../config/version.ts";
 import type { PermissionMode } from "../domain/permission.ts";
 import type { ToolName, Toolset } from "../tools/listed.ts";
@@ -39,6 +39,7 @@ export interface TableSetting {
   readonly key: string;
   readonly flag: string;
   readonly variable: string;
+  readonly of: SettingClass;
   readonly reading: Reading;
   readonly plainWords?: boolean;
   /** Undefined where only the server can check the value. */

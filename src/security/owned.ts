@@ -26,8 +26,8 @@ export interface Installation {
   /** What approvers keep: their secrets, and the answers that they give. */
   readonly approvers: readonly { readonly path: string; readonly why: string }[];
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The file of settings; undefined where there is none. */
-  readonly configFile: string | undefined;
+  /** Files of settings; they need not exist. */
+  readonly configFiles: readonly string[];
   readonly stateFolder: string;
   /** Where daemons listen. */
   readonly socketFolders: readonly string[];
@@ -47,7 +47,7 @@ export function ownedPlaces(installation: Installation): Owned[] {
 /** Of these a shell has no business with any, wherever that can be enforced (--sandbox required). */
 export function ownFiles({
   approvers,
-  configFile,
+  configFiles,
   settings,
   socketFolders,
   stateFolder,
@@ -60,8 +60,8 @@ export function ownFiles({
     socketFolders.flatMap((folder) => tree(folder, "the sockets of this server's daemons")),
     // With its -wal, -shm and -journal: sessions of all principals, and who answered what.
     prefix(store, "the store of this server"),
-    // Principals, scopes and rules.
-    tree(configFile, "the configuration of this server"),
+    // Principals, scopes, rules and bounds.
+    configFiles.flatMap((file) => tree(file, "the configuration of this server")),
     // Holding this token makes a caller the operator.
     tree(settings.tokenFile, "the token of this server's operator"),
     tree(settings.decideTokenFile, "the token of a program that decides"),

@@ -1,7 +1,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
-import { resolve } from "node:path";
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 
 import { build } from "rolldown";
@@ -102,6 +103,20 @@ describe("a command line that cannot be used: one line on stderr, nothing on std
       'claude-agents-mcp: CLAUDE_CODE_MCP_LOG_LEVEL is "loud": must be one of debug, info, warn, error, silent.\n',
     );
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+  });
+
+  it("names a key of the user's file, which a server, the sessions command and doctor read", () => {
+    const folder = mkdtempSync(join(tmpdir(), "ccm-user-"));
+    const file = join(folder, "claude-agents-mcp", "config.json");
+    mkdirSync(dirname(file));
+    writeFileSync(file, '{"maxLive":0}');
+    const problem = `"maxLive" in ${file} is 0: must be a whole number from 1 to 10000.`;
+    for (const args of [["--daemon", "off"], ["daemon", "run"], ["console"], ["sessions", "list"]]) {
+      const { status, stderr } = run(args, { env: { XDG_CONFIG_HOME: folder } });
+      expect([args, status, stderr]).toEqual([args, 2, `claude-agents-mcp: ${problem}\n`]);
+    }
+    expect(run(["doctor"], { env: { XDG_CONFIG_HOME: folder } }).stdout).toContain(problem);
+    rmSync(folder, { recursive: true });
   });
 });
 

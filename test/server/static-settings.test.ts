@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/config/load.ts";
+import { serverSettings } from "../../src/config/server-settings.ts";
 import { readSettings } from "../../src/proxy/known-settings.ts";
 import { StaticAnswers } from "../../src/proxy/static-answers.ts";
 import { initialize, modern, STATIC_FILE } from "../support/opening-lines.ts";
@@ -25,6 +25,14 @@ function file(text: unknown): string[] {
   const path = join(folder, `${String((files += 1))}.json`);
   writeFileSync(path, typeof text === "string" ? text : JSON.stringify(text));
   return ["--config", path];
+}
+
+/** A user's file with this content, as the variable that leads to it. */
+function userFile(content: unknown): Record<string, string> {
+  const home = join(folder, String((files += 1)));
+  mkdirSync(join(home, "claude-agents-mcp"), { recursive: true });
+  writeFileSync(join(home, "claude-agents-mcp", "config.json"), JSON.stringify(content));
+  return { XDG_CONFIG_HOME: home };
 }
 
 const answersOf = (settings: Settings) => new StaticAnswers(settings, () => STATIC_FILE);
@@ -57,6 +65,8 @@ describe("is left to the daemon:", () => {
     ["a file that is no object", flags(...file([]))],
     ["an unknown key of a file", flags(...file({ toolset: ["agent"] }))],
     ["a value of another type in a file", flags(...file({ maxLive: "3" }))],
+    ["an unknown key of the user's file", variables(userFile({ toolset: ["agent"] }))],
+    ["bounds of the user's file", variables(userFile({ bounds: { toolsets: ["query"] } }))],
   ])("%s", (_, settings) => {
     expect(answersOf(settings).answerTo(initialize())).toBeUndefined();
     expect(answersOf(settings).answerTo(modern("server/discover"))).toBeUndefined();
@@ -99,7 +109,7 @@ it("settings that are read without schemas are those that the server reads", () 
   const isSame = (argv: string[], env: Record<string, string>) => {
     const known = readSettings(STATIC_FILE.settings, { argv, env });
     if (!known) return;
-    const config = new Map<string, unknown>(Object.entries(loadConfig({ argv, env })));
+    const config = new Map<string, unknown>(Object.entries(serverSettings({ argv, env }).config));
     const shown = [...known].filter(([key]) => key !== "config" && key !== "store");
     expect(shown).toEqual(shown.map(([key]) => [key, config.get(key)]));
     read += 1;
@@ -109,7 +119,7 @@ it("settings that are read without schemas are those that the server reads", () 
   fc.assert(fc.property(argument, environment, isSame), { numRuns: 2_000 });
   const content = fc.dictionary(keys, values, { maxKeys: 2 });
   fc.assert(
-    fc.property(content, (given) => isSame(file(given), {})),
+    fc.property(content, content, (given, users) => isSame(file(given), userFile(users))),
     { numRuns: 300 },
   );
   expect(read).toBeGreaterThan(100);

@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { createApp } from "../../src/app/app.ts";
-import { loadConfig, type ConfigSources } from "../../src/config/load.ts";
+import type { ConfigSources } from "../../src/config/given.ts";
+import { loadConfig } from "../../src/config/load.ts";
 import { readPackage } from "../../src/config/version.ts";
 
 /** The server that a daemon would be with these settings. Each connection asks line by line. */

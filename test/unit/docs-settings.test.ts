@@ -9,6 +9,7 @@ import { sessions } from "../../src/cli/sessions.ts";
 import { loadConfig, unknownVariables } from "../../src/config/load.ts";
 import { PrincipalTerms } from "../../src/config/principals.ts";
 import { SETTINGS } from "../../src/config/schema.ts";
+import { serverSettings } from "../../src/config/server-settings.ts";
 import { readPackage } from "../../src/config/version.ts";
 import { instruments } from "../../src/http/metrics/instruments.ts";
 import { stateFolder } from "../../src/config/state-folder.ts";
@@ -17,7 +18,7 @@ import { blocksOf, commandsOf, DOCUMENTS, wordsOf } from "../support/documents.t
 /** Examples in documents (files, variables, commands) are parsed by the code that reads them. */
 
 const { name } = readPackage();
-const KEYS = SETTINGS.map(({ key }) => key);
+const KEYS = ["bounds", ...SETTINGS.map(({ key }) => key)];
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
 /** Replaces placeholders of an example by plausible values. */
@@ -30,10 +31,13 @@ const objects = blocksOf("json").map(({ file, text }) => ({ file, text, value: J
 describe("a configuration file in a document", () => {
   const files = objects.filter(({ value }) => isRecord(value) && Object.keys(value).every((key) => KEYS.includes(key)));
 
-  it.each(files)("of $file is valid for the server", ({ text }) => {
+  it.each(files)("of $file is valid for the server", ({ text, value }) => {
     for (const argv of [[], ["--http"]]) {
-      const sources = { argv, env: { CLAUDE_CODE_MCP_CONFIG: "/settings.json" }, readFile: () => filled(text) };
-      expect(() => loadConfig(sources)).not.toThrow();
+      const readFile = () => filled(text);
+      const isUsers = isRecord(value) && "bounds" in value;
+      const env = { CLAUDE_CODE_MCP_CONFIG: "/settings.json" };
+      const read = () => (isUsers ? serverSettings({ argv, env: {}, readFile }) : loadConfig({ argv, env, readFile }));
+      expect(read).not.toThrow();
     }
   });
 

@@ -103,7 +103,7 @@ describe("the paths that no session may reach", () => {
       approvers: [],
       settings,
       environment: {},
-      configFile: undefined,
+      configFiles: [at("config/user.json")],
       stateFolder: at("state"),
       socketFolders: [at("run")],
       store: undefined,
@@ -111,7 +111,7 @@ describe("the paths that no session may reach", () => {
       started: ["/opt/claude"],
       claude,
     }).map(({ path }) => path);
-    const named = ["/opt/python3", at("hold.py"), at("hold.json"), at("run"), "/opt/claude"];
+    const named = ["/opt/python3", at("hold.py"), at("hold.json"), at("run"), at("config/user.json"), "/opt/claude"];
     expect(paths).toEqual(expect.arrayContaining(named));
     for (const path of [at("work"), "/dev/null"]) expect(paths).not.toContain(path);
   });

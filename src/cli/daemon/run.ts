@@ -5,7 +5,7 @@ import { ownFlags } from "../own-flags.ts";
 import type { App, NodeReport, OwnCommand } from "../../app/app.ts";
 import { hasDriver, isRunning, thisProcess } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
-import { loadConfig } from "../../config/load.ts";
+import { daemonSettings } from "../../config/server-settings.ts";
 import type { Config } from "../../config/schema.ts";
 import { stateFolder } from "../../config/state-folder.ts";
 import { storeTraits } from "../../config/store.ts";
@@ -61,7 +61,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const folders = await socketFolders(folder);
   const identity = await identityOf({ argv: rest, cwd: process.cwd(), env: process.env, stateFolder: folder });
   const name = declared ?? identity.name;
-  const config = loadConfig({ argv: rest, env: process.env });
+  const { config } = daemonSettings({ argv: rest, env: process.env });
   refuseUnfit(config);
   const { name: product, version } = readPackage();
   const start = { cwd: refuseCwd, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };

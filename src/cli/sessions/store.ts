@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { connectStore, StoreSettings } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
-import { loadConfig } from "../../config/load.ts";
+import { serverSettings } from "../../config/server-settings.ts";
 import { storeTraits } from "../../config/store.ts";
 import { AppError } from "../../domain/error.ts";
 import { LOCAL_PRINCIPAL } from "../../domain/principal.ts";
@@ -56,7 +56,7 @@ function settingsOf({ config, store }: StoreFlags): StoreSettings {
     ...(store === undefined ? [] : [`--store=${store}`]),
     ...(config === undefined ? [] : [`--config=${config}`]),
   ];
-  return { config: loadConfig({ argv, env: process.env }), environment: process.env };
+  return { config: serverSettings({ argv, env: process.env }).config, environment: process.env };
 }
 
 /** Whatever else is wrong with the file, opening it says better. */

@@ -17,14 +17,12 @@ export const approvalFields = {
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",
     group: "Permissions",
-    of: "term",
     meaning: `Approvers, in the order in which they are asked: ${whoTheyAre()}. Each has its time, then the next is asked; after the last, the request is denied. console:0 may answer at any time and is only asked about prompts given in the console. See docs/approvals.md.`,
   }),
   callerApproves: optionalChoice(BOUNDS, "all; with --http edits", {
     flag: "caller-approves",
     variable: "CLAUDE_CODE_MCP_CALLER_APPROVES",
     group: "Permissions",
-    of: "term",
     meaning:
       "What the calling model may approve at most, through answers, options and modes: nothing, reads or edits inside the session's folders, or everything. Requests beyond that go to other approvers.",
   }),
@@ -32,14 +30,12 @@ export const approvalFields = {
     flag: "allow-rules",
     variable: "CLAUDE_CODE_MCP_ALLOW_RULES",
     group: "Permissions",
-    of: "term",
     meaning: "Tool uses that run without approval, in Claude Code's rule syntax. Ask and deny rules take precedence.",
   }),
   askRules: rules("ask", {
     flag: "ask-rules",
     variable: "CLAUDE_CODE_MCP_ASK_RULES",
     group: "Permissions",
-    of: "term",
     meaning:
       "Tool uses that always need approval, in Claude Code's rule syntax. Read,Bash,Agent,Skill covers what Claude Code runs without approval in mode default.",
   }),
@@ -47,14 +43,12 @@ export const approvalFields = {
     flag: "deny-rules",
     variable: "CLAUDE_CODE_MCP_DENY_RULES",
     group: "Permissions",
-    of: "term",
     meaning: "Tool uses that are never allowed, in any permission mode, in Claude Code's rule syntax.",
   }),
   peerMessages: choice(PEER_MESSAGES, "refuse", {
     flag: "peer-messages",
     variable: "CLAUDE_CODE_MCP_PEER_MESSAGES",
     group: "Permissions",
-    of: "term",
     meaning:
       "What becomes of a message that another Claude Code of this machine sends to a session. refuse turns it away and hides the session from others; ask makes it a permission request (PeerMessage), and Claude sees it only when it was allowed. See docs/security.md.",
   }),
@@ -108,7 +102,6 @@ export const sandboxFields = {
     flag: "sandbox",
     variable: "CLAUDE_CODE_MCP_SANDBOX",
     group: "Permissions",
-    of: "term",
     meaning:
       "With required every session runs in Claude Code's own sandbox (bubblewrap on Linux, Seatbelt on macOS): commands write in the session's folders only, and reach no host. The server does not start where there is none. With off it is each session's own option. See docs/security.md.",
   }),
@@ -116,7 +109,6 @@ export const sandboxFields = {
     flag: "sandbox-domains",
     variable: "CLAUDE_CODE_MCP_SANDBOX_DOMAINS",
     group: "Permissions",
-    of: "term",
     meaning:
       "With --sandbox required: hosts that commands may reach, such as api.example.com or *.example.com, beside those of WebFetch(domain:...) in --allow-rules.",
   }),

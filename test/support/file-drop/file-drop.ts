@@ -10,7 +10,6 @@ const settings = {
     flag: "drop-folder",
     variable: "CLAUDE_CODE_MCP_DROP_FOLDER",
     group: "Permissions",
-    of: "term",
     meaning: "Where requests are written, and decisions are read.",
   }),
 };

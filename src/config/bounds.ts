@@ -1,0 +1,116 @@
+import { ConfigError } from "./error.ts";
+import type { GivenByKey } from "./given.ts";
+import { checked } from "./load.ts";
+import { SETTINGS, type Config, type Terms } from "./schema.ts";
+import { tighter } from "../domain/approvals/risk.ts";
+
+/** What no client of a server can leave: terms that the operator gives as bounds. */
+
+/** A term that is not there is each connection's own. */
+export type Bounds = Partial<Terms>;
+
+/** The terms among what is given. Throws ConfigError for a value that is not allowed. */
+export function boundsOf(given: GivenByKey): Bounds {
+  const terms = SETTINGS.filter(({ key, of }) => of === "term" && given.has(key));
+  const config = checked(new Map([...given].filter(([key]) => terms.some((term) => term.key === key))));
+  return Object.fromEntries(terms.map(({ key }) => [key, Reflect.get(config, key)]));
+}
+
+/** A connection's settings as they would be if it had chosen the bounds: the policy of its sessions is the tighter of both. */
+export function atBounds(config: Config, bounds: Bounds): Config {
+  return { ...config, ...bounds };
+}
+
+/**
+ * A connection's settings within bounds. Rules, folders and the chain of approvers stay its own here: the policy of its sessions
+ * combines them, by real paths and for each home folder (`atBounds`). Throws ConfigError where nothing is left.
+ */
+export function withinBounds(config: Config, bounds: Bounds): Config {
+  return { ...config, ...combined(bounds, config) };
+}
+
+/** Bounds of two sources, neither of which can be left. Throws ConfigError for a term that only a policy can combine, if both give it. */
+export function commonBounds(bounds: Bounds, further: Bounds): Bounds {
+  const twice = Object.entries(COMBINED).find(
+    ([key, combine]) => combine === byPolicy && Object.hasOwn(bounds, key) && Object.hasOwn(further, key),
+  );
+  if (twice) {
+    throw new ConfigError(
+      `${twice[0]}: the bounds of the user's file give it already. Leave it out in one of the two places.`,
+    );
+  }
+  return { ...bounds, ...further, ...combined(pick(bounds, further), further) };
+}
+
+function pick(from: Bounds, keys: Bounds): Bounds {
+  return Object.fromEntries(Object.entries(from).filter(([key]) => Object.hasOwn(keys, key)));
+}
+
+function combined(bounds: Bounds, own: Bounds): Bounds {
+  const given = Object.entries(COMBINED).filter(([key]) => Object.hasOwn(bounds, key));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each value is combined with one of the same key
+  const all = given as [keyof Terms, Combine<unknown>][];
+  return Object.fromEntries(all.map(([key, combine]) => [key, combine(bounds[key], own[key])]));
+}
+
+type Combine<Value> = (bound: Value, own: Value) => Value;
+
+const both: Combine<boolean> = (bound, own) => bound && own;
+const lesser: Combine<number> = (bound, own) => Math.min(bound, own);
+const byPolicy = <Value>(_: Value, own: Value): Value => own;
+const strict =
+  <Value>(strictest: NoInfer<Value>): Combine<Value> =>
+  (bound, own) =>
+    bound === strictest ? bound : own;
+
+/** A term that has no line here does not compile. */
+const COMBINED: { readonly [Key in keyof Terms]-?: Combine<Terms[Key]> } = {
+  maxWaitMs: (bound, own) => (bound === undefined ? own : Math.min(bound, own ?? bound)),
+  turnMaxMs: lesser,
+  inactivityMs: lesser,
+  sessionInitTimeoutMs: lesser,
+  idleProcessMs: lesser,
+  unattended: strict("deny"),
+  unattendedAfterMs: lesser,
+  unattendedMaxMs: lesser,
+  unattendedMaxUsd: lesser,
+  permissionTimeoutMs: lesser,
+  permissionMaxMs: lesser,
+  allowBypass: both,
+  approvals: byPolicy,
+  // Undefined is less than all over HTTP.
+  callerApproves: (bound = "all", own) => (bound === "all" ? own : tighter(bound, own ?? bound)),
+  allowRules: byPolicy,
+  askRules: byPolicy,
+  denyRules: byPolicy,
+  peerMessages: strict("refuse"),
+  sandbox: strict("required"),
+  sandboxDomains: byPolicy,
+  allowDiskResume: both,
+  allowSensitiveSessionDetails: both,
+  allowDirs: byPolicy,
+  trustDirs: byPolicy,
+  claudePath: (bound, own) => bound ?? own,
+  maxDepth: lesser,
+  toolsets: commonToolsets,
+  tasks: strict("off"),
+  dynamicDescription: both,
+  queryEnable: both,
+  queryCwd: byPolicy,
+  queryModel: byPolicy,
+  queryPermissionMode: byPolicy,
+  queryMaxTurns: byPolicy,
+  queryMaxMessages: byPolicy,
+  queryIncludeSystemMessages: byPolicy,
+  queryAllowedTools: byPolicy,
+  queryMaxExecutionMs: lesser,
+  queryMaxBytes: lesser,
+};
+
+function commonToolsets(bound: Terms["toolsets"], own: Terms["toolsets"]): Terms["toolsets"] {
+  if (bound.includes("all")) return own;
+  if (own.includes("all")) return bound;
+  const common = own.filter((toolset) => bound.includes(toolset));
+  if (common.length > 0) return common;
+  throw new ConfigError(`toolsets: ${own.join(", ")} is out of bounds. Name some of ${bound.join(", ")}.`);
+}

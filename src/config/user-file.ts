@@ -1,0 +1,51 @@
+import { boundsOf } from "./bounds.ts";
+import { ConfigError } from "./error.ts";
+import { fromObject, readObject, type ConfigSources, type UserFile } from "./given.ts";
+import { SETTINGS } from "./schema.ts";
+import { JsonObject } from "../domain/json.ts";
+import { userFilePath } from "./state-folder.ts";
+
+/**
+ * The file that every server of a user reads at its start: settings of the server, defaults of terms, and `bounds` that no client
+ * can leave.
+ */
+
+const BOUNDS = "bounds";
+
+/** Says nothing where there is no such file. Throws ConfigError. */
+export function readUserFile({ env, home, readFile }: Pick<ConfigSources, "env" | "home" | "readFile">): UserFile {
+  const path = userFilePath(env);
+  const { [BOUNDS]: bounds = {}, ...settings } = contentOf(path, readFile);
+  refuseHttp(settings, path);
+  const keys = SETTINGS.filter(({ inFile }) => inFile);
+  const own = JsonObject.safeParse(bounds);
+  if (!own.success) throw new ConfigError(`"${BOUNDS}" in ${path} must be an object with terms as its keys.`);
+  const terms = keys.filter(({ of }) => of === "term");
+  const place = { name: path, home };
+  return {
+    path,
+    given: fromObject(settings, keys, place),
+    bounds: boundsOf(fromObject(own.data, terms, { ...place, within: `${BOUNDS}.` })),
+  };
+}
+
+function contentOf(path: string, readFile: ConfigSources["readFile"]): JsonObject {
+  try {
+    return readObject(path, path, readFile);
+  } catch (error) {
+    if (error instanceof ConfigError && isAbsent(error.cause)) return {};
+    throw error;
+  }
+}
+
+function isAbsent(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR");
+}
+
+/** With it each client that starts a server would listen there. */
+function refuseHttp(settings: JsonObject, path: string): void {
+  if (!("http" in settings)) return;
+  throw new ConfigError(
+    `"http" in ${path}: every client would listen there. Say it where that server is started: serve --http.`,
+  );
+}

@@ -1,0 +1,162 @@
+import { describe, expect, it } from "vitest";
+import { atBounds } from "../../src/config/bounds.ts";
+import { ConfigError } from "../../src/config/error.ts";
+import {
+  clientSettings,
+  daemonSettings,
+  serverSettings,
+  type ServerSettings,
+} from "../../src/config/server-settings.ts";
+import { userFilePath } from "../../src/config/state-folder.ts";
+import type { Config } from "../../src/config/schema.ts";
+
+/** The user's file, what it bounds, and who may give what. */
+
+const HOME = { HOME: "/home/ann", USERPROFILE: "C:\\Users\\ann" };
+const FILE = userFilePath(HOME);
+
+interface Given {
+  readonly user?: unknown;
+  readonly argv?: string[];
+  readonly env?: Record<string, string>;
+}
+
+function reading(user: unknown): (path: string) => string {
+  return (path) => {
+    if (path !== FILE) return '{"logLevel":"warn"}';
+    if (user === undefined) throw Object.assign(new Error("no such file"), { code: "ENOENT" });
+    return typeof user === "string" ? user : JSON.stringify(user);
+  };
+}
+
+function server({ argv = [], env = {}, user }: Given): ServerSettings {
+  return serverSettings({ argv, env: { ...HOME, ...env }, readFile: reading(user) });
+}
+
+function daemon({ argv = [], env = {}, user }: Given): ServerSettings {
+  return daemonSettings({ argv, env: { ...HOME, ...env }, readFile: reading(user) });
+}
+
+/** Of a client of a daemon with this user's file. */
+function client(own: Given, of: ServerSettings = daemon({})): Config {
+  return clientSettings(of, { argv: own.argv ?? [], env: own.env ?? {}, readFile: reading(undefined), cwd: "/work" });
+}
+
+describe("the user's file", () => {
+  it("is in the folder for configurations of each system", () => {
+    expect(userFilePath({ HOME: "/home/ann" }, "linux")).toBe("/home/ann/.config/claude-agents-mcp/config.json");
+    expect(userFilePath({ HOME: "/h", XDG_CONFIG_HOME: "/c" }, "darwin")).toBe("/c/claude-agents-mcp/config.json");
+    expect(userFilePath({ HOME: "/h", XDG_CONFIG_HOME: "c" }, "linux")).toBe(
+      "/h/.config/claude-agents-mcp/config.json",
+    );
+    expect(userFilePath({ APPDATA: "C:\\R" }, "win32")).toBe("C:\\R\\claude-agents-mcp\\config.json");
+    expect(userFilePath({ USERPROFILE: "C:\\U" }, "win32")).toBe(
+      "C:\\U\\AppData\\Roaming\\claude-agents-mcp\\config.json",
+    );
+  });
+
+  it("need not be there, and gives defaults that every other source replaces", () => {
+    expect(server({}).config.maxLive).toBeUndefined();
+    const user = { maxLive: 3, turnMaxMs: 5000, logLevel: "error" };
+    expect(server({ user }).config).toMatchObject({ maxLive: 3, turnMaxMs: 5000, logLevel: "error" });
+    expect(server({ user, argv: ["--turn-max-ms", "6000", "--config=/file"] }).config).toMatchObject({
+      turnMaxMs: 6000,
+      logLevel: "warn",
+    });
+    expect(server({ user, env: { CLAUDE_CODE_MCP_MAX_LIVE: "4" } }).config.maxLive).toBe(4);
+  });
+
+  it.each<[unknown, string]>([
+    ["{", `${FILE} is not JSON`],
+    [{ http: true }, `"http" in ${FILE}: every client would listen there.`],
+    [{ maxLife: 1 }, `Unknown key "maxLife" in ${FILE}. Did you mean maxLive?`],
+    [{ maxLive: 0 }, `"maxLive" in ${FILE} is 0: must be`],
+    [{ bounds: [] }, `"bounds" in ${FILE} must be an object`],
+    [{ bounds: { maxLive: 3 } }, `Unknown key "bounds.maxLive" in ${FILE}.`],
+    [{ bounds: { turnMaxMs: 1 } }, `"bounds.turnMaxMs" in ${FILE} is 1: must be`],
+  ])("is refused where it is %j", (user, message) => {
+    expect(() => server({ user })).toThrow(ConfigError);
+    expect(() => server({ user })).toThrow(message);
+  });
+});
+
+describe("bounds", () => {
+  const user = {
+    bounds: {
+      allowBypass: false,
+      turnMaxMs: 5000,
+      maxWaitMs: 4000,
+      unattended: "deny",
+      toolsets: ["agent", "query"],
+      callerApproves: "edits",
+      claudePath: "bin/claude",
+      denyRules: ["WebFetch"],
+    },
+  };
+  const loose = "--allow-bypass --turn-max-ms=9000 --toolsets=agent,chat --caller-approves=all --deny-rules=Bash(x)";
+
+  it("hold for a server that is told otherwise, and for clients of a daemon", () => {
+    const bounded = {
+      allowBypass: false,
+      turnMaxMs: 5000,
+      maxWaitMs: 4000,
+      unattended: "deny",
+      toolsets: ["agent"],
+      callerApproves: "edits",
+      claudePath: expect.stringMatching(/claude-agents-mcp.bin.claude$/) as string,
+    };
+    expect(server({ user, argv: loose.split(" ") }).config).toMatchObject(bounded);
+    expect(client({ argv: loose.split(" ") }, daemon({ user }))).toMatchObject(bounded);
+    const tighter = ["--turn-max-ms=2000", "--max-wait-ms=3000", "--toolsets=query", "--caller-approves=none"];
+    expect(client({ argv: tighter }, daemon({ user }))).toMatchObject({
+      turnMaxMs: 2000,
+      maxWaitMs: 3000,
+      toolsets: ["query"],
+      callerApproves: "none",
+    });
+  });
+
+  it("leave rules to the policy: a connection's own, and those that it would have at the bounds", () => {
+    const of = daemon({ user });
+    const own = client({ argv: loose.split(" ") }, of);
+    expect(own.denyRules).toEqual(["Bash(x)"]);
+    expect(atBounds(own, of.bounds)).toMatchObject({ denyRules: ["WebFetch"], turnMaxMs: 5000, trustDirs: [] });
+  });
+
+  it("leave no toolset where a client names only others", () => {
+    expect(() => client({ argv: ["--toolsets=chat"] }, daemon({ user }))).toThrow("toolsets: chat is out of bounds.");
+    expect(client({ argv: ["--toolsets=all"] }, daemon({ user })).toolsets).toEqual(["agent", "query"]);
+  });
+
+  it("are also the terms that a daemon is started with", () => {
+    const of = daemon({ user, argv: ["--turn-max-ms=3000", "--sandbox=required", "--max-live=7"] });
+    expect(of.bounds).toMatchObject({ turnMaxMs: 3000, sandbox: "required", allowBypass: false });
+    expect(of.bounds).not.toHaveProperty("maxLive");
+    expect(client({}, of)).toMatchObject({ turnMaxMs: 3000, sandbox: "required", maxLive: 7 });
+    expect(() => daemon({ user, argv: ["--deny-rules=Bash"] })).toThrow("denyRules: the bounds of the user's file");
+  });
+});
+
+describe("a client of a daemon", () => {
+  it("has its own terms, and the daemon's settings of the server", () => {
+    const of = daemon({ user: { maxLive: 3, spares: 2, turnMaxMs: 7000 }, argv: ["--spares=4"] });
+    expect(client({ env: { CLAUDE_CODE_MCP_UNATTENDED: "deny" }, argv: ["--allow-dir=x"] }, of)).toMatchObject({
+      unattended: "deny",
+      turnMaxMs: 7000,
+      maxLive: 3,
+      spares: 4,
+      allowDirs: [expect.stringMatching(/^.{0,2}.work.x$/) as string],
+    });
+  });
+
+  it.each<[Given, string]>([
+    [{ argv: ["--max-live", "3"] }, '--max-live belongs to the server, which has other clients, too. Set "maxLive" in'],
+    [{ env: { CLAUDE_CODE_MCP_LOG_LEVEL: "debug" } }, "CLAUDE_CODE_MCP_LOG_LEVEL belongs to the server"],
+    [{ argv: ["--config=/file"] }, '"logLevel" in /file belongs to the server'],
+    [{ argv: ["--notify-url=https://x.org"] }, `Set "notifyUrl" in ${FILE}, or give this client a server of its own`],
+  ])("may not give a setting of the server: %j", (own, message) => {
+    expect(() => client(own)).toThrow(ConfigError);
+    expect(() => client(own)).toThrow(message);
+    expect(() => server(own)).not.toThrow("belongs");
+  });
+});
