@@ -7,6 +7,7 @@ import { Preparation } from "../claude/preparation.ts";
 import { ClaudeLocator, startedClaudes } from "../claude/locate.ts";
 import { claudeRuntime, type ClaudeRuntime } from "../claude/runtime.ts";
 import type { ClaudeSettings } from "../claude/settings.ts";
+import { Guards } from "../claude/supervise/guards.ts";
 import type { ShimSettings, Shims } from "../claude/shim/shims.ts";
 import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
@@ -28,6 +29,7 @@ import type { Places as SessionPlaces } from "../domain/approvals/session-policy
 import type { Logger, SessionBackend, Spares } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
 import { requestEntry } from "../log/audit.ts";
+import { files } from "../security/files/limited.ts";
 import { ownedPlaces, ownFiles, type Installation } from "../security/owned.ts";
 import { protectedPaths, type Owned } from "../security/protected-paths.ts";
 import { withObserver, type OnAppended } from "../store/open.ts";
@@ -97,9 +99,10 @@ interface EngineParts {
 
 export async function startEngine(settings: EngineSettings, parts: EngineParts): Promise<Running> {
   const { connections, http, log, masker } = parts;
+  files.onStuck = (paths) => log.warn("files or folders do not answer", { paths });
   const { config, depth, environment } = settings;
   const confine = confinements(config);
-  const sandboxPolicy = sandboxPolicyOf(settings);
+  const sandboxPolicy = await sandboxPolicyOf(settings);
   const approvers = await approversOf(settings, parts, () => engine);
   const store = followedBy(parts.backend, [http, ...approvers.followers, auditorOf(parts)]);
   const runtime = claudeRuntime({
@@ -111,11 +114,10 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     ownUrls: async () => [...new Set([...(http?.ownUrls ?? []), ...(await store.leases.urls())])],
     confine,
     rules: rulesOf(config),
-    closed: await protectedPaths(ownedPlaces(installationOf(settings))),
+    closed: await protectedPaths(ownedPlaces(await installationOf(settings))),
     sandboxPolicy,
-    forceReaper: config.reaper === "always",
+    guards: await Guards.find({ forceReaper: config.reaper === "always", isolation: settings.isolation }),
     server: { store: parts.storeName, ...parts.process },
-    isolation: settings.isolation ?? [],
     shim: settings.shim && { ...settings.shim, sdk: SDK_VERSION, log },
     spares: config.spares,
     spareIdleMs: config.idleProcessMs,
@@ -190,7 +192,7 @@ function claudeOf(
 }
 
 /** Where this server keeps what is its own. */
-function installationOf({ config, configFile, environment }: EngineSettings): Installation {
+async function installationOf({ config, configFile, environment }: EngineSettings): Promise<Installation> {
   const state = stateFolder(environment, process.platform);
   const { store = defaultStore(state, process.platform) } = config;
   return {
@@ -201,17 +203,17 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
     stateFolder: state,
     socketFolders: socketCandidates(existsSync(state) ? realpathSync(state) : state),
     store: storeTraits(store).file,
-    started: startedClaudes({ ...config, environment }),
+    started: await startedClaudes({ ...config, environment }),
     cacheFolder: cacheFolder(environment),
     claude: { folder: configFolder(environment), record: stateFile(environment) },
   };
 }
 
 /** The bounds of every session, where they all run in the sandbox. */
-function sandboxPolicyOf(settings: EngineSettings): SandboxPolicy | undefined {
+async function sandboxPolicyOf(settings: EngineSettings): Promise<SandboxPolicy | undefined> {
   const { principals, sandbox, sandboxDomains, trustDirs } = settings.config;
   if (sandbox === "off") return undefined;
-  const installation = installationOf(settings);
+  const installation = await installationOf(settings);
   const { folder, record } = installation.claude;
   const kept = ownedPlaces(installation).filter(({ extent }) => extent !== "checkout");
   return {

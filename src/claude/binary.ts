@@ -1,7 +1,8 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
+import { realpath } from "../security/files/limited.ts";
 import { isExecutable, programFolders } from "../security/programs.ts";
 import { binaryPackage, SDK, SDK_VERSION, type Pinned } from "../packages/pinned.ts";
 import { sdkBeside, versionIn } from "./sdk.ts";
@@ -53,9 +54,13 @@ function resolveFolder(require: NodeJS.Require, name: string): string | undefine
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where the user's own may be, in the order in which it is looked for: PATH, then the places of its installers. */
-export function ownPlaces(environment: Environment, home = homeOf(environment)): { path: string[]; usual: string[] } {
+export async function ownPlaces(
+  environment: Environment,
+  home = homeOf(environment),
+): Promise<{ path: string[]; usual: string[] }> {
   const variable = environment["PATH"] ?? environment["Path"] ?? "";
-  return { path: programFolders(variable).map((folder) => join(folder, NAME)), usual: usualPlaces(environment, home) };
+  const folders = await programFolders(variable);
+  return { path: folders.map((folder) => join(folder, NAME)), usual: usualPlaces(environment, home) };
 }
 
 function homeOf(environment: Environment): string {
@@ -78,10 +83,11 @@ function usualPlaces(environment: Environment, home: string): string[] {
 }
 
 /** Of several names of one file the first. */
-export function existingOnce(files: readonly string[]): string[] {
+export async function existingOnce(files: readonly string[]): Promise<string[]> {
   const found = new Map<string, string>();
-  for (const file of files.filter(isExecutable)) {
-    const real = realpathSync(file);
+  for (const file of files) {
+    if (!(await isExecutable(file))) continue;
+    const real = await realpath(file);
     if (!found.has(real)) found.set(real, file);
   }
   return [...found.values()];

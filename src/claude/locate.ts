@@ -1,10 +1,11 @@
-import { accessSync, constants, realpathSync } from "node:fs";
+import { constants } from "node:fs";
 import { dirname } from "node:path";
 import { AppError } from "../domain/error.ts";
 import type { Logger } from "../engine/ports.ts";
 import { bundledClaudes, existingOnce, ownBinaryPackage, ownPlaces } from "./binary.ts";
 import type { PackageCache } from "../packages/package-cache.ts";
 import { SDK, type Pinned } from "../packages/pinned.ts";
+import { access, realpath } from "../security/files/limited.ts";
 import { isExecutable } from "../security/programs.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "./version.ts";
 
@@ -79,9 +80,9 @@ export class ClaudeLocator {
     const pinned = packages && ownBinaryPackage();
     const cached = pinned && packages.entryOf(pinned);
     if (cached !== undefined) return ofTheSdk(cached);
-    const places = ownPlaces(environment);
+    const places = await ownPlaces(environment);
     const refused: Refused[] = [];
-    for (const path of existingOnce([...places.path, ...places.usual])) {
+    for (const path of await existingOnce([...places.path, ...places.usual])) {
       const judged = await this.#judge(path);
       if (!("problem" in judged)) return judged;
       refused.push(judged);
@@ -97,7 +98,7 @@ export class ClaudeLocator {
   }
 
   async #named(path: string): Promise<LocatedClaude> {
-    const judged = isExecutable(path)
+    const judged = (await isExecutable(path))
       ? await this.#judge(path)
       : { path, problem: "is not an executable file", fix: undefined };
     if (!("problem" in judged)) return judged;
@@ -111,7 +112,11 @@ export class ClaudeLocator {
     if ("problem" in answer) return { path, problem: answer.problem, fix: undefined };
     const { version } = answer;
     if (compareVersions(version, NEEDED_VERSION) < 0) {
-      return { path, problem: `is version ${version}: ${NEEDED_VERSION} or newer is needed`, fix: updateOf(path) };
+      return {
+        path,
+        problem: `is version ${version}: ${NEEDED_VERSION} or newer is needed`,
+        fix: await updateOf(path),
+      };
     }
     const warning = untestedText(path, version);
     if (warning !== undefined) this.#warnOnce(warning);
@@ -127,22 +132,22 @@ function ofTheSdk(path: string | undefined): LocatedClaude {
  * The files in which the user's own is found, or would be: a session that wrote one of them would have the next session run
  * it. None where it is not looked for.
  */
-export function startedClaudes(
+export async function startedClaudes(
   { claudePath, environment }: Pick<LocatorSettings, "claudePath" | "environment">,
   bundled = bundledClaudes(),
-): string[] {
+): Promise<string[]> {
   if (claudePath !== undefined || bundled.length > 0) return [];
-  const { path, usual } = ownPlaces(environment);
-  return [...path.filter((file) => isExecutable(file) || isWritable(dirname(file))), ...usual];
+  const { path, usual } = await ownPlaces(environment);
+  const found: string[] = [];
+  for (const file of path) if ((await isExecutable(file)) || (await isWritable(dirname(file)))) found.push(file);
+  return [...found, ...usual];
 }
 
-function isWritable(folder: string): boolean {
-  try {
-    accessSync(folder, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
+async function isWritable(folder: string): Promise<boolean> {
+  return access(folder, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
 }
 
 function untestedText(path: string, version: string): string | undefined {
@@ -151,8 +156,8 @@ function untestedText(path: string, version: string): string | undefined {
 }
 
 /** The command of the installer that it came from. */
-export function updateOf(path: string): string {
-  const real = realpathSync(path);
+export async function updateOf(path: string): Promise<string> {
+  const real = await realpath(path);
   if (/[\\/](?:Cellar|Caskroom)[\\/]/.test(real)) return "brew upgrade claude-code";
   if (/[\\/]node_modules[\\/]@anthropic-ai[\\/]/.test(real)) return `${INSTALL}@latest`;
   return `${/\s/.test(path) ? `"${path}"` : path} update`;

@@ -32,8 +32,9 @@ export async function outputOf(
   words: readonly string[],
   question: Question,
 ): Promise<Output | { readonly problem: string }> {
+  const environment = { ...question.environment, ...(await ownPath(question.environment)) };
   return new Promise((resolve) => {
-    const child = start(path, words, question);
+    const child = start(path, words, { ...question, environment });
     if (typeof child === "string") return resolve({ problem: `cannot be started: ${child}` });
     let text = "";
     const end = (answer: Output | { readonly problem: string }): void => {
@@ -57,7 +58,7 @@ function start(path: string, words: readonly string[], { cwd, environment, input
   try {
     const child = spawn(program, rest, {
       cwd,
-      env: { ...environment, ...ownPath(environment) },
+      env: environment,
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "ignore"],
       detached: process.platform !== "win32",
       windowsHide: true,

@@ -1,6 +1,5 @@
 import type { Confinement } from "../domain/principal.ts";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
-import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter } from "node:path";
 import { malformedRules } from "../domain/approvals/malformed-rule.ts";
@@ -24,6 +23,7 @@ import { spareSpecOf, type SpareSpec } from "./spares/spec.ts";
 import type { SparePool } from "./spares/pool.ts";
 import type { Spawner } from "./supervise/spawn.ts";
 import { canHold } from "./version.ts";
+import { exists } from "../security/files/limited.ts";
 
 /** From the options of a session to a process: whose settings it reads, in which environment, from where in the conversation. */
 
@@ -40,7 +40,7 @@ async function baseOf(
   config: ClaudeSettings,
 ): Promise<Base> {
   const { all, own: confinement } = placesOf(config, principal, policy);
-  const { environment, notices } = withShell(environmentOf(options, config, confinement));
+  const { environment, notices } = await withShell(environmentOf(options, config, confinement));
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const rules = rulesOf(policy);
@@ -53,7 +53,11 @@ async function baseOf(
   const allow = await projectAllowRules({ ...options, mayRun, isSandboxed: sandboxPolicy !== undefined }, all);
   const { path: executable, holds } = await claudeFor(options, config);
   return {
-    notices: [...(mayRun ? [] : untrustedNotices(options.cwd, confinement)), ...malformedNotices(options), ...notices],
+    notices: [
+      ...(mayRun ? [] : await untrustedNotices(options.cwd, confinement)),
+      ...malformedNotices(options),
+      ...notices,
+    ],
     options: {
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
@@ -202,8 +206,10 @@ function environmentOf(
 type Notice = Extract<AgentSignal, { type: "notice" }>;
 
 /** The environment with the Git Bash that was found, and what to say where there is none. */
-function withShell(environment: Record<string, string>): { environment: Record<string, string>; notices: Notice[] } {
-  const shell = windowsShell({ platform: process.platform, environment, exists: existsSync });
+async function withShell(
+  environment: Record<string, string>,
+): Promise<{ environment: Record<string, string>; notices: Notice[] }> {
+  const shell = await windowsShell({ platform: process.platform, environment, exists });
   if (shell.kind === "bash") return { environment: { ...environment, [BASH_VARIABLE]: shell.path }, notices: [] };
   const isMissing = shell.kind === "powershell only";
   return { environment, notices: isMissing ? [{ type: "notice", kind: "warning", message: NO_BASH }] : [] };
@@ -217,8 +223,8 @@ function malformedNotices(options: SessionOptions): Notice[] {
   });
 }
 
-function untrustedNotices(cwd: string, { trustsRecord }: Confinement): Notice[] {
-  const files = whatWouldRun(cwd);
+async function untrustedNotices(cwd: string, { trustsRecord }: Confinement): Promise<Notice[]> {
+  const files = await whatWouldRun(cwd);
   if (files.length === 0) return [];
   const advice = trustsRecord
     ? "Trust it by opening it once in Claude Code, or start the server with --trust-dir."

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -24,6 +23,7 @@ import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts"
 import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
 import { findSession, openIn } from "./folder/find.ts";
+import { exists } from "../security/files/limited.ts";
 import { isExecutable } from "../security/programs.ts";
 import { readOnlyGit, type GitPlace } from "../security/git/read-only-git.ts";
 
@@ -38,8 +38,8 @@ export interface ClaudeRuntime extends AgentRuntime {
 
 /** Runs Claude Code through the Agent SDK, which is loaded with the first session and not before. */
 export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
-  const { forceReaper, isolation, log, server, shim } = config;
-  const spawner = new Spawner({ forceReaper, isolation, server, shim });
+  const { guards, log, server, shim } = config;
+  const spawner = new Spawner({ guards, server, shim });
   const { shims } = spawner;
   logTrackingMethod(spawner.trackingMethod, log);
   const spares = new SparePool({
@@ -208,14 +208,14 @@ async function check(
   await checkAllPlaces(options, placesOf(config, principal, policy).all, closed);
   if (config.sandboxPolicy) checkSandboxedOptions(options);
   const own = options.pathToClaudeCodeExecutable;
-  if (own !== undefined && !isExecutable(own)) {
+  if (own !== undefined && !(await isExecutable(own))) {
     throw invalidArgument(
       "pathToClaudeCodeExecutable",
       `${own} is not an executable file. Name the Claude Code binary.`,
     );
   }
   if (own === undefined) await config.claude.locate();
-  checkShell({ platform: process.platform, environment, exists: existsSync });
+  await checkShell({ platform: process.platform, environment, exists });
 }
 
 /** How the folder, and nothing outside it, stands against the last commit; undefined where there is no git or no repository. */

@@ -9,6 +9,7 @@ import type { Preparation } from "./preparation.ts";
 import type { ClaudeLocator } from "./locate.ts";
 import type { SandboxPolicy } from "./sandbox/sandbox.ts";
 import type { ShimSettings } from "./shim/shims.ts";
+import type { Guards } from "./supervise/guards.ts";
 import type { TaggedServer } from "./supervise/process-tag.ts";
 
 /** What the operator has settled for every Claude Code of this server. */
@@ -40,13 +41,11 @@ export interface ClaudeSettings {
   claude: Pick<ClaudeLocator, "locate">;
   /** The Agent SDK, and the installation of what is missing. */
   preparation: Pick<Preparation, "complete" | "sdk">;
-  forceReaper: boolean;
+  guards: Guards;
   /** What holds the pipes of processes, so that the next server of this name goes on with them; undefined where they end with this one. */
   shim?: ShimSettings | undefined;
   /** This server, as what it starts is marked. */
   server: TaggedServer;
-  /** Words before every command that give it a pid namespace of its own; none where it is to have none. */
-  isolation: readonly string[];
   /** How many processes are kept started for sessions to come, and for how long where none comes, ms. */
   spares: number;
   spareIdleMs: number;

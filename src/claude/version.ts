@@ -1,6 +1,7 @@
-import { chmod, mkdir, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { realpath, stat } from "../security/files/limited.ts";
 import { readSmall } from "../security/files/plain-file.ts";
 import { outputOf } from "./output-of.ts";
 

@@ -31,10 +31,10 @@ const FLAGS = { scope: { type: "string" }, json: { type: "boolean" }, yes: { typ
 
 export async function install(argv: string[]): Promise<number> {
   const flags = readFlags("install", argv);
-  if (flags.client === undefined) return listClients(flags.json, (scope) => invocation(scope, []));
+  if (flags.client === undefined) return listClients(flags.json, async (scope) => invocation(scope, []));
   const aim = aimOf("install", flags);
   const longestMs = longestCallMs(flags.serverArgs);
-  const command = invocation(aim.scope, flags.serverArgs);
+  const command = await invocation(aim.scope, flags.serverArgs);
   const entry = { ...aim.client.entry(command), ...timeoutEntry(aim.client, longestMs) };
   const notes = notesOn(aim, command, longestMs);
   if (flags.print) return print(aim, entry, { notes, json: flags.json });
@@ -139,7 +139,7 @@ function notesOn({ client, scope }: Aim, command: Invocation, longestMs: number)
   return notes;
 }
 
-function invocation(scope: Scope, serverArgs: readonly string[]): Invocation {
+async function invocation(scope: Scope, serverArgs: readonly string[]): Promise<Invocation> {
   const [, script = ""] = process.argv;
   const { env, execPath, platform } = process;
   return invocationOf({ platform, env, execPath, script, cwd: process.cwd(), shared: scope === "project" }, serverArgs);

@@ -16,23 +16,24 @@ interface Row {
   readonly project: Cell | null;
 }
 
-export async function listClients(json: boolean, invocation: (scope: Scope) => Invocation): Promise<number> {
+export async function listClients(json: boolean, invocation: (scope: Scope) => Promise<Invocation>): Promise<number> {
   const places = thesePlaces(process.env, process.cwd());
   const folder = stateFolder(process.env, process.platform);
   const rows: Row[] = [];
   for (const client of CLIENTS) {
-    const cell = async (scope: Scope) => cellOf({ client, scope, places, stateFolder: folder }, invocation(scope));
+    const cell = async (scope: Scope) =>
+      cellOf({ client, scope, places, stateFolder: folder }, await invocation(scope));
     const [user, project] = [await cell("user"), await cell("project")];
-    rows.push({ client: client.id, title: client.title, found: isFound(client, places), user, project });
+    rows.push({ client: client.id, title: client.title, found: await isFound(client, places), user, project });
   }
   process.stdout.write(json ? `${JSON.stringify({ clients: rows })}\n` : page(rows));
   return 0;
 }
 
-function isFound({ files, program }: Client, places: Places): boolean {
+async function isFound({ files, program }: Client, places: Places): Promise<boolean> {
   const names = places.platform === "win32" ? [".exe", ".cmd"].map((ending) => `${program ?? ""}${ending}`) : [program];
-  const onPath = names.some((name) => program !== undefined && findProgram(name ?? "", places.env) !== undefined);
-  return onPath || places.exists(files.user?.(places) ?? "");
+  const found = program === undefined ? [] : names.map(async (name) => findProgram(name ?? "", places.env));
+  return (await Promise.all(found)).some((file) => file !== undefined) || places.exists(files.user?.(places) ?? "");
 }
 
 const HEAD = ["Client", "Found", "User", "Project"];

@@ -4,6 +4,7 @@ import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type { Identity } from "./identity.ts";
+import { THREADS } from "./environment.ts";
 import { Patience } from "./patience.ts";
 import { PRODUCT } from "../domain/names.ts";
 
@@ -67,7 +68,7 @@ export async function startDaemon(start: DaemonStart): Promise<string> {
   const lengthBefore = await makeLog(stateFolder, log);
   const ready = ["daemon", "run", "--ready-fd", String(READY_FD)];
   const command = [process.execPath, ...process.execArgv, main, ...ready, ...identity.argv];
-  const options = { cwd: stateFolder, detached: true, env: identity.environment };
+  const options = { cwd: stateFolder, detached: true, env: withThreads(identity.environment) };
   // No await between its start and `wordOf`: Node discards what a process has said if it ends before a listener is there.
   const child = platform === "win32" ? startDirectly(command, log, options) : startThroughShell(command, log, options);
   child.unref();
@@ -112,9 +113,14 @@ export function restartOf({ identity, main, stateFolder }: Omit<DaemonStart, "ms
   return {
     command: "/bin/sh",
     args: ["-c", 'log=$1; shift; exec "$@" </dev/null >>"$log" 2>&1', "sh", log, ...command],
-    env: identity.environment,
+    env: withThreads(identity.environment),
     cwd: stateFolder,
   };
+}
+
+/** Files that do not answer hold up to half of the threads of a daemon: Node's own number would be 4. */
+function withThreads(environment: Identity["environment"]): Record<string, string> {
+  return { ...environment, [THREADS]: "16" };
 }
 
 export function logFolder(stateFolder: string): string {

@@ -175,7 +175,7 @@ export async function checkTrust({ config, cwd, environment }: Machine): Promise
   if (await isTrusted(cwd, trust, childEnvironment(environment, { depth: 0 }))) {
     return [{ id: "trust", level: "ok", text: `${cwd} is trusted: its settings, hooks and MCP servers apply.` }];
   }
-  const files = whatWouldRun(cwd);
+  const files = await whatWouldRun(cwd);
   if (files.length === 0) {
     return [{ id: "trust", level: "ok", text: `${cwd} is not trusted, and has no settings that need trust.` }];
   }

@@ -16,7 +16,7 @@ export async function checkPackages(machine: Machine): Promise<Finding[]> {
   if (!first) {
     return [{ id: "packages", level: "ok", text: `The Agent SDK is installed: ${sdkFile(packages) ?? ""}.` }];
   }
-  const fault = findNpm(environment) ? await writeFault(packages.folder) : NPM_MISSING;
+  const fault = (await findNpm(environment)) ? await writeFault(packages.folder) : NPM_MISSING;
   if (fault) {
     const { fix, message } = new InstallError(first, packages.folder, fault);
     return [{ id: "packages", level: "error", text: message, fix }];

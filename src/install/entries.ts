@@ -54,13 +54,13 @@ export async function targetOf(aim: Aim, running: Running): Promise<Target | und
 const Words = z.union([z.string().transform((word) => [word]), z.array(z.string())]).catch([]);
 const Started = z.object({ command: Words, args: Words });
 
-function targetIn([program, ...args]: readonly string[], running: Running): Target {
+async function targetIn([program, ...args]: readonly string[], running: Running): Promise<Target> {
   if (program === undefined) return { kind: "http" };
   if ([program, ...args].some((word) => /\$\{|%\w+%|^~/.test(word))) return { kind: "variable" };
   const name = basename(program.replaceAll("\\", "/")).replace(/\.(?:exe|cmd)$/i, "");
   const rest = args.filter((word) => !word.startsWith("-"));
   if (name === "npx") return packageTarget(rest[0] ?? "", running);
-  const found = isAbsolute(program) ? program : onPath(program, running);
+  const found = isAbsolute(program) ? program : await onPath(program, running);
   if (found === undefined || !existsSync(found)) return { kind: "missing", path: program };
   // Flags of Node may have values of their own in front of the script.
   const paths = name === "node" ? rest.map((word) => resolve(running.cwd, word)) : [found];
@@ -70,14 +70,15 @@ function targetIn([program, ...args]: readonly string[], running: Running): Targ
   return path === undefined ? { kind: "missing", path: paths[0] ?? found } : { kind: "other", path };
 }
 
-function onPath(program: string, { env, platform }: Running): string | undefined {
+async function onPath(program: string, { env, platform }: Running): Promise<string | undefined> {
   const endings = platform === "win32" ? [".exe", ".cmd", ""] : [""];
-  return endings.map((ending) => findProgram(program + ending, env)).find((file) => file !== undefined);
+  const found = await Promise.all(endings.map(async (ending) => findProgram(program + ending, env)));
+  return found.find((file) => file !== undefined);
 }
 
 /** It is this installation if that runs from the folder of the package runner, and is what the entry names. */
-function packageTarget(spec: string, running: Running): Target {
-  const own = invocationOf({ ...running, shared: false }, []);
+async function packageTarget(spec: string, running: Running): Promise<Target> {
+  const own = await invocationOf({ ...running, shared: false }, []);
   return own.args.includes(spec) ? { kind: "this" } : { kind: "npx", spec };
 }
 

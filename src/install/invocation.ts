@@ -30,7 +30,7 @@ const RUNNER = /^(.*[\\/]_npx[\\/][0-9a-f]+)[\\/]node_modules[\\/]/;
  * `npx -y SPEC` if that has started us; else `node` and our script by their absolute paths, which needs no PATH of a shell:
  * applications of the desktop have none. In a file that is shared, the name alone where it is on PATH.
  */
-export function invocationOf(running: Running, serverArgs: readonly string[]): Invocation {
+export async function invocationOf(running: Running, serverArgs: readonly string[]): Promise<Invocation> {
   const { platform, script, shared } = running;
   const folder = RUNNER.exec(script)?.[1];
   // cmd, because npm's programs are scripts on Windows, which many clients cannot start.
@@ -39,9 +39,9 @@ export function invocationOf(running: Running, serverArgs: readonly string[]): I
       ? { command: "cmd", args: ["/c", command, ...args, ...serverArgs] }
       : { command, args: [...args, ...serverArgs] };
   if (folder !== undefined) return wrapped("npx", "-y", specOf(folder, running.cwd));
-  if (shared && isOnPath(running)) return wrapped(PRODUCT);
+  if (shared && (await isOnPath(running))) return wrapped(PRODUCT);
   return {
-    command: nodeOf(running),
+    command: await nodeOf(running),
     args: [(platform === "win32" ? win32 : posix).resolve(running.cwd, script), ...serverArgs],
   };
 }
@@ -82,21 +82,21 @@ function readSpec(folder: string): string | undefined {
   }
 }
 
-function isOnPath(running: Running): boolean {
+async function isOnPath(running: Running): Promise<boolean> {
   const own = realOf(running.script);
-  return own !== undefined && onPath(running, PRODUCT).some((file) => realOf(file) === own);
+  return own !== undefined && (await onPath(running, PRODUCT)).some((file) => realOf(file) === own);
 }
 
 /** A version manager's link, such as Homebrew's, stays when Node is upgraded. */
-function nodeOf(running: Running): string {
+async function nodeOf(running: Running): Promise<string> {
   const { execPath } = running;
   const own = realOf(execPath);
-  return onPath(running, "node").find((file) => realOf(file) === own) ?? execPath;
+  return (await onPath(running, "node")).find((file) => realOf(file) === own) ?? execPath;
 }
 
-function onPath({ env, platform }: Running, name: string): string[] {
+async function onPath({ env, platform }: Running, name: string): Promise<string[]> {
   const file = platform === "win32" ? `${name}.exe` : name;
-  return programFolders(env["PATH"] ?? "").map((folder) => join(folder, file));
+  return (await programFolders(env["PATH"] ?? "")).map((folder) => join(folder, file));
 }
 
 /** Where the links of a path lead; undefined where that is nowhere. */

@@ -17,19 +17,20 @@ interface Command {
 }
 
 /** npm of PATH outside the project, else the one beside this Node: applications often start servers with a short PATH. */
-export function findNpm(environment: Environment, node = process.execPath): Command | undefined {
+export async function findNpm(environment: Environment, node = process.execPath): Promise<Command | undefined> {
   const beside = dirname(node);
   if (process.platform === "win32") {
     // npm.cmd would need a shell.
     const path = environment["PATH"] ?? environment["Path"] ?? "";
-    const folders = [...programFolders(path, projectOf(process.cwd())), beside];
+    const folders = [...(await programFolders(path, await projectOf(process.cwd()))), beside];
     const script = folders
       .map((folder) => join(folder, "node_modules/npm/bin/npm-cli.js"))
       .find((file) => existsSync(file));
     return script === undefined ? undefined : { program: node, words: [script] };
   }
   const own = join(beside, "npm");
-  const program = findProgram("npm", environment, projectOf(process.cwd())) ?? (isExecutable(own) ? own : undefined);
+  const found = await findProgram("npm", environment, await projectOf(process.cwd()));
+  const program = found ?? ((await isExecutable(own)) ? own : undefined);
   return program === undefined ? undefined : { program, words: [] };
 }
 
@@ -37,9 +38,9 @@ export function findNpm(environment: Environment, node = process.execPath): Comm
  * The user's configuration of npm, from their files and variables in capitals. What an npm that started this server has added
  * (`npm_*`) is left out: that is also the configuration of the project in which it ran.
  */
-function npmEnvironment(environment: Environment): NodeJS.ProcessEnv {
+async function npmEnvironment(environment: Environment): Promise<NodeJS.ProcessEnv> {
   const kept = Object.entries(environment).filter(([name]) => !name.startsWith("npm_"));
-  return { ...Object.fromEntries(kept), ...ownPath(environment) };
+  return { ...Object.fromEntries(kept), ...(await ownPath(environment)) };
 }
 
 /** The folder and what is in it are all that npm is to install. Retries follow soon: the user waits. */
@@ -69,15 +70,16 @@ const PROCESS = "npm.json";
 
 /** Resolves to what went wrong. npm goes on where this process dies: the next server takes what it has installed. */
 export async function runNpm(pinned: Pinned, folder: string, environment: Environment): Promise<Fault | undefined> {
-  const npm = findNpm(environment);
+  const npm = await findNpm(environment);
   if (!npm) return NPM_MISSING;
   await writeFile(join(folder, "package.json"), JSON.stringify(manifestOf(pinned)));
   await writeFile(join(folder, "package-lock.json"), JSON.stringify(lockOf(pinned)));
+  const env = await npmEnvironment(environment);
   const output = openSync(join(folder, OUTPUT), "w", 0o600);
   try {
     const child = spawn(npm.program, [...npm.words, ...WORDS, `--prefix=${folder}`], {
       cwd: folder,
-      env: npmEnvironment(environment),
+      env,
       stdio: ["ignore", output, output],
       detached: true,
       windowsHide: true,

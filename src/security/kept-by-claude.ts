@@ -1,4 +1,4 @@
-import { lstat, realpath } from "node:fs/promises";
+import { lstat, otherwise, realpath } from "./files/limited.ts";
 import { isExecuting } from "./executing-files.ts";
 import { workTreesOf } from "./git/repository.ts";
 import { foldedPath, hasUnseen } from "./normal-path.ts";
@@ -19,7 +19,7 @@ interface Session {
 /** Tells whether `path` is a file that Claude Code keeps for itself, both as named and as resolved. */
 export async function isKeptByClaude(path: string, { closed, cwd }: Session): Promise<boolean> {
   const own = closed.find(({ isOwn }) => isOwn);
-  const [real, work] = await Promise.all([realPathOf(path), realpath(cwd).catch(() => undefined)]);
+  const [real, work] = await Promise.all([realPathOf(path), realpath(cwd).catch(otherwise(undefined))]);
   if (own === undefined || real === undefined || work === undefined || hasUnseen(path)) return false;
   const projects = new Set([cwd, work, ...(await workTreesOf(work))].map(projectName));
   const named = [own.path, own.real].some((folder) => isKeptIn(folder, path, projects));

@@ -1,5 +1,5 @@
-import { lstat, readlink, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { lstat, readlink, realpath } from "./files/limited.ts";
 
 /** Where a path really lies: the one place that decides it. */
 

@@ -18,7 +18,10 @@ export async function sandboxProblem(
 }
 
 async function linuxProblem(environment: Environment): Promise<string | undefined> {
-  const missing = [...NEEDED_ON_LINUX].filter(([program]) => findProgram(program, environment) === undefined);
+  const missing: (readonly [string, string])[] = [];
+  for (const needed of NEEDED_ON_LINUX) {
+    if ((await findProgram(needed[0], environment)) === undefined) missing.push(needed);
+  }
   if (missing.length > 0) {
     const programs = missing.map(([program]) => program).join(" and ");
     const packages = missing.map(([, name]) => name).join(" ");
@@ -39,13 +42,13 @@ const NEEDED_ON_LINUX = new Map([
 
 const SEATBELT = "/usr/bin/sandbox-exec";
 
-function macProblem(): string | undefined {
-  return isExecutable(SEATBELT) ? undefined : `${SEATBELT}, a part of macOS, is missing. Repair the system.`;
+async function macProblem(): Promise<string | undefined> {
+  return (await isExecutable(SEATBELT)) ? undefined : `${SEATBELT}, a part of macOS, is missing. Repair the system.`;
 }
 
 /** What bwrap says when it is to make a mount, pid and network namespace with a /proc of its own; undefined when it can. */
 export async function namespaceRefusal(environment: Environment): Promise<string | undefined> {
-  const bwrap = findProgram("bwrap", environment);
+  const bwrap = await findProgram("bwrap", environment);
   if (bwrap === undefined) return "bwrap is not installed";
   const mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
   const args = ["--new-session", "--die-with-parent", "--unshare-pid", "--unshare-net", ...mounts, "--", "true"];

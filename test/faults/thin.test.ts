@@ -35,7 +35,7 @@ const done = { status: "idle", result: { result: "done" } };
 const PATH = [dirname(process.execPath), "/usr/bin", "/bin"].join(":");
 const NPX = join(realpathSync(execFileSync("which", ["npm"], { encoding: "utf8" }).trim()), "../npx-cli.js");
 /** A Claude Code of this machine would be used in place of the one of the registry. */
-const [path, usual] = [ownPlaces({ PATH }).path, ownPlaces({ PATH, HOME: root }).usual];
+const [path, usual] = [(await ownPlaces({ PATH })).path, (await ownPlaces({ PATH, HOME: root })).usual];
 const hasOwn = [...path, ...usual].some((file) => existsSync(file));
 
 let registry: Registry;

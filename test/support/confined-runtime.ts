@@ -2,6 +2,7 @@ import { prewarm, query } from "@anthropic-ai/claude-agent-sdk";
 import type { Confinement } from "../../src/domain/principal.ts";
 import { claudeRuntime } from "../../src/claude/runtime.ts";
 import type { ClaudeSettings } from "../../src/claude/settings.ts";
+import { Guards } from "../../src/claude/supervise/guards.ts";
 import type { AgentRuntime } from "../../src/engine/ports.ts";
 import { OPEN_POLICY } from "./open-gate.ts";
 
@@ -9,6 +10,8 @@ import { OPEN_POLICY } from "./open-gate.ts";
 export function placed<T extends object>(options: T, principal = "ann") {
   return { principal, options, policy: OPEN_POLICY, environmentId: "" };
 }
+
+const guards = await Guards.find({ forceReaper: false });
 
 /** A runtime that knows ann, under these terms, and no other user. */
 export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<ClaudeSettings> = {}): AgentRuntime {
@@ -23,9 +26,8 @@ export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<
     closed: [],
     claude: { locate: async () => Promise.resolve({ path: process.execPath, version: undefined, warning: undefined }) },
     preparation: { complete: async () => Promise.resolve(), sdk: () => ({ prewarm, query }) },
-    forceReaper: false,
+    guards,
     server: { store: "a store", pid: process.pid, startedAt: "1" },
-    isolation: [],
     spares: 0,
     spareIdleMs: 1_000,
     rules: { allow: [], ask: [], deny: [] },

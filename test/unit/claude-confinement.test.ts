@@ -9,6 +9,7 @@ import { checkAllPlaces } from "../../src/claude/check/folders.ts";
 import { childEnvironment } from "../../src/claude/environment.ts";
 import { prepare } from "../../src/claude/prepare.ts";
 import { spareSpecOf } from "../../src/claude/spares/spec.ts";
+import { Guards } from "../../src/claude/supervise/guards.ts";
 import { Spawner } from "../../src/claude/supervise/spawn.ts";
 import type { Spawned } from "../../src/claude/supervise/spawned.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
@@ -257,11 +258,11 @@ describe.skipIf(process.platform === "win32")("a wrapper in front of the command
       const env = { PATH: process.env["PATH"], MARK: "arrived" };
       // A separate mark, because the kill of the other run may still be sweeping.
       const server = { store: `reaper: ${String(forceReaper)}`, pid: process.pid, startedAt: "1" };
-      const child = new Spawner({ forceReaper, server }).spawn(
-        { ...request, env, signal },
-        (each) => (spawned = each),
-        { name: "one", wrapper },
-      );
+      const guards = await Guards.find({ forceReaper });
+      const child = new Spawner({ guards, server }).spawn({ ...request, env, signal }, (each) => (spawned = each), {
+        name: "one",
+        wrapper,
+      });
       let text = "";
       child.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()));
       await vi.waitFor(() => expect(text).toMatch(/arrived \d+/), { timeout: 5_000 });

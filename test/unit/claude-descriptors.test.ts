@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { descriptorLimit } from "../../src/security/descriptors.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
+import { Guards } from "../../src/claude/supervise/guards.ts";
 import { Spawner } from "../../src/claude/supervise/spawn.ts";
 import type { Spawned } from "../../src/claude/supervise/spawned.ts";
 import { endTagged, findTagged } from "../../src/claude/supervise/tagged-processes.ts";
@@ -82,9 +83,10 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     const server = { store: "few", pid: process.pid, startedAt: "1" };
     const request = { command: "sleep", args: ["302"], cwd, env: { PATH: process.env["PATH"] } };
     const { signal: never } = new AbortController();
+    const guards = await Guards.find({ forceReaper: true });
     const said = new Set<string>();
     for (let free = 0; free <= 14; free += 1) {
-      const spawner = new Spawner({ forceReaper: true, server });
+      const spawner = new Spawner({ guards, server });
       await limit(inUse() + 16);
       const taken = takeAll();
       for (const each of taken.splice(0, free)) closeSync(each);

@@ -150,7 +150,7 @@ describe("a folder is trusted", () => {
 });
 
 describe("the executable content of an untrusted folder", () => {
-  it("is listed from the folder up to its repository's root, and no further", () => {
+  it("is listed from the folder up to its repository's root, and no further", async () => {
     folder("repo", ".git");
     const outside = file(".mcp.json");
     const files = [".claude/settings.json", ".claude/settings.local.json", ".mcp.json"].map((name) =>
@@ -159,22 +159,22 @@ describe("the executable content of an untrusted folder", () => {
     const inner = file("repo/a/b/.mcp.json");
     file("repo/c/.mcp.json");
     file("repo/a/CLAUDE.md");
-    expect(whatWouldRun(folder("repo", "a", "b"))).toEqual([inner, ...files]);
-    expect(whatWouldRun(at("repo"))).toEqual(files);
+    expect(await whatWouldRun(folder("repo", "a", "b"))).toEqual([inner, ...files]);
+    expect(await whatWouldRun(at("repo"))).toEqual(files);
     expect(files).not.toContain(outside);
   });
 
-  it("outside a repository is that of the folder itself", () => {
+  it("outside a repository is that of the folder itself", async () => {
     file(".mcp.json");
-    expect(whatWouldRun(folder("a"))).toEqual([]);
+    expect(await whatWouldRun(folder("a"))).toEqual([]);
     const own = file("a/.mcp.json");
-    expect(whatWouldRun(at("a"))).toEqual([own]);
+    expect(await whatWouldRun(at("a"))).toEqual([own]);
   });
 
-  it("is also listed if the folder is reached by a link", () => {
+  it("is also listed if the folder is reached by a link", async () => {
     folder("repo", ".git");
     const shared = file("repo/.mcp.json");
-    expect(whatWouldRun(link("way", folder("repo", "a")))).toEqual([shared]);
+    expect(await whatWouldRun(link("way", folder("repo", "a")))).toEqual([shared]);
   });
 });
 
@@ -184,7 +184,7 @@ describe("the placeholder project for an untrusted one", () => {
     const stand = await emptyProject(environment);
     expect(stand).toBe(at("config", PRODUCT, "untrusted"));
     expect(await emptyProject(environment)).toBe(stand);
-    expect(whatWouldRun(stand)).toEqual([]);
+    expect(await whatWouldRun(stand)).toEqual([]);
     const modes = [stand, join(stand, "..")].map((each) => statSync(each).mode & 0o077);
     expect(modes).toEqual(process.platform === "win32" ? [0o066, 0o066] : [0, 0]);
   });

@@ -7,7 +7,7 @@ function machine(
   environment: Machine["environment"] = {},
   platform: NodeJS.Platform = "win32",
 ): Machine {
-  return { platform, environment, exists: (path) => files.includes(path) };
+  return { platform, environment, exists: async (path) => Promise.resolve(files.includes(path)) };
 }
 
 const USUAL = "C:\\Program Files\\Git\\bin\\bash.exe";
@@ -59,28 +59,30 @@ describe("the shell of Claude Code on Windows", () => {
       { PATH: "D:\\Git\\mingw64\\bin" },
       "D:\\Git\\bin\\bash.exe",
     ],
-  ])("is found %s", (_, files, environment, path) => {
-    expect(windowsShell(machine(files, environment))).toEqual({ kind: "bash", path });
-    expect(() => checkShell(machine(files, { ...environment, ...OFF }))).not.toThrow();
+  ])("is found %s", async (_, files, environment, path) => {
+    expect(await windowsShell(machine(files, environment))).toEqual({ kind: "bash", path });
+    await checkShell(machine(files, { ...environment, ...OFF }));
   });
 
-  it("is not a bash without git: WSL's bash sees other paths", () => {
+  it("is not a bash without git: WSL's bash sees other paths", async () => {
     const wsl = machine(["C:\\Windows\\System32\\bash.exe"], { PATH: "C:\\Windows\\System32" });
-    expect(windowsShell(wsl)).toEqual({ kind: "powershell only" });
+    expect(await windowsShell(wsl)).toEqual({ kind: "powershell only" });
   });
 
-  it("is PowerShell if there is no bash: Claude Code starts", () => {
-    expect(windowsShell(machine([]))).toEqual({ kind: "powershell only" });
-    expect(windowsShell(machine([], { CLAUDE_CODE_USE_POWERSHELL_TOOL: "1" }))).toEqual({ kind: "powershell only" });
-    expect(() => checkShell(machine([]))).not.toThrow();
+  it("is PowerShell if there is no bash: Claude Code starts", async () => {
+    expect(await windowsShell(machine([]))).toEqual({ kind: "powershell only" });
+    expect(await windowsShell(machine([], { CLAUDE_CODE_USE_POWERSHELL_TOOL: "1" }))).toEqual({
+      kind: "powershell only",
+    });
+    await checkShell(machine([]));
   });
 
   it.each(["0", "false", "No", " off "])(
     "does not exist if PowerShell is turned off by %j: the start is refused",
-    (off) => {
+    async (off) => {
       const environment = { CLAUDE_CODE_USE_POWERSHELL_TOOL: off };
-      expect(windowsShell(machine([], environment))).toEqual({ kind: "none" });
-      expect(() => checkShell(machine([], environment))).toThrow(
+      expect(await windowsShell(machine([], environment))).toEqual({ kind: "none" });
+      await expect(checkShell(machine([], environment))).rejects.toThrow(
         expect.objectContaining({
           code: "INVALID_ARGUMENT",
           message: expect.stringMatching(/Git Bash was not found.*git-scm\.com.*CLAUDE_CODE_GIT_BASH_PATH/) as string,
@@ -89,8 +91,8 @@ describe("the shell of Claude Code on Windows", () => {
     },
   );
 
-  it.each<NodeJS.Platform>(["linux", "darwin"])("is not looked up on %s", (platform) => {
-    expect(windowsShell(machine([], OFF, platform))).toEqual({ kind: "not windows" });
-    expect(() => checkShell(machine([], OFF, platform))).not.toThrow();
+  it.each<NodeJS.Platform>(["linux", "darwin"])("is not looked up on %s", async (platform) => {
+    expect(await windowsShell(machine([], OFF, platform))).toEqual({ kind: "not windows" });
+    await checkShell(machine([], OFF, platform));
   });
 });

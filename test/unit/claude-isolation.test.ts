@@ -51,38 +51,38 @@ describe.runIf(process.platform === "linux")("a pid namespace", () => {
 describe.runIf(process.platform === "linux")("the guards of a process", () => {
   const starter = { store: "/store.db", pid: 7, startedAt: "1" };
 
-  it("have the kernel end it with its starter, except where only the reaper is to do so", () => {
+  it("have the kernel end it with its starter, except where only the reaper is to do so", async () => {
     const setpriv = program("setpriv");
     const wrapped = (guards: Guards) => guards.wrap(guards.newTag(starter, "a:1"), "claude", ["-p"]);
-    expect(wrapped(new Guards({ forceReaper: false }))).toEqual([
+    expect(wrapped(await Guards.find({ forceReaper: false }))).toEqual([
       setpriv,
       ["--pdeathsig", "TERM", "--", "claude", "-p"],
     ]);
-    expect(wrapped(new Guards({ forceReaper: false, isolation: ["unshare", "--"] }))).toEqual([
+    expect(wrapped(await Guards.find({ forceReaper: false, isolation: ["unshare", "--"] }))).toEqual([
       setpriv,
       ["--pdeathsig", "KILL", "--", "unshare", "--", "claude", "-p"],
     ]);
-    expect(wrapped(new Guards({ forceReaper: true }))).toEqual(["claude", ["-p"]]);
+    expect(wrapped(await Guards.find({ forceReaper: true }))).toEqual(["claude", ["-p"]]);
   });
 
   // A machine may have lowered that limit for all.
   const canNumber = () => /^Max file locks +\S+ +unlimited/m.test(readFileSync("/proc/self/limits", "utf8"));
 
-  it.runIf(process.platform === "linux" && canNumber())("number each by a limit", () => {
+  it.runIf(process.platform === "linux" && canNumber())("number each by a limit", async () => {
     const prlimit = program("prlimit");
-    const guards = new Guards({ forceReaper: true });
+    const guards = await Guards.find({ forceReaper: true });
     const [one, two] = [guards.newTag(starter, "a:1"), guards.newTag(starter, "a:1")];
     expect(guards.wrap(one, "claude", [])).toEqual([prlimit, [`--locks=${String(one.number)}:`, "--", "claude"]]);
     expect(one.number).not.toBe(two.number);
   });
 
-  it("tell the signal that has ended it, which a pid namespace tells as an exit code", () => {
-    const isolated = new Guards({ forceReaper: true, isolation: ["unshare", "--"] });
+  it("tell the signal that has ended it, which a pid namespace tells as an exit code", async () => {
+    const isolated = await Guards.find({ forceReaper: true, isolation: ["unshare", "--"] });
     expect(isolated.exitOf({ code: 137, signal: null })).toEqual({ code: null, signal: "SIGKILL" });
     for (const code of [1, 128, 250]) {
       expect(isolated.exitOf({ code, signal: null })).toEqual({ code, signal: null });
     }
     const exit = { code: 137, signal: null };
-    expect(new Guards({ forceReaper: true }).exitOf(exit)).toEqual(exit);
+    expect((await Guards.find({ forceReaper: true })).exitOf(exit)).toEqual(exit);
   });
 });

@@ -254,31 +254,31 @@ it("a cache that cannot be read or written costs a start, and no error", async (
   expect((await locator().locate()).version).toBe("2.1.300");
 });
 
-it("updates come from where the program came from", () => {
+it("updates come from where the program came from", async () => {
   const ofNpm = program(join(home, "lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe"), "");
   const ofBrew = program(join(home, "Caskroom/claude-code/2.1.3/claude"), "");
   symlinkSync(ofNpm, join(home, "claude"));
-  expect(updateOf(join(home, "claude"))).toBe("npm install -g @anthropic-ai/claude-code@latest");
-  expect(updateOf(ofBrew)).toBe("brew upgrade claude-code");
+  expect(await updateOf(join(home, "claude"))).toBe("npm install -g @anthropic-ai/claude-code@latest");
+  expect(await updateOf(ofBrew)).toBe("brew upgrade claude-code");
 });
 
-it("no relative folder of PATH and no node_modules/.bin is searched", () => {
-  const { path } = ownPlaces({ PATH: `.:bin:/usr/bin:${join(home, "node_modules/.bin")}`, HOME: home });
+it("no relative folder of PATH and no node_modules/.bin is searched", async () => {
+  const { path } = await ownPlaces({ PATH: `.:bin:/usr/bin:${join(home, "node_modules/.bin")}`, HOME: home });
   expect(path).toEqual(["/usr/bin/claude"]);
 });
 
-it("places in which one would be started are protected only where they are searched", () => {
+it("places in which one would be started are protected only where they are searched", async () => {
   mkdirSync(bin());
-  const searched = startedClaudes({ environment: environment() }, []);
+  const searched = await startedClaudes({ environment: environment() }, []);
   expect(searched).toEqual(expect.arrayContaining([join(bin(), "claude"), join(home, ".local/bin/claude")]));
-  expect(startedClaudes({ environment: environment() }, ["/sdk/claude"])).toEqual([]);
-  expect(startedClaudes({ claudePath: "/mine", environment: environment() }, [])).toEqual([]);
+  expect(await startedClaudes({ environment: environment() }, ["/sdk/claude"])).toEqual([]);
+  expect(await startedClaudes({ claudePath: "/mine", environment: environment() }, [])).toEqual([]);
 });
 
 it.each([
   ["the folder of npm's configuration", { NPM_CONFIG_PREFIX: "/npm" }, "/npm/bin/claude"],
   ["the same in npm's own words", { npm_config_prefix: "/npm" }, "/npm/bin/claude"],
   ["the home folder, by the name that Windows gives it", { USERPROFILE: "/ann" }, "/ann/.local/bin/claude"],
-])("%s is searched", (_, variables, place) => {
-  expect(ownPlaces(variables).usual).toContain(place);
+])("%s is searched", async (_, variables, place) => {
+  expect((await ownPlaces(variables)).usual).toContain(place);
 });

@@ -80,26 +80,26 @@ function npxAskedFor(...packages: string[]): void {
 }
 
 describe("the command of an entry", () => {
-  it("is the script of a clone, and node as PATH has it", () => {
-    expect(invocationOf(running("clone/dist/cli/main.js"), ["--toolsets", "all"])).toEqual({
+  it("is the script of a clone, and node as PATH has it", async () => {
+    expect(await invocationOf(running("clone/dist/cli/main.js"), ["--toolsets", "all"])).toEqual({
       command: join(root, "bin/node"),
       args: [join(root, "clone/dist/cli/main.js"), "--toolsets", "all"],
     });
     const other = running("clone/dist/cli/main.js", { execPath: "/opt/node/bin/node" });
-    expect(invocationOf(other, []).command).toBe("/opt/node/bin/node");
+    expect((await invocationOf(other, [])).command).toBe("/opt/node/bin/node");
   });
 
-  it("is the program's link of a global or linked installation, which an upgrade keeps", () => {
+  it("is the program's link of a global or linked installation, which an upgrade keeps", async () => {
     const args = [join(root, "bin/claude-agents-mcp")];
-    expect(invocationOf(running("bin/claude-agents-mcp"), [])).toEqual({ command: join(root, "bin/node"), args });
+    expect(await invocationOf(running("bin/claude-agents-mcp"), [])).toEqual({ command: join(root, "bin/node"), args });
   });
 
-  it("is the name alone in a shared file, if that starts this installation", () => {
+  it("is the name alone in a shared file, if that starts this installation", async () => {
     const shared = { shared: true };
-    const linked = invocationOf(running("clone/dist/cli/main.js", shared), []);
+    const linked = await invocationOf(running("clone/dist/cli/main.js", shared), []);
     expect(linked).toEqual({ command: "claude-agents-mcp", args: [] });
     expect(isPortable(linked)).toBe(true);
-    const unlinked = invocationOf(running("clone/dist/cli/main.js", { ...shared, env: {} }), []);
+    const unlinked = await invocationOf(running("clone/dist/cli/main.js", { ...shared, env: {} }), []);
     expect(isPortable(unlinked)).toBe(false);
   });
 
@@ -108,30 +108,30 @@ describe("the command of an entry", () => {
     ["claude-agents-mcp@0.1.0", "claude-agents-mcp@0.1.0"],
     ["github:me/fork", "github:me/fork"],
     ["./server.tgz", "ROOT/server.tgz"],
-  ])("is npx with the package that npx was asked for: %s", (spec, written) => {
+  ])("is npx with the package that npx was asked for: %s", async (spec, written) => {
     npxAskedFor(spec);
     const args = ["-y", written.replace("ROOT", root), "--store", "memory:"];
-    expect(invocationOf(running(RUNNER), ["--store", "memory:"])).toEqual({ command: "npx", args });
+    expect(await invocationOf(running(RUNNER), ["--store", "memory:"])).toEqual({ command: "npx", args });
   });
 
-  it("is npx with the package's name if npx does not say more", () => {
+  it("is npx with the package's name if npx does not say more", async () => {
     npxAskedFor("one", "two");
-    expect(invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
+    expect(await invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
     expect([PUBLISHED, INSTALLED].map(isNpx)).toEqual([true, false]);
     rmSync(join(root, "cache/_npx/0af1/package.json"));
-    expect(invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
+    expect(await invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
   });
 
-  it("is started by cmd on Windows if it is a script of npm", () => {
+  it("is started by cmd on Windows if it is a script of npm", async () => {
     const windows = { platform: "win32", env: {}, execPath: "C:\\node\\node.exe", cwd: "C:\\", shared: false } as const;
     const npx =
       "C:\\Users\\me\\AppData\\Local\\npm-cache\\_npx\\0af1\\node_modules\\claude-agents-mcp\\dist\\cli\\main.js";
-    expect(isNpx(invocationOf({ ...windows, script: npx }, []))).toBe(true);
-    expect(invocationOf({ ...windows, script: npx }, [])).toEqual({
+    expect(isNpx(await invocationOf({ ...windows, script: npx }, []))).toBe(true);
+    expect(await invocationOf({ ...windows, script: npx }, [])).toEqual({
       command: "cmd",
       args: ["/c", "npx", "-y", "claude-agents-mcp"],
     });
-    const own = invocationOf({ ...windows, script: "C:\\clone\\dist\\cli\\main.js" }, []);
+    const own = await invocationOf({ ...windows, script: "C:\\clone\\dist\\cli\\main.js" }, []);
     expect(own).toEqual({ command: "C:\\node\\node.exe", args: ["C:\\clone\\dist\\cli\\main.js"] });
     expect(isPortable(own)).toBe(false);
   });

@@ -202,14 +202,14 @@ describe("npm", () => {
     return file;
   }
 
-  it("is that of PATH, else the one beside Node; never that of a repository", () => {
+  it("is that of PATH, else the one beside Node; never that of a repository", async () => {
     const node = program("node", "node");
     const own = program("repository", "node_modules", ".bin", "npm");
-    expect(findNpm({ PATH: join(own, "..") }, node)).toBeUndefined();
+    expect(await findNpm({ PATH: join(own, "..") }, node)).toBeUndefined();
     const beside = program("node", "npm");
-    expect(findNpm({ PATH: join(own, "..") }, node)).toEqual({ program: beside, words: [] });
+    expect(await findNpm({ PATH: join(own, "..") }, node)).toEqual({ program: beside, words: [] });
     const onPath = program("bin", "npm");
-    expect(findNpm({ PATH: join(onPath, "..") }, node)).toEqual({ program: onPath, words: [] });
+    expect(await findNpm({ PATH: join(onPath, "..") }, node)).toEqual({ program: onPath, words: [] });
   });
 
   it("where there is none, the error has the command of this system that installs it", () => {

@@ -18,7 +18,7 @@ function toolIn(folder: string, mode = 0o755): string {
   return file;
 }
 
-it("a program is found in the first absolute folder of PATH that is no repository's and has a file that can be executed", () => {
+it("a program is found in the first absolute folder of PATH that is no repository's and has a file that can be executed", async () => {
   const file = toolIn("machine");
   const ofRepository = dirname(toolIn("node_modules/.bin"));
   const notExecutable = dirname(toolIn("text", 0o644));
@@ -30,14 +30,14 @@ it("a program is found in the first absolute folder of PATH that is no repositor
     notExecutable,
     withFolder,
   ];
-  expect(findProgram("tool", { PATH: passedOver.join(":") })).toBeUndefined();
+  expect(await findProgram("tool", { PATH: passedOver.join(":") })).toBeUndefined();
   const more = dirname(toolIn("more"));
-  expect(findProgram("tool", { PATH: [...passedOver, dirname(file), more].join(":") })).toBe(file);
+  expect(await findProgram("tool", { PATH: [...passedOver, dirname(file), more].join(":") })).toBe(file);
 });
 
-it("a path is no program where its folder cannot be looked into", () => {
+it("a path is no program where its folder cannot be looked into", async () => {
   symlinkSync("loop", join(root, "loop"));
-  expect(isExecutable(join(root, "loop", "tool"))).toBe(false);
+  expect(await isExecutable(join(root, "loop", "tool"))).toBe(false);
 });
 
 it.each<[string, () => string]>([
@@ -46,8 +46,8 @@ it.each<[string, () => string]>([
   ["through a link", () => linkTo(dirname(toolIn("project/node_modules/.bin")))],
   ["through a link to a folder above it", () => join(linkTo(dirname(dirname(toolIn("a/node_modules/.bin")))), ".bin")],
   ["through `..`", () => `${dirname(toolIn("node_modules/.bin"))}/../../node_modules/.bin/.`],
-])("a folder that npm puts into PATH is recognized %s", (_, folder) => {
-  expect(programFolders([folder(), "/usr/bin"].join(delimiter))).toEqual(["/usr/bin"]);
+])("a folder that npm puts into PATH is recognized %s", async (_, folder) => {
+  expect(await programFolders([folder(), "/usr/bin"].join(delimiter))).toEqual(["/usr/bin"]);
 });
 
 function linkTo(target: string): string {
@@ -61,25 +61,26 @@ it.each<[string, string, () => string]>([
   ["the repository around it", "project/packages/one", () => dirname(toolIn("project/tools"))],
   ["the repository, through a link", "project/packages/one", () => linkTo(dirname(toolIn("project/tools")))],
   ["the repository itself", "project", () => dirname(toolIn("project"))],
-])("PATH of the server's own programs begins with this Node and has nothing of %s", (_, cwd, folder) => {
+])("PATH of the server's own programs begins with this Node and has nothing of %s", async (_, cwd, folder) => {
   const machine = dirname(toolIn("machine"));
   mkdirSync(join(root, "project/.git"), { recursive: true });
   mkdirSync(join(root, cwd), { recursive: true });
   const PATH = [folder(), machine].join(delimiter);
-  const project = projectOf(join(root, cwd));
-  expect(ownPath({ PATH }, join(root, cwd)).PATH?.split(delimiter)).toEqual([dirname(process.execPath), machine]);
-  expect(findProgram("tool", { PATH }, project)).toBe(join(machine, "tool"));
+  const project = await projectOf(join(root, cwd));
+  const own = await ownPath({ PATH }, join(root, cwd));
+  expect(own.PATH?.split(delimiter)).toEqual([dirname(process.execPath), machine]);
+  expect(await findProgram("tool", { PATH }, project)).toBe(join(machine, "tool"));
 });
 
-it("a program outside the project that leads into it is passed over", () => {
+it("a program outside the project that leads into it is passed over", async () => {
   const target = toolIn("project/tool");
   mkdirSync(join(root, "machine"));
   symlinkSync(target, join(root, "machine/tool"));
   const PATH = join(root, "machine");
-  expect(findProgram("tool", { PATH }, projectOf(dirname(target)))).toBeUndefined();
-  expect(findProgram("tool", { PATH })).toBe(join(PATH, "tool"));
+  expect(await findProgram("tool", { PATH }, await projectOf(dirname(target)))).toBeUndefined();
+  expect(await findProgram("tool", { PATH })).toBe(join(PATH, "tool"));
 });
 
-it("folders of the user's home stay in PATH when the server runs there", () => {
-  expect([projectOf("/"), projectOf(homedir())]).toEqual([[], []]);
+it("folders of the user's home stay in PATH when the server runs there", async () => {
+  expect([await projectOf("/"), await projectOf(homedir())]).toEqual([[], []]);
 });

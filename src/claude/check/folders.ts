@@ -1,7 +1,9 @@
-import { lstat, realpath, stat, opendir } from "node:fs/promises";
+import type { Dirent } from "node:fs";
+import { opendir } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import { files, lstat, otherwise, realpath, stat } from "../../security/files/limited.ts";
 import { isNormal } from "../../security/normal-path.ts";
 import { isInside, realPathOf } from "../../security/paths.ts";
 import { protectionOf, type ProtectedPath } from "../../security/protected-paths.ts";
@@ -59,7 +61,7 @@ export async function checkFolder(
 ): Promise<string> {
   // First, so that errors do not reveal what exists outside.
   const place = await checkInside(field, folder, roots, closed);
-  const found = await stat(place).catch(() => undefined);
+  const found = await stat(place).catch(otherwise(undefined, field));
   if (!found)
     throw invalidArgument(field, `${folder} does not exist on the server's machine. Name an existing folder.`);
   if (!found.isDirectory()) throw invalidArgument(field, `${folder} is a file. Name the folder that contains it.`);
@@ -78,14 +80,11 @@ export async function checkFile(
   closed: readonly ProtectedPath[],
 ): Promise<string> {
   const place = join(await checkFolder(field, dirname(file), roots, closed), basename(file));
-  const found = await stat(place).catch(() => undefined);
+  const found = await stat(place).catch(otherwise(undefined, field));
   if (found?.isDirectory()) throw invalidArgument(field, `${file} is a folder. Name a file in it.`);
   // A link is followed to what would be written; one that leads nowhere would be written through unchecked.
   if (found) return checkInside(field, place, roots, closed);
-  const isLink = await lstat(place).then(
-    () => true,
-    () => false,
-  );
+  const isLink = (await lstat(place).catch(otherwise(undefined, field))) !== undefined;
   if (isLink) throw invalidArgument(field, `${file} is a broken symbolic link. Name a file.`);
   return checkInside(field, place, roots, closed);
 }
@@ -99,6 +98,8 @@ export async function checkInside(
 ): Promise<string> {
   // Not resolved by its text: dots behind a link go up from where the link leads.
   const real = await realPathOf(isAbsolute(path) ? path : resolve(path));
+  const isTold = allowDirs.length === 0 || allowDirs.some((root) => isInside(resolve(path), root));
+  if (real === undefined && isTold) files.check(path, field);
   const row = protectionOf([resolve(path), ...(real === undefined ? [] : [real])], closed, "enter");
   if (row)
     throw invalidArgument(field, `${path} belongs to ${row.why}: sessions cannot work there. Name another path.`);
@@ -147,17 +148,24 @@ export async function foldersBelow(typed: string, { allowDirs }: Pick<Confinemen
 async function foldersIn(parent: string, begun: string, allowDirs: readonly string[]): Promise<string[]> {
   if (!(await isInsideAllowed(parent, allowDirs))) return [];
   const found: string[] = [];
+  for (const entry of await files.run(parent, async () => entriesOf(parent, begun))) {
+    if (found.length === MAX_NAMED) break;
+    const path = join(parent, entry.name);
+    if (entry.isDirectory() || (entry.isSymbolicLink() && (await isFolderInside(path, allowDirs)))) found.push(path);
+  }
+  return found.toSorted();
+}
+
+async function entriesOf(parent: string, begun: string): Promise<Dirent[]> {
+  const found: Dirent[] = [];
   let looked = 0;
   // It closes itself when the loop is left.
   for await (const entry of await opendir(parent)) {
     looked += 1;
-    if (looked > MAX_ENTRIES || found.length === MAX_NAMED) break;
-    const { name } = entry;
-    if (!name.startsWith(begun) || (name.startsWith(".") && !begun.startsWith("."))) continue;
-    const path = join(parent, name);
-    if (entry.isDirectory() || (entry.isSymbolicLink() && (await isFolderInside(path, allowDirs)))) found.push(path);
+    if (looked > MAX_ENTRIES) break;
+    if (entry.name.startsWith(begun) && (!entry.name.startsWith(".") || begun.startsWith("."))) found.push(entry);
   }
-  return found.toSorted();
+  return found;
 }
 
 async function isFolderInside(path: string, allowDirs: readonly string[]): Promise<boolean> {

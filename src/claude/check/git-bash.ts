@@ -10,7 +10,7 @@ export interface Machine {
   readonly platform: NodeJS.Platform;
   /** The environment that Claude Code would have. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly exists: (path: string) => boolean;
+  readonly exists: (path: string) => Promise<boolean>;
 }
 
 export type WindowsShell =
@@ -24,20 +24,19 @@ export const BASH_VARIABLE = "CLAUDE_CODE_GIT_BASH_PATH";
 
 const ADVICE = `Install Git for Windows (https://git-scm.com/downloads/win), or set ${BASH_VARIABLE} to your bash.exe, for instance C:\\Program Files\\Git\\bin\\bash.exe.`;
 
-export function windowsShell({ platform, environment, exists }: Machine): WindowsShell {
+export async function windowsShell({ platform, environment, exists }: Machine): Promise<WindowsShell> {
   if (platform !== "win32") return { kind: "not windows" };
   const variables = withoutCase(environment);
   const named = variables.get(BASH_VARIABLE) ?? "";
-  const path = [...(isShell(named) ? [named] : []), ...usualPlaces(variables), ...besideGit(variables, exists)].find(
-    exists,
-  );
+  const usual = [...(isShell(named) ? [named] : []), ...usualPlaces(variables)];
+  const [path] = await present([...usual, ...(await besideGit(variables, exists))], exists);
   if (path !== undefined) return { kind: "bash", path };
   return isOff(variables.get("CLAUDE_CODE_USE_POWERSHELL_TOOL")) ? { kind: "none" } : { kind: "powershell only" };
 }
 
 /** Throws INVALID_ARGUMENT where Claude Code would not start for want of a shell. */
-export function checkShell(machine: Machine): void {
-  if (windowsShell(machine).kind !== "none") return;
+export async function checkShell(machine: Machine): Promise<void> {
+  if ((await windowsShell(machine)).kind !== "none") return;
   const problem =
     "Git Bash was not found on this machine, and PowerShell is turned off (CLAUDE_CODE_USE_POWERSHELL_TOOL).";
   throw invalidArgument("env", `${problem} Claude Code needs one of them. ${ADVICE}`);
@@ -69,10 +68,16 @@ function usualPlaces(variables: ReadonlyMap<string, string>): string[] {
 }
 
 /** git.exe lies in cmd, bin or mingw64\bin of its installation. */
-function besideGit(variables: ReadonlyMap<string, string>, exists: Machine["exists"]): string[] {
+async function besideGit(variables: ReadonlyMap<string, string>, exists: Machine["exists"]): Promise<string[]> {
   const folders = (variables.get("PATH") ?? "").split(";").map((folder) => folder.replaceAll('"', "").trim());
-  const withGit = folders.filter((folder) => win32.isAbsolute(folder) && exists(win32.join(folder, "git.exe")));
-  return withGit.flatMap((folder) => [bashIn(win32.join(folder, "..")), bashIn(win32.join(folder, "..", ".."))]);
+  const programs = folders.filter((folder) => win32.isAbsolute(folder)).map((folder) => win32.join(folder, "git.exe"));
+  const found = await present(programs, exists);
+  return found.flatMap((git) => [bashIn(win32.join(git, "..", "..")), bashIn(win32.join(git, "..", "..", ".."))]);
+}
+
+async function present(paths: readonly string[], exists: Machine["exists"]): Promise<string[]> {
+  const found = await Promise.all(paths.map(async (path) => ((await exists(path)) ? [path] : [])));
+  return found.flat();
 }
 
 function bashIn(folder: string): string {

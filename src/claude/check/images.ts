@@ -1,8 +1,10 @@
 import { constants } from "node:fs";
-import { lstat, open, readlink, realpath, stat, type FileHandle } from "node:fs/promises";
+import * as fs from "node:fs/promises";
 import { resolve } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
+import { files, open, otherwise, realpath, stat } from "../../security/files/limited.ts";
+import { close, partsOf } from "../../security/files/plain-file.ts";
 import type { ProtectedPath } from "../../security/protected-paths.ts";
 import { checkInside, isAllowed } from "./folders.ts";
 
@@ -52,20 +54,21 @@ function decode({ data }: Extract<AttachmentSource, { data: string }>): Buffer {
 
 async function readImage(field: string, path: string, { closed, roots }: Sources): Promise<Buffer> {
   const place = await checkInside(field, path, roots, closed);
-  const found = await stat(place).catch(() => undefined);
+  const found = await stat(place).catch(otherwise(undefined, field));
   if (!found?.isFile())
     throw invalidArgument(field, `${path} is not a file on the server's machine. Name an existing image file.`);
-  const file = await open(place, READ).catch(() => {
-    throw invalidArgument(field, `${path} cannot be read.`);
-  });
+  const file = await open(place, READ).catch(otherwise(undefined, field));
+  if (!file) throw invalidArgument(field, `${path} cannot be read.`);
   try {
     if (roots.length > 0) await checkOpened(field, place, file, roots);
     // Nothing is read that would be refused for its size.
-    const { size } = await file.stat();
+    const { size } = await files.run(place, async () => file.stat());
     if (size > MAX_IMAGE) throw invalidArgument(field, `${path} is larger than ${String(MAX_IMAGE)} bytes.`);
-    return await file.readFile();
+    const parts: Buffer[] = [];
+    for await (const part of partsOf(place, file, size)) parts.push(part);
+    return Buffer.concat(parts);
   } finally {
-    await file.close();
+    await close(place, file);
   }
 }
 
@@ -73,12 +76,13 @@ async function readImage(field: string, path: string, { closed, roots }: Sources
 const READ = constants.O_RDONLY | (process.platform === "win32" ? 0 : constants.O_NONBLOCK);
 
 /** On the way to it a folder can have become a link: what was opened must be what lies inside. */
-async function checkOpened(field: string, place: string, file: FileHandle, roots: readonly string[]): Promise<void> {
-  const opened = await file.stat({ bigint: true });
+async function checkOpened(field: string, place: string, file: fs.FileHandle, roots: readonly string[]): Promise<void> {
+  const opened = await files.run(place, async () => file.stat({ bigint: true }));
   // Linux tells where it is that was opened; elsewhere the path is looked at once more, which can be raced again.
   const real =
-    process.platform === "linux" ? await readlink(`/proc/self/fd/${String(file.fd)}`) : await realpath(place);
-  const there = process.platform === "linux" ? opened : await lstat(real, { bigint: true });
+    process.platform === "linux" ? await fs.readlink(`/proc/self/fd/${String(file.fd)}`) : await realpath(place);
+  const there =
+    process.platform === "linux" ? opened : await files.run(real, async () => fs.lstat(real, { bigint: true }));
   const isSame = opened.isFile() && there.ino === opened.ino && there.dev === opened.dev;
   if (isSame && (await isAllowed(real, roots))) return;
   throw invalidArgument(field, `${place} changed while it was being read. Try again.`);

@@ -1,7 +1,7 @@
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { FoundSession, OpenIn } from "../../engine/ports.ts";
+import { otherwise, readdir } from "../../security/files/limited.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 import { startTime } from "../supervise/tree.ts";
 import { lastFolder, transcriptOf } from "./transcript.ts";
@@ -31,8 +31,8 @@ const OpenSession = z.looseObject({
 /** The process that has the session open. Two at once would both go on with it, and what one of them did would be lost. */
 export async function openIn(sessionId: string, configFolder: string): Promise<OpenIn | undefined> {
   const folder = join(configFolder, "sessions");
-  const names = await readdir(folder).catch(() => []);
-  for (const name of names.filter((each) => each.endsWith(".json"))) {
+  const entries = await readdir(folder).catch(otherwise([]));
+  for (const { name } of entries.filter((each) => each.name.endsWith(".json"))) {
     const open = OpenSession.safeParse(await readJson(join(folder, name)));
     if (!open.success || open.data.sessionId !== sessionId || !(await isRunning(open.data))) continue;
     return { pid: open.data.pid, how: open.data.entrypoint ?? "unknown" };

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
-import { openPlainFile } from "../../security/files/plain-file.ts";
+import { exists, otherwise, readdir } from "../../security/files/limited.ts";
+import { close, openPlainFile, partsOf } from "../../security/files/plain-file.ts";
 import { StartError } from "../start-error.ts";
 import { LineLimit } from "../supervise/output.ts";
 import type { AgentStart } from "../../engine/ports.ts";
@@ -22,8 +22,8 @@ export async function transcriptOf(sessionId: string, configFolder: string): Pro
 
 async function filesFor(sessionId: string, configFolder: string): Promise<string[]> {
   const projects = join(configFolder, "projects");
-  const names = await readdir(projects).catch(() => []);
-  return names.map((name) => join(projects, name, `${sessionId}.jsonl`));
+  const entries = await readdir(projects).catch(otherwise([]));
+  return entries.map(({ name }) => join(projects, name, `${sessionId}.jsonl`));
 }
 
 /** Which of these prompts stand in it, as what began a turn or as what joined one. One that only waited has no id there. */
@@ -55,16 +55,16 @@ async function holdsMessages(file: string): Promise<boolean> {
   try {
     for await (const line of linesOf(file)) if (MESSAGE.test(line)) return true;
     return false;
-  } catch {
+  } catch (error) {
     // There is no such file in this project, or nothing that Claude Code could have written.
-    return false;
+    return otherwise(false)(error);
   }
 }
 
 /** Throws at a line that passes the bounds of Claude Code's output: what shells of a session may write to has any length. */
 export async function* linesOf(file: string): AsyncGenerator<string> {
   const handle = await openPlainFile(file);
-  const input = handle.createReadStream();
+  const input = Readable.from(partsOf(file, handle));
   let fault: string | undefined;
   const limit = new LineLimit((why) => {
     fault = why;
@@ -76,6 +76,7 @@ export async function* linesOf(file: string): AsyncGenerator<string> {
     if (fault !== undefined) throw new Error(`The transcript ${file} cannot be read. ${fault}.`);
   } finally {
     input.destroy();
+    void close(file, handle);
   }
 }
 
@@ -128,8 +129,8 @@ async function ownPlan({ first, origin, rerunOf = [], resumeAt, transcriptId }: 
  * leaves behind: the reader of its messages reports the other id.
  */
 async function freeId(transcriptId: string, configFolder: string): Promise<string> {
-  const files = await filesFor(transcriptId, configFolder);
-  return files.some((file) => existsSync(file)) ? randomUUID() : transcriptId;
+  for (const file of await filesFor(transcriptId, configFolder)) if (await exists(file)) return randomUUID();
+  return transcriptId;
 }
 
 function transcriptMissing(transcriptId: string, configFolder: string): StartError {

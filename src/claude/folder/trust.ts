@@ -1,9 +1,8 @@
-import { existsSync, realpathSync } from "node:fs";
-import { mkdir, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { PRODUCT } from "../../domain/names.ts";
 import type { Confinement } from "../../domain/principal.ts";
+import { exists, mkdir, otherwise, realpath } from "../../security/files/limited.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
 import type { SessionOptions } from "../../domain/options.ts";
@@ -54,18 +53,24 @@ export async function isTrustedByAll(cwd: string, all: readonly Trust[], environ
 }
 
 /** The files in `cwd` and above it, up to its repository root, that are left out in an untrusted directory. */
-export function whatWouldRun(cwd: string): string[] {
-  const real = realpathSync(cwd);
-  const folders: string[] = [];
-  for (const folder of ancestors(real)) {
-    folders.push(folder);
-    if (existsSync(join(folder, ".git"))) break;
+export async function whatWouldRun(cwd: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of await foldersOfRepository(await realpath(cwd))) {
+    for (const name of WHAT_A_REPOSITORY_CAN_RUN) {
+      const file = join(folder, name);
+      if (await exists(file)) found.push(file);
+    }
   }
-  // Outside a repository Claude Code looks at the directory itself only.
-  const inRepository = existsSync(join(folders.at(-1) ?? real, ".git"));
-  return (inRepository ? folders : [real])
-    .flatMap((folder) => WHAT_A_REPOSITORY_CAN_RUN.map((file) => join(folder, file)))
-    .filter((file) => existsSync(file));
+  return found;
+}
+
+/** Up to its root. Outside a repository Claude Code looks at the directory itself only. */
+async function foldersOfRepository(folder: string): Promise<string[]> {
+  const folders = ancestors(folder);
+  for (const [index, each] of folders.entries()) {
+    if (await exists(join(each, ".git"))) return folders.slice(0, index + 1);
+  }
+  return [folder];
 }
 
 /**
@@ -80,7 +85,7 @@ export async function emptyProject(environment: Environment): Promise<string> {
 }
 
 async function trustedByClaude(environment: Environment): Promise<string[]> {
-  const text = await readSmall(stateFile(environment), MAX_STATE_BYTES).catch(() => "{}");
+  const text = await readSmall(stateFile(environment), MAX_STATE_BYTES).catch(otherwise("{}"));
   const parsed = StateFile.safeParse(parseJson(text));
   if (!parsed.success) return [];
   const projects = Object.entries(parsed.data.projects ?? {});
@@ -130,7 +135,7 @@ export async function projectAllowRules(
 ): Promise<string[]> {
   if (!mayRun || isSandboxed || !settingSources.includes("project")) return [];
   for (const { trustDirs } of all) if (!(await isNamed(cwd, trustDirs))) return [];
-  const text = await readSmall(join(cwd, ".claude", "settings.json"), MAX_SETTINGS_BYTES).catch(() => "");
+  const text = await readSmall(join(cwd, ".claude", "settings.json"), MAX_SETTINGS_BYTES).catch(otherwise(""));
   return SettingsFile.safeParse(jsonOf(text)).data?.permissions?.allow ?? [];
 }
 

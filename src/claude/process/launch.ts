@@ -8,6 +8,7 @@ import type {
 } from "@anthropic-ai/claude-agent-sdk";
 import { once } from "node:events";
 import type { AgentReattach, AgentSignal } from "../../engine/ports.ts";
+import { otherwise, stat } from "../../security/files/limited.ts";
 import type { Folders } from "../risk/places.ts";
 import { StartError } from "../start-error.ts";
 import { hooksByEvent, hooksOf, type HookBindings } from "./hooks.ts";
@@ -78,11 +79,17 @@ type Spawn = (request: SpawnOptions, onSpawned: (spawned: Spawned) => void) => S
 /** Starts a new process instead of claiming a spare. */
 export function startFresh(query: StartQuery, options: Options, spawn: Spawn): LaunchPlan["start"] {
   return async ({ ask, onSpawned, prompts, signal, ...called }) => {
+    await checkAnswers([options.cwd, options.pathToClaudeCodeExecutable]);
     if (signal.aborted) throw new Error("The process was stopped before it started.");
     const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawn(request, onSpawned);
     const bound = { canUseTool: ask, hooks: hooksOf(called, options.hooks), spawnClaudeCodeProcess };
     return Promise.resolve(query({ prompt: prompts, options: { ...options, ...bound } }));
   };
+}
+
+/** Throws `NoAnswerError`: a spawn waits for its folder and its program, and this whole process with it. */
+async function checkAnswers(paths: readonly (string | undefined)[]): Promise<void> {
+  for (const path of paths) if (path !== undefined) await stat(path).catch(otherwise(undefined));
 }
 
 /** Goes on with a process that another server has started, under the rules of this one. What else the options say it was started with. */

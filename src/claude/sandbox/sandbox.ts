@@ -1,6 +1,6 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
-import { realpath } from "node:fs/promises";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import { realpath } from "../../security/files/limited.ts";
 import { parseRule, type Rule } from "../../domain/approvals/rule.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import { isInside, realPathOf } from "../../security/paths.ts";
@@ -63,7 +63,7 @@ export async function sandboxTerms({ environment, sandboxPolicy, options, rules 
   const closed = [...new Set([...sandboxPolicy.closed, ...secrets, stateFile(environment)])];
   const deniesEdit = deny.some(({ content, toolName }) => toolName === "Edit" && content === undefined);
   return {
-    environment: { ...environment, ...withMachinesPath(environment, folders) },
+    environment: { ...environment, ...(await withMachinesPath(environment, folders)) },
     sandbox: sandboxOf(options, {
       mayAutoAllow: ![...rules.ask, ...deny].some(({ toolName }) => SHELL_TOOLS.has(toolName)),
       domains: sandboxPolicy.domains,
@@ -157,8 +157,8 @@ function ancestors(folder: string): string[] {
 }
 
 /** Of PATH what the session has not: what lies in its folders would be started outside the sandbox, bwrap itself too. */
-function withMachinesPath({ PATH }: Given["environment"], folders: readonly string[]): { PATH?: string } {
-  return PATH === undefined ? {} : { PATH: programFolders(PATH, folders).join(delimiter) };
+async function withMachinesPath({ PATH }: Given["environment"], folders: readonly string[]) {
+  return PATH === undefined ? {} : { PATH: (await programFolders(PATH, folders)).join(delimiter) };
 }
 
 /** What the session may not use, of those of its rules that can be read, and the operator's. */

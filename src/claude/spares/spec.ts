@@ -1,7 +1,7 @@
 import type { ClaimOptions, Options } from "@anthropic-ai/claude-agent-sdk";
 import { createHash } from "node:crypto";
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { stat } from "../../security/files/limited.ts";
 import { type OptionsWith, traitsOf } from "../../domain/options/traits.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { readSmall } from "../../security/files/plain-file.ts";

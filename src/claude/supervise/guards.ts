@@ -12,6 +12,12 @@ export interface GuardOptions {
   readonly isolation?: readonly string[] | undefined;
 }
 
+/** Programs of the machine that guard a process, as far as it has them. */
+interface Guarding {
+  readonly setpriv: string | undefined;
+  readonly prlimit: string | undefined;
+}
+
 /** What stands before the command of each Claude Code, so that it does not outlive who has started it and is found again. */
 export class Guards {
   readonly isIsolated: boolean;
@@ -22,11 +28,19 @@ export class Guards {
   readonly #setpriv: string | undefined;
   #count = 0;
 
-  constructor({ forceReaper, isolation = [] }: GuardOptions) {
+  /** Finds the programs in PATH of this server. */
+  static async find({ forceReaper, isolation = [] }: GuardOptions): Promise<Guards> {
+    const isPlain = forceReaper || process.platform !== "linux";
+    const setpriv = isPlain ? undefined : await findProgram("setpriv", process.env);
+    const prlimit = canNumber() ? await findProgram("prlimit", process.env) : undefined;
+    return new Guards(isolation, { setpriv, prlimit });
+  }
+
+  private constructor(isolation: readonly string[], { prlimit, setpriv }: Guarding) {
     this.#isolation = isolation;
     this.isIsolated = isolation.length > 0;
-    this.#setpriv = forceReaper || process.platform !== "linux" ? undefined : findProgram("setpriv", process.env);
-    this.prlimit = canNumber() ? findProgram("prlimit", process.env) : undefined;
+    this.#setpriv = setpriv;
+    this.prlimit = prlimit;
     this.needsReaper = this.#setpriv === undefined || !this.isIsolated;
   }
 

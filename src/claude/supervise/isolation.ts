@@ -23,7 +23,7 @@ export async function pidNamespace(): Promise<readonly string[]> {
   ];
   const refusals: string[] = [];
   for (const [name = "", ...args] of ways) {
-    const program = findProgram(name, process.env);
+    const program = await findProgram(name, process.env);
     const refusal =
       program === undefined ? "is not installed" : await refusalOf(program, [...args, "true"], process.env);
     if (program !== undefined && refusal === undefined) return [program, ...args];

@@ -7,7 +7,7 @@ import type { Variables } from "../environments.ts";
 import type { ShimConnection } from "../shim/connection.ts";
 import { attachTo, startBehind, type Attachment } from "../shim/held-process.ts";
 import { Shims, type ShimSettings } from "../shim/shims.ts";
-import { Guards, type GuardOptions } from "./guards.ts";
+import type { Guards } from "./guards.ts";
 import { LastLines, limitLines } from "./output.ts";
 import type { ProcessTag, TaggedServer } from "./process-tag.ts";
 import { hasTag, endTagged } from "./tagged-processes.ts";
@@ -20,7 +20,8 @@ const MAX_STDERR_CHARS = 4096;
 /** A process that was killed is gone within milliseconds, unless it waits for a disk or the network, ms. */
 const GONE_WITHIN_MS = 5000;
 
-interface SpawnerOptions extends GuardOptions {
+interface SpawnerOptions {
+  readonly guards: Guards;
   readonly server: TaggedServer;
   /** Undefined where processes end with this server. */
   readonly shim?: ShimSettings | undefined;
@@ -45,9 +46,9 @@ export class Spawner {
   readonly #reaper: Reaper | undefined;
   #shim: ShimConnection | undefined;
 
-  constructor({ server, shim, ...options }: SpawnerOptions) {
+  constructor({ guards, server, shim }: SpawnerOptions) {
     this.#server = server;
-    this.#guards = new Guards(options);
+    this.#guards = guards;
     const { needsReaper, prlimit } = this.#guards;
     this.#reaper = needsReaper ? new Reaper(prlimit) : undefined;
     this.shims = shim && new Shims(shim, needsReaper ? reaperProgram(prlimit) : undefined);

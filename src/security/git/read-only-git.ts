@@ -1,10 +1,9 @@
 import { spawn } from "node:child_process";
-import { constants } from "node:fs";
-import { access, realpath } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { hasPipe } from "../descriptors.ts";
+import { otherwise, realpath, stat } from "../files/limited.ts";
 import { isInside } from "../paths.ts";
-import { programFolders } from "../programs.ts";
+import { isExecutable, programFolders } from "../programs.ts";
 import { repositoryFault } from "./repository.ts";
 
 /**
@@ -124,20 +123,16 @@ function plainEnvironment(environment: GitPlace["environment"]): Record<string, 
 
 /** Never one that lies in the session's folder, nor where a relative entry of PATH leads. */
 async function gitProgram({ cwd, environment }: GitPlace): Promise<string | undefined> {
-  const real = await realpath(cwd).catch(() => cwd);
+  const real = await realpath(cwd).catch(otherwise(cwd));
   const folders = real === sep ? [] : [real];
   const path = Object.entries(environment).find(([name]) => name.toUpperCase() === "PATH")?.[1] ?? "";
   const names = process.platform === "win32" ? ["git.exe"] : ["git"];
-  for (const entry of programFolders(path, folders)) {
+  for (const entry of await programFolders(path, folders)) {
     for (const name of names) {
       const file = join(entry, name);
       const program = await realpath(file).catch(() => undefined);
       if (program === undefined || folders.some((folder) => isInside(program, folder))) continue;
-      const isThere = await access(file, constants.X_OK).then(
-        () => true,
-        () => false,
-      );
-      if (isThere) return file;
+      if (await isExecutable(file)) return file;
     }
   }
   return undefined;
@@ -151,6 +146,8 @@ interface Run {
 
 /** In a process group of its own, which ends as a whole. */
 async function run([command = "git", ...args]: readonly string[], { cwd, env, limitMs }: Run): Promise<Buffer> {
+  // A spawn in a folder that does not answer would keep this whole process waiting.
+  await stat(cwd).catch(otherwise(undefined));
   return new Promise((resolvePromise, reject) => {
     const isWindows = process.platform === "win32";
     const child = spawn(command, args, { cwd, env, detached: !isWindows, stdio: ["ignore", "pipe", "ignore"] });

@@ -1,5 +1,5 @@
-import { lstat, readdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
+import { lstat, otherwise, readdir, realpath } from "../files/limited.ts";
 import { readSmall } from "../files/plain-file.ts";
 import { isInside } from "../paths.ts";
 
@@ -52,8 +52,7 @@ export async function repositoryFault(
 /** The `.git` that git finds first on its way up. */
 async function nearestDotGit(folder: string): Promise<string | undefined> {
   const path = join(folder, ".git");
-  const found = await lstat(path).catch(() => undefined);
-  if (found) return path;
+  if (await lstat(path).catch(otherwise(undefined))) return path;
   return dirname(folder) === folder ? undefined : nearestDotGit(dirname(folder));
 }
 
@@ -106,9 +105,9 @@ const READ_BY_GIT = [
 ];
 
 async function linkIn(folder: string): Promise<string | undefined> {
-  const below = await readdir(join(folder, "info")).catch(() => []);
-  for (const name of [...READ_BY_GIT, ...below.map((each) => join("info", each))]) {
-    const found = await lstat(join(folder, name)).catch(() => undefined);
+  const below = await readdir(join(folder, "info")).catch(otherwise([]));
+  for (const name of [...READ_BY_GIT, ...below.map((each) => join("info", each.name))]) {
+    const found = await lstat(join(folder, name)).catch(otherwise(undefined));
     if (found?.isSymbolicLink()) return `${join(folder, name)} is a symbolic link.`;
   }
   return undefined;
@@ -127,10 +126,10 @@ async function objectsFault(
   const found = await lstat(objects).catch(() => undefined);
   if (!found?.isDirectory()) return `Its objects in ${objects} cannot be read.`;
   let left = MAX_ENTRIES;
-  for (const entry of await readdir(objects, { withFileTypes: true })) {
+  for (const entry of await readdir(objects)) {
     if (entry.isSymbolicLink()) return `${join(objects, entry.name)} is a symbolic link.`;
     if (!entry.isDirectory()) continue;
-    const entries = await readdir(join(objects, entry.name), { withFileTypes: true });
+    const entries = await readdir(join(objects, entry.name));
     left -= entries.length;
     const link = entries.find((each) => each.isSymbolicLink());
     if (link) return `${join(objects, entry.name, link.name)} is a symbolic link.`;
