@@ -12,10 +12,8 @@ const MESSAGES = {
   foreign: (file: string) =>
     `${file} is a database of another program. Name another file with --store or CLAUDE_CODE_MCP_STORE.`,
   full: (file: string) => `The disk of the store ${file} is full: nothing was saved. Free some space and try again.`,
-  log: (file: string) =>
-    `The log of the store ${file} (${file}-wal, ${file}-shm) was deleted, cut off or overwritten while it was in use: what was stored last may be missing. Nothing more is written. End all servers of this store and start again; leave its files alone while one runs.`,
   moved: (file: string) =>
-    `The store ${file} was moved, replaced or deleted while it was in use. Its data is in the file that was moved; a new, empty store is used from now on.`,
+    `The store ${file}, or ${file}-wal or ${file}-shm, was moved, replaced or deleted while it was in use: what was stored last may be missing. End all servers of this store and start again; leave its files alone while one runs.`,
   network: (file: string) =>
     `The store ${file} is on a network file system, where it cannot be kept safely. Name a file on a local disk with --store or CLAUDE_CODE_MCP_STORE.`,
   newer: (file: string) =>
@@ -26,7 +24,7 @@ const MESSAGES = {
 
 export type StoreFault = keyof typeof MESSAGES;
 
-const LOSSES: ReadonlySet<StoreFault> = new Set(["log", "moved", "newer"]);
+const LOSSES: ReadonlySet<StoreFault> = new Set(["moved", "newer"]);
 
 /** The store cannot do what was asked of it, and has not done half of it. */
 export class StoreError extends AppError {

@@ -9,8 +9,11 @@ it.each<[StoreFault, boolean, string]>([
   ["failed", false, "could not be read or written. Check the disk"],
   ["foreign", false, "is a database of another program. Name another file"],
   ["full", false, "is full: nothing was saved. Free some space"],
-  ["log", true, "Nothing more is written. End all servers of this store"],
-  ["moved", true, "was moved, replaced or deleted while it was in use"],
+  [
+    "moved",
+    true,
+    "was moved, replaced or deleted while it was in use: what was stored last may be missing. End all servers",
+  ],
   ["network", false, "is on a network file system, where it cannot be kept safely. Name a file on a local disk"],
   ["newer", true, "was changed by a newer claude-agents-mcp"],
   ["readonly", false, "cannot be written. Make the file and its folder writable"],

@@ -91,7 +91,7 @@ export class Writer {
   /** One transaction. When the store fails, all of it has failed; when one job fails, the others have not. */
   async #commit(jobs: readonly Job[]): Promise<void> {
     try {
-      const settled = await this.#access.change((db) => this.#transact(db, jobs));
+      const settled = await this.#access.use((db) => this.#transact(db, jobs));
       this.#onCommit();
       for (const settle of settled) settle();
     } catch (error) {

@@ -33,22 +33,12 @@ export class Access {
     return this.#use(({ connection }) => work(connection));
   }
 
-  /** As `use`, for what writes: a store that is no longer what it was takes nothing more. */
-  async change<T>(work: (db: Connection) => T): Promise<T> {
-    return this.#use(({ connection, files }) => {
-      const loss = files.loss();
-      if (loss) throw new StoreError(loss, this.file);
-      return work(connection);
-    });
-  }
-
-  /** Throws StoreError when the store is not the one that was opened, was changed behind our back, or is a newer server's. */
+  /** Throws StoreError when the files of the store are not those that were opened, or are a newer server's now. */
   async assertSame(): Promise<void> {
     // `#use` reports why the store could not be opened.
     if (this.#opened === undefined && !this.#lost) return;
     await this.#use(({ connection, files }) => {
-      const loss = files.loss() ?? (files.isLogWhole() ? undefined : "log");
-      if (loss) throw new StoreError(loss, this.file);
+      if (!files.areSame) throw new StoreError("moved", this.file);
       checkReadable(connection, this.file);
     });
   }
@@ -69,8 +59,7 @@ export class Access {
         if (this.#opened === failed) this.#opened = undefined;
       });
       const fault = asStoreError(error, this.file);
-      if (fault?.fault === "log") await this.#abandon(opened, fault);
-      else if (fault && BROKEN.has(fault.fault)) await this.#giveUp(opened);
+      if (fault && BROKEN.has(fault.fault)) await this.#giveUp(opened, fault);
       throw fault ?? error;
     }
   }
@@ -81,7 +70,7 @@ export class Access {
 
   async close(): Promise<void> {
     this.#closed = true;
-    if (!this.#lost) await this.#giveUp(this.#opened);
+    await this.#giveUp(this.#opened);
   }
 
   async #start(): Promise<Opened> {
@@ -94,24 +83,19 @@ export class Access {
     }
   }
 
-  /** Only the connection that failed: another user of this may have opened a new one meanwhile. */
-  async #giveUp(opened: Promise<Opened> | undefined): Promise<void> {
+  /**
+   * Only the connection that failed: another user of this may have opened a new one meanwhile. After the loss of its log it is neither
+   * closed nor followed by another one, which would find an index that belongs to no log. Where only the name of the log is gone,
+   * SQLite still has it, and moves it into the file now.
+   */
+  async #giveUp(opened: Promise<Opened> | undefined, fault?: StoreError): Promise<void> {
     if (opened === undefined || this.#opened !== opened) return;
     this.#opened = undefined;
     const found = await opened.catch(() => undefined);
-    found?.connection.close();
-    found?.files.close();
-  }
-
-  /**
-   * The log is not what its index says. Closing the connection, or another one, would move what stands there now into the
-   * file, and damage it: so it is neither used nor closed any more. The next process begins with what is whole. Where only
-   * the name of the log is gone SQLite still has all of it, and puts it into the file now.
-   */
-  async #abandon(opened: Promise<Opened> | undefined, fault: StoreError): Promise<void> {
-    if (this.#lost) return;
+    if (!found) return;
+    const { connection, files } = found;
+    if (!files.lostLog) return connection.close();
     this.#lost = fault;
-    const found = await opened?.catch(() => undefined);
-    if (found?.files.isLogDeleted) found.connection.save();
+    if (files.canSave) connection.save();
   }
 }
