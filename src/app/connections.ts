@@ -38,6 +38,7 @@ export class Connections {
   readonly #open = new Map<string, Connection>();
   /** By their spelling; kept when the client leaves, since spares that were started under them are still good. */
   readonly #ownCommands = new Map<string, OwnCommand>();
+  readonly #onNewCommand: (() => void)[] = [];
   #count = 0;
 
   /** Clients that have made a call, and whether they show forms. */
@@ -54,7 +55,7 @@ export class Connections {
     this.#count += 1;
     const id = `c${String(this.#count)}`;
     const log = withFields(this.#log, { connection: id });
-    for (const command of ownCommands) this.#ownCommands.set(JSON.stringify(command), command);
+    this.#learn(ownCommands);
     const leaving = new Leaving(log);
     const heard = (showsForms: boolean) => this.#heard(id, showsForms);
     const connection = { id, cwd, heard, leaving, log, bypass: bypassSwitch(this.#allowsBypass, log) };
@@ -90,6 +91,17 @@ export class Connections {
   allowsBypass(): boolean {
     if (this.#open.size === 0) return this.#allowsBypass;
     return [...this.#open.values()].some(({ bypass }) => bypass.isAllowed());
+  }
+
+  /** Called when a client has a command line that none has had before. */
+  onNewCommand(listener: () => void): void {
+    this.#onNewCommand.push(listener);
+  }
+
+  #learn(commands: readonly OwnCommand[]): void {
+    const before = this.#ownCommands.size;
+    for (const command of commands) this.#ownCommands.set(JSON.stringify(command), command);
+    if (this.#ownCommands.size > before) for (const listener of this.#onNewCommand) listener();
   }
 
   ownCommands(): readonly OwnCommand[] {

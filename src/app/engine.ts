@@ -93,7 +93,7 @@ interface EngineParts {
   readonly audit: Audit | undefined;
   readonly log: Logger;
   readonly masker: Masker;
-  readonly connections: Pick<Connections, "allowsBypass" | "onReach" | "ownCommands" | "reach">;
+  readonly connections: Pick<Connections, "allowsBypass" | "onNewCommand" | "onReach" | "ownCommands" | "reach">;
   readonly listed: readonly ToolName[];
 }
 
@@ -126,6 +126,8 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   });
   adoptWhenNamed(runtime, settings);
   const operator = operatorOf(settings, parts, { confine, sandboxDomains: sandboxPolicy?.domains ?? [] });
+  // Sessions in spares that were started without it could start this server again by it.
+  connections.onNewCommand(() => runtime.spares.stir());
   const engine = createEngine({
     ...operator,
     backend: store,

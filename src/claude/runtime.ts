@@ -18,7 +18,9 @@ import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
 import { standingWithout, type Shims } from "./shim/shims.ts";
 import { whyGone } from "./shim/why-gone.ts";
-import { SparePool } from "./spares/pool.ts";
+import { SparePool, type Recipe } from "./spares/pool.ts";
+import { Spare } from "./spares/spare.ts";
+import type { SpareSpec } from "./spares/spec.ts";
 import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts";
 import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
@@ -32,6 +34,7 @@ const LEFTOVERS_MS = 5000;
 
 export interface ClaudeRuntime extends AgentRuntime {
   readonly shims: Shims | undefined;
+  readonly spares: Pick<SparePool, "available" | "retire" | "stir">;
   /** Starts what holds and guards the processes of sessions, as the first session would: from then on its files may vanish. */
   readonly startGuards: () => Promise<void>;
 }
@@ -42,27 +45,18 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
   const spawner = new Spawner({ guards, server, shim });
   const { shims } = spawner;
   logTrackingMethod(spawner.trackingMethod, log);
-  const spares = new SparePool({
-    size: config.spares,
-    idleMs: config.spareIdleMs,
-    spawner,
-    loadSdk: () => config.preparation.sdk(),
-    log,
-  });
+  const spares = sparesOf(config, spawner);
   const running = new Set<ClaudeProcess>();
-  /** Starts of the one do not take the core of the other: a spare is started once the turn before it has ended. */
-  const refill = async (request: AgentStart): Promise<void> => {
-    const spec = spares.isOn ? await spareSpecFor(request, config) : undefined;
-    if (spec) await spares.refill(spec, request.hasFreeSlot);
-  };
   const run = (request: AgentStart, launch: Promise<LaunchPlan>): AgentProcess => {
     const { epoch, onPartial, processTag, transcriptId } = request;
     const masks = { mask: config.mask, maskUnfinished: config.maskUnfinished };
     const onSignal: AgentStart["onSignal"] = (signal, line) => {
       request.onSignal(signal, line);
-      // Whatever is wrong with it, the next start tells.
-      if (signal.type === "idle") refill(request).catch(() => undefined);
+      if (signal.type === "ready") spares.stir();
+      if (signal.type === "idle") void spares.remember(recipeOf(request, config), request.hasFreeSlot);
     };
+    const stir = () => spares.stir();
+    request.admitted.then(stir, stir);
     const about = { transcriptId, epoch, isAttached: "reattach" in request };
     const agent = new ClaudeProcess({ launch, ...about, onSignal, onPartial, ...masks });
     running.add(agent);
@@ -111,6 +105,23 @@ function environmentsOf(config: ClaudeSettings): AgentRuntime["environments"] {
       return Promise.resolve(own.configFolder === folder && own.paidBy === paidBy ? "" : undefined);
     },
   };
+}
+
+function sparesOf(
+  { log, preparation, spareIdleMs: idleMs, spares: size }: ClaudeSettings,
+  spawner: Spawner,
+): SparePool {
+  const begin = async (spec: SpareSpec): Promise<Spare> => {
+    await spawner.ready();
+    return new Spare(spec, { prewarm: preparation.sdk().prewarm, spawner });
+  };
+  return new SparePool({ size, idleMs, begin, log });
+}
+
+/** Of the session, only what its spares depend on: the session may end before them. */
+function recipeOf({ environmentId, options, policy, principal }: AgentStart, config: ClaudeSettings): Recipe {
+  const start = { environmentId, options, policy, principal };
+  return async () => spareSpecFor(start, config);
 }
 
 /** How the shims of others stand to this server. */

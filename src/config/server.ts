@@ -25,7 +25,7 @@ export const serverFields = {
       variable: "CLAUDE_CODE_MCP_SPARES",
       group: "Claude Code",
       meaning:
-        "Number of pre-started Claude Code processes that a server or daemon keeps for new sessions with the same options (cwd, permission mode and title may differ), from the end of the first turn on. They also start your MCP servers; they are stopped when half of --max-live is in use or after --idle-process-ms.",
+        "Number of pre-started Claude Code processes that a server or daemon keeps for new sessions with the same options as a former one (cwd, permission mode and title may differ), for each of the last three sets of options. They are started once no session has started and no turn has ended for a second, while half of --max-live is free. They also start your MCP servers; they are stopped when a session waits for a slot, and after --idle-process-ms.",
     },
   ),
   reaper: choice(["auto", "always"], "auto", {

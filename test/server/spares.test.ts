@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
@@ -67,6 +67,13 @@ async function warm(args: object = {}, flags: string[] = []) {
   return server;
 }
 
+/** Another command line of the same program. */
+function linkToServer(): string {
+  const path = join(world.folder(), "main.js");
+  symlinkSync(join(import.meta.dirname, "../../dist/cli/main.js"), path);
+  return path;
+}
+
 /** The process that the session has. */
 function pidOf(id: string): number | undefined {
   return claudes().find(({ sessionId }) => sessionId === id)?.pid;
@@ -80,7 +87,7 @@ describe("--spares", () => {
   beforeAll(async () => {
     // Rules that repeat an entry still match the spare.
     const rules = ["--deny-rules", "WebSearch,Bash(rm:*),WebSearch,Bash(rm:*)"];
-    server = await warm(BASH, ["--trust-dir", dirname(world.folder()), ...rules]);
+    server = await warm(BASH, ["--max-live", "20", "--trust-dir", dirname(world.folder()), ...rules]);
   });
   // Sessions with a live process use the capacity that a spare needs.
   afterEach(async () => {
@@ -180,17 +187,20 @@ describe("--spares", () => {
     rmSync(file);
   });
 
-  it("is for sessions with the same options only; the spare that is kept is like the last of them", async () => {
+  it("is for sessions with the same options only; one for others does not end it", async () => {
     const spare = await parked(server);
     const other = await start(server, ok, { model: "sonnet" });
     expect(other).not.toBe(spare.sessionId);
     expect(await server.end(other)).toMatchObject({ result: { result: "ok" } });
-    await expect.poll(() => claudes().map(({ pid }) => pid)).not.toContain(spare.pid);
-    expect((await parked(server)).pid).not.toBe(spare.pid);
+    await expect.poll(() => spares(), { timeout: 30_000 }).toHaveLength(2);
+    const behind = await start(server, ok, BASH);
+    expect(behind).toBe(spare.sessionId);
+    expect(await server.end(behind)).toMatchObject({ result: { result: "ok" } });
+    expect(pidOf(behind)).toBe(spare.pid);
   });
 
-  it("ends its spare with the server, however that ends; a session goes on elsewhere, and --spares 0 keeps none", async () => {
-    await parked(server);
+  it("ends its spares with the server, however that ends; a session goes on elsewhere, and --spares 0 keeps none", async () => {
+    await expect.poll(() => spares(), { timeout: 30_000 }).toHaveLength(2);
     process.kill(server.pid, "SIGKILL");
     await server.gone;
     await expect.poll(() => world.processes()).toHaveLength(0);
@@ -204,13 +214,18 @@ describe("--spares", () => {
 });
 
 describe("a spare", () => {
-  it("that refuses its session is forgotten by its shim, and the session starts in the ordinary way", async () => {
+  it("is replaced when a client has a new command line; one that refuses its session is forgotten by its shim", async () => {
     const daemon = await world.daemon({
       name: "behind",
       args: ["--spares", "1", "--trust-dir", dirname(world.folder())],
     });
     const client = await daemon.client();
     await client.end(await start(client, ok, BASH));
+    const before = await parked(daemon);
+    // Sessions in spares that were started before could start this server again as this client does.
+    const other = await daemon.client({ main: linkToServer() });
+    await other.call("claude_code_session", { action: "list" });
+    await expect.poll(() => spares().map(({ pid }) => pid)).not.toContain(before.pid);
     const spare = await parked(daemon);
     const sessionId = await start(client, ok, { cwd: folderThatSparesRefuse(), ...BASH });
     expect(sessionId).toBe(spare.sessionId);

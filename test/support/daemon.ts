@@ -8,7 +8,7 @@ export interface Daemon {
   readonly pid: number;
   stderr(): string;
   /** The client is given what it starts as a real one is: a command. */
-  client(options?: { kind?: ClientKind; person?: Person; cwd?: string }): Promise<Server>;
+  client(options?: { kind?: ClientKind; main?: string; person?: Person; cwd?: string }): Promise<Server>;
   /** Resolves when the process is gone. */
   end(signal: NodeJS.Signals): Promise<void>;
   signal(signal: NodeJS.Signals): void;
@@ -48,8 +48,8 @@ export async function startDaemon({ args, env, main = MAIN, name }: Start): Prom
   return {
     pid: child.pid!,
     stderr: () => stderr,
-    client: async ({ cwd, kind = "modern", person } = {}) => {
-      const client = await connectTo(kind, [MAIN, "serve", "--daemon-socket", name], env, { person, cwd });
+    client: async ({ cwd, kind = "modern", main: program = MAIN, person } = {}) => {
+      const client = await connectTo(kind, [program, "serve", "--daemon-socket", name], env, { person, cwd });
       clients.push(client);
       return client;
     },

@@ -1,49 +1,63 @@
 import type { Logger } from "../../engine/ports.ts";
-import type { Preparation } from "../preparation.ts";
-import type { Spawner } from "../supervise/spawn.ts";
+import type { Spare } from "./spare.ts";
 import type { SpareSpec } from "./spec.ts";
-import { Spare } from "./spare.ts";
+
+type Parked = Pick<Spare, keyof Spare>;
 
 interface SparesOptions {
-  /** How many are kept. */
+  /** How many are kept for each key. */
   readonly size: number;
   /** A spare that is not claimed within this time is ended, ms. */
   readonly idleMs: number;
-  readonly spawner: Spawner;
-  readonly loadSdk: Preparation["sdk"];
+  /** Starts one. Rejects where that cannot be. */
+  readonly begin: (spec: SpareSpec) => Promise<Parked>;
   readonly log: Pick<Logger, "debug">;
 }
 
 /**
- * Claude Code processes that were started before their sessions, with the options of the last session. A spare belongs to a
- * session as soon as its id is reserved.
+ * Says what a spare for sessions like a former one is started with now: settings, command lines of clients and the user's
+ * configuration may have changed meanwhile. Undefined or rejected where there can be none.
+ */
+export type Recipe = () => Promise<SpareSpec | undefined>;
+
+/** Number of keys for which spares are kept: clients that take turns do not end each other's. */
+const MAX_KEYS = 3;
+/** Time without the start of a session or the end of a turn before spares are started: what follows right behind needs the processor, ms. */
+const QUIET_MS = 1_000;
+
+/**
+ * Claude Code processes that were started before their sessions, with the options of the last sessions. A spare belongs to a
+ * session as soon as its id is reserved, also while it is still starting.
  */
 export class SparePool {
   readonly #options: SparesOptions;
-  #available: Spare[] = [];
-  readonly #reserved = new Map<string, Spare>();
-  readonly #timers = new Map<Spare, NodeJS.Timeout>();
-  #refilling: Promise<void> | undefined;
+  /** In the order of their starts, so the one that is still starting is the last. */
+  #unclaimed: Parked[] = [];
+  readonly #reserved = new Map<string, Parked>();
+  /** Of all that are neither taken nor gone. */
+  readonly #timers = new Map<Parked, NodeJS.Timeout>();
+  /** The last used first. */
+  #recipes: { readonly recipe: Recipe; key: string }[] = [];
+  #hasFreeSlot = async (): Promise<boolean> => Promise.resolve(false);
+  #untilQuiet: NodeJS.Timeout | undefined;
+  #isQuiet = false;
+  #filling: Promise<void> | undefined;
   #closed = false;
 
   constructor(options: SparesOptions) {
     this.#options = options;
   }
 
-  get isOn(): boolean {
-    return this.#options.size > 0;
-  }
-
-  /** Number of unclaimed spares. */
+  /** Number of unclaimed spares, with those that are still starting. */
   get available(): number {
-    return this.#available.length;
+    return this.#unclaimed.length;
   }
 
   /** The id of a session that can begin in a spare; undefined where there is none for it. */
   reserve(key: string): string | undefined {
-    const spare = this.#available.find((each) => each.key === key);
+    const spare = this.#unclaimed.find((each) => each.key === key);
     if (!spare) return undefined;
-    this.#available = this.#available.filter((each) => each !== spare);
+    this.#unclaimed = this.#unclaimed.filter((each) => each !== spare);
     this.#reserved.set(spare.processTag, spare);
     return spare.sessionId;
   }
@@ -54,13 +68,14 @@ export class SparePool {
   }
 
   /** The spare that has this process tag, if it would still be the same as one that is started now. */
-  async take(processTag: string, key: string | undefined): Promise<Spare | undefined> {
+  async take(processTag: string, key: string | undefined): Promise<Parked | undefined> {
     const spare = this.#reserved.get(processTag);
     if (!spare) return undefined;
-    this.#forget(spare);
-    if (spare.key === key) return spare;
-    spare.end();
-    await spare.gone();
+    if (spare.key === key) {
+      this.#forget(spare);
+      return spare;
+    }
+    await this.#end(spare);
     return undefined;
   }
 
@@ -70,65 +85,112 @@ export class SparePool {
     if (spare) await this.#end(spare);
   }
 
-  /** Starts what is missing, one after the other, where there is room. Those for other options make way. */
-  async refill(spec: SpareSpec, hasFreeSlot: () => Promise<boolean>): Promise<void> {
-    if (this.#refilling || this.#closed) return;
-    this.#refilling = this.#fill(spec, hasFreeSlot).finally(() => (this.#refilling = undefined));
-    await this.#refilling;
+  /** Sessions like the one of this recipe may follow. */
+  async remember(recipe: Recipe, hasFreeSlot: () => Promise<boolean>): Promise<void> {
+    if (this.#options.size === 0) return;
+    this.#hasFreeSlot = hasFreeSlot;
+    const spec = await recipe().catch(() => undefined);
+    if (!spec) return;
+    const others = this.#recipes.filter(({ key }) => key !== spec.key);
+    this.#recipes = [{ key: spec.key, recipe }, ...others].slice(0, MAX_KEYS);
+    this.stir();
+  }
+
+  /** A session starts, a turn has ended, or what spares are started with has changed: once it is quiet, those that are missing are started. */
+  stir(): void {
+    this.#isQuiet = false;
+    clearTimeout(this.#untilQuiet);
+    if (this.#closed || this.#recipes.length === 0) return;
+    this.#untilQuiet = setTimeout(() => this.#onQuiet(), QUIET_MS).unref();
   }
 
   /** Ends unclaimed spares. */
   async retire(): Promise<void> {
-    await Promise.all(this.#available.map(async (spare) => this.#end(spare)));
+    await this.#endAll(this.#unclaimed);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([...this.#timers.keys()].map(async (spare) => this.#end(spare)));
-    await this.#refilling;
+    this.stir();
+    await this.#endAll([...this.#timers.keys()]);
+    await this.#filling;
   }
 
-  async #fill(spec: SpareSpec, hasFreeSlot: () => Promise<boolean>): Promise<void> {
-    const others = this.#available.filter(({ key }) => key !== spec.key);
-    await Promise.all(others.map(async (spare) => this.#end(spare)));
-    while (this.#available.length < this.#options.size && (await hasFreeSlot()) && !this.#closed) {
-      if (!(await this.#add(spec))) return;
+  #onQuiet(): void {
+    this.#isQuiet = true;
+    this.#filling ??= this.#fill().finally(() => (this.#filling = undefined));
+  }
+
+  /** Starts what is missing, one after the other, while it is quiet and there is room. */
+  async #fill(): Promise<void> {
+    const failed = new Set<string>();
+    for (let spec = await this.#missing(failed); spec; spec = await this.#missing(failed)) {
+      if (!(await this.#add(spec))) failed.add(spec.key);
     }
   }
 
+  async #missing(failed: ReadonlySet<string>): Promise<SpareSpec | undefined> {
+    const wanted = await this.#wanted();
+    const isLacking = ({ key }: SpareSpec) =>
+      this.#unclaimed.filter((each) => each.key === key).length < this.#options.size;
+    const next = wanted.find((spec) => !failed.has(spec.key) && isLacking(spec));
+    const hasRoom = next !== undefined && (await this.#hasFreeSlot());
+    return hasRoom && this.#isQuiet ? next : undefined;
+  }
+
+  /** What spares would be started with now, the last used first. Ends those that nothing of it fits any more. */
+  async #wanted(): Promise<SpareSpec[]> {
+    const found = await Promise.all(
+      this.#recipes.map(async (each) => ({ each, spec: await each.recipe().catch(() => undefined) })),
+    );
+    const wanted = found.flatMap(({ each, spec }) => {
+      if (spec) each.key = spec.key;
+      else this.#recipes = this.#recipes.filter((other) => other !== each);
+      return spec ?? [];
+    });
+    await this.#endAll(this.#unclaimed.filter(({ key }) => !this.#recipes.some((each) => each.key === key)));
+    return wanted;
+  }
+
   async #add(spec: SpareSpec): Promise<boolean> {
-    const { idleMs, loadSdk, log, spawner } = this.#options;
-    const { prewarm } = loadSdk();
-    await spawner.ready();
-    if (this.#closed) return false;
-    const spare = new Spare(spec, { prewarm, spawner });
-    this.#timers.set(spare, setTimeout(() => void this.#end(spare), idleMs).unref());
+    const { begin, idleMs, log } = this.#options;
+    const spare = await begin(spec).catch((error: unknown) => {
+      log.debug("a spare did not start", { error: String(error) });
+    });
+    if (!spare) return false;
     const { sessionId } = spare;
+    this.#timers.set(spare, setTimeout(() => void this.#end(spare), idleMs).unref());
+    this.#unclaimed.push(spare);
+    if (this.#closed) void this.#end(spare);
     try {
       await spare.up();
     } catch (error) {
       log.debug("a spare did not start", { sessionId, error: String(error) });
-      await this.#end(spare);
+      if (this.#timers.has(spare)) await this.#end(spare);
       return false;
     }
-    if (!this.#timers.has(spare)) return false;
-    this.#available.push(spare);
-    log.debug("a spare waits", { sessionId });
+    if (this.#unclaimed.includes(spare)) log.debug("a spare waits", { sessionId });
     // One that dies while it waits is no spare any more.
     void spare.gone().then(() => this.#forget(spare));
     return true;
   }
 
-  async #end(spare: Spare): Promise<void> {
-    this.#forget(spare);
-    spare.end();
-    await spare.gone();
+  async #endAll(spares: readonly Parked[]): Promise<void> {
+    await Promise.all(spares.map(async (spare) => this.#end(spare)));
   }
 
-  #forget(spare: Spare): void {
+  /** Its session finds it until it is gone: before, no other process can have its tag. */
+  async #end(spare: Parked): Promise<void> {
+    this.#unclaimed = this.#unclaimed.filter((each) => each !== spare);
+    spare.end();
+    await spare.gone();
+    this.#forget(spare);
+  }
+
+  #forget(spare: Parked): void {
     clearTimeout(this.#timers.get(spare));
     this.#timers.delete(spare);
     this.#reserved.delete(spare.processTag);
-    this.#available = this.#available.filter((each) => each !== spare);
+    this.#unclaimed = this.#unclaimed.filter((each) => each !== spare);
   }
 }

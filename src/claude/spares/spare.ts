@@ -10,8 +10,9 @@ import type { Claim, SpareSpec } from "./spec.ts";
 
 type Prewarm = (params: { options: Options; initializeTimeoutMs: number }) => Promise<SpareProcess>;
 
-/** A start takes a third of a second, a claim a tenth: what takes longer than this does not come, ms. */
+/** A start takes a third of a second, ms. */
 const START_MS = 30_000;
+/** A claim takes a tenth, and what is left of the start. What takes longer than this does not come: the session starts a process of its own, ms. */
 const CLAIM_MS = 5_000;
 
 /** A Claude Code that has started and waits for a session. Its session's id is fixed with it. */
@@ -87,13 +88,14 @@ export class Spare {
 
   async #claim(claim: Claim, bound: SessionBindings): Promise<Query> {
     const { epoch, onSpawned, prompts, signal } = bound;
-    const spare = await this.#up;
+    const late = sleep(CLAIM_MS, undefined, { ref: false, signal });
+    const spare = await Promise.race([this.#up, late]);
+    if (!spare || this.#ended) throw new Error("The spare process did not start.");
     this.#bound = bound;
     let decide: (isTaken: boolean) => void = () => undefined;
     const decided = new Promise<boolean>((resolve) => (decide = resolve));
     const query = spare.claim({ prompt: once(decided, prompts), options: claim });
-    const late = sleep(CLAIM_MS, false, { ref: false, signal });
-    const isTaken = await Promise.race([spare.claimed.then(() => true), late]).catch(() => false);
+    const isTaken = await Promise.race([spare.claimed.then(() => true), late.then(() => false)]).catch(() => false);
     this.#isClaimed = isTaken;
     if (isTaken) this.#spawned?.held?.own(epoch);
     decide(isTaken);

@@ -1,0 +1,201 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+
+import { SparePool } from "../../src/claude/spares/pool.ts";
+import { firstProcessTag } from "../../src/domain/names.ts";
+import type { SpareSpec } from "../../src/claude/spares/spec.ts";
+
+/** Which spares are started and ended, and when; test/server/spares*.test.ts has real ones. */
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+afterEach(() => void vi.useRealTimers());
+
+/** More than the quiet time before a refill. */
+const QUIET = 1_001;
+const IDLE = 60_000;
+
+/** A process that does what it is told. */
+class Process {
+  readonly key: string;
+  readonly sessionId = randomUUID();
+  readonly processTag = firstProcessTag(this.sessionId);
+  hasEnded = false;
+  readonly #up: Promise<void>;
+  readonly #gone: Promise<void>;
+  #onGone = () => undefined as void;
+  #onDeath: (error: Error) => void = () => undefined;
+  comesUp = () => undefined as void;
+
+  constructor(key: string) {
+    this.key = key;
+    this.#up = new Promise((resolve, reject) => {
+      this.comesUp = resolve;
+      this.#onDeath = reject;
+    });
+    this.#up.catch(() => undefined);
+    this.#gone = new Promise((resolve) => (this.#onGone = resolve));
+  }
+
+  end(): void {
+    this.hasEnded = true;
+    this.#onDeath(new Error("it was ended"));
+    this.#onGone();
+  }
+
+  up = async (): Promise<void> => this.#up;
+  gone = async (): Promise<void> => this.#gone;
+  claimOr = async (): Promise<never> => Promise.reject(new Error("no session claims it here"));
+}
+
+function poolOf({ room = 10, size = 1 } = {}) {
+  const begun: Process[] = [];
+  const pool = new SparePool({
+    size,
+    idleMs: IDLE,
+    begin: async ({ key }) => {
+      begun.push(new Process(key));
+      return Promise.resolve(begun.at(-1)!);
+    },
+    log: { debug: () => undefined },
+  });
+  const hasFreeSlot = async () => Promise.resolve(pool.available < room);
+  return {
+    pool,
+    begun,
+    /** A turn ends in a session whose spares have the key that `keyOf` returns just then. */
+    turnEnds: async (keyOf: () => string) =>
+      pool.remember(
+        async () => Promise.resolve({ key: keyOf(), options: {}, wrapper: [] } satisfies SpareSpec),
+        hasFreeSlot,
+      ),
+    /** The time passes, and each process that is started meanwhile comes up. */
+    passes: async (ms: number) => {
+      await vi.advanceTimersByTimeAsync(ms);
+      for (let seen = -1; seen < begun.length;) {
+        seen = begun.length;
+        for (const each of begun) each.comesUp();
+        await vi.advanceTimersByTimeAsync(0);
+      }
+    },
+    living: () => begun.filter(({ hasEnded }) => !hasEnded).map(({ key }) => key),
+  };
+}
+
+describe("spares", () => {
+  it("are started a second after the last start of a session or end of a turn, not right behind it", async () => {
+    const { begun, passes, pool, turnEnds } = poolOf();
+    await turnEnds(() => "a");
+    await passes(QUIET - 2);
+    pool.stir();
+    await passes(QUIET - 2);
+    expect(begun).toEqual([]);
+    await passes(2);
+    expect(begun).toHaveLength(1);
+  });
+
+  it("come one after the other, and no further one while sessions start", async () => {
+    const { begun, passes, pool, turnEnds } = poolOf({ size: 2 });
+    await turnEnds(() => "a");
+    await vi.advanceTimersByTimeAsync(QUIET);
+    expect(begun).toHaveLength(1);
+    pool.stir();
+    begun[0]!.comesUp();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun).toHaveLength(1);
+    await passes(QUIET);
+    expect(begun).toHaveLength(2);
+  });
+
+  it("are kept for the last three keys: a fourth ends those of the key that was used longest ago", async () => {
+    const { living, passes, turnEnds } = poolOf();
+    for (const key of ["a", "b", "c", "a"]) {
+      await turnEnds(() => key);
+      await passes(QUIET);
+    }
+    expect(living()).toEqual(["a", "b", "c"]);
+    await turnEnds(() => "d");
+    await passes(QUIET);
+    expect(living()).toEqual(["a", "c", "d"]);
+  });
+
+  it("do not end others where there is no room", async () => {
+    const { living, passes, turnEnds } = poolOf({ room: 1 });
+    await turnEnds(() => "a");
+    await passes(QUIET);
+    await turnEnds(() => "b");
+    await passes(QUIET);
+    expect(living()).toEqual(["a"]);
+  });
+
+  it("make way for those that what has changed fits; the others stay", async () => {
+    const { living, passes, pool, turnEnds } = poolOf();
+    let key = "a";
+    await turnEnds(() => key);
+    await turnEnds(() => "b");
+    await passes(QUIET);
+    key = "a with a command line more";
+    pool.stir();
+    await passes(QUIET);
+    expect(living()).toEqual(["b", "a with a command line more"]);
+  });
+
+  it("of a key that cannot be started leave the others alone, and are tried again after the next turn", async () => {
+    const { begun, living, passes, turnEnds } = poolOf();
+    await turnEnds(() => "a");
+    await turnEnds(() => "b");
+    await vi.advanceTimersByTimeAsync(QUIET);
+    begun[0]!.end();
+    await passes(0);
+    expect(begun.map(({ key }) => key)).toEqual(["b", "a"]);
+    await turnEnds(() => "a");
+    await passes(QUIET);
+    expect(living()).toEqual(["a", "b"]);
+  });
+});
+
+describe("a spare that is still starting", () => {
+  async function starting() {
+    const all = poolOf();
+    await all.turnEnds(() => "a");
+    await vi.advanceTimersByTimeAsync(QUIET);
+    return { ...all, spare: all.begun[0]! };
+  }
+
+  it("counts until a session has it, and only that session", async () => {
+    const { pool, spare } = await starting();
+    expect(pool.available).toBe(1);
+    expect(pool.reserve("other")).toBeUndefined();
+    expect(pool.reserve("a")).toBe(spare.sessionId);
+    expect(pool.available).toBe(0);
+    expect(pool.reserve("a")).toBeUndefined();
+    expect(await pool.take(spare.processTag, "a")).toBe(spare);
+    expect(pool.has(spare.processTag)).toBe(false);
+    spare.comesUp();
+    await pool.close();
+    expect(spare.hasEnded).toBe(false);
+  });
+
+  it("is found by its session when it dies, so that no other process gets its tag before it is gone", async () => {
+    const { pool, spare } = await starting();
+    pool.reserve("a");
+    const dropped = pool.drop(spare.processTag);
+    expect(pool.has(spare.processTag)).toBe(true);
+    await dropped;
+    expect(spare.hasEnded).toBe(true);
+    expect(pool.has(spare.processTag)).toBe(false);
+  });
+
+  it.each(["close", "retire"] as const)("ends at `%s`, and is not replaced", async (how) => {
+    const { begun, passes, pool, spare } = await starting();
+    await pool[how]();
+    expect([spare.hasEnded, pool.available]).toEqual([true, 0]);
+    await passes(IDLE);
+    expect(begun).toHaveLength(1);
+  });
+
+  it("ends where no session comes", async () => {
+    const { passes, pool, spare } = await starting();
+    await passes(IDLE);
+    expect([spare.hasEnded, pool.available]).toEqual([true, 0]);
+  });
+});
