@@ -15,8 +15,8 @@ import { clientOf, proxyProgram, serverProgram, startServer } from "./server.mjs
 import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
-/** Time for a spare process to come up, ms: about as long as any start of Claude Code. */
-const SPARE_MS = 2_000;
+/** Time for a spare process to come up, ms: the quiet second before its start, and about as long as any start of Claude Code. */
+const SPARE_MS = 3_000;
 /** Later turns, and texts of one turn, in a round: they are short. */
 const [TURNS, TEXTS] = [8, 8];
 
