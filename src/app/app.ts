@@ -19,17 +19,16 @@ import type { ServerFactory } from "../mcp/http.ts";
 import { createMcpServer } from "../mcp/server.ts";
 import { serveOverStdio, type StdioOptions } from "../mcp/stdio.ts";
 import type { Audit } from "../tools/audit.ts";
-import { namesOf } from "../tools/listed.ts";
-import { ReportedTools } from "../tools/reported-tools.ts";
-import { querySettings } from "../config/query.ts";
 import { clientOptions, judgesOf, preload } from "./client-options.ts";
-import { Connections, type ClientStart, type Connection, termsOf } from "./connections.ts";
+import { Connections, type Connection } from "./connections.ts";
 import { Readiness } from "./readiness.ts";
+import type { ClientStart, Terms } from "./terms.ts";
 
-export type { OwnCommand } from "./connections.ts";
+export type { OwnCommand } from "./terms.ts";
 
 export interface AppSettings extends StoreSettings {
   config: Config;
+  bounds?: EngineSettings["bounds"];
   /** How deep this server is nested in sessions of servers like it. */
   depth: number;
   /** How this process was started: what its client on stdio and those over HTTP begin with. */
@@ -87,7 +86,7 @@ export interface NodeReport {
 }
 
 export interface ServedClient extends Pick<StdioOptions, "onClose" | "streams"> {
-  readonly start: ClientStart;
+  readonly start: Terms;
 }
 
 /** What gives each Claude Code a pid namespace of its own, as configured; throws ConfigError where that cannot be had. */
@@ -101,6 +100,11 @@ export async function isolationOf({ processIsolation }: Config): Promise<readonl
   });
 }
 
+/** Those of a client that has this server to itself, and of all that come over HTTP. */
+export function ownTerms({ config, environment, start }: Pick<AppSettings, "config" | "environment" | "start">): Terms {
+  return { ...start, config, environment };
+}
+
 /** As variables, by whose names the masker knows what is secret. */
 function secretsOf({ approverSecrets = new Map() }: AppSettings): Record<string, string> {
   return Object.fromEntries([...approverSecrets].map(([name, secret]) => [`${name}_SECRET`.toUpperCase(), secret]));
@@ -111,22 +115,21 @@ export function createApp(settings: AppSettings): App {
   const { config, environment } = settings;
   const masker = createMasker({ ...environment, ...secretsOf(settings) });
   const log = createLogger({ level: config.logLevel, masker });
-  const reported = config.dynamicDescription ? new ReportedTools() : undefined;
-  const toolNames = namesOf(config.toolsets, querySettings(config));
-  const connections = new Connections(config.allowBypass, log);
+  const connections = new Connections(
+    { allowsBypass: config.allowBypass, mayAllow: settings.bounds?.allowBypass !== false },
+    log,
+  );
   const audit = auditTo(config.auditLog, log, masker);
   const sessions = new Readiness<Running, OverHttp>(async (http, over) => {
     const { startEngine } = await import("./engine.ts");
     const location = storeLocation(settings);
     const backend = await connectStore(location, { log, over, urls: http?.ownUrls });
     const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
-    const parts = { backend, ...self, http, audit, log, masker, connections, listed: toolNames };
+    const parts = { backend, ...self, http, audit, log, masker, connections };
     const running = await startEngine({ ...settings, runsNothing: settings.operations !== undefined }, parts);
     return withDaemon(running, settings);
   });
   const optionsFor = clientOptions(settings, {
-    toolNames,
-    reported,
     log,
     audit,
     masker,
@@ -136,16 +139,17 @@ export function createApp(settings: AppSettings): App {
   const serveClient = clientServer(connections, optionsFor);
   const http = new Readiness<HttpServing, ServerFactory>(async (factory) => {
     // Its clients have no lasting connection of their own: together they are one.
-    const connection = connections.open(settings.start);
+    const connection = connections.open(ownTerms(settings));
+    const options = optionsFor(connection);
     const serving = await startHttp(settings, {
       connection,
       factory,
-      options: optionsFor(connection),
+      options,
       sessions,
       audit,
       log,
     });
-    reported?.onChange(() => serving.notify.toolsChanged());
+    options.reported?.onChange(() => serving.notify.toolsChanged());
     return serving;
   });
   const close = lazy(async () => {
@@ -158,7 +162,7 @@ export function createApp(settings: AppSettings): App {
   });
   return {
     log,
-    serveStdio: (onClose) => void serveClient({ start: settings.start, onClose }),
+    serveStdio: (onClose) => void serveClient({ start: ownTerms(settings), onClose }),
     serveClient,
     serveOperations: (client) => void serveOperations(client, { connections, sessions, log }),
     serveHttp: async (factory) => http.ready(factory),
@@ -199,11 +203,8 @@ async function serveOperations(client: Parameters<App["serveOperations"]>[0], pa
   const onFault = (error: unknown) =>
     log.error("an operation for another process failed", { error: String(error), connection: connection.id });
   try {
-    const [{ engine, operator }, { perform }] = await Promise.all([
-      sessions.ready(),
-      import("../daemon/operations.ts"),
-    ]);
-    const own = engine.forConnection(termsOf(operator, connection));
+    const [{ engine, termsOf }, { perform }] = await Promise.all([sessions.ready(), import("../daemon/operations.ts")]);
+    const own = engine.forConnection(termsOf(connection));
     await perform(streams, own, onFault);
   } catch (error) {
     onFault(error);

@@ -1,12 +1,11 @@
 import type { HttpParts } from "./http.ts";
-import { type Connection, termsOf } from "./connections.ts";
+import type { Connection } from "./connections.ts";
+import type { Running } from "./engine.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf } from "../config/approvals/settings.ts";
 import { querySettings } from "../config/query.ts";
 import type { Config } from "../config/schema.ts";
 import { storeTraits } from "../config/store.ts";
-import type { Engine } from "../engine/api.ts";
-import type { Operator } from "../engine/policy/operator.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
 import { lazy } from "../mcp/lazy.ts";
@@ -17,13 +16,12 @@ import type { Audit } from "../tools/audit.ts";
 import type { BypassSwitch, StartTask, ToolDeps } from "../tools/define.ts";
 import { FirstAnswer } from "../tools/first-answer.ts";
 import { canAnswer, namesOf, sendsLogs, type ToolName } from "../tools/listed.ts";
-import type { ReportedTools } from "../tools/reported-tools.ts";
+import { ReportedTools } from "../tools/reported-tools.ts";
 
-/** What MCP clients are served with: the same for all, but for what belongs to the connection of each. */
+/** What MCP clients are served with, by the terms of each. */
 
 interface ClientSettings {
   readonly config: Config;
-  readonly environment: NodeJS.ProcessEnv;
   readonly info: { readonly name: string; readonly version: string };
   readonly outlivesClients?: boolean | undefined;
   /** Why this process serves a client that was to have a daemon. */
@@ -31,33 +29,25 @@ interface ClientSettings {
 }
 
 interface ClientParts {
-  readonly toolNames: readonly ToolName[];
-  readonly reported: ReportedTools | undefined;
   readonly audit: Audit | undefined;
   readonly masker: Masker;
   readonly log: Logger;
   /** The engine of the node and its terms; resolved by the first tool call. */
-  readonly running: () => Promise<{ readonly engine: Engine; readonly operator: Operator }>;
+  readonly running: () => Promise<Pick<Running, "engine" | "termsOf">>;
   readonly stateFolder: string;
 }
 
-type SharedOptions = Omit<ServerOptions, "deps" | "leaving" | "log" | "offer" | "unattended">;
-type SharedDeps = Omit<ToolDeps, "bypass" | "defaults" | "first" | "log" | "onCall">;
-
 /** Makes the options of each connection. */
 export function clientOptions(settings: ClientSettings, parts: ClientParts): (connection: Connection) => ServerOptions {
-  const { audit, masker, reported, toolNames } = parts;
+  const { log, masker, running } = parts;
   const offer = async () => ({ library: (await import("../mcp/resources/library.ts")).LIBRARY });
-  const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
-  const shared = lazy(async (): Promise<SharedDeps> => {
-    const { engine } = await parts.running();
-    return { ...toolSettings(settings, toolNames), engine, audit, mask, reported };
-  });
-  const operator = async () => (await parts.running()).operator;
-  const following = followingOf({ deps: shared, log: parts.log, offer });
-  const common = { ...sharedOptions(settings, parts), following };
-  const note = noteOf(settings, masker);
-  return (connection) => serverOptionsOf(settings.config, { common, connection, note, operator, shared });
+  const common = {
+    info: settings.info,
+    states: createStates(lazy(async () => stateKey(settings.config, parts))),
+    following: followingOf({ deps: running, log, offer }),
+  };
+  const shared = { ...parts, common, settings, learned: new ReportedTools(), note: noteOf(settings, masker) };
+  return (connection) => serverOptionsOf(connection, shared);
 }
 
 /** What becomes of a client's work when the client ends; undefined where that is as with any server on stdio, or over HTTP. */
@@ -69,22 +59,6 @@ function noteOf({ outlivesClients, withoutDaemon }: ClientSettings, masker: Mask
 }
 
 const DAY_MS = 86_400_000;
-
-/** What every client is served with. */
-function sharedOptions(
-  { config, info }: ClientSettings,
-  { log, reported, stateFolder, toolNames }: ClientParts,
-): Omit<SharedOptions, "following"> {
-  return {
-    toolNames,
-    reported,
-    info,
-    limits: { maxWaitMs: config.maxWaitMs, allowsDiskResume: config.allowDiskResume },
-    states: createStates(lazy(async () => stateKey(config, { log, stateFolder }))),
-    tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
-    logs: toolNames.some((name) => sendsLogs(name)),
-  };
-}
 
 /**
  * Sessions in memory end with this process, and so does what was signed for them. Without a key file a form still works; its
@@ -107,37 +81,61 @@ async function stateKey(
   return crypto.getRandomValues(new Uint8Array(32));
 }
 
-interface ConnectionParts {
-  readonly common: SharedOptions;
-  readonly connection: Connection;
+interface SharedParts extends ClientParts {
+  readonly settings: ClientSettings;
+  readonly common: Pick<ServerOptions, "following" | "info" | "states">;
+  /** Of all connections that ask for it. */
+  readonly learned: ReportedTools;
   /** In the first answer. */
   readonly note: string | undefined;
-  readonly operator: () => Promise<Operator>;
-  readonly shared: () => Promise<SharedDeps>;
 }
 
 /** What the clients of one connection are served with. */
-function serverOptionsOf(
-  config: Config,
-  { common, connection, note, operator, shared }: ConnectionParts,
-): ServerOptions {
-  const { bypass, cwd, id, leaving, log } = connection;
-  const deps = lazy(async (): Promise<ToolDeps> => {
-    const { audit, engine, ...rest } = await shared();
-    const own = engine.forConnection(termsOf(await operator(), connection));
-    const audited: Audit | undefined = audit && ((entry) => audit({ connection: id, ...entry }));
-    const onCall: ToolDeps["onCall"] = ({ elicitation }) => connection.heard(elicitation !== false);
-    const first = note === undefined ? undefined : new FirstAnswer(note);
-    return { ...rest, engine: own, audit: audited, bypass, defaults: { cwd }, first, log, onCall };
-  });
-  const offer = lazy(async () => offerOf(config, bypass));
-  return { ...common, deps, leaving, log, offer, unattended: new Unattended(log) };
+function serverOptionsOf(connection: Connection, shared: SharedParts): ServerOptions {
+  const { bypass, config, leaving, log } = connection;
+  const toolNames = namesOf(config.toolsets, querySettings(config));
+  const reported = config.dynamicDescription ? shared.learned : undefined;
+  const deps = lazy(async () => depsOf(connection, { ...shared, reported, toolNames }));
+  return {
+    ...shared.common,
+    toolNames,
+    reported,
+    limits: { maxWaitMs: config.maxWaitMs, allowsDiskResume: config.allowDiskResume },
+    tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
+    logs: toolNames.some((name) => sendsLogs(name)),
+    deps,
+    leaving,
+    log,
+    offer: lazy(async () => offerOf(config, bypass)),
+    unattended: new Unattended(log),
+  };
+}
+
+type ForDeps = SharedParts & Pick<ServerOptions, "reported" | "toolNames">;
+
+async function depsOf(connection: Connection, parts: ForDeps): Promise<ToolDeps> {
+  const { audit, masker, note, reported, running, settings, toolNames } = parts;
+  const { bypass, cwd, heard, id, log } = connection;
+  const { engine, termsOf } = await running();
+  return {
+    ...toolSettings(connection, toolNames, settings.outlivesClients),
+    engine: engine.forConnection(termsOf(connection)),
+    audit: audit && ((entry) => audit({ connection: id, ...entry })),
+    bypass,
+    defaults: { cwd },
+    first: note === undefined ? undefined : new FirstAnswer(note),
+    log,
+    mask: (fields) => masker.fields(fields),
+    onCall: ({ elicitation }) => heard(elicitation !== false),
+    reported,
+  };
 }
 
 /** What tools learn of the configuration. */
 function toolSettings(
-  { config, environment, outlivesClients = false }: ClientSettings,
+  { config, environment }: Pick<Connection, "config" | "environment">,
   listed: readonly ToolName[],
+  outlivesClients = false,
 ): Pick<
   ToolDeps,
   | "allows"

@@ -1,24 +1,12 @@
 import type { JsonObject } from "../domain/json.ts";
 import type { Reach } from "../domain/session.ts";
-import type { ConnectionTerms } from "../engine/api.ts";
-import type { Operator } from "../engine/policy/operator.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { BypassSwitch } from "../tools/define.ts";
 import { Leaving } from "../tools/leaving.ts";
-
-/** How a client has started this server: what belongs to it, and not to the process that serves it. */
-export interface ClientStart {
-  /** The folder in which it was started: the default `cwd`, and the one from which relative paths count. Throws AppError. */
-  readonly cwd: () => string;
-  /** Its command line in all spellings under which a session could start this server again. */
-  readonly ownCommands: readonly OwnCommand[];
-}
-
-/** [command, ...args] */
-export type OwnCommand = readonly [string, ...string[]];
+import type { OwnCommand, Terms } from "./terms.ts";
 
 /** A client that is connected. */
-export interface Connection extends Pick<ClientStart, "cwd"> {
+export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"> {
   /** Short; in lines of the log and of the audit log. */
   readonly id: string;
   /** Of this client alone; it ends with the connection. */
@@ -34,6 +22,7 @@ export interface Connection extends Pick<ClientStart, "cwd"> {
 /** The clients of one engine. */
 export class Connections {
   readonly #allowsBypass: boolean;
+  readonly #mayAllow: boolean;
   readonly #log: Logger;
   readonly #open = new Map<string, Connection>();
   /** By their spelling; kept when the client leaves, since spares that were started under them are still good. */
@@ -45,20 +34,22 @@ export class Connections {
   readonly #showsForms = new Map<string, boolean>();
   readonly #onReach: ((reach: Reach) => void)[] = [];
 
-  /** `allowsBypass` is the operator's setting, with which each connection begins. */
-  constructor(allowsBypass: boolean, log: Logger) {
+  /** `allowsBypass` is the operator's setting: it holds while no client is connected. `mayAllow`: whether a client may allow it. */
+  constructor({ allowsBypass, mayAllow }: { allowsBypass: boolean; mayAllow: boolean }, log: Logger) {
     this.#allowsBypass = allowsBypass;
+    this.#mayAllow = mayAllow;
     this.#log = log;
   }
 
-  open({ cwd, ownCommands }: ClientStart): Connection {
+  open({ ownCommands, ...terms }: Terms): Connection {
     this.#count += 1;
     const id = `c${String(this.#count)}`;
     const log = withFields(this.#log, { connection: id });
     this.#learn(ownCommands);
     const leaving = new Leaving(log);
     const heard = (showsForms: boolean) => this.#heard(id, showsForms);
-    const connection = { id, cwd, heard, leaving, log, bypass: bypassSwitch(this.#allowsBypass, log) };
+    const bypass = bypassSwitch(terms.config.allowBypass, this.#mayAllow, log);
+    const connection = { ...terms, id, heard, leaving, log, bypass };
     this.#open.set(id, connection);
     return connection;
   }
@@ -109,18 +100,10 @@ export class Connections {
   }
 }
 
-/** The terms of one connection: those of the server, but for what its client has switched. */
-export function termsOf(
-  { gate, ...operator }: Operator,
-  { bypass, id }: Pick<Connection, "bypass" | "id">,
-): ConnectionTerms {
-  return { ...operator, id, gate: { ...gate, allowsBypass: () => bypass.isAllowed() } };
-}
-
-function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {
+function bypassSwitch(allowed: boolean, mayAllow: boolean, log: Logger): BypassSwitch {
   let isAllowed = allowed;
   return {
-    isAllowed: () => isAllowed,
+    isAllowed: () => isAllowed && mayAllow,
     set(now, principal) {
       log.warn("audit: bypassPermissions switched", { allowed: now, before: isAllowed, principal });
       isAllowed = now;

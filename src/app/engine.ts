@@ -12,20 +12,18 @@ import type { ShimSettings, Shims } from "../claude/shim/shims.ts";
 import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
 import { closedByApprovers } from "../config/approvals/approver-fields.ts";
-import { callerApprovesOf, rulesOf, hostsOf } from "../config/approvals/settings.ts";
+import { rulesOf } from "../config/approvals/settings.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { confinements } from "../config/confinement.ts";
+import type { Bounds } from "../config/bounds.ts";
 import type { Config } from "../config/schema.ts";
 import { socketCandidates } from "../daemon/folders.ts";
-import type { Engine } from "../engine/api.ts";
+import type { ConnectionTerms, Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
 import { createEngine } from "../engine/engine.ts";
-import type { Operator } from "../engine/policy/operator.ts";
 import type { Retention } from "../engine/retention.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { Confine, Confinement } from "../domain/principal.ts";
-import type { Places as SessionPlaces } from "../domain/approvals/session-policy.ts";
 import type { Logger, SessionBackend, Spares } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
 import { requestEntry } from "../log/audit.ts";
@@ -36,9 +34,9 @@ import { withObserver, type OnAppended } from "../store/open.ts";
 import { stateFolder, userFilePath } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
 import type { Audit } from "../tools/audit.ts";
-import type { Connections } from "./connections.ts";
-import { limitsOf, processLimitsOf, unattendedOf } from "./limits.ts";
-import { canAnswer, switchIn, type ToolName } from "../tools/listed.ts";
+import type { Connection, Connections } from "./connections.ts";
+import { processLimitsOf, unattendedOf } from "./limits.ts";
+import { connectionTerms, operatorOf, sandboxDomainsOf } from "./operator.ts";
 
 /** What runs sessions, put together; loaded by the first tool call. */
 
@@ -46,6 +44,8 @@ export interface EngineSettings {
   readonly config: Config;
   /** The environment of the server. */
   readonly environment: NodeJS.ProcessEnv;
+  /** What no client can leave. */
+  readonly bounds?: Bounds | undefined;
   /** How deep this server is nested in sessions of servers like it. */
   readonly depth: number;
   /** By the name of an approver. */
@@ -67,8 +67,8 @@ export interface EngineSettings {
 /** An engine and what it runs on. */
 export interface Running {
   readonly engine: Engine;
-  /** The terms of this server itself. */
-  readonly operator: Operator;
+  /** What the engine takes of a connection. */
+  readonly termsOf: (connection: Connection) => ConnectionTerms;
   readonly store: SessionBackend;
   readonly spares: Pick<Spares, "available">;
   readonly shims: Pick<Shims, "fallback" | "report"> | undefined;
@@ -94,7 +94,6 @@ interface EngineParts {
   readonly log: Logger;
   readonly masker: Masker;
   readonly connections: Pick<Connections, "allowsBypass" | "onNewCommand" | "onReach" | "ownCommands" | "reach">;
-  readonly listed: readonly ToolName[];
 }
 
 export async function startEngine(settings: EngineSettings, parts: EngineParts): Promise<Running> {
@@ -125,11 +124,12 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     log,
   });
   adoptWhenNamed(runtime, settings);
-  const operator = operatorOf(settings, parts, { confine, sandboxDomains: sandboxPolicy?.domains ?? [] });
   // Sessions in spares that were started without it could start this server again by it.
   connections.onNewCommand(() => runtime.spares.stir());
+  const { bounds = {} } = settings;
+  const allowsBypass = () => connections.allowsBypass();
   const engine = createEngine({
-    ...operator,
+    ...operatorOf(settings, { depth, environmentId: "", bounds, allowsBypass }),
     backend: store,
     runtime,
     clock: systemClock,
@@ -142,31 +142,8 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     processLimits: processLimitsOf(config),
   });
   const { shims, spares, startGuards } = runtime;
-  return { engine, operator, store, spares, shims, startGuards, approvers };
-}
-
-function operatorOf(
-  { config, depth }: EngineSettings,
-  { connections, listed }: EngineParts,
-  { confine, sandboxDomains }: { readonly confine: Confine; readonly sandboxDomains: readonly string[] },
-): Operator {
-  return {
-    initMs: config.sessionInitTimeoutMs,
-    limits: limitsOf(config),
-    environmentId: "",
-    gate: {
-      allowsBypass: () => connections.allowsBypass(),
-      callersAnswer: canAnswer(listed),
-      switchedBy: switchIn(listed),
-      callerApproves: callerApprovesOf(config),
-      sandbox: config.sandbox,
-      sandboxDomains,
-      depth,
-      maxDepth: config.maxDepth,
-      grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
-      placesOf: (principal) => sessionPlaces(confine(principal)),
-    },
-  };
+  const termsOf: Running["termsOf"] = (connection) => connectionTerms(connection, { depth, environmentId: "", bounds });
+  return { engine, termsOf, store, spares, shims, startGuards, approvers };
 }
 
 /** Shims that a former server of the name has left belong to the server that has the name. */
@@ -213,13 +190,13 @@ async function installationOf({ config, configFile, environment }: EngineSetting
 
 /** The bounds of every session, where they all run in the sandbox. */
 async function sandboxPolicyOf(settings: EngineSettings): Promise<SandboxPolicy | undefined> {
-  const { principals, sandbox, sandboxDomains, trustDirs } = settings.config;
+  const { principals, sandbox, trustDirs } = settings.config;
   if (sandbox === "off") return undefined;
   const installation = await installationOf(settings);
   const { folder, record } = installation.claude;
   const kept = ownedPlaces(installation).filter(({ extent }) => extent !== "checkout");
   return {
-    domains: [...sandboxDomains, ...hostsOf(rulesOf(settings.config).allow)],
+    domains: sandboxDomainsOf(settings.config),
     closed: [...ownFiles(installation).flatMap(filesOf), record],
     kept: kept.flatMap(filesOf),
     configFolders: [folder, ...Object.values(principals).flatMap((terms) => terms.claudeConfigDir ?? [])],
@@ -230,13 +207,6 @@ async function sandboxPolicyOf(settings: EngineSettings): Promise<SandboxPolicy 
 /** SQLite's own names are those that matter of what begins as a file does. */
 function filesOf({ extent, path }: Owned): string[] {
   return extent === "prefix" ? [path, ...["-wal", "-shm", "-journal"].map((end) => path + end)] : [path];
-}
-
-/** Of what a principal may use, what is stored with their sessions. */
-function sessionPlaces(confinement: Confinement | undefined): SessionPlaces | undefined {
-  if (!confinement) return undefined;
-  const { allowDirs, spawnWrapper, trustDirs, trustsRecord } = confinement;
-  return { allowDirs, trustDirs, trustsRecord, spawnWrapper };
 }
 
 /** Every step of a request stands in the audit log too. Its session's principal is looked up, so it may come a moment later. */

@@ -1,4 +1,4 @@
-import { availableParallelism, homedir, totalmem } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf, rulesOf } from "../config/approvals/settings.ts";
 import type { Config } from "../config/schema.ts";
@@ -8,12 +8,13 @@ import type { Connections } from "./connections.ts";
 
 /** What the settings set limits to: turns, requests, unattended work, processes. */
 
-export function limitsOf(config: Config): EngineOptions["limits"] {
+/** `home`: the folder that a leading ~ stands for in rules. */
+export function limitsOf(config: Config, home: string): EngineOptions["limits"] {
   const { approverTimeoutMs, approvers } = parseApprovals(config.approvals, config.permissionTimeoutMs);
   return {
     approvalChain: approvers,
     approverTimeoutMs,
-    rules: { ...rulesOf(config), home: homedir() },
+    rules: { ...rulesOf(config), home },
     callerApproves: callerApprovesOf(config),
     requestDeliveredMs: config.permissionTimeoutMs,
     requestMaxMs: config.permissionMaxMs,

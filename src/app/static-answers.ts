@@ -56,8 +56,8 @@ type Ask = (method: string, asked?: Asked) => Promise<JsonFields>;
 /** A server with these flags, and what its clients ask. */
 function server(...argv: string[]): Record<Era, Ask> {
   const config = loadConfig({ argv: [...argv, "--log-level", "silent", "--store", "memory:"], env: {} });
-  const start = { cwd: () => "/", ownCommands: [] };
-  const app = createApp({ config, environment: {}, depth: 0, start, info: readPackage() });
+  const start = { cwd: () => "/", ownCommands: [], config, environment: {} };
+  const app = createApp({ ...start, depth: 0, start, info: readPackage() });
   const connect = () => {
     const [stdin, stdout] = [new PassThrough(), new PassThrough()];
     app.serveClient({ start, streams: { stdin, stdout }, onClose: () => undefined });

@@ -18,7 +18,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
   const { port, rest } = readPort(argv);
   // A person reads along here, who has ended it and waits: what merely goes its way is not told, and what runs is stopped.
   const argvOfConsole = ["--log-level", "warn", "--drain-ms", "0", ...rest];
-  const { config } = serverSettings({ argv: argvOfConsole, env: process.env });
+  const { bounds, config } = serverSettings({ argv: argvOfConsole, env: process.env });
   if (config.http !== undefined) {
     throw new ConfigError("console: a server with --http has the console at /console/ already. Leave out --http here.");
   }
@@ -29,6 +29,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
   const app = createApp({
     operations: daemon && operationsOf(async () => daemon.connect()),
     config: { ...config, auth: true, console: true },
+    bounds,
     configFile: configFileOf({ argv: rest, env: process.env }),
     environment: process.env,
     depth: nestingDepth(),

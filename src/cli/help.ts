@@ -43,10 +43,9 @@ const DAEMON_VERBS = {
   "logs [NAME]": "Print the log of a daemon, also of one that has ended. Default: the one written last.",
 };
 const DAEMON_FLAGS = {
-  "run --daemon-socket <name>":
-    "Name for clients that name it too. Default: the name that its settings and environment give it. All flags of serve work too, except --http.",
+  "run --daemon <name>":
+    "Name for clients that give the same flag. Default: that of the automatic daemon. All flags of serve work too, except --http.",
   "run --ready-fd <n>": "Write one line to this file descriptor: ready, or why it did not start.",
-  "serve --daemon-socket <name>": "Connect the client on stdin and stdout to this daemon, in place of serving it.",
   "stop --all": "Stop all daemons of this state folder.",
   "stop --yes": "Skip the confirmation.",
   "logs --follow, -f": "Go on with the lines that are appended.",

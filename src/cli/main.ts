@@ -73,17 +73,13 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
 
 /** Through a daemon, or in this process. */
 async function serveClient(argv: string[]): Promise<number | undefined> {
-  if (argv.some((word) => /^--daemon-socket(?:=|$)/.test(word))) {
-    const { connectToDeclared } = await import("../proxy/declared.ts");
-    return connectToDeclared(argv);
-  }
-  const { connectAutomatically, reasonForOwnServer } = await import("../proxy/automatic.ts");
+  const { connectToDaemon, reasonForOwnServer } = await import("../proxy/automatic.ts");
   if (reasonForOwnServer({ argv, env: process.env, pid: process.pid, platform: process.platform }) !== undefined) {
     const { serve } = await importServer();
     await serve(argv);
     return undefined;
   }
-  return connectAutomatically({
+  return connectToDaemon({
     argv,
     main: fileURLToPath(import.meta.url),
     check: async () => (await importServer()).checkSettings(argv),

@@ -1,11 +1,11 @@
 import { duplexPair, type Duplex } from "node:stream";
-import { createApp, isolationOf, type App, type AppSettings, type OwnCommand } from "../app/app.ts";
+import { createApp, isolationOf, ownTerms, type App, type AppSettings, type OwnCommand } from "../app/app.ts";
 import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { startFolder } from "../config/start-folder.ts";
 import { configFileOf, unknownVariables } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
-import { serverSettings } from "../config/server-settings.ts";
+import { serverSettings, type ServerSettings } from "../config/server-settings.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
@@ -13,13 +13,14 @@ import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
-  const config = serverSettings({ argv, env: process.env }).config;
+  const settings = serverSettings({ argv, env: process.env });
+  const { config } = settings;
   const { name } = readPackage();
   // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
   const words = config.http === undefined ? process.argv : process.argv.slice(0, 2);
   const shim = config.http === undefined ? undefined : await shimFor(config, argv);
   const start = { cwd: startFolder, ownCommands: ownCommands(name, words) };
-  const app = await assemble({ config, argv, start, shim });
+  const app = await assemble({ settings, argv, start, shim });
   const end = endWith(app, { handsOver: shim !== undefined });
   if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
   await app.serveHttp();
@@ -49,24 +50,26 @@ export async function checkSettings(argv: readonly string[]): Promise<void> {
 
 /** Serves a client that no daemon can be had for, and ends the process when the client is gone; resolves to the client's end. */
 export async function serveWithoutDaemon(argv: string[], why: string): Promise<Duplex> {
-  const config = serverSettings({ argv, env: process.env }).config;
+  const settings = serverSettings({ argv, env: process.env });
+  const { config } = settings;
   const start = { cwd: startFolder, ownCommands: ownCommands(readPackage().name, process.argv) };
-  const app = await assemble({ config, argv, start, withoutDaemon: why });
+  const app = await assemble({ settings, argv, start, withoutDaemon: why });
   app.log.warn("sessions run in this process and end with it: no daemon can be had", { why });
   const end = endWith(app);
   const [theirs, ours] = duplexPair();
   app.serveClient({
-    start,
+    start: ownTerms({ config, environment: process.env, start }),
     streams: { stdin: ours, stdout: ours },
     onClose: () => end("the client is gone", 0),
   });
   return theirs;
 }
 
-type Given = "config" | "named" | "outlivesClients" | "shim" | "start" | "withoutDaemon";
+type Given = "named" | "outlivesClients" | "shim" | "start" | "withoutDaemon";
 
 interface Assembly extends Pick<AppSettings, Given> {
   readonly argv: readonly string[];
+  readonly settings: Pick<ServerSettings, "bounds" | "config">;
 }
 
 /** Everything that is checked before a server starts, and what is found by it. Throws ConfigError. */
@@ -76,12 +79,13 @@ async function prepare(config: Config): Promise<Pick<AppSettings, "approverSecre
 }
 
 /** Throws ConfigError. */
-export async function assemble({ argv, config, ...given }: Assembly): Promise<App> {
+export async function assemble({ argv, settings: { bounds, config }, ...given }: Assembly): Promise<App> {
   const prepared = await prepare(config);
   const app = createApp({
     ...given,
     ...prepared,
     config,
+    bounds,
     configFile: configFileOf({ argv, env: process.env }),
     environment: process.env,
     depth: nestingDepth(),

@@ -7,6 +7,7 @@ import { PATH_SETTINGS } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { isStorePath } from "../config/store-spelling.ts";
 import { checkName } from "../daemon/socket.ts";
+import { namedDaemon } from "../proxy/own-server.ts";
 import type { Client } from "../install/clients.ts";
 import type { Entry } from "../install/format.ts";
 
@@ -30,15 +31,13 @@ export function longestCallMs(argv: readonly string[]): number {
 }
 
 function read(argv: readonly string[]): Config {
-  const { own, rest } = ownFlags(argv, ["--daemon-socket"]);
-  const name = own.get("--daemon-socket");
+  const { rest } = ownFlags(argv, ["--daemon"]);
+  const name = namedDaemon({ argv, env: {} });
   if (name !== undefined) {
-    if (rest.length > 0)
-      throw new ConfigError(`${rest[0] ?? ""} does not go with --daemon-socket. Give it to \`daemon run\`.`);
     try {
       checkName(name);
     } catch (error) {
-      throw new ConfigError(`--daemon-socket ${error instanceof Error ? error.message : String(error)}.`, error);
+      throw new ConfigError(`--daemon ${error instanceof Error ? error.message : String(error)}.`, error);
     }
   }
   const config = loadConfig({ argv: rest, env: {} });

@@ -1,21 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, type Server, type Socket } from "node:net";
-import { Transform, Writable, type Readable, type TransformCallback } from "node:stream";
+import type { Readable, Writable } from "node:stream";
+import { Inbound, Outbound, SignsOfLife } from "./client-streams.ts";
+import { ConfigError } from "../config/error.ts";
 import type { Logger } from "../engine/ports.ts";
 import { firstPart, HelloQueue } from "../shim/hello-queue.ts";
 import { bind, type Bound, type Naming } from "./socket.ts";
 import {
-  ALIVE,
-  ALIVE_MS,
   firstLine,
-  objectIn,
   PROTOCOL,
   readClientHello,
-  REST,
-  WATCH,
   type ClientHello,
   type DaemonHello,
   type DaemonStatus,
+  type Question,
 } from "./wire.ts";
 
 /** The daemon's side of the socket: greets who connects, and serves each as one MCP client. */
@@ -24,8 +22,8 @@ export interface ListenerOptions extends Naming {
   readonly version: string;
   /** The most connections at a time; who comes then is refused. */
   readonly maxConnections: number;
-  /** Serves one client, by the purpose in its hello; calls `onClose` when it is done with it. */
-  readonly serve: (client: DaemonClient) => void;
+  /** Resolves to what serves the client of this hello. Rejects with ConfigError for one whose own settings keep it from being served. */
+  readonly accept: (hello: ClientHello) => Promise<Serve>;
   readonly status: () => Promise<Omit<DaemonStatus, "proxies" | "socket">>;
   /** Asked to stop by who may connect. */
   readonly onStop: () => void;
@@ -34,8 +32,10 @@ export interface ListenerOptions extends Naming {
   readonly log: Pick<Logger, "debug" | "info" | "warn">;
 }
 
+/** Calls `onClose` when it is done with the client. */
+export type Serve = (client: DaemonClient) => void;
+
 export interface DaemonClient {
-  readonly hello: ClientHello;
   readonly streams: { readonly stdin: Readable; readonly stdout: Writable };
   readonly onClose: () => void;
 }
@@ -46,6 +46,8 @@ const LAST_WORDS_MS = 2_000;
 const HELLO_MS = 5_000;
 /** Interval of looks at the socket, that of the heartbeats in the store. ms */
 const LOOK_MS = 5_000;
+
+const NEWLINE = 0x0a;
 
 export class Listener {
   readonly #options: ListenerOptions;
@@ -135,33 +137,44 @@ export class Listener {
   }
 
   async #greet(socket: Socket): Promise<void> {
-    const { maxConnections, onStop, status } = this.#options;
+    const { maxConnections } = this.#options;
     const hello = readClientHello(await this.#helloOf(socket));
-    if (hello.purpose === "stop") {
-      // The connection ends with the process: the client that asked for the end sees the end by that, and a freeze by silence.
-      socket.write(this.#hello());
-      new SignsOfLife(socket).watch();
-      return void setImmediate(onStop);
-    }
-    if (hello.purpose === "status") {
-      const about: DaemonStatus = {
-        ...(await status()),
-        proxies: this.clients,
-        socket: this.#bound?.path ?? "",
-      };
-      socket.end(`${JSON.stringify(about)}\n`);
-      return;
-    }
+    if (!("cwd" in hello)) return this.#answer(socket, hello.purpose);
+    const serve = await this.#accepted(socket, hello);
+    if (!serve) return;
     if (this.#isEnding) return this.#refuse(socket, "the daemon is about to end", { isEnding: true });
     if (this.clients >= maxConnections) {
       this.#refuse(socket, `the daemon has ${String(this.clients)} clients, as many as its file descriptors allow`);
       return;
     }
-    this.#serve(socket, hello);
+    if (!socket.destroyed) this.#serve(socket, serve);
   }
 
-  #serve(socket: Socket, hello: ClientHello): void {
-    const { log, onCount, serve } = this.#options;
+  async #answer(socket: Socket, purpose: Question["purpose"]): Promise<void> {
+    const { onStop, status } = this.#options;
+    if (purpose === "stop") {
+      // The connection ends with the process: the client that asked for the end sees the end by that, and a freeze by silence.
+      socket.write(this.#hello());
+      new SignsOfLife(socket).watch();
+      return void setImmediate(onStop);
+    }
+    const about: DaemonStatus = { ...(await status()), proxies: this.clients, socket: this.#bound?.path ?? "" };
+    socket.end(`${JSON.stringify(about)}\n`);
+  }
+
+  /** Resolves to undefined for a client that was refused. */
+  async #accepted(socket: Socket, hello: ClientHello): Promise<Serve | undefined> {
+    try {
+      return await this.#options.accept(hello);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      this.#refuse(socket, error.message, { isOfClient: true });
+      return undefined;
+    }
+  }
+
+  #serve(socket: Socket, serve: Serve): void {
+    const { log, onCount } = this.#options;
     this.#clients.add(socket);
     onCount(this.clients);
     socket.write(this.#hello());
@@ -182,119 +195,15 @@ export class Listener {
     socket.once("end", () => socket.destroySoon());
     socket.pipe(inbound, { end: true });
     const onClose = () => socket.destroySoon();
-    serve({ hello, streams: { stdin: inbound, stdout: outbound }, onClose });
+    serve({ streams: { stdin: inbound, stdout: outbound }, onClose });
   }
 
-  #refuse(socket: Socket, refused: string, more: Pick<DaemonHello, "isEnding"> = {}): void {
+  #refuse(socket: Socket, refused: string, more: Pick<DaemonHello, "isEnding" | "isOfClient"> = {}): void {
     socket.end(this.#hello({ refused, ...more }));
   }
 
-  #hello(more: Pick<DaemonHello, "isEnding" | "refused"> = {}): string {
+  #hello(more: Omit<DaemonHello, "pid" | "protocol" | "version"> = {}): string {
     const hello: DaemonHello = { protocol: PROTOCOL, pid: process.pid, version: this.#options.version, ...more };
     return `${JSON.stringify(hello)}\n`;
-  }
-}
-
-/** Says each second that this process lives, while calls of the client are open. */
-class SignsOfLife {
-  readonly #socket: Socket;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(socket: Socket) {
-    this.#socket = socket;
-  }
-
-  watch(): void {
-    this.#timer ??= setInterval(() => {
-      if (this.#socket.writable) this.#socket.write(`${ALIVE}\n`);
-    }, ALIVE_MS);
-  }
-
-  rest(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-  }
-}
-
-const NEWLINE = 0x0a;
-const HASH = 0x23;
-
-/** Bytes that are kept of a line between the ends. The words there are shorter. */
-const MAX_OWN = 64;
-
-/** Takes the lines out that are between the ends. Lines of MCP pass as they come, whatever their length. */
-class Inbound extends Transform {
-  readonly #life: SignsOfLife;
-  /** The beginning of a line for us; undefined inside a line of MCP. */
-  #own: Buffer | undefined;
-  #atStart = true;
-
-  constructor(life: SignsOfLife) {
-    super();
-    this.#life = life;
-  }
-
-  override _transform(chunk: Buffer, _: BufferEncoding, callback: TransformCallback): void {
-    this.#pass(chunk, callback);
-  }
-
-  /** One line at a time, so that other clients and signs of life have their turn: a chunk may hold a thousand calls. */
-  #pass(chunk: Buffer, callback: TransformCallback): void {
-    if (this.#atStart && chunk[0] === HASH) this.#own = Buffer.alloc(0);
-    const end = chunk.indexOf(NEWLINE) + 1;
-    const part = end === 0 ? chunk : chunk.subarray(0, end);
-    if (this.#own) this.#take(part, end > 0);
-    else this.push(part);
-    this.#atStart = end > 0;
-    const rest = chunk.subarray(part.length);
-    if (rest.length === 0) return callback();
-    setImmediate(() => this.#pass(rest, callback));
-  }
-
-  #take(part: Buffer, isWhole: boolean): void {
-    const line = Buffer.concat([this.#own ?? Buffer.alloc(0), part.subarray(0, MAX_OWN)]).subarray(0, MAX_OWN);
-    this.#own = isWhole ? undefined : line;
-    if (!isWhole) return;
-    const word = line.toString("utf8").trimEnd();
-    if (word === WATCH) this.#life.watch();
-    if (word === REST) this.#life.rest();
-  }
-}
-
-/** Bytes that one client may leave unread. */
-const MAX_UNREAD = 33_554_432;
-
-/** Holds what a client has not read, within bounds: beyond them it gets no notifications, then no connection. */
-class Outbound extends Writable {
-  readonly #socket: Socket;
-  readonly #onCut: () => void;
-
-  constructor(socket: Socket, onCut: () => void) {
-    super({ decodeStrings: false });
-    this.#socket = socket;
-    this.#onCut = onCut;
-  }
-
-  override _write(chunk: Buffer | string, _: BufferEncoding, callback: () => void): void {
-    const socket = this.#socket;
-    if (!socket.writable) return callback();
-    if (socket.writableLength > MAX_UNREAD) {
-      if (!isNotification(chunk)) {
-        this.#onCut();
-        socket.destroy();
-      }
-      return callback();
-    }
-    socket.write(chunk);
-    callback();
-  }
-}
-
-function isNotification(line: Buffer | string): boolean {
-  try {
-    const { id, method } = objectIn(line.toString());
-    return id === undefined && method !== undefined;
-  } catch {
-    return false;
   }
 }

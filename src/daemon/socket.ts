@@ -2,7 +2,7 @@ import { chmod, link, rename, rm, stat } from "node:fs/promises";
 import { connect, type Server, type Socket } from "node:net";
 import { basename, join } from "node:path";
 import { addressIn, existingFolders, isOfPipes, makePrivate, MAX_NAME, namesIn } from "./folders.ts";
-import { firstLine, PROTOCOL, type ClientHello } from "./wire.ts";
+import { firstLine, PROTOCOL, type Question } from "./wire.ts";
 import { ConfigError } from "../config/error.ts";
 
 /**
@@ -90,7 +90,7 @@ export async function isDead(path: string): Promise<boolean> {
 const FROZEN_MS = 700;
 
 async function isFrozen(path: string): Promise<boolean> {
-  const hello: ClientHello = { protocol: PROTOCOL, purpose: "status", cwd: "/", commandLine: [] };
+  const hello: Question = { protocol: PROTOCOL, purpose: "status" };
   try {
     const socket = await connectTo(path);
     socket.on("error", () => undefined);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { ProcessId, RecordedDaemon } from "./deaths.ts";
 import { connectTo, isAbsent, type Place } from "./socket.ts";
-import { firstLine, objectIn, PROTOCOL, type ClientHello, type DaemonStatus } from "./wire.ts";
+import { firstLine, objectIn, PROTOCOL, type DaemonStatus, type Question } from "./wire.ts";
 
 /** Running daemons, as each describes itself. */
 
@@ -81,7 +81,7 @@ export async function stopDaemon(path: string): Promise<void> {
 
 async function say<T>(
   path: string,
-  purpose: ClientHello["purpose"],
+  purpose: Question["purpose"],
   onAnswer: (answer: Readonly<Record<string, unknown>>, socket: Socket) => T,
 ): Promise<Awaited<T> | undefined> {
   const socket = await connectTo(path).catch((error: unknown) => {
@@ -89,7 +89,7 @@ async function say<T>(
     throw error;
   });
   if (!socket) return undefined;
-  const hello: ClientHello = { protocol: PROTOCOL, purpose, cwd: "/", commandLine: [] };
+  const hello: Question = { protocol: PROTOCOL, purpose };
   try {
     socket.write(`${JSON.stringify(hello)}\n`);
     const answer = objectIn(await firstLine(socket, ANSWER_MS));

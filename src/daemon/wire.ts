@@ -7,7 +7,7 @@ import { Patience } from "./patience.ts";
  * ends; all others are MCP. Plain checks by hand: this module is loaded by processes that load no schemas.
  */
 
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 /** The client's end asks with it for a sign of life each second, as long as calls are open; and no more. */
 export const WATCH = "#watch";
@@ -15,14 +15,27 @@ export const REST = "#rest";
 export const ALIVE = "#alive";
 export const ALIVE_MS = 1_000;
 
-/** What a connection is for. */
-export type Purpose = "mcp" | "operations" | "status" | "stop";
+/** Asks a daemon for something, whatever protocol it speaks: the answer ends the connection. */
+export interface Question {
+  readonly protocol: number;
+  readonly purpose: "status" | "stop";
+}
 
+/** Variables of a process. */
+export type Environment = Readonly<Record<string, string>>;
+
+/** What a connection is for whose client is served, and all that its client has of its own. */
 export interface ClientHello {
   readonly protocol: number;
-  readonly purpose: Purpose;
+  readonly purpose: "mcp" | "operations";
   /** The folder in which the client was started. */
   readonly cwd: string;
+  /** Arguments of `serve`. */
+  readonly argv: readonly string[];
+  /** The whole environment of the client's end. The daemon keeps it in memory alone. */
+  readonly environment: Environment;
+  /** Its file of settings, as far as it names one. The client's end reads it: a mount that hangs then holds up no other client. */
+  readonly configFile?: { readonly text: string } | { readonly fault: string };
   /** The command line by which the client has started its end. */
   readonly commandLine: readonly string[];
   /** The process that has started it, as far as it is known. */
@@ -35,6 +48,8 @@ export interface DaemonHello {
   readonly version: string;
   /** Why it does not serve this connection, and what to do. */
   readonly refused?: string;
+  /** The client's own settings are why: no other server would serve it. */
+  readonly isOfClient?: boolean;
   /** It is about to end: the next one serves. */
   readonly isEnding?: boolean;
 }
@@ -78,30 +93,55 @@ export interface ShimStatus {
   }[];
 }
 
-const PURPOSES: readonly unknown[] = ["mcp", "operations", "status", "stop"] satisfies Purpose[];
-
-/** Throws what is wrong, for the other end. */
-export function readClientHello(line: string): ClientHello {
-  const { clientPid, commandLine, cwd, protocol, purpose } = objectIn(line);
-  if (protocol !== PROTOCOL)
-    throw new Error(`protocol ${String(protocol)} is not spoken here, only ${String(PROTOCOL)}`);
-  const words = Array.isArray(commandLine) ? commandLine.filter((word) => typeof word === "string") : [];
-  if (!isPurpose(purpose)) throw new Error("the purpose of the connection is unknown");
+/** Throws what is wrong, for the other end. Questions are understood in every protocol, so that a daemon of another build can be stopped. */
+export function readClientHello(line: string): ClientHello | Question {
+  const { argv, clientPid, commandLine, configFile, cwd, environment, protocol, purpose } = objectIn(line);
+  if (purpose === "status" || purpose === "stop") return { protocol: PROTOCOL, purpose };
+  if (protocol !== PROTOCOL) throw new Error(otherProtocol(protocol, PROTOCOL));
+  if (purpose !== "mcp" && purpose !== "operations") throw new Error("the purpose of the connection is unknown");
   if (typeof cwd !== "string" || !isAbsolute(cwd)) throw new Error("cwd is not an absolute path");
-  return { protocol, purpose, cwd, commandLine: words, ...(typeof clientPid === "number" && { clientPid }) };
+  return {
+    protocol,
+    purpose,
+    cwd,
+    argv: wordsIn(argv),
+    environment: Object.fromEntries(Object.entries(recordOf(environment)).filter(isVariable)),
+    ...fileIn(configFile),
+    commandLine: wordsIn(commandLine),
+    ...(typeof clientPid === "number" && { clientPid }),
+  };
 }
 
+function fileIn(value: unknown): Pick<ClientHello, "configFile"> {
+  if (value === undefined) return {};
+  const { fault, text } = recordOf(value);
+  return { configFile: typeof text === "string" ? { text } : { fault: String(fault) } };
+}
+
+const isVariable = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === "string";
+
+function wordsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((word) => typeof word === "string") : [];
+}
+
+/** Throws what is wrong, for the client. */
 export function readDaemonHello(line: string): DaemonHello {
-  const { isEnding, pid, protocol, refused, version } = objectIn(line);
-  if (protocol !== PROTOCOL || typeof pid !== "number" || typeof version !== "string") {
-    throw new Error("what answers on the socket is no daemon of claude-agents-mcp that this version knows");
+  const { isEnding, isOfClient, pid, protocol, refused, version } = objectIn(line);
+  if (typeof protocol !== "number" || typeof pid !== "number" || typeof version !== "string") {
+    throw new Error("what answers on the socket is no daemon of claude-agents-mcp");
   }
   const why = typeof refused === "string" ? { refused } : {};
-  return { protocol, pid, version, ...why, ...(isEnding === true && { isEnding }) };
+  const more = { ...(isEnding === true && { isEnding }), ...(isOfClient === true && { isOfClient }) };
+  return { protocol, pid, version, ...why, ...more };
 }
 
-function isPurpose(value: unknown): value is Purpose {
-  return PURPOSES.includes(value);
+/** Both numbers are those of builds. */
+export function otherProtocol(client: unknown, daemon: number): string {
+  return `the client speaks protocol ${String(client)}, and this daemon ${String(daemon)}. Stop the daemon (\`claude-agents-mcp daemon stop\`) and start it with the client's build, or update the client.`;
+}
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
 export function objectIn(line: string): Readonly<Record<string, unknown>> {

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { AbsentError, RefusedError, whyOf } from "./failures.ts";
-import { greet } from "./greet.ts";
+import { greet, ownHello } from "./greet.ts";
 import { startMsOf } from "./own-server.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/folders.ts";
@@ -20,14 +20,14 @@ export class AutomaticDaemon {
   readonly startMs: number;
   readonly #argv: readonly string[];
   readonly #main: string;
-  readonly #purpose: ClientHello["purpose"];
+  readonly #hello: ClientHello;
   #place: Promise<Place> | undefined;
 
   constructor(argv: readonly string[], main: string, purpose: ClientHello["purpose"] = "mcp") {
     this.startMs = startMsOf({ argv, env: process.env });
     this.#argv = argv;
     this.#main = main;
-    this.#purpose = purpose;
+    this.#hello = ownHello(argv, purpose);
   }
 
   absent(why: string): string {
@@ -41,7 +41,7 @@ export class AutomaticDaemon {
       throw error;
     }));
     const { folders, identity, state } = place;
-    const meet = async () => greet({ folders, name: place.name, purpose: this.#purpose }, Math.min(left(), FROZEN_MS));
+    const meet = async () => greet({ folders, name: place.name, hello: this.#hello }, Math.min(left(), FROZEN_MS));
     try {
       return await meet();
     } catch (error) {

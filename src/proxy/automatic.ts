@@ -1,14 +1,13 @@
-import type { AutomaticDaemon } from "./automatic-daemon.ts";
-import { startMsOf } from "./own-server.ts";
+import { namedDaemon, startMsOf } from "./own-server.ts";
 import { endWithSignals, Proxy, type DaemonSource, type ServeHere } from "./proxy.ts";
 import { StaticAnswers } from "./static-answers.ts";
 
-/** `serve` where nothing speaks against a daemon: connects the client to the one of its settings, and starts it if there is none. */
+/** `serve` where nothing speaks against a daemon: connects the client to the one that it names, or to the automatic one. */
 
 /** Both are needed at each start: one file less to load. */
 export { reasonForOwnServer } from "./own-server.ts";
 
-export interface Automatic {
+export interface Client {
   /** Arguments of `serve`. */
   readonly argv: readonly string[];
   /** The script of the command line. */
@@ -19,9 +18,14 @@ export interface Automatic {
   readonly check: () => Promise<void>;
 }
 
-/** Resolves to the exit code when the client is gone. */
-export async function connectAutomatically({ argv, check, main, serveHere }: Automatic): Promise<number> {
-  // A person who types this sees what is wrong at once; a client with its first message, by the server that fails to start.
+/** Resolves to the exit code when the client is gone. Throws ConfigError, which the client was told, where it cannot be served. */
+export async function connectToDaemon(client: Client): Promise<number> {
+  const name = namedDaemon({ argv: client.argv, env: process.env });
+  return name === undefined ? connectAutomatically(client) : connectToNamed(client, name);
+}
+
+async function connectAutomatically({ argv, check, main, serveHere }: Client): Promise<number> {
+  // A person who types this sees what is wrong at once; a client with its first message.
   if (process.stdin.isTTY) await check();
   const stopEnding = endWithSignals();
   const source = automaticDaemon(argv, main);
@@ -38,9 +42,21 @@ export async function connectAutomatically({ argv, check, main, serveHere }: Aut
   process.exit(0);
 }
 
+/** Its settings are the daemon's, which alone can check and answer. */
+async function connectToNamed({ argv }: Client, name: string): Promise<number> {
+  const { NamedDaemon } = await import("./named-daemon.ts");
+  const source = new NamedDaemon(name, argv);
+  const proxy = new Proxy(source, process.stdout);
+  endWithSignals();
+  if (process.stdin.isTTY) await proxy.meet();
+  await proxy.pass(process.stdin);
+  if (!proxy.wasUsed) await proxy.meet();
+  process.exit(0);
+}
+
 /** The code that finds a daemon, or starts it, is loaded behind the first answers, which need none of it. */
 function automaticDaemon(argv: readonly string[], main: string): DaemonSource {
-  let loading: Promise<AutomaticDaemon> | undefined;
+  let loading: Promise<DaemonSource> | undefined;
   const load = async () => {
     const { AutomaticDaemon } = await import("./automatic-daemon.ts");
     return new AutomaticDaemon(argv, main);

@@ -1,34 +1,53 @@
 import type { Socket } from "node:net";
-import { AbsentError, RefusedError } from "./failures.ts";
+import { AbsentError, RefusedError, SettingsError } from "./failures.ts";
 import { connectByName, isAbsent } from "../daemon/socket.ts";
-import { firstLine, PROTOCOL, readDaemonHello, type ClientHello } from "../daemon/wire.ts";
+import { firstLine, otherProtocol, PROTOCOL, readDaemonHello, type ClientHello } from "../daemon/wire.ts";
+import { clientFile } from "./own-server.ts";
 
-/** Where to look for which daemon, and what for. */
+/** The client's first line to a daemon, and the daemon's answer. */
+
 export interface Meeting {
   readonly folders: readonly string[];
   readonly name: string;
-  readonly purpose?: ClientHello["purpose"];
+  readonly hello: ClientHello;
 }
 
-/** Resolves to a connection to the daemon of this name, which has said hello. Rejects with RefusedError, or with AbsentError. */
-export async function greet({ folders, name, purpose = "mcp" }: Meeting, ms: number): Promise<Socket> {
+/** That of the client whose end this process is. `argv`: arguments of `serve`. */
+export function ownHello(argv: readonly string[], purpose: ClientHello["purpose"] = "mcp"): ClientHello {
+  const { env } = process;
+  const variables = Object.entries(env).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+  const configFile = clientFile({ argv, env });
+  return {
+    protocol: PROTOCOL,
+    purpose,
+    cwd: startedIn(),
+    argv,
+    environment: Object.fromEntries(variables),
+    ...(configFile && { configFile }),
+    commandLine: process.argv,
+    clientPid: process.ppid,
+  };
+}
+
+/**
+ * Resolves to a connection to the daemon of this name, which has said hello. Rejects with RefusedError, with SettingsError where
+ * nothing but other settings or another build helps, or with AbsentError.
+ */
+export async function greet({ folders, hello, name }: Meeting, ms: number): Promise<Socket> {
   const socket = await connectByName(folders, name).catch((error: unknown) => {
     throw isAbsent(error) ? new AbsentError(error) : error;
   });
   // What ends it is told by "close".
   socket.on("error", () => undefined);
-  const hello: ClientHello = {
-    protocol: PROTOCOL,
-    purpose,
-    cwd: startedIn(),
-    commandLine: process.argv,
-    clientPid: process.ppid,
-  };
   socket.write(`${JSON.stringify(hello)}\n`);
   try {
-    const { isEnding, refused } = readDaemonHello(await firstLine(socket, Math.max(1, ms)));
+    const { isEnding, isOfClient, protocol, refused } = readDaemonHello(await firstLine(socket, Math.max(1, ms)));
+    if (protocol !== PROTOCOL) throw new SettingsError(`--daemon ${name}: ${otherProtocol(PROTOCOL, protocol)}`);
     if (refused === undefined) return socket;
-    throw isEnding ? new Error(refused) : new RefusedError(refused);
+    if (isEnding) throw new Error(refused);
+    throw isOfClient ? new SettingsError(refused) : new RefusedError(refused);
   } catch (error) {
     socket.destroy();
     throw error;

@@ -5,7 +5,7 @@ import { userFilePath } from "../config/state-folder.ts";
 import { SPELLINGS, storeKindOf } from "../config/store-spelling.ts";
 import { depthAbove, depthIn } from "../security/ancestors.ts";
 
-/** Which clients get a server of their own, in the process that they start, and why. */
+/** Which clients get a server of their own, in the process that they start, and why; the daemon that the others name, if any. */
 
 interface Start {
   /** Arguments of `serve`. */
@@ -22,14 +22,26 @@ interface Start {
 export function reasonForOwnServer({ argv, env, pid, platform }: Start): string | undefined {
   const setting = (name: Name) => settingOf({ argv, env }, name);
   const daemon = setting(DAEMON) ?? (platform === "win32" ? "off" : "auto");
-  if (daemon !== "auto") return "--daemon off";
+  if (daemon === "off" || daemon === NO_VALUE) return "--daemon off";
   if (isSet(setting(HTTP))) return "it serves HTTP";
   const kind = storeKindOf(setting(STORE) ?? "");
   if (kind && !SPELLINGS[kind].isShared) return `sessions in ${kind} end with their server`;
-  if (Math.max(depthIn(env), depthAbove(pid)) > 0) return "it was started inside a session";
+  if (daemon !== "auto") return undefined;
+  if (isNested({ env, pid })) return "it was started inside a session";
   if (pid === 1) return "it is the first process of a container";
   const confined = OF_CONFINEMENT.find((name) => isSet(env[name]));
   return confined && `${confined} says that it is confined`;
+}
+
+/** A daemon there would not know how deep its client is. */
+export function isNested({ env, pid }: Pick<Start, "env" | "pid">): boolean {
+  return Math.max(depthIn(env), depthAbove(pid)) > 0;
+}
+
+/** The daemon that is named by `--daemon`; undefined for the automatic one, or none. */
+export function namedDaemon(start: Pick<Start, "argv" | "env">): string | undefined {
+  const name = settingOf(start, DAEMON);
+  return name === undefined || ["auto", "off", NO_VALUE].includes(name) ? undefined : name;
 }
 
 /** How long a client waits for its daemon, ms. */
@@ -69,7 +81,10 @@ function isSet(value: string | undefined): boolean {
   return value !== undefined && !["", "0", "false"].includes(value);
 }
 
-/** A flag over a variable over the file over the user's file. "true" for a flag without a value. */
+/** Stands for the value of a flag that has none. */
+const NO_VALUE = "true";
+
+/** A flag over a variable over the file over the user's file. */
 function settingOf(start: Pick<Start, "argv" | "env">, name: Name): string | undefined {
   return given(start, name) ?? inFile(given(start, CONFIG), name.key) ?? inFile(userFilePath(start.env), name.key);
 }
@@ -79,10 +94,21 @@ function given({ argv, env }: Pick<Start, "argv" | "env">, { flag, variable }: N
     if (word.startsWith(`${flag}=`)) return [word.slice(flag.length + 1)];
     if (word !== flag) return [];
     const next = argv[at + 1];
-    return [next === undefined || next.startsWith("-") ? "true" : next];
+    return [next === undefined || next.startsWith("-") ? NO_VALUE : next];
   });
   // Clients hand on unset variables as empty ones.
   return found.at(-1) ?? (env[variable] === "" ? undefined : env[variable]);
+}
+
+/** The text of the client's file of settings, or why it cannot be read; undefined where it names none. */
+export function clientFile(start: Pick<Start, "argv" | "env">): { text: string } | { fault: string } | undefined {
+  const file = given(start, CONFIG);
+  if (file === undefined) return undefined;
+  try {
+    return { text: readFileSync(absolutePath(file, process.cwd()), "utf8") };
+  } catch (error) {
+    return { fault: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 function inFile(file: string | undefined, key: string): string | undefined {

@@ -3,8 +3,10 @@ import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Conversation } from "./conversation.ts";
-import { RefusedError, whyOf } from "./failures.ts";
+import { RefusedError, SettingsError, whyOf } from "./failures.ts";
+import { linesOf, Silence } from "./daemon-stream.ts";
 import type { StaticAnswers } from "./static-answers.ts";
+import { ConfigError } from "../config/error.ts";
 import { Patience } from "../daemon/patience.ts";
 import { ALIVE, REST, WATCH } from "../daemon/wire.ts";
 
@@ -15,14 +17,15 @@ import { ALIVE, REST, WATCH } from "../daemon/wire.ts";
 
 /** Between two looks for a daemon, ms. */
 const LOOK_MS = 50;
-/** A daemon that owes an answer and says nothing for this time is taken for dead, s of awake time. */
-const SILENT_S = 5;
 
 /** Where a proxy gets its daemon. */
 export interface DaemonSource {
   /** How long a daemon may take to appear, ms. */
   readonly startMs: number;
-  /** Resolves to a daemon that has said hello. Rejects with why there is none, RefusedError where there will be none. */
+  /**
+   * Resolves to a daemon that has said hello. Rejects with why there is none: RefusedError where there will be none, SettingsError
+   * where the client's own settings keep it from being served by any server.
+   */
   connect(patience: Patience): Promise<Socket>;
   /** What a client is told whose call no daemon takes. */
   absent(why: string): string;
@@ -65,9 +68,7 @@ export class Proxy {
   #waitingCharacters = 0;
   #fail: (why: unknown) => void = () => undefined;
   #connecting: Promise<void> | undefined;
-  #watchdog: NodeJS.Timeout | undefined;
-  #silentFor = 0;
-  #isWatching = false;
+  readonly #silence: Silence;
   /** The daemon has not read what was sent. */
   #isStuck = false;
 
@@ -75,6 +76,15 @@ export class Proxy {
     this.#source = source;
     this.#stdout = stdout;
     this.#means = means;
+    this.#silence = new Silence({
+      // A client that reads nothing keeps this process from reading.
+      isDeaf: () => stdout.writableNeedDrain,
+      onSilent: () => {
+        const socket = this.#socket;
+        void this.#onLost(SILENT);
+        socket?.destroy();
+      },
+    });
   }
 
   /** Whether the client has said anything. */
@@ -88,6 +98,13 @@ export class Proxy {
     return this.#connecting;
   }
 
+  /** Waits as `connect` does. Rejects with ConfigError, or the error of the server in this process. */
+  async meet(): Promise<void> {
+    await this.connect().catch((error: unknown) => {
+      throw this.#finalOf(error) ?? error;
+    });
+  }
+
   async #connect(): Promise<void> {
     const patience = new Patience(this.#source.startMs);
     try {
@@ -95,6 +112,7 @@ export class Proxy {
         try {
           return this.#adopt(await this.#source.connect(patience));
         } catch (error) {
+          if (error instanceof SettingsError) throw error;
           if (error instanceof RefusedError || patience.leftMs <= LOOK_MS) return await this.#without(error);
           await sleep(LOOK_MS);
         }
@@ -114,7 +132,10 @@ export class Proxy {
     }
   }
 
-  /** Until the client ends its side, and all that it had sent was taken. Rejects where no server can be started. */
+  /**
+   * Until the client ends its side, and all that it had sent was taken. Rejects where no server can be had, after the client was told
+   * in answer to its first request: many clients show no exit code.
+   */
   async pass(stdin: Readable): Promise<void> {
     const failed = new Promise<never>((_, reject) => (this.#fail = reject));
     await Promise.race([this.#passAll(stdin), failed]);
@@ -138,23 +159,27 @@ export class Proxy {
     if (answer) {
       this.#conversation.answered(line);
       await this.#toClient(answer.line);
-      this.connect().catch((error: unknown) => this.#onFailure(error));
+      this.#connectEarly();
       return;
     }
     this.#passed = this.#passOn(line, this.#passed);
     if (this.#wasConnected || this.#waitingCharacters > MAX_WAITING) await this.#passed;
   }
 
+  #connectEarly(): void {
+    this.connect().catch(async (error: unknown) => {
+      const final = this.#finalOf(error);
+      // Requests that wait for the daemon are answered first.
+      await this.#passed;
+      if (final !== undefined) this.#fail(final);
+    });
+  }
+
   async #passOn(line: string, before: Promise<void>): Promise<void> {
     this.#waitingCharacters += line.length;
     await before;
-    await this.#toDaemon(line).catch((error: unknown) => this.#onFailure(error));
+    await this.#toDaemon(line);
     this.#waitingCharacters -= line.length;
-  }
-
-  /** Without a daemon, calls are refused one by one. */
-  #onFailure(error: unknown): void {
-    if (error instanceof CannotServeError) this.#fail(error.cause);
   }
 
   #adopt(socket: Duplex, isServedHere = false): void {
@@ -162,28 +187,39 @@ export class Proxy {
     this.#wasConnected = true;
     this.#isServedHere = isServedHere;
     for (const line of this.#conversation.opening()) socket.write(`${line}\n`);
-    this.#isWatching = false;
+    this.#silence.rest();
     this.#watch();
     void this.#fromDaemon(socket);
   }
 
   async #toDaemon(line: string): Promise<void> {
     if (!this.#socket) {
-      const failure = await this.connect().then(
-        () => undefined,
-        (error: unknown) => error,
-      );
-      if (failure instanceof CannotServeError) throw failure;
-      if (failure !== undefined) {
-        const why = whyOf(failure);
-        await this.#toClient(this.#conversation.refusal(line, this.#source.absent(why)));
-        return;
+      try {
+        await this.connect();
+      } catch (error) {
+        return this.#refuse(line, error);
       }
     }
     const sent = this.#conversation.fromClient(line);
     this.#watch();
     const socket = this.#socket;
     if (sent !== undefined && socket && !socket.write(`${sent}\n`)) await this.#untilWritable(socket);
+  }
+
+  async #refuse(line: string, failure: unknown): Promise<void> {
+    const final = this.#finalOf(failure);
+    const why = final === undefined ? this.#source.absent(whyOf(failure)) : whyOf(final);
+    const answer = this.#conversation.refusal(line, why);
+    if (answer === undefined) return;
+    await new Promise<void>((resolve) => this.#stdout.write(`${answer}\n`, () => resolve()));
+    if (final !== undefined) this.#fail(final);
+  }
+
+  /** The error with which the process ends; undefined where calls are refused one by one, because the next daemon may come. */
+  #finalOf(failure: unknown): unknown {
+    if (failure instanceof CannotServeError) return failure.cause;
+    if (failure instanceof SettingsError) return new ConfigError(failure.message, failure);
+    return this.#wasConnected ? undefined : new ConfigError(this.#source.absent(whyOf(failure)), failure);
   }
 
   /** Notifications and answers are not calls: a frozen daemon that does not read them would never be noticed. */
@@ -201,7 +237,7 @@ export class Proxy {
       for await (const line of linesOf(socket)) {
         // What a daemon says that was given up is answered already.
         if (this.#socket !== socket) break;
-        this.#silentFor = 0;
+        this.#silence.heard();
         if (line === ALIVE) continue;
         await this.#toClient(this.#conversation.fromDaemon(line));
         this.#watch();
@@ -216,7 +252,7 @@ export class Proxy {
 
   async #onLost(why: string): Promise<void> {
     this.#socket = undefined;
-    this.#stopWatching();
+    this.#silence.rest();
     for (const line of this.#conversation.lost(why)) await this.#toClient(line);
     // Others are connected by the next line of the client.
     if (this.#conversation.isFollowing) await this.connect().catch(() => undefined);
@@ -229,25 +265,10 @@ export class Proxy {
   /** Signs of life are wanted while an answer is owed, or what was sent is not read. */
   #watch(): void {
     const isWaiting = this.#conversation.isWaiting || this.#isStuck;
-    if (isWaiting === this.#isWatching || !this.#socket || this.#isServedHere) return;
-    this.#isWatching = isWaiting;
+    if (isWaiting === this.#silence.isWatched || !this.#socket || this.#isServedHere) return;
     this.#socket.write(`${isWaiting ? WATCH : REST}\n`);
-    if (!isWaiting) return this.#stopWatching();
-    this.#silentFor = 0;
-    // Seconds are counted, not compared: a machine that sleeps counts none.
-    this.#watchdog = setInterval(() => {
-      // A client that reads nothing keeps us from reading: that says nothing of the daemon.
-      this.#silentFor = this.#stdout.writableNeedDrain ? 0 : this.#silentFor + 1;
-      if (this.#silentFor < SILENT_S) return;
-      const socket = this.#socket;
-      void this.#onLost(SILENT);
-      socket?.destroy();
-    }, 1_000);
-  }
-
-  #stopWatching(): void {
-    clearInterval(this.#watchdog);
-    this.#isWatching = false;
+    if (isWaiting) this.#silence.watch();
+    else this.#silence.rest();
   }
 }
 
@@ -272,22 +293,4 @@ class CannotServeError extends Error {
   constructor(cause: unknown) {
     super("no server can be started", { cause });
   }
-}
-
-const NEWLINE = 0x0a;
-
-/** Lines of any length, without their ends. The next one is read when the last was dealt with. */
-async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  let begun: Buffer[] = [];
-  for await (const chunk of stream) {
-    let rest = chunk;
-    for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
-      const line = Buffer.concat([...begun, rest.subarray(0, end)]).toString("utf8");
-      begun = [];
-      rest = rest.subarray(end + 1);
-      yield line.endsWith("\r") ? line.slice(0, -1) : line;
-    }
-    if (rest.length > 0) begun.push(rest);
-  }
-  if (begun.length > 0) yield Buffer.concat(begun).toString("utf8");
 }

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { z } from "zod";
 
+import { PROTOCOL } from "../../src/daemon/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { isFull } from "../support/faults/figures.ts";
 import { useWorld } from "../support/world.ts";
@@ -34,7 +35,8 @@ function onlyDaemon(home: string) {
 async function greet(path: string): Promise<{ socket: Socket; hello: string }> {
   const socket = connect(path);
   socket.on("error", () => undefined);
-  socket.write(`${JSON.stringify({ protocol: 1, purpose: "mcp", cwd: "/", commandLine: [] })}\n`);
+  const own = { cwd: "/", argv: ["--toolsets", "all"], environment: world.environment, commandLine: [] };
+  socket.write(`${JSON.stringify({ protocol: PROTOCOL, purpose: "mcp", ...own })}\n`);
   const [hello] = (await once(socket, "data")) as [Buffer];
   return { socket, hello: hello.toString("utf8") };
 }

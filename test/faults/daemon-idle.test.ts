@@ -9,7 +9,7 @@ const world = useWorld({ agent: "stand-in" });
 
 it("clients that come while their daemon ends for lack of work are served", { timeout: 600_000 }, async () => {
   const start = async () => {
-    const client = await world.shared({ client: "legacy", args: ["--daemon-idle-ms", "1"] });
+    const client = await world.shared({ client: "legacy", settings: { daemonIdleMs: 1 } });
     expect(await client.call("claude_code_session", { action: "list" })).toMatchObject({ sessions: expect.any(Array) });
     return client;
   };

@@ -8,13 +8,13 @@ import { useWorld } from "../support/world.ts";
 /** A daemon that takes the name of a frozen one ends nothing that belongs to it. */
 
 const world = useWorld({ agent: "stand-in" });
-const args = ["--drain-ms", "0"];
+const settings = { drainMs: 0, spares: 1 };
 
 describe("a second daemon that takes the name leaves the shim of a frozen first one that", () => {
   const rows = { ...AT_WORK, "is starting a Claude Code": AT_WORK["runs a turn"] };
   it.each(Object.entries(rows))("%s", async (work, begin) => {
-    const env = { HOME: world.folder(), CLAUDE_CODE_MCP_SPARES: "1" };
-    const client = await world.shared({ env, args });
+    const env = { HOME: world.folder() };
+    const client = await world.shared({ env, settings });
     const hasFrozenShim = work === "is starting a Claude Code";
     await (hasFrozenShim ? AT_WORK["has started nothing"] : begin)(client, world.folder());
     await expect.poll(() => reportedShims(env.HOME), { timeout: 20_000 }).toHaveLength(1);
@@ -25,7 +25,7 @@ describe("a second daemon that takes the name leaves the shim of a frozen first 
       await begin(client, world.folder());
     }
     await freeze(first, env.HOME);
-    const next = await world.shared({ env, args });
+    const next = await world.shared({ env, settings });
     await next.call("claude_code_session", { action: "list" });
     process.kill(shim, "SIGCONT");
     await expect.poll(() => daemonStatus(env.HOME).map(({ pid }) => pid)).not.toContain(first);

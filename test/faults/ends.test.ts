@@ -14,16 +14,18 @@ const world = useWorld();
 const outcomes = new Map<string, Promise<Outcome>>();
 
 beforeAll(async () => {
-  const args = ["--toolsets", "agent,query,chat", "--max-live", "60", "--allow-rules", "Bash"];
+  const args = ["--toolsets", "agent,query,chat", "--allow-rules", "Bash"];
+  const settings = { maxLive: 60 };
+  const own = [...args, "--max-live", "60"];
   const bounds = ["--unattended-after-ms", "100", "--unattended-max-ms", "2000"];
-  const client = async () => world.shared({ args });
+  const client = async () => world.shared({ args, settings });
   const servers = {
     plain: await client(),
-    budget: await world.shared({ args, env: limitedClaude(world.folder(), 0.15) }),
-    deaf: await world.server({ args, env: limitedClaude(world.folder(), 0.15, { deaf: true }) }),
-    brief: await world.server({ args: [...args, "--turn-max-ms", "4000"] }),
-    silent: await world.server({ args: [...args, "--inactivity-ms", "2500"] }),
-    unattended: await world.shared({ args: [...args, ...bounds] }),
+    budget: await world.shared({ args, settings, env: limitedClaude(world.folder(), 0.15) }),
+    deaf: await world.server({ args: own, env: limitedClaude(world.folder(), 0.15, { deaf: true }) }),
+    brief: await world.server({ args: [...own, "--turn-max-ms", "4000"] }),
+    silent: await world.server({ args: [...own, "--inactivity-ms", "2500"] }),
+    unattended: await world.shared({ args: [...args, ...bounds], settings }),
   };
   const scene = { client, servers, world };
   const rows = END_NAMES.flatMap((end) => kindsOf(end).map((kind) => [end, kind] as const));

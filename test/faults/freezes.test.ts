@@ -18,7 +18,7 @@ async function begun() {
   const HOME = world.folder();
   const [cwd, go] = [world.folder(), join(HOME, "go")];
   const env = { HOME, CLAUDE_CODE_MCP_CLAUDE_PATH: GATED, GO: go };
-  const client = await world.shared({ env, args: ["--drain-ms", "0"] });
+  const client = await world.shared({ env, settings: { drainMs: 0 } });
   await client.call("claude_code_session", { action: "list" });
   await expect.poll(() => reportedShims(HOME), { timeout: 20_000 }).toHaveLength(1);
   const [shim = 0] = reportedShims(HOME);

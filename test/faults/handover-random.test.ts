@@ -39,7 +39,7 @@ async function killAt(lane: string, ms: number): Promise<void> {
 async function run(number: number, lane: string, random: () => number): Promise<void> {
   const env = { LANE: lane };
   const ms = ((number + random()) / runs) * MAX_KILL_MS;
-  const start = async () => world.shared({ env, args: ["--max-live", "8"] });
+  const start = async () => world.shared({ env, settings: { maxLive: 8 } });
   const client = await start();
   await persistently(async () => client.call("claude_code_session", { action: "list" }));
   const turn = await beginTurn(client, world);

@@ -49,7 +49,7 @@ it(
   "sessions that wait for a slot, or for a turn of their own, wait on at the next daemon",
   { timeout: 60_000 },
   async () => {
-    const client = await standIn.shared({ args: ["--max-live", "1"] });
+    const client = await standIn.shared({ settings: { maxLive: 1 } });
     const folder = standIn.folder();
     const [gate, file] = [join(folder, "gate"), join(folder, "ran.txt")];
     const command = `echo held >> ${file}; until [ -e ${gate} ]; do sleep 0.05; done`;
@@ -88,10 +88,10 @@ it(
   async () => {
     const cwd = standIn.folder();
     const [file, mark] = [join(cwd, "ran.txt"), join(cwd, "asked")];
-    const settings = { KILL_MARK: mark, KILL_POINTS: "before attach", KILL_WAY: "SIGTERM" };
-    const env = { NODE_OPTIONS: `--import=${KILLER}`, ...settings };
-    const args = ["--drain-ms", "0"];
-    const client = await standIn.shared({ args, env });
+    const points = { KILL_MARK: mark, KILL_POINTS: "before attach", KILL_WAY: "SIGTERM" };
+    const env = { NODE_OPTIONS: `--import=${KILLER}`, ...points };
+    const settings = { drainMs: 0 };
+    const client = await standIn.shared({ settings, env });
     const command = `echo held >> ${file}; until [ -e ${join(cwd, "never")} ]; do sleep 0.05; done`;
     const prompt = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd, allowedTools: ["Bash"] });

@@ -106,8 +106,8 @@ it("a shim is there before the first session: the package may be deleted then, a
 it("where nothing can bring the daemon back, a shim ends all after --keep-ms, and the next server says why", async () => {
   const root = packageCopy();
   symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
-  const args = ["--keep-ms", "2500"];
-  const client = await world.shared({ main: join(root, MAIN), args });
+  const settings = { keepMs: 2_500 };
+  const client = await world.shared({ main: join(root, MAIN), settings });
   const { home, sessionId, shim } = await begin(client);
   await client.close();
   rmSync(root, { recursive: true });
@@ -128,7 +128,7 @@ it("where nothing can bring the daemon back, a shim ends all after --keep-ms, an
     const environment = { env: { PATH: process.env["PATH"] ?? "", HOME: home }, encoding: "utf8" } as const;
     expect(spawnSync(process.execPath, [join(REPOSITORY, MAIN), ...command], environment).stdout).toContain(why);
   }
-  const next = await world.shared({ args });
+  const next = await world.shared({ settings });
   expect(await expectLost(next, { home, sessionId })).toContain(`The server that ran it has died. ${why}`);
   await expectUsable(next, sessionId, back);
   await persistently(async () => next.call("claude_code_session", { action: "cancel", sessionId }));

@@ -21,13 +21,13 @@ const PERIOD_MS = isLong ? 0 : 2_000;
 const MAX_LOG = 4_194_304 + 1_048_576;
 
 /** Idle processes of sessions that are left are ended for those of others. */
-const args = ["--max-live", "8"];
+const settings = { maxLive: 8 };
 
 const KINDS: ClientKind[] = ["modern", "legacy", "v1"];
 
 /** A client that has a session do a turn, and leaves in order, by SIGKILL, or in the middle of its next turn. */
 async function comeAndGo(count: number, cwd: string): Promise<void> {
-  const client = await world.shared({ args, client: KINDS[count % 3]! });
+  const client = await world.shared({ settings, client: KINDS[count % 3]! });
   const prompt = scriptTag([{ text: "done" }]);
   const { result, sessionId } = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
   expect(result).toMatchObject({ result: "done", isError: false });
@@ -44,7 +44,7 @@ it(`for ${String(DURATION_MS / 1_000)} s`, { timeout: DURATION_MS + 300_000 }, a
   const state = join(home, ".local/state/claude-agents-mcp");
   const cwd = world.folder();
   // Keeps the daemon, and ends the sessions that the others have left.
-  const resident = await world.shared({ args });
+  const resident = await world.shared({ settings });
   const found = async (pid: number) => {
     const list = { action: "list", limit: 200, status: ["idle", "running", "waiting_permission", "error"] };
     for (let open = await resident.call("claude_code_session", list); open.sessions.length > 0;) {

@@ -20,7 +20,7 @@ async function endsIn(sessionId: string) {
 }
 
 it("under eight clients of both eras with three waits and two forms, a daemon that is killed loses its turns once, and all go on with the next", async () => {
-  const args = ["--approvals", "user,caller", "--shim", "off"];
+  const start = { args: ["--approvals", "user,caller"], settings: { shim: "off" } };
   const cwd = world.folder();
   let [forms, withdrawn] = [0, 0];
   let answer: () => void = () => undefined;
@@ -32,7 +32,7 @@ it("under eight clients of both eras with three waits and two forms, a daemon th
     return { action: "accept", content: { decision: "allow" } };
   };
   const kinds: ClientKind[] = ["modern", "legacy", "modern", "legacy", "modern", "legacy", "v1", "2026-07-28"];
-  const clients = await Promise.all(kinds.map(async (client) => world.shared({ args, client, person })));
+  const clients = await Promise.all(kinds.map(async (client) => world.shared({ ...start, client, person })));
   await Promise.all(clients.map(async (client) => client.call("claude_code_session", { action: "list" })));
   const before = world.daemons();
   expect(before).toHaveLength(1);

@@ -121,12 +121,14 @@ it("a client that only lists tools and leaves is answered, in the order of its l
   expect(ids).toEqual(opening.map(idOf).filter((id) => id !== undefined));
 });
 
-it("a setting with which no server starts is an error of the command, and no client is answered before", () => {
+it("a setting with which no server starts is an error of the command, and the answer to the client's first request", () => {
   for (const first of [initialize(), modern("server/discover")]) {
     const env = environment({ HOME: world.folder() });
     const run = spawnSync(process.execPath, [MAIN, "--max-live", "x"], { env, encoding: "utf8", input: `${first}\n` });
-    expect(run).toMatchObject({ status: 2, stdout: "" });
+    expect(run.status).toBe(2);
     expect(run.stderr).toContain('--max-live is "x"');
+    const { error, id } = JSON.parse(run.stdout) as { error: { message: string }; id: unknown };
+    expect([id, error.message]).toEqual([idOf(first), expect.stringContaining('--max-live is "x"')]);
   }
 });
 

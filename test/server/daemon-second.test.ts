@@ -18,7 +18,7 @@ const ARGS = ["--drain-ms", "0"];
 
 /** Runs another daemon of the name; resolves to its stderr when it has ended. */
 async function runSecond(home: string, name: string): Promise<string> {
-  const child = spawn(process.execPath, [MAIN, "daemon", "run", "--daemon-socket", name], {
+  const child = spawn(process.execPath, [MAIN, "daemon", "run", "--daemon", name], {
     env: { PATH: process.env["PATH"] ?? "", HOME: home },
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -36,8 +36,8 @@ function leaveSocket(path: string): void {
 
 it("a second daemon that does not get the name changes nothing, whatever the first one does", async () => {
   for (const begin of Object.values(AT_WORK)) {
-    const env = { HOME: world.folder(), CLAUDE_CODE_MCP_SPARES: "1" };
-    const first = await world.daemon({ name: "one", env, args: ARGS });
+    const env = { HOME: world.folder() };
+    const first = await world.daemon({ name: "one", env, args: [...ARGS, "--spares", "1"] });
     const client = await first.client();
     await begin(client, world.folder());
     const shims = reportedShims(env.HOME);

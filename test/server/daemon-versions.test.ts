@@ -28,13 +28,13 @@ async function expectWork(client: Server): Promise<void> {
 }
 
 it("two versions have a daemon each, both work, and the older one ends when its client has left", async () => {
-  const args = ["--daemon-idle-ms", "2000"];
+  const settings = { daemonIdleMs: 2_000 };
   const main = otherBuild();
-  const older = await world.shared({ args });
+  const older = await world.shared({ settings });
   await expectWork(older);
   const [ofOlder] = world.daemons();
-  const newer = await world.shared({ args, main });
-  const another = await world.shared({ args, main });
+  const newer = await world.shared({ settings, main });
+  const another = await world.shared({ settings, main });
   for (const client of [newer, older, another, older, newer]) await expectWork(client);
   const both = world.daemons();
   expect(both).toHaveLength(2);

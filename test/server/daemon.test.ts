@@ -201,7 +201,7 @@ it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end
       differs: [],
     },
   ]);
-  expect(run("run", "--daemon-socket", "one").stderr).toContain('Another daemon has the name "one"');
+  expect(run("run", "--daemon", "one").stderr).toContain('Another daemon has the name "one"');
   expect(run("stop").stdout).toBe("1 daemon stopped.\n");
   expect(run("status").status).toBe(1);
   const idle = await world.daemon({ name: "two", env: { HOME: home }, args: ["--daemon-idle-ms", "300"] });
@@ -247,13 +247,12 @@ it("a client of a daemon that is not there is told so, and one inside a session 
   const env = { PATH: process.env["PATH"] ?? "", HOME: world.folder() };
   const run = (args: string[], more = {}) =>
     spawnSync(process.execPath, [main, ...args], { env: { ...env, ...more }, encoding: "utf8", input: "" });
-  expect(run(["--daemon-socket", "none"])).toMatchObject({
+  expect(run(["--daemon", "none"])).toMatchObject({
     status: 2,
     stderr: expect.stringContaining(
-      "no daemon of this name runs. Start it: claude-agents-mcp daemon run --daemon-socket none",
+      "no daemon of this name runs. Start it: claude-agents-mcp daemon run --daemon none",
     ) as string,
   });
-  expect(run(["--daemon-socket=none", "--store", "x"]).stderr).toContain("--store does not go with --daemon-socket");
-  expect(run(["--daemon-socket", "../x"]).stderr).toContain("must be");
-  expect(run(["--daemon-socket", "none"], { CLAUDE_CODE_MCP_DEPTH: "1" }).stderr).toContain("inside a session");
+  expect(run(["--daemon", "../x"]).stderr).toContain("must be");
+  expect(run(["--daemon", "none"], { CLAUDE_CODE_MCP_DEPTH: "1" }).stderr).toContain("inside a session");
 });

@@ -12,7 +12,6 @@ import { useWorld } from "../support/world.ts";
 const world = useWorld();
 const home = () => join(world.configFolder, "..");
 const args = ["--allow-rules", "Bash"];
-const env = { CLAUDE_CODE_MCP_SPARES: "0" };
 const TOKEN = "ccm_of-the-operator-of-a-server-that-is-killed-01";
 
 /** Pids of the shims of this world. */
@@ -54,14 +53,14 @@ it(
   "a daemon that is stopped as soon as it has a running turn of a killed one interrupts it",
   { timeout: 90_000 },
   async () => {
-    const first = await world.daemon({ args, env, name: "killed" });
+    const first = await world.daemon({ args, name: "killed" });
     const client = await first.client();
     const { begin, hasBegun } = waiting();
     const { sessionId } = await client.call("claude_code", begin);
     await hasBegun();
     await client.close();
     await first.end("SIGKILL");
-    const second = await world.daemon({ args: [...args, "--drain-ms", "2000"], env, name: "killed" });
+    const second = await world.daemon({ args: [...args, "--drain-ms", "2000"], name: "killed" });
     await second.close();
     const log = await storedEvents(home(), sessionId);
     const last = log.filter(({ type }) => type === "turn.ended").map(({ event }) => event);
@@ -90,7 +89,7 @@ it(
     ];
     const start = {
       args: flags,
-      env: { ...world.model.environment(world.configFolder), HOME: home(), ...env },
+      env: { ...world.model.environment(world.configFolder), ...world.settings({}), HOME: home() },
       token: TOKEN,
     };
     const first = await startHttp(start);

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { readFlags } from "../../src/config/parse-flags.ts";
 import type { ClientKind, Person } from "./connection.ts";
 import { connectTo, type Server } from "./stdio-server.ts";
 
@@ -8,7 +9,14 @@ export interface Daemon {
   readonly pid: number;
   stderr(): string;
   /** The client is given what it starts as a real one is: a command. */
-  client(options?: { kind?: ClientKind; main?: string; person?: Person; cwd?: string }): Promise<Server>;
+  client(options?: {
+    args?: readonly string[];
+    env?: Record<string, string>;
+    kind?: ClientKind;
+    main?: string;
+    person?: Person;
+    cwd?: string;
+  }): Promise<Server>;
   /** Resolves when the process is gone. */
   end(signal: NodeJS.Signals): Promise<void>;
   signal(signal: NodeJS.Signals): void;
@@ -17,6 +25,7 @@ export interface Daemon {
 }
 
 interface Start {
+  /** The terms among them are bounds of its clients, which are given them too. */
   readonly args: readonly string[];
   readonly env: Record<string, string>;
   /** By default the one that was built here. */
@@ -27,7 +36,7 @@ interface Start {
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 
 export async function startDaemon({ args, env, main = MAIN, name }: Start): Promise<Daemon> {
-  const child = spawn(process.execPath, [main, "daemon", "run", "--daemon-socket", name, ...args], {
+  const child = spawn(process.execPath, [main, "daemon", "run", "--daemon", name, ...args], {
     env: { PATH: process.env["PATH"] ?? "", ...env },
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -48,8 +57,9 @@ export async function startDaemon({ args, env, main = MAIN, name }: Start): Prom
   return {
     pid: child.pid!,
     stderr: () => stderr,
-    client: async ({ cwd, kind = "modern", main: program = MAIN, person } = {}) => {
-      const client = await connectTo(kind, [program, "serve", "--daemon-socket", name], env, { person, cwd });
+    client: async ({ args: more = [], cwd, env: own = {}, kind = "modern", main: program = MAIN, person } = {}) => {
+      const words = [program, "serve", "--daemon", name, ...termsIn(args), ...more];
+      const client = await connectTo(kind, words, { ...env, ...own }, { person, cwd });
       clients.push(client);
       return client;
     },
@@ -61,4 +71,9 @@ export async function startDaemon({ args, env, main = MAIN, name }: Start): Prom
       await end("SIGTERM");
     },
   };
+}
+
+function termsIn(args: readonly string[]): string[] {
+  const own = readFlags(args).filter(({ setting }) => setting.of === "term");
+  return own.flatMap(({ text, written }) => [written, ...(text === undefined ? [] : [text])]);
 }

@@ -9,8 +9,8 @@ import { readPackage } from "../../src/config/version.ts";
 /** The server that a daemon would be with these settings. Each connection asks line by line. */
 export function inProcessServer({ argv, env }: Pick<ConfigSources, "argv" | "env">) {
   const config = loadConfig({ argv: [...argv, "--log-level", "silent"], env });
-  const start = { cwd: () => process.cwd(), ownCommands: [] };
-  const app = createApp({ config, environment: {}, depth: 0, start, info: readPackage(), outlivesClients: true });
+  const start = { cwd: () => process.cwd(), ownCommands: [], config, environment: {} };
+  const app = createApp({ ...start, depth: 0, start, info: readPackage(), outlivesClients: true });
   return {
     connect() {
       const [stdin, stdout] = [new PassThrough(), new PassThrough()];

@@ -1,4 +1,13 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,7 +25,7 @@ import { connect, connectTo, type Server } from "./stdio-server.ts";
 export interface World {
   readonly model: ScriptedModel;
   readonly configFolder: string;
-  /** Variables of the clients of `shared`. */
+  /** Variables of the clients of `shared`. They name the folder of the user's file of settings. */
   readonly environment: Readonly<Record<string, string>>;
   /** Claude Code's own transcript of a session so far, "" before there is one. */
   transcript(sessionId: string): string;
@@ -37,7 +46,10 @@ export interface World {
     env?: Record<string, string>;
     main?: string;
     person?: Person;
+    settings?: Settings;
   }): Promise<Server>;
+  /** The variable of a user's file with these settings of the server: no client of a daemon can give them. */
+  settings(more: Settings): { XDG_CONFIG_HOME: string };
   /** The daemons that clients of `shared` have started, while they live. */
   daemons(): number[];
   /** Starts the built server as an operator does, on a free port; `token` has every scope. */
@@ -63,8 +75,6 @@ export interface World {
  */
 export const SHORT_LIVED = { BUN_JSC_useDFGJIT: "0" };
 
-const LOUD = ["--log-level", "debug"];
-
 /** Known to the operator of the servers of these tests. */
 const TOKEN = "ccm_of-the-operator-of-these-tests-0123456789";
 
@@ -87,6 +97,12 @@ interface WorldOptions {
   readonly daemon?: "auto" | "never";
 }
 
+/** By the keys of the file of settings. */
+export type Settings = Readonly<Record<string, unknown>>;
+
+/** Without spares by default: most tests count processes, or have only one session. */
+const USUAL = { spares: 0, logLevel: "debug" };
+
 /** A world for the tests of a file or of a `describe`, from before the first to after the last. */
 export function useWorld(options: WorldOptions = {}): World {
   const world: Partial<World> = {};
@@ -100,12 +116,18 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-test-")));
   const configFolder = mkdtempSync(join(root, "config-"));
   const servers: Pick<Server, "pid" | "close">[] = [];
-  // Without spares by default: most tests count processes, or have only one session.
-  const quiet = { CLAUDE_CODE_MAX_RETRIES: "1", CLAUDE_CODE_MCP_SPARES: "0" };
+  const folders = new Map<string, string>();
+  const settings = (more: Settings) => {
+    const text = JSON.stringify({ ...USUAL, ...more });
+    const folder = folders.get(text) ?? userFile(root, text);
+    folders.set(text, folder);
+    return { XDG_CONFIG_HOME: folder };
+  };
   const environment = {
     ...model.environment(configFolder),
     HOME: root,
-    ...quiet,
+    CLAUDE_CODE_MAX_RETRIES: "1",
+    ...settings({}),
     ...SHORT_LIVED,
     ...environmentOf(agent),
   };
@@ -126,13 +148,14 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
         const shared = await world.shared({ client, args, env, ...(person && { person }) });
         return { ...shared, stderr: () => shared.stderr() + daemonLogs(env["HOME"] ?? root) };
       }
-      const server = await connect(client, { args: [...LOUD, ...args], env: { ...environment, ...env }, person });
+      const server = await connect(client, { args, env: { ...environment, ...env }, person });
       servers.push(server);
       return server;
     },
-    async shared({ args = [], client = "modern", cwd, env = {}, main = MAIN, person } = {}) {
-      const all = { ...environment, ...AUTOMATIC, ...env };
-      const server = await connectTo(client, [main, "serve", ...LOUD, ...args], all, { cwd, person });
+    settings,
+    async shared({ args = [], client = "modern", cwd, env = {}, main = MAIN, person, settings: more = {} } = {}) {
+      const all = { ...environment, ...AUTOMATIC, ...settings(more), ...env };
+      const server = await connectTo(client, [main, "serve", ...args], all, { cwd, person });
       servers.push(server);
       return server;
     },
@@ -148,13 +171,13 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
       const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--drain-ms", "0"];
       // As on stdio, unless a test is about it.
       flags.push("--caller-approves", "all", "--attended", "--shim", "off");
-      const all = { args: [...LOUD, ...flags, ...args], env: { ...environment, ...env } };
+      const all = { args: [...flags, ...args], env: { ...environment, ...env } };
       const server = await startHttp({ ...all, token, through });
       servers.push(server);
       return server;
     },
     async daemon({ args = [], env = {}, main, name = `d${String(servers.length)}` } = {}) {
-      const daemon = await startDaemon({ args: [...LOUD, ...args], env: { ...environment, ...env }, main, name });
+      const daemon = await startDaemon({ args, env: { ...environment, ...env }, main, name });
       servers.push(daemon);
       return daemon;
     },
@@ -184,6 +207,14 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
   return world;
 }
 
+/** Writes a user's file of settings; returns the folder of configurations that it is in. */
+function userFile(root: string, text: string): string {
+  const folder = mkdtempSync(join(root, "settings-"));
+  mkdirSync(join(folder, "claude-agents-mcp"));
+  writeFileSync(join(folder, "claude-agents-mcp", "config.json"), text);
+  return folder;
+}
+
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 
 /** On a busy machine a daemon may take longer to start than a client would wait for it. */
@@ -197,7 +228,7 @@ function daemonLogs(home: string): string {
 }
 
 /** One that a client has started, or a shim after the death of the one before. */
-export const AUTOMATIC_DAEMON = /^\S*node\S* .*main\.js daemon run(?! --daemon-socket)/;
+export const AUTOMATIC_DAEMON = /^\S*node\S* .*main\.js daemon run(?! --daemon)/;
 
 function isDaemon({ command }: { readonly command: string }): boolean {
   return AUTOMATIC_DAEMON.test(command);

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,16 +9,24 @@ import { existingFolders, socketFolders } from "../../src/daemon/folders.ts";
 import { describeDaemons } from "../../src/daemon/status.ts";
 import { bind, checkName, connectByName, sweep } from "../../src/daemon/socket.ts";
 import { ALIVE, firstLine, PROTOCOL, WATCH, type ClientHello } from "../../src/daemon/wire.ts";
-import { keyFor } from "../../src/security/key-file.ts";
+import { ConfigError } from "../../src/config/error.ts";
 import { processorMs } from "../support/processor-time.ts";
 
 let root: string;
 beforeEach(() => void (root = mkdtempSync(join(tmpdir(), "ccm-daemon-"))));
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-const hello: ClientHello = { protocol: PROTOCOL, purpose: "mcp", cwd: "/home/ann", commandLine: ["node", "x"] };
+const hello: ClientHello = {
+  protocol: PROTOCOL,
+  purpose: "mcp",
+  cwd: "/home/ann",
+  argv: ["--spares", "0"],
+  environment: { HOME: "/home/ann" },
+  commandLine: ["node", "x"],
+};
 
 describe("a daemon's socket", () => {
+  const hellos: ClientHello[] = [];
   const clients: DaemonClient[] = [];
   let listener: Listener;
   const options = (): ListenerOptions => ({
@@ -27,9 +35,10 @@ describe("a daemon's socket", () => {
     mayDisplace: false,
     version: "1.2.3",
     maxConnections: 1,
-    serve: (client) => {
-      clients.push(client);
-      return { close: async () => Promise.resolve() };
+    accept: async (said) => {
+      if (said.argv.includes("--bad")) throw new ConfigError("--bad cannot be used.");
+      hellos.push(said);
+      return Promise.resolve((client) => void clients.push(client));
     },
     status: async () =>
       Promise.resolve({
@@ -50,6 +59,7 @@ describe("a daemon's socket", () => {
   });
   beforeEach(async () => {
     clients.length = 0;
+    hellos.length = 0;
     listener = new Listener(options());
     await listener.listen();
   });
@@ -66,7 +76,7 @@ describe("a daemon's socket", () => {
   }
 
   it.each<[string, object | string, string]>([
-    ["another protocol", { ...hello, protocol: 2 }, "protocol 2"],
+    ["another protocol", { ...hello, protocol: 1 }, "protocol 1, and this daemon 2"],
     ["a relative folder", { ...hello, cwd: "x" }, "absolute"],
     ["an unknown purpose", { ...hello, purpose: "x" }, "purpose"],
     ["no JSON", "GET / HTTP/1.1", "JSON"],
@@ -74,6 +84,16 @@ describe("a daemon's socket", () => {
     const { answer } = await greeted(first);
     expect(answer["refused"]).toContain(why);
     expect(clients).toEqual([]);
+  });
+
+  it("refuses a client whose settings are wrong, and says that they are its own", async () => {
+    const { answer } = await greeted({ ...hello, argv: ["--bad"] });
+    expect(answer).toMatchObject({ refused: "--bad cannot be used.", isOfClient: true });
+  });
+
+  it("is asked and stopped in any protocol", async () => {
+    expect((await greeted({ protocol: 99, purpose: "status" })).answer).toMatchObject({ state: "ready" });
+    expect((await greeted({ protocol: 99, purpose: "stop" })).answer).toMatchObject({ protocol: PROTOCOL });
   });
 
   it("binds its socket again once that was removed, and leaves one that another daemon has put there", async () => {
@@ -147,7 +167,7 @@ describe("a daemon's socket", () => {
   it("refuses a client too many, and takes the next one when one has left", async () => {
     const first = await greeted(hello);
     expect(first.answer).toMatchObject({ protocol: PROTOCOL, pid: process.pid, version: "1.2.3" });
-    expect(clients[0]?.hello).toEqual(hello);
+    expect(hellos[0]).toEqual(hello);
     expect((await greeted(hello)).answer["refused"]).toContain("1 clients");
     first.socket.end();
     await expect.poll(() => listener.clients).toBe(0);
@@ -267,24 +287,4 @@ it("a daemon that is asked while it binds its socket is found under the socket w
   await once(daemon, "listening");
   expect(await describeDaemons([{ name: "n", path }])).toMatchObject({ running: [{ socket: path }], silent: [] });
   daemon.close();
-});
-
-describe("the key of a state folder", () => {
-  it("is made once, by the caller that needs it first, and differs by purpose", async () => {
-    const folder = join(root, "new");
-    const keys = await Promise.all([1, 2, 3].map(async () => keyFor("request-state", folder)));
-    expect(new Set(keys.map((key) => key.toString("hex"))).size).toBe(1);
-    expect((await keyFor("socket-name", folder)).equals(keys[0]!)).toBe(false);
-    expect(readdirSync(folder)).toEqual(["local.key"]);
-    expect(statSync(join(folder, "local.key")).mode & 0o777).toBe(0o600);
-  });
-
-  it("is refused where others can read it, or it is damaged", async () => {
-    mkdirSync(join(root, "open"));
-    writeFileSync(join(root, "open", "local.key"), "x".repeat(32), { mode: 0o644 });
-    await expect(keyFor("request-state", join(root, "open"))).rejects.toThrow("readable by other users");
-    mkdirSync(join(root, "short"));
-    writeFileSync(join(root, "short", "local.key"), "x", { mode: 0o600 });
-    await expect(keyFor("request-state", join(root, "short"))).rejects.toThrow("damaged");
-  });
 });

@@ -70,7 +70,7 @@ describe("a command in a document", () => {
     .map(({ file, text }) => ({ file, text, words: wordsOf(text).slice(1) }))
     .filter(({ words: [first = ""] }) => first === "serve" || (first.startsWith("--") && first !== "--help"));
 
-  it.each(serving.filter(({ words }) => !words.includes("--version") && !words.includes("--daemon-socket")))(
+  it.each(serving.filter(({ words }) => !words.includes("--version") && !words.includes("work")))(
     "is valid: $text",
     ({ words }) => {
       const argv = words[0] === "serve" ? words.slice(1) : words;
@@ -118,7 +118,7 @@ it("a variable of the server that a document names has an effect", () => {
 
 it("a flag that a document names by itself is the server's, or that of a program named with it", () => {
   const OF_COMMANDS =
-    "all cwd daemon-idle-ms daemon-socket fix flag follow force format json keep limit live older-than output port print ready-fd scope since status text version yes";
+    "all cwd daemon-idle-ms fix flag follow force format json keep limit live older-than output port print ready-fd scope since status text version yes";
   const OF_OTHERS =
     "allow-http allow-tool archive auto-approve concurrency cpu-prof env max-semi-space-size notify- omit preserve-env project rm rounds";
   const ours = new Set([...SETTINGS.flatMap(({ flag }) => [flag, `no-${flag}`]), ...OF_COMMANDS.split(" ")]);

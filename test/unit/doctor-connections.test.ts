@@ -124,7 +124,7 @@ describe("daemons", () => {
       mayDisplace: false,
       version: "1.2.3",
       maxConnections: 9,
-      serve: () => ({ close: async () => Promise.resolve() }),
+      accept: async () => Promise.resolve(() => undefined),
       status: async () => Promise.resolve({ ...about, pid: process.pid, sessions: 2, processes: 1, turns: [], traits }),
       onStop: () => undefined,
       onCount: () => undefined,

@@ -165,14 +165,13 @@ describe("flags of the server in an entry", () => {
     [["--allow-dir", "any"], "--allow-dir is a relative path"],
     [["--store=store.db"], "--store is a relative path"],
     [["--http"], "a server over HTTP is started by you"],
-    [["--daemon-socket", "main", "--model", "x"], "does not go with --daemon-socket"],
-    [["--daemon-socket", "a/b"], "--daemon-socket"],
+    [["--daemon", "a/b"], "--daemon"],
   ])("are refused as the server would: %j", (args, message) => {
     expect(() => longestCallMs(args)).toThrow(message);
   });
 
   it("may name a daemon, a folder and a store", () => {
-    expect(longestCallMs(["--daemon-socket", "main"])).toBe(45_000);
+    expect(longestCallMs(["--daemon", "main"])).toBe(45_000);
     expect(longestCallMs(["--allow-dir", "~/src", "--allow-dir", "/srv", "--store", "memory:"])).toBe(45_000);
   });
 });

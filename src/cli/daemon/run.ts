@@ -1,11 +1,14 @@
 import { writeSync, closeSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
+import { statusOf } from "./status-of.ts";
 import { assemble, endWith, ownCommands } from "../serve.ts";
 import { ownFlags } from "../own-flags.ts";
-import type { App, NodeReport, OwnCommand } from "../../app/app.ts";
+import { requireSandbox } from "../preflight.ts";
+import type { App } from "../../app/app.ts";
+import { termsOf } from "../../app/terms.ts";
 import { hasDriver, isRunning, thisProcess } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
-import { daemonSettings } from "../../config/server-settings.ts";
+import { daemonSettings, serverSettings, type ServerSettings } from "../../config/server-settings.ts";
+import { startFolder } from "../../config/start-folder.ts";
 import type { Config } from "../../config/schema.ts";
 import { stateFolder } from "../../config/state-folder.ts";
 import { storeTraits } from "../../config/store.ts";
@@ -13,14 +16,14 @@ import { readPackage } from "../../config/version.ts";
 import { daemonEnvironment } from "../../daemon/environment.ts";
 import { DeathRecord, recordedDaemons } from "../../daemon/deaths.ts";
 import { socketFolders } from "../../daemon/folders.ts";
-import { identityOf, type Identity } from "../../daemon/identity.ts";
-import { Listener, type DaemonClient } from "../../daemon/listener.ts";
+import { identityOf } from "../../daemon/identity.ts";
+import { Listener, type ListenerOptions } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
 import { checkName, connectByName, nameIsTaken, socketsIn, sweep, type Naming } from "../../daemon/socket.ts";
 import { takeTurn } from "../../daemon/starting.ts";
 import { shimSettings } from "../../daemon/shim-sockets.ts";
 import { readyLine, restartOf } from "../../daemon/start.ts";
-import { invalidArgument } from "../../domain/error.ts";
+import { namedDaemon } from "../../proxy/own-server.ts";
 import { connectionLimit } from "../../security/descriptors.ts";
 
 /** `daemon run`: in the foreground, until a signal ends it, `daemon stop` does, or it was idle for too long. */
@@ -61,10 +64,10 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const folders = await socketFolders(folder);
   const identity = await identityOf({ argv: rest, cwd: process.cwd(), env: process.env, stateFolder: folder });
   const name = declared ?? identity.name;
-  const { config } = daemonSettings({ argv: rest, env: process.env });
-  refuseUnfit(config);
+  const settings = settingsOf(declared, rest);
+  const { config } = settings;
   const { name: product, version } = readPackage();
-  const start = { cwd: refuseCwd, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
+  const start = { cwd: startFolder, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
   const place = { folders, name, stateFolder: folder };
   const log = ownLog(folder, name);
   // One that was started in the background; another is brought back by what runs it.
@@ -74,7 +77,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const endTurn = isAutomatic && readyFd === undefined ? await turnOf(folders, name) : undefined;
   let onNamed: () => void = () => undefined;
   const named = new Promise<void>((resolve) => (onNamed = resolve));
-  const app = await assemble({ config, argv: rest, start, outlivesClients: true, shim, named });
+  const app = await assemble({ settings, argv: rest, start, outlivesClients: true, shim, named });
   const deaths = new DeathRecord(folder, name, await thisProcess());
   let closing: Promise<void> | undefined;
   const listener = new Listener({
@@ -83,12 +86,8 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     mayDisplace: declared === undefined,
     version,
     maxConnections: config.maxConnections ?? connectionLimit(),
-    serve: (client) => serveClient(app, product, client),
-    status: async () => ({
-      ...(await statusOf(app, { config, isDraining: closing !== undefined, identity, version })),
-      log,
-      lastDeath: deaths.last,
-    }),
+    accept: acceptor(app, settings, product),
+    status: async () => statusOf(app, { config, deaths, isDraining: closing !== undefined, identity, log, version }),
     onStop: () => end("daemon stop", 0),
     onCount: () => idle.look(),
     log: app.log,
@@ -190,17 +189,12 @@ function keepOnly(environment: Readonly<Record<string, string>>): void {
   Object.assign(process.env, environment);
 }
 
-function refuseCwd(): never {
-  throw invalidArgument("cwd", "is required here: a daemon has no folder of its own.");
-}
-
-function serveClient(app: App, product: string, { hello, onClose, streams }: DaemonClient): void {
-  const { clientPid, commandLine, cwd, purpose } = hello;
-  const commands: OwnCommand[] = commandLine.length > 0 ? ownCommands(product, commandLine) : [];
-  app.log.debug("a client has connected", { cwd, purpose, ...(clientPid !== undefined && { clientPid }) });
-  const client = { start: { cwd: () => cwd, ownCommands: commands }, streams, onClose };
-  if (purpose === "operations") app.serveOperations(client);
-  else app.serveClient(client);
+/** Terms that a named daemon is given are bounds of its clients. Throws ConfigError. */
+function settingsOf(name: string | undefined, argv: readonly string[]): ServerSettings {
+  const sources = { argv, env: process.env };
+  const settings = name === undefined ? serverSettings(sources) : daemonSettings(sources);
+  refuseUnfit(settings.config);
+  return settings;
 }
 
 function refuseUnfit({ http, store }: Config): void {
@@ -210,44 +204,25 @@ function refuseUnfit({ http, store }: Config): void {
   }
 }
 
-const startedAt = new Date(Date.now() - performance.now()).toISOString();
-
-interface About {
-  readonly config: Config;
-  readonly isDraining: boolean;
-  readonly identity: Identity;
-  readonly version: string;
-}
-
-async function statusOf(app: App, { config, identity, isDraining, version }: About) {
-  const state = isDraining ? ("draining" as const) : ("ready" as const);
-  const { node: nodeVersion } = process.versions;
-  const { traits } = identity;
-  // Where no session is at work there may be no store yet: npm installs its driver, or cannot.
-  const { shim, ...report } = await (app.atWork() > 0 ? app.report() : reportSoon(app));
-  return {
-    pid: process.pid,
-    startedAt,
-    version,
-    nodeVersion,
-    state,
-    sessions: app.atWork(),
-    traits,
-    ...report,
-    shim: { setting: config.shim ?? "auto", ...shim },
-  };
-}
-
-/** Well below the time in which a daemon has to answer, ms. */
-const REPORT_MS = 2_000;
-
-async function reportSoon(app: App): Promise<NodeReport> {
-  const nothing: NodeReport = { nodeId: "", processes: 0, turns: [], shim: { fallback: undefined, shims: [] } };
-  return Promise.race([app.report().catch(() => nothing), sleep(REPORT_MS, nothing, { ref: false })]);
-}
-
 /** The proxy that has started a daemon connects within this time, however busy the machine is, ms. */
 const FIRST_CLIENT_MS = 5_000;
+
+/** Serves the clients of a daemon, each under its own terms. `product`: the name of the command. */
+function acceptor(app: App, server: ServerSettings, product: string): ListenerOptions["accept"] {
+  return async (hello) => {
+    const { clientPid, commandLine, cwd, purpose } = hello;
+    const commands = commandLine.length > 0 ? ownCommands(product, commandLine) : [];
+    // Read by the client.
+    const { rest: argv } = ownFlags(hello.argv, ["--daemon"]);
+    const start = termsOf({ ...hello, argv }, { server, ownCommands: commands });
+    await requireSandbox(start.config, start.environment);
+    app.log.debug("a client has connected", { cwd, purpose, ...(clientPid !== undefined && { clientPid }) });
+    return (client) => {
+      if (purpose === "operations") app.serveOperations({ ...client, start });
+      else app.serveClient({ ...client, start });
+    };
+  };
+}
 
 /** Looks from time to time whether nothing has gone on for long enough. */
 class IdleWatch {
@@ -283,16 +258,18 @@ const MAX_LOOK_MS = 10_000;
 
 /** All other flags are those of serve. */
 function readRunFlags(argv: readonly string[]): RunFlags {
-  const { own, rest } = ownFlags(argv, ["--daemon-socket", "--ready-fd"]);
-  const name = own.get("--daemon-socket");
+  const { own, rest } = ownFlags(argv, ["--daemon", "--ready-fd"]);
   const readyFd = own.get("--ready-fd");
   if (readyFd !== undefined && !/^\d{1,4}$/.test(readyFd)) {
     throw new ConfigError(`daemon run: --ready-fd is "${readyFd}": must be the number of an open file descriptor.`);
   }
+  const name = namedDaemon({ argv, env: process.env });
+  if (own.get("--daemon") === "off")
+    throw new ConfigError("daemon run: --daemon off runs none. Leave it out, or name one.");
   try {
     const checked = name === undefined ? undefined : checkName(name);
     return { name: checked, readyFd: readyFd === undefined ? undefined : Number(readyFd), rest };
   } catch (error) {
-    throw new ConfigError(`daemon run: --daemon-socket ${error instanceof Error ? error.message : String(error)}.`);
+    throw new ConfigError(`daemon run: --daemon ${error instanceof Error ? error.message : String(error)}.`);
   }
 }

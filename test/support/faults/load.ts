@@ -18,7 +18,7 @@ export type Program = (typeof PROGRAMS)[number];
 
 const CLIENT = join(import.meta.dirname, "load-client.mjs");
 const MAIN = join(import.meta.dirname, "../../../dist/cli/main.js");
-const FLAGS = ["--max-live", "16"];
+const SETTINGS = { maxLive: 16 };
 /** For the end of each turn after a kill, ms. A wait for another program has at most ten seconds. */
 const SETTLED_MS = 90_000;
 
@@ -58,7 +58,7 @@ export class Load {
   }
 
   async #client(): Promise<Server> {
-    return this.#world.shared({ args: FLAGS, env: this.#env });
+    return this.#world.shared({ settings: SETTINGS, env: this.#env });
   }
 
   /** Resolves when both clients are connected; `begun` when each of their starts was answered. */
@@ -66,14 +66,10 @@ export class Load {
     const { asking, leaving, talking } = startsIn(this.#world);
     this.#inside = await this.#client();
     const client = this.#inside;
-    const outside = spawn(
-      process.execPath,
-      [CLIENT, JSON.stringify([talking(), asking(), leaving()]), MAIN, "serve", "--log-level", "debug", ...FLAGS],
-      {
-        env: { ...getDefaultEnvironment(), ...this.#world.environment, ...this.#env },
-        stdio: ["pipe", "pipe", "ignore"],
-      },
-    );
+    const outside = spawn(process.execPath, [CLIENT, JSON.stringify([talking(), asking(), leaving()]), MAIN, "serve"], {
+      env: { ...getDefaultEnvironment(), ...this.#world.environment, ...this.#world.settings(SETTINGS), ...this.#env },
+      stdio: ["pipe", "pipe", "ignore"],
+    });
     this.#outside = outside;
     let said = "";
     outside.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));

@@ -1,0 +1,76 @@
+import type { Connection } from "./connections.ts";
+import { limitsOf } from "./limits.ts";
+import { homeIn, type Terms } from "./terms.ts";
+import { callerApprovesOf, hostsOf, rulesOf } from "../config/approvals/settings.ts";
+import { confinements } from "../config/confinement.ts";
+import { querySettings } from "../config/query.ts";
+import { atBounds, type Bounds } from "../config/bounds.ts";
+import type { Confinement } from "../domain/principal.ts";
+import type { Places } from "../domain/approvals/session-policy.ts";
+import type { ConnectionTerms } from "../engine/api.ts";
+import type { Operator } from "../engine/policy/operator.ts";
+import { canAnswer, namesOf, switchIn } from "../tools/listed.ts";
+
+/** What the settings of a client, or of the server itself, allow in the terms of the engine. */
+
+interface Parts {
+  /** How deep this server is nested in sessions of servers like it. */
+  readonly depth: number;
+  readonly environmentId: string;
+  /** What no client can leave. */
+  readonly bounds: Bounds;
+  readonly allowsBypass: () => boolean;
+}
+
+type Given = Pick<Terms, "config" | "environment">;
+
+export function operatorOf(
+  { config, environment }: Given,
+  { allowsBypass, bounds, depth, environmentId }: Parts,
+): Operator {
+  const own = allowed({ config, environment }, { allowsBypass, depth });
+  const terms = { ...own, initMs: config.sessionInitTimeoutMs, environmentId };
+  if (Object.keys(bounds).length === 0) return terms;
+  const atMost = atBounds(config, bounds);
+  // The switch of a connection is no part of them.
+  const bypass = () => bounds.allowBypass ?? true;
+  return { ...terms, bounds: allowed({ config: atMost, environment }, { allowsBypass: bypass, depth }) };
+}
+
+/** Those of one connection. */
+export function connectionTerms(
+  { bypass, id, ...given }: Given & Pick<Connection, "bypass" | "id">,
+  parts: Omit<Parts, "allowsBypass">,
+): ConnectionTerms {
+  return { ...operatorOf(given, { ...parts, allowsBypass: () => bypass.isAllowed() }), id };
+}
+
+function allowed({ config, environment }: Given, { allowsBypass, depth }: Pick<Parts, "allowsBypass" | "depth">) {
+  const confine = confinements(config);
+  const listed = namesOf(config.toolsets, querySettings(config));
+  const gate: Operator["gate"] = {
+    allowsBypass,
+    callersAnswer: canAnswer(listed),
+    switchedBy: switchIn(listed),
+    callerApproves: callerApprovesOf(config),
+    sandbox: config.sandbox,
+    sandboxDomains: config.sandbox === "off" ? [] : sandboxDomainsOf(config),
+    depth,
+    maxDepth: config.maxDepth,
+    grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
+    placesOf: (principal) => sessionPlaces(confine(principal)),
+  };
+  return { gate, limits: limitsOf(config, homeIn(environment)) };
+}
+
+/** Hosts that commands may reach in the sandbox. */
+export function sandboxDomainsOf(config: Given["config"]): string[] {
+  return [...config.sandboxDomains, ...hostsOf(rulesOf(config).allow)];
+}
+
+/** Of what a principal may use, what is stored with their sessions. */
+function sessionPlaces(confinement: Confinement | undefined): Places | undefined {
+  if (!confinement) return undefined;
+  const { allowDirs, spawnWrapper, trustDirs, trustsRecord } = confinement;
+  return { allowDirs, trustDirs, trustsRecord, spawnWrapper };
+}

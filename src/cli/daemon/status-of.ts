@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { App, NodeReport } from "../../app/app.ts";
+import type { Config } from "../../config/schema.ts";
+import type { DeathRecord } from "../../daemon/deaths.ts";
+import type { Identity } from "../../daemon/identity.ts";
+
+/** What a daemon says of itself, but for its connections. */
+
+const startedAt = new Date(Date.now() - performance.now()).toISOString();
+
+interface About {
+  readonly config: Config;
+  readonly deaths: Pick<DeathRecord, "last">;
+  readonly isDraining: boolean;
+  readonly log: string | undefined;
+  readonly identity: Identity;
+  readonly version: string;
+}
+
+export async function statusOf(app: App, { config, deaths, identity, isDraining, log, version }: About) {
+  const state = isDraining ? ("draining" as const) : ("ready" as const);
+  const { node: nodeVersion } = process.versions;
+  const { traits } = identity;
+  // Where no session is at work there may be no store yet: npm installs its driver, or cannot.
+  const { shim, ...report } = await (app.atWork() > 0 ? app.report() : reportSoon(app));
+  return {
+    pid: process.pid,
+    startedAt,
+    version,
+    nodeVersion,
+    state,
+    sessions: app.atWork(),
+    traits,
+    ...report,
+    log,
+    lastDeath: deaths.last,
+    shim: { setting: config.shim ?? "auto", ...shim },
+  };
+}
+
+/** Well below the time in which a daemon has to answer, ms. */
+const REPORT_MS = 2_000;
+
+async function reportSoon(app: App): Promise<NodeReport> {
+  const nothing: NodeReport = { nodeId: "", processes: 0, turns: [], shim: { fallback: undefined, shims: [] } };
+  return Promise.race([app.report().catch(() => nothing), sleep(REPORT_MS, nothing, { ref: false })]);
+}

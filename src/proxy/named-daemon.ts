@@ -1,0 +1,51 @@
+import type { Socket } from "node:net";
+import { SettingsError, whyOf } from "./failures.ts";
+import { greet, ownHello } from "./greet.ts";
+import { isNested } from "./own-server.ts";
+import type { DaemonSource } from "./proxy.ts";
+import { stateFolder } from "../config/state-folder.ts";
+import { socketFolders } from "../daemon/folders.ts";
+import type { Patience } from "../daemon/patience.ts";
+import { checkName } from "../daemon/socket.ts";
+import type { ClientHello } from "../daemon/wire.ts";
+
+/** `--daemon NAME`: the daemon that its operator has started under this name, with whatever build of the same protocol. */
+
+/** How long its operator may take to start it again, ms. */
+const START_MS = 3_000;
+
+export class NamedDaemon implements DaemonSource {
+  readonly startMs = START_MS;
+  readonly #name: string;
+  readonly #hello: ClientHello;
+
+  constructor(name: string, argv: readonly string[]) {
+    this.#name = name;
+    this.#hello = ownHello(argv);
+  }
+
+  absent(why: string): string {
+    const command = `claude-agents-mcp daemon run --daemon ${this.#name}`;
+    return `--daemon ${this.#name}: ${why}. Start it: ${command}. \`claude-agents-mcp daemon status\` lists daemons.`;
+  }
+
+  async connect({ leftMs }: Patience): Promise<Socket> {
+    this.#check();
+    const folders = await socketFolders(stateFolder(process.env, process.platform));
+    return greet({ folders, name: this.#name, hello: this.#hello }, leftMs);
+  }
+
+  #check(): void {
+    const { env, pid } = process;
+    try {
+      checkName(this.#name);
+    } catch (error) {
+      throw new SettingsError(`--daemon ${whyOf(error)}.`);
+    }
+    if (isNested({ env, pid })) {
+      throw new SettingsError(
+        `--daemon ${this.#name}: this runs inside a session of claude-agents-mcp, which may start no others. Leave it out.`,
+      );
+    }
+  }
+}
