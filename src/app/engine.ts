@@ -113,7 +113,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     ownUrls: async () => [...new Set([...(http?.ownUrls ?? []), ...(await store.leases.urls())])],
     confine,
     rules: rulesOf(config),
-    closed: await protectedPaths(ownedPlaces(await installationOf(settings))),
+    closed: await protectedPaths(await ownedPlaces(await installationOf(settings))),
     sandboxPolicy,
     guards: await Guards.find({ forceReaper: config.reaper === "always", isolation: settings.isolation }),
     server: { store: parts.storeName, ...parts.process },
@@ -194,7 +194,7 @@ async function sandboxPolicyOf(settings: EngineSettings): Promise<SandboxPolicy 
   if (sandbox === "off") return undefined;
   const installation = await installationOf(settings);
   const { folder, record } = installation.claude;
-  const kept = ownedPlaces(installation).filter(({ extent }) => extent !== "checkout");
+  const kept = (await ownedPlaces(installation)).filter(({ extent }) => extent !== "checkout");
   return {
     domains: sandboxDomainsOf(settings.config),
     closed: [...ownFiles(installation).flatMap(filesOf), record],

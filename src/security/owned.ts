@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir, tmpdir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { stat } from "./files/limited.ts";
 import { CLAUDE_FOLDER, CLAUDE_RECORD, SERVER_CODE, type Owned } from "./protected-paths.ts";
 
 /** What this installation owns: the table of protected paths, a reason a line, as the configuration and the system name them. */
@@ -40,8 +41,8 @@ export interface Installation {
   readonly claude: { readonly folder: string; readonly record: string };
 }
 
-export function ownedPlaces(installation: Installation): Owned[] {
-  return [...ownFiles(installation), ...ownCode(installation), ...claudeCode(installation)];
+export async function ownedPlaces(installation: Installation): Promise<Owned[]> {
+  return [...ownFiles(installation), ...(await ownCode(installation)), ...claudeCode(installation)];
 }
 
 /** Of these a shell has no business with any, wherever that can be enforced (--sandbox required). */
@@ -72,11 +73,13 @@ export function ownFiles({
   ].flat();
 }
 
-function ownCode({ cacheFolder, environment, settings, started }: Installation): Owned[] {
+async function ownCode({ cacheFolder, environment, settings, started }: Installation): Promise<Owned[]> {
   const own = fileURLToPath(import.meta.url);
   const root = packageRoot(own);
   const isCheckout = existsSync(join(root, ".git"));
-  const wrappers = Object.values(settings.principals).flatMap(({ spawnWrapper = [] }) => filesOf(spawnWrapper));
+  const wrappers: string[] = [];
+  for (const { spawnWrapper = [] } of Object.values(settings.principals))
+    wrappers.push(...(await filesOf(spawnWrapper)));
   return [
     // Its bundle; a checkout is open to sessions that work on it.
     [{ path: root, extent: isCheckout ? "checkout" : "tree", why: SERVER_CODE } as const],
@@ -92,11 +95,13 @@ function ownCode({ cacheFolder, environment, settings, started }: Installation):
 }
 
 /** An interpreter is given its script, and a script its settings. Folders are left: a session may be meant to work in them. */
-function filesOf([command = "", ...words]: readonly string[]): string[] {
+async function filesOf([command = "", ...words]: readonly string[]): Promise<string[]> {
   const named = words.map((word) => word.replace(/^-[^=/]*=/, ""));
-  const files = named.filter(
-    (word) => isAbsolute(word) && statSync(word, { throwIfNoEntry: false })?.isFile() === true,
-  );
+  const files: string[] = [];
+  for (const word of named.filter(isAbsolute)) {
+    const found = await stat(word).catch(() => undefined);
+    if (found?.isFile() === true) files.push(word);
+  }
   return isAbsolute(command) ? [command, ...files] : files;
 }
 

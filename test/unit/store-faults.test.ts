@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { networkKind } from "../../src/config/network-path.ts";
+import { mountsIn } from "../../src/security/files/mounts.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { StoreError } from "../../src/store/errors.ts";
 import { Access } from "../../src/store/sqlite/connect/access.ts";
@@ -182,7 +183,7 @@ describe("store: sqlite, with faults", () => {
       "26 22 0:25 / /mnt/ssh rw - ext4 /dev/vdc rw",
       "27 26 0:26 / /mnt/ssh rw - fuse.sshfs ann@server: rw",
     ];
-    expect(networkKind(folder, mounts.join("\n")) !== undefined).toBe(network);
+    expect(networkKind(folder, mountsIn(mounts.join("\n"))) !== undefined).toBe(network);
   });
 });
 

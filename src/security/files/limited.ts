@@ -2,6 +2,7 @@ import type { Dirent, Stats } from "node:fs";
 import * as fs from "node:fs/promises";
 import { resolve, sep } from "node:path";
 import { AppError } from "../../domain/error.ts";
+import { remoteMountOf } from "./mounts.ts";
 
 /**
  * Access to files by paths of clients, within a time limit. A folder of a dead server or of a frozen FUSE program never answers, and an
@@ -21,24 +22,33 @@ export class NoAnswerError extends AppError {
   }
 }
 
-interface Waiting {
+/** `mount` is the point of the mount that it is for, where another machine or program answers for that. */
+interface Access {
   readonly path: string;
+  readonly mount: string | undefined;
+}
+
+interface Waiting {
+  readonly asked: Access;
   readonly begin: () => void;
   readonly refuse: (error: NoAnswerError) => void;
 }
 
-/** `most` accesses at a time, those without an answer included; `limitMs` is the time limit of each. */
 interface Limits {
+  /** Accesses at a time, those without an answer included; and those of one mount. */
   readonly most: number;
+  readonly mostOnMount: number;
+  /** Time limit of each, ms. */
   readonly limitMs: number;
+  readonly mountOf: (path: string) => Promise<string | undefined>;
 }
 
 export class LimitedAccess {
   /** Called with the paths without an answer when there is one more. */
   onStuck: (paths: readonly string[]) => void = () => undefined;
   readonly #limits: Limits;
-  #pending = 0;
-  readonly #stuck: string[] = [];
+  readonly #pending = new Set<Access>();
+  readonly #stuck = new Set<Access>();
   #waiting: Waiting[] = [];
 
   constructor(limits: Limits) {
@@ -46,22 +56,23 @@ export class LimitedAccess {
   }
 
   get isStuck(): boolean {
-    return this.#stuck.length > 0;
+    return this.#stuck.size > 0;
   }
 
   /**
-   * Resolves and rejects as `ask` does. Throws `NoAnswerError` after the time limit, and at once for a path at or below one that has
-   * not answered, or while as many as may run have not answered.
+   * Resolves and rejects as `ask` does. Throws `NoAnswerError` after the time limit; and at once for a path at or below one that has not
+   * answered, or while as many as may run have not answered.
    */
   async run<T>(path: string, ask: () => Promise<T>): Promise<T> {
     const whole = resolve(path);
-    this.check(path);
-    if (this.#pending < this.#limits.most) this.#pending += 1;
-    else await new Promise<void>((begin, refuse) => this.#waiting.push({ path: whole, begin, refuse }));
+    const asked = { path: whole, mount: await this.#limits.mountOf(whole) };
+    this.check(whole);
+    if (this.#mayBegin(asked)) this.#pending.add(asked);
+    else await new Promise<void>((begin, refuse) => this.#waiting.push({ asked, begin, refuse }));
     const running = ask();
-    const end = () => this.#end();
+    const end = () => this.#end(asked);
     running.then(end, end);
-    return this.#within(whole, running);
+    return this.#within(asked, running);
   }
 
   /** Throws `NoAnswerError`, which names `field`, where `path` would not be looked at. */
@@ -70,17 +81,22 @@ export class LimitedAccess {
     if (problem !== undefined) throw new NoAnswerError(problem, field);
   }
 
-  async #within<T>(path: string, running: Promise<T>): Promise<T> {
-    const { limitMs } = this.#limits;
+  #mayBegin({ mount }: Access): boolean {
+    const { most, mostOnMount } = this.#limits;
+    const same = [...this.#pending].filter((each) => mount !== undefined && each.mount === mount);
+    return this.#pending.size < most && same.length < mostOnMount;
+  }
+
+  async #within<T>(asked: Access, running: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const over = new Promise<never>((_, reject) => {
       let parts = PARTS;
       timer = setInterval(() => {
         parts -= 1;
         if (parts > 0) return;
-        this.#keepStuck(path, running);
-        reject(new NoAnswerError(`${path} did not answer within ${String(limitMs / 1000)} s: ${ADVICE}`));
-      }, limitMs / PARTS);
+        this.#keepStuck(asked);
+        reject(new NoAnswerError(this.#unanswered(asked.path)));
+      }, this.#limits.limitMs / PARTS);
     });
     try {
       return await Promise.race([running, over]);
@@ -89,39 +105,62 @@ export class LimitedAccess {
     }
   }
 
-  #keepStuck(path: string, running: Promise<unknown>): void {
-    this.#stuck.push(path);
-    this.onStuck(this.#stuck);
-    const forget = () => this.#stuck.splice(this.#stuck.indexOf(path), 1);
-    running.then(forget, forget);
-    this.#waiting = this.#waiting.filter((each) => {
-      const problem = this.#problemOf(each.path);
-      if (problem !== undefined) each.refuse(new NoAnswerError(problem));
+  #keepStuck(asked: Access): void {
+    this.#stuck.add(asked);
+    this.onStuck([...this.#stuck].map(({ path }) => path));
+    this.#waiting = this.#waiting.filter(({ asked: { path }, refuse }) => {
+      const problem = this.#problemOf(path);
+      if (problem !== undefined) refuse(new NoAnswerError(problem));
       return problem === undefined;
     });
   }
 
-  /** Passes its place on. */
-  #end(): void {
-    const next = this.#waiting.shift();
-    if (next) next.begin();
-    else this.#pending -= 1;
+  #end(asked: Access): void {
+    this.#pending.delete(asked);
+    this.#stuck.delete(asked);
+    this.#waiting = this.#waiting.filter((each) => {
+      if (!this.#mayBegin(each.asked)) return true;
+      this.#pending.add(each.asked);
+      each.begin();
+      return false;
+    });
   }
 
   #problemOf(path: string): string | undefined {
-    const above = this.#stuck.find((each) => path === each || path.startsWith(each.endsWith(sep) ? each : each + sep));
-    if (above !== undefined) return `${above} has still not answered: ${ADVICE}`;
-    if (this.#stuck.length < this.#limits.most) return undefined;
+    const { most, mostOnMount } = this.#limits;
+    const stuck = [...this.#stuck];
+    const above = stuck.find((each) => isAtOrBelow(path, each.path))?.path;
+    if (above !== undefined) return this.#unanswered(above);
+    const mount = stuck.find((each) => each.mount !== undefined && isAtOrBelow(path, each.mount))?.mount;
+    const onMount = stuck.filter((each) => mount !== undefined && each.mount === mount).length;
+    if (mount !== undefined && onMount >= mostOnMount) return this.#unanswered(mount);
+    if (stuck.length < most) return undefined;
     // Their paths may be other users': the log has them.
-    const problem = `${path} was not looked at: ${String(this.#stuck.length)} other files or folders have not answered`;
+    const problem = `${path} was not looked at: ${String(stuck.length)} other files or folders have not answered`;
     return `${problem}, which the log of the server names. Mount them again, or restart the server.`;
   }
+
+  #unanswered(path: string): string {
+    return `${path} has not answered within ${String(this.#limits.limitMs / 1000)} s: ${ADVICE}`;
+  }
+}
+
+function isAtOrBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
 const ADVICE = "a network folder may be gone, or a FUSE program frozen. Mount it again, or use another folder.";
 
-/** Of this process. Half of its threads are left to other files, names in the network and zlib. */
-export const files = new LimitedAccess({ most: Math.max(1, Math.min(8, Math.floor(THREADS / 2))), limitMs: 5_000 });
+/** Half of the threads are left to other files, names in the network and zlib. */
+const MOST = Math.max(1, Math.min(8, Math.floor(THREADS / 2)));
+
+/** Of this process. */
+export const files = new LimitedAccess({
+  most: MOST,
+  mostOnMount: Math.ceil(MOST / 4),
+  limitMs: 5_000,
+  mountOf: remoteMountOf,
+});
 
 // An exit waits for its threads, and these may never end.
 process.on("exit", () => files.isStuck && process.kill(process.pid, "SIGKILL"));

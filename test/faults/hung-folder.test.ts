@@ -1,0 +1,81 @@
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { canHang, hang, type HungFolder } from "../support/faults/hung-folder.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+
+/** A folder that does not answer, as a mount of a dead server: its client gets an error, and the daemon serves all others meanwhile. */
+
+const world = useWorld({ agent: "stand-in" });
+const hung: HungFolder[] = [];
+afterEach(() => hung.splice(0).forEach((each) => each.release()));
+
+const prompt = scriptTag([{ text: "done" }]);
+const done = { status: "idle", result: { result: "done" } };
+const start = async (client: Server, cwd: string) => client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+const reply = async (client: Server, sessionId: string) =>
+  client.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
+const refusal = async (client: Server, cwd: string) => client.refusal("claude_code", { prompt, cwd });
+const unanswered = (path: string) => ({
+  code: "TIMEOUT",
+  text: expect.stringContaining(`${path} has not answered within 5 s`) as string,
+});
+
+describe.runIf(canHang())("a folder that does not answer", () => {
+  it("takes no folder from other clients, by however many names it is asked for", async () => {
+    const [mount, elsewhere] = [world.folder(), world.folder()];
+    // Before the daemon starts: it looks once a second at what is mounted.
+    hung.push(hang(mount));
+    const [one, other] = [await world.shared(), await world.shared()];
+    const projects = Array.from({ length: 12 }, (_, index) => join(mount, `project-${String(index)}`));
+    const refused = await Promise.all(projects.map(async (cwd) => refusal(one, cwd)));
+    expect(refused.map(({ text }) => text.replace(/\/project-\d+/, ""))).toEqual(
+      projects.map(() => expect.stringContaining(`cwd: ${mount} has not answered within 5 s`) as string),
+    );
+    expect(await start(other, elsewhere)).toMatchObject(done);
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  it("fails the calls that name it, and no others: those of other clients go on meanwhile", async () => {
+    const [one, other] = [await world.shared(), await world.shared()];
+    const [cwd, elsewhere] = [world.folder(), world.folder()];
+    const { sessionId } = await start(one, cwd);
+    const { sessionId: others } = await start(other, elsewhere);
+    const daemons = world.daemons();
+    expect(daemons).toHaveLength(1);
+    hung.push(hang(cwd));
+    const first = refusal(one, cwd);
+    expect(await start(other, elsewhere)).toMatchObject(done);
+    expect(await reply(other, others)).toMatchObject(done);
+    expect(await first).toEqual(unanswered(`cwd: ${cwd}`));
+    expect(await refusal(one, join(cwd, "below"))).toEqual(unanswered(`cwd: ${cwd}`));
+    expect(await one.refusal("claude_code_reply", { sessionId, prompt })).toEqual(unanswered(`cwd: ${cwd}`));
+    for (const [field, given] of [
+      ["additionalDirectories[0]", { advanced: { additionalDirectories: [cwd] } }],
+      ["attachments[0].path", { attachments: [{ path: join(cwd, "picture.png") }] }],
+      ["debugFile", { advanced: { debugFile: join(cwd, "debug.txt") } }],
+    ] as const) {
+      const refused = await one.refusal("claude_code", { prompt, cwd: elsewhere, ...given });
+      expect(refused).toEqual(unanswered(`${field}: ${cwd}`));
+    }
+    expect(await start(one, elsewhere)).toMatchObject(done);
+    hung.pop()?.release();
+    expect(await start(one, cwd)).toMatchObject(done);
+    expect(world.daemons()).toEqual(daemons);
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  it("keeps no daemon from ending", async () => {
+    const client = await world.shared();
+    const cwd = world.folder();
+    await start(client, world.folder());
+    hung.push(hang(cwd));
+    await refusal(client, cwd);
+    const [pid = 0] = world.daemons();
+    process.kill(pid, "SIGTERM");
+    await expect.poll(() => world.daemons()).not.toContain(pid);
+    await client.close();
+  });
+});
