@@ -59,7 +59,7 @@ export async function connectStore(
   location: StoreLocation,
   { log, over, urls = [] }: { log: Logger; over?: AbortSignal; urls?: readonly string[] | undefined },
 ): Promise<SessionBackend> {
-  if (storeTraits(location).file !== undefined && !(await hasDriver())) await driverUnless(over);
+  if (!(await hasDriver())) await driverUnless(over);
   const [{ openStore }, { systemClock }, process] = await Promise.all([
     import("../store/open.ts"),
     import("../engine/clock.ts"),

@@ -9,12 +9,11 @@ import type {
   SessionRecord,
   StoreMaintenance,
 } from "../engine/ports.ts";
-import { createMemoryStore } from "./memory.ts";
 import { newestFirst } from "./newest-first.ts";
 import type { Self } from "./node.ts";
 import { SqliteBackend } from "./sqlite/backend.ts";
 import { Access } from "./sqlite/connect/access.ts";
-import { openConnection } from "./sqlite/connect/open-file.ts";
+import { openConnection, openInMemory } from "./sqlite/connect/open-file.ts";
 
 /** The stores of all kinds, and what is laid over one. */
 
@@ -24,13 +23,12 @@ export interface StoreOptions extends Self {
 
 /** The store at `location`. A file is opened, and made where there is none, with the first call. */
 export function openStore(location: StoreLocation, { log, ...self }: StoreOptions): SessionBackend {
-  const memory = createMemoryStore(self.clock).connect(self.nodeId);
+  const memory = new SqliteBackend(self, new Access({ kind: "memory" }, openInMemory));
   switch (location.kind) {
     case "memory":
       return memory;
     case "sqlite": {
-      const { file } = location;
-      const access = new Access(file, async () => openConnection(file, log));
+      const access = new Access(location, async () => openConnection(location.file, log));
       return withEphemeral(new SqliteBackend(self, access), memory, self.clock);
     }
   }

@@ -1,11 +1,21 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join, sep } from "node:path";
+import { join, resolve, sep } from "node:path";
 
 import { getMcpConfigForManifest, unpackExtension, vAny } from "@anthropic-ai/mcpb";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
+import { DRIVER_PACKAGE } from "../../src/packages/pinned.ts";
 import { connectTo } from "../support/stdio-server.ts";
 
 /** The bundle for Claude Desktop, unpacked and started as a client does. */
@@ -19,6 +29,9 @@ beforeAll(async () => {
   unpacked = join(root, "unpacked");
   const isUnpacked = await unpackExtension({ mcpbPath: bundle, outputDir: unpacked, silent: true });
   if (!isUnpacked) throw new Error("the bundle cannot be unpacked");
+  // Beside the bundle, not in it: clients start it with a Node that has SQLite, which is not always the one of the tests.
+  mkdirSync(join(root, "node_modules", DRIVER_PACKAGE.name, ".."), { recursive: true });
+  symlinkSync(resolve("node_modules", DRIVER_PACKAGE.name), join(root, "node_modules", DRIVER_PACKAGE.name));
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 

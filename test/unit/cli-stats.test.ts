@@ -3,7 +3,7 @@ import { inWords, readSession } from "../../src/cli/sessions/stats.ts";
 import { Tally } from "../../src/usage/tally.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { SessionLog } from "../../src/engine/ports.ts";
-import { createMemoryStore } from "../../src/store/memory.ts";
+import { memoryStore } from "../support/store/memory.ts";
 import { claimed, prompt, session, T0, TTL, write } from "../support/store/vocabulary.ts";
 
 const queued = (promptId: string, via?: string): SessionEvent => ({
@@ -56,7 +56,7 @@ const answered = (
 
 /** The report on sessions with these logs, one event per second. */
 async function reportOn(logs: readonly (readonly [seconds: number, event: SessionEvent])[][], since = 0) {
-  const node = createMemoryStore({ tick: () => T0 }).connect("a");
+  const node = memoryStore({ tick: () => T0 }).connect("a");
   await node.leases.heartbeat(TTL);
   const tally = new Tally();
   for (const log of logs) {
@@ -194,7 +194,7 @@ describe("the usage report", () => {
   });
 
   it("reads only results among messages, however long the log is", async () => {
-    const node = createMemoryStore({ tick: () => T0 }).connect("a");
+    const node = memoryStore({ tick: () => T0 }).connect("a");
     await node.leases.heartbeat(TTL);
     const { record } = await node.rows.create(session());
     const lease = await claimed(node, record.id);

@@ -4,8 +4,7 @@ import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import { initialState } from "../../src/domain/session.ts";
 import type { SessionBackend, SessionLog } from "../../src/engine/ports.ts";
 import { breather, RememberedQuarters } from "../../src/usage/remembered.ts";
-import { createMemoryStore } from "../../src/store/memory.ts";
-import { StoreFile } from "../support/store/files.ts";
+import { memoryStore } from "../support/store/memory.ts";
 import { claimed, session, TTL, write } from "../support/store/vocabulary.ts";
 
 const started: SessionEvent = { type: "turn.started", data: { turnId: "t", origin: "self", promptIds: [] } };
@@ -53,26 +52,14 @@ const NOW = Date.parse("2026-03-10T12:00:00Z");
 
 type Log = readonly (readonly [at: string, event: SessionEvent])[];
 
-const STORES = {
-  memory: async () => {
-    const store = createMemoryStore({ tick: () => NOW });
-    return Promise.resolve({ node: store.connect("a"), close: async () => Promise.resolve() });
-  },
-  sqlite: async () => {
-    const store = await StoreFile.make();
-    return { node: store.connect("a"), close: store.close };
-  },
-};
-
-describe.each(Object.entries(STORES))("the usage figures of the console, on %s", (_, open) => {
+describe("the usage figures of the console", () => {
   let node: SessionBackend;
-  let close: () => Promise<void>;
 
   beforeEach(async () => {
-    ({ node, close } = await open());
+    node = memoryStore({ tick: () => NOW }).connect("a");
     await node.leases.heartbeat(TTL);
   });
-  afterEach(async () => close());
+  afterEach(async () => node.close());
 
   /** A session with this log. */
   async function keep(log: Log, { cwd = "/repo", principal = "ann" } = {}): Promise<string> {
@@ -236,7 +223,7 @@ describe.each(Object.entries(STORES))("the usage figures of the console, on %s",
 });
 
 it("leave the event loop free while they are computed", async () => {
-  const node = createMemoryStore({ tick: () => NOW }).connect("a");
+  const node = memoryStore({ tick: () => NOW }).connect("a");
   await node.leases.heartbeat(TTL);
   for (let n = 0; n < 20; n++) {
     const { record } = await node.rows.create(session({ principal: "ann", at: NOW }));

@@ -127,6 +127,7 @@ describe("a new title", () => {
       },
     }));
     const id = await c.open();
+    await c.seen(id, "process.started");
     await c.engine.rename("local", id, "renamed").catch((error: unknown) => {
       if (!(error instanceof ConflictError)) throw error;
     });

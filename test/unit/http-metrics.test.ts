@@ -4,7 +4,7 @@ import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { createMetrics, type Metrics } from "../../src/http/metrics/metrics.ts";
 import type { GaugeSources } from "../../src/http/metrics/gauges.ts";
-import { createMemoryStore } from "../../src/store/memory.ts";
+import { memoryStore } from "../support/store/memory.ts";
 import { withObserver } from "../../src/store/open.ts";
 import { claimed, failed, notice, session, T0, TTL } from "../support/store/vocabulary.ts";
 
@@ -94,7 +94,7 @@ const turn: SessionState["turn"] = {
 };
 
 async function node(): Promise<SessionBackend> {
-  const made = createMemoryStore({ tick: () => T0 }).connect("a");
+  const made = memoryStore({ tick: () => T0 }).connect("a");
   await made.leases.heartbeat(TTL);
   return made;
 }

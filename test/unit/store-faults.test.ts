@@ -213,7 +213,9 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
     const silent = (): void => undefined;
     const warn = (message: string, fields?: object): void => void warnings.push(`${message} ${JSON.stringify(fields)}`);
     const log = { debug: silent, info: silent, warn, error: silent };
-    const access = new Access(store.file, async () => openConnection(store.file, log, connectAs(version)));
+    const access = new Access({ kind: "sqlite", file: store.file }, async () =>
+      openConnection(store.file, log, connectAs(version)),
+    );
     const isRunning = async (): Promise<boolean> => Promise.resolve(true);
     const self = {
       nodeId: version,

@@ -1,9 +1,9 @@
-import { createMemoryStore } from "../../src/store/memory.ts";
+import { memoryStore } from "../support/store/memory.ts";
 import { storeSuite } from "../support/store/suite.ts";
 
-storeSuite("memory", () => {
+storeSuite("memory", async () => {
   let now = 1_000_000;
-  const store = createMemoryStore({ tick: () => now });
+  const store = memoryStore({ tick: () => now });
   const advance = (ms: number): void => void (now += ms);
-  return Promise.resolve({ connect: (nodeId) => store.connect(nodeId), advance, close: () => Promise.resolve() });
+  return Promise.resolve({ connect: (nodeId) => store.connect(nodeId), advance, close: async () => Promise.resolve() });
 });

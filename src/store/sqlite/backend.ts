@@ -55,12 +55,12 @@ export class SqliteBackend implements SessionBackend {
   readonly #liveness: LivenessCheck;
   #closing: Promise<void> | undefined;
 
-  constructor(self: Self, access: Access) {
+  constructor(self: Self, access: Access, changes = new ChangeWatcher(access)) {
     this.nodeId = self.nodeId;
     this.#self = self;
     this.#access = access;
     this.#liveness = new LivenessCheck(self);
-    this.#changes = new ChangeWatcher(access);
+    this.#changes = changes;
     this.#writer = new Writer(access, () => this.#changes.broadcast());
   }
 

@@ -60,9 +60,11 @@ export class ChangeWatcher {
 
   /** Hints to other processes that this one has committed. */
   broadcast(): void {
+    const { file } = this.#access;
+    if (file === undefined) return;
     const now = new Date();
     try {
-      utimesSync(this.#log, now, now);
+      utimesSync(logOf(file), now, now);
     } catch {
       // It is not there without a write-ahead log, or not ours to touch: the others ask now and then.
     }
@@ -85,11 +87,13 @@ export class ChangeWatcher {
   }
 
   async #ask(): Promise<void> {
-    if (this.#asking) return;
+    const { file } = this.#access;
+    // What is in memory is changed by this process alone.
+    if (this.#asking || file === undefined) return;
     this.#asking = true;
     // The log to watch is there once the store has been opened. What came before this was found is looked for below.
     await this.#readVersion();
-    const watcher = this.#watch();
+    const watcher = this.#watch(logOf(file));
     let last: number | undefined;
     while (this.#notifiers.size > 0 && !this.#closed) {
       await this.#sleep();
@@ -107,13 +111,9 @@ export class ChangeWatcher {
     return this.#access.use((db) => db.get(sql.version, Version)?.data_version).catch(() => undefined);
   }
 
-  get #log(): string {
-    return `${this.#access.file}-wal`;
-  }
-
-  #watch(): FSWatcher | undefined {
+  #watch(log: string): FSWatcher | undefined {
     try {
-      const watcher = watch(this.#log, { persistent: false }, () => this.#hurry());
+      const watcher = watch(log, { persistent: false }, () => this.#hurry());
       watcher.on("error", () => watcher.close());
       return watcher;
     } catch {
@@ -134,6 +134,11 @@ export class ChangeWatcher {
       };
     });
   }
+}
+
+/** The write-ahead log of the store. */
+function logOf(file: string): string {
+  return `${file}-wal`;
 }
 
 function nameOf(sessionId: string, topic: Topic): string {

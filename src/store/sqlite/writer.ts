@@ -103,7 +103,7 @@ export class Writer {
     const begin = performance.now();
     const durability = jobs.some(({ urgency }) => urgency === "barrier") ? "full" : "normal";
     const settled = db.transaction(durability, () => {
-      checkReadable(db, this.#access.file);
+      checkReadable(db, this.#access.name);
       return jobs.map((job) => runOne(db, job));
     });
     const end = performance.now();

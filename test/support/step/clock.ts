@@ -1,6 +1,13 @@
 import type { Clock } from "../../../src/engine/ports.ts";
 import { T0 } from "./walk.ts";
 
+/** A command to another node takes a few. */
+const TURNS = 10;
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
 /** A clock that a test moves. */
 export class ManualClock implements Clock {
   #tick = 0;
@@ -21,12 +28,13 @@ export class ManualClock implements Clock {
     this.#setBy += byMs;
   }
 
-  /** Time that goes by while the nodes live: what is due now and then gets its turn of the event loop. */
+  /** Time that goes by while the nodes live: what is due before, now and then gets its turns of the event loop. */
   async pass(ms: number): Promise<void> {
     const end = this.#tick + ms;
+    await turns();
     while (this.#tick < end) {
       this.advance(Math.min(5000, end - this.#tick));
-      await new Promise((resolve) => setImmediate(resolve));
+      await turns();
     }
   }
 

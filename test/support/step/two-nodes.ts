@@ -1,3 +1,4 @@
+import { memoryStore } from "../store/memory.ts";
 import type { EngineOptions } from "../../../src/engine/node.ts";
 import type { SessionOptions } from "../../../src/domain/options.ts";
 import { LOCAL_CALLER, LOCAL_PRINCIPAL } from "../../../src/domain/principal.ts";
@@ -5,7 +6,6 @@ import type { StoredEvent } from "../../../src/domain/event.ts";
 import type { Engine } from "../../../src/engine/api.ts";
 import { createEngine } from "../../../src/engine/engine.ts";
 import type { Clock, SessionBackend } from "../../../src/engine/ports.ts";
-import { createMemoryStore } from "../../../src/store/memory.ts";
 import { OPEN_GATE, OPERATOR } from "../open-gate.ts";
 import { ManualClock } from "./clock.ts";
 import { ScriptedRuntime } from "./scripted-runtime.ts";
@@ -162,7 +162,7 @@ export interface World {
 
 export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
   const clock = new ManualClock();
-  const store = createMemoryStore(clock);
+  const store = memoryStore(clock);
   const nodes: TestNode[] = [];
   const connect: World["connect"] = (nodeId, stands = () => ({}), options = {}) => {
     const backend = store.connect(nodeId);

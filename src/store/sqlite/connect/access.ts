@@ -1,26 +1,34 @@
+import { storeTraits, type StoreLocation } from "../../../config/store.ts";
 import { StoreError, type StoreFault } from "../../errors.ts";
 import type { Connection } from "./connection.ts";
 import { asStoreError, retryWhileBusy } from "./faults.ts";
 import { StoreFiles } from "./store-files.ts";
 import { checkReadable } from "./migrations.ts";
+
 /** After these the connection is given up: the next use finds out whether the cause has gone away. */
 const BROKEN: ReadonlySet<StoreFault> = new Set(["corrupt", "failed", "moved", "newer", "readonly"]);
 
 interface Opened {
   readonly connection: Connection;
-  readonly files: StoreFiles;
+  /** Undefined where it is in memory. */
+  readonly files: StoreFiles | undefined;
 }
 
 /** The way to the database: opened with the first use, and again after it broke. */
 export class Access {
-  readonly file: string;
+  /** Of the store, in messages. */
+  readonly name: string;
+  /** Undefined where it is in memory. */
+  readonly file: string | undefined;
   readonly #open: () => Promise<Connection>;
   #opened: Promise<Opened> | undefined;
   #closed = false;
   /** The store cannot be used again by this process. */
   #lost: StoreError | undefined;
 
-  constructor(file: string, open: () => Promise<Connection>) {
+  constructor(location: StoreLocation, open: () => Promise<Connection>) {
+    const { file, text } = storeTraits(location);
+    this.name = text;
     this.file = file;
     this.#open = open;
   }
@@ -38,8 +46,8 @@ export class Access {
     // `#use` reports why the store could not be opened.
     if (this.#opened === undefined && !this.#lost) return;
     await this.#use(({ connection, files }) => {
-      if (!files.areSame) throw new StoreError("moved", this.file);
-      checkReadable(connection, this.file);
+      if (files?.areSame === false) throw new StoreError("moved", this.name);
+      checkReadable(connection, this.name);
     });
   }
 
@@ -58,8 +66,8 @@ export class Access {
       await failed?.catch(() => {
         if (this.#opened === failed) this.#opened = undefined;
       });
-      const fault = asStoreError(error, this.file);
-      if (fault && BROKEN.has(fault.fault)) await this.#giveUp(opened, fault);
+      const fault = asStoreError(error, this.name);
+      if (fault && BROKEN.has(fault.fault) && this.file !== undefined) await this.#giveUp(opened, fault);
       throw fault ?? error;
     }
   }
@@ -76,7 +84,7 @@ export class Access {
   async #start(): Promise<Opened> {
     const connection = await this.#open();
     try {
-      return { connection, files: new StoreFiles(this.file) };
+      return { connection, files: this.file === undefined ? undefined : new StoreFiles(this.file) };
     } catch (error) {
       connection.close();
       throw error;
@@ -89,12 +97,11 @@ export class Access {
    * SQLite still has it, and moves it into the file now.
    */
   async #giveUp(opened: Promise<Opened> | undefined, fault?: StoreError): Promise<void> {
-    if (opened === undefined || this.#opened !== opened) return;
+    const found = await opened?.catch(() => undefined);
+    if (!found || this.#opened !== opened) return;
     this.#opened = undefined;
-    const found = await opened.catch(() => undefined);
-    if (!found) return;
     const { connection, files } = found;
-    if (!files.lostLog) return connection.close();
+    if (!files?.lostLog) return connection.close();
     this.#lost = fault;
     if (files.canSave) connection.save();
   }

@@ -22,6 +22,15 @@ export async function openConnection(file: string, log: Logger, connect = openDa
   }
 }
 
+/** A database that no other process sees. It leaves nothing on the disk, and ends with its connection. */
+export async function openInMemory(): Promise<Connection> {
+  const database = await openDatabase(":memory:");
+  database.exec("PRAGMA temp_store = MEMORY; PRAGMA auto_vacuum = INCREMENTAL");
+  const connection = new Connection(database, false);
+  migrate(connection);
+  return connection;
+}
+
 /** The logs hold what people and their machines said: only their owner may read them. */
 async function makePrivate(file: string, log: Logger): Promise<void> {
   const folder = dirname(file);

@@ -1,0 +1,44 @@
+import type { Clock, SessionBackend } from "../../../src/engine/ports.ts";
+import { SqliteBackend } from "../../../src/store/sqlite/backend.ts";
+import { ChangeWatcher, type Topic } from "../../../src/store/sqlite/changes.ts";
+import { Access } from "../../../src/store/sqlite/connect/access.ts";
+import { openInMemory } from "../../../src/store/sqlite/connect/open-file.ts";
+
+/** Nodes of one process on a store in memory: they have one connection, so that each hears of the others' changes directly. */
+class SharedChanges extends ChangeWatcher {
+  readonly #all: Set<SharedChanges>;
+
+  constructor(access: Access, all: Set<SharedChanges>) {
+    super(access);
+    this.#all = all.add(this);
+  }
+
+  override notify(sessionId: string, topics?: readonly Topic[]): void {
+    for (const each of this.#all) each.#notify(sessionId, topics);
+  }
+
+  #notify(sessionId: string, topics?: readonly Topic[]): void {
+    super.notify(sessionId, topics);
+  }
+}
+
+/** A store in memory, with as many nodes on it as a test connects. Each is a process that has gone once its lease has run out. */
+export function memoryStore({ tick }: Pick<Clock, "tick">): { connect(nodeId: string): SessionBackend } {
+  const connection = openInMemory();
+  const all = new Set<SharedChanges>();
+  const leaseEnds = new Map<string, number>();
+  const isRunning = async (_: number, nodeId: string) => Promise.resolve((leaseEnds.get(nodeId) ?? 0) > tick());
+  const connect = (nodeId: string): SessionBackend => {
+    const access = new Access({ kind: "memory" }, async () =>
+      Object.assign(await connection, { close: () => undefined }),
+    );
+    const self = { nodeId, process: { pid: 1, startedAt: nodeId }, isRunning, clock: { now: tick, tick } };
+    const node: SessionBackend = new SqliteBackend(self, access, new SharedChanges(access, all));
+    const heartbeat = async (ttlMs: number): Promise<void> => {
+      leaseEnds.set(nodeId, tick() + ttlMs);
+      await node.leases.heartbeat(ttlMs);
+    };
+    return { ...node, leases: { ...node.leases, heartbeat } };
+  };
+  return { connect };
+}
