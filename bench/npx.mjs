@@ -34,8 +34,9 @@ export const npx = {
       });
       await withRegistry(world, own, async (user, sent) => {
         // Elsewhere: in its own repository npx would run that.
-        const started = `cd "$HOME" && exec npx -y claude-agents-mcp serve --daemon-start-ms 60000`;
-        const program = clientOf("sh", ["-c", started], user.environment);
+        const started = `cd "$HOME" && exec npx -y claude-agents-mcp serve`;
+        const environment = { ...user.environment, CLAUDE_CODE_MCP_CONSTANTS: '{"daemonStartMs":60000}' };
+        const program = clientOf("sh", ["-c", started], environment);
         await figures.timed("initialize", program.connect);
         figures.note("line", sent() / BYTES_PER_MS);
         await program.client.close();

@@ -38,12 +38,14 @@ const DAEMON_START_MS = 60_000;
 
 /** What a client starts by default: it connects to the daemon of these flags, and starts it if there is none. */
 export function proxyProgram(world, flags = []) {
-  return serving(world, ["--daemon-start-ms", String(DAEMON_START_MS), ...flags]);
+  return serving(world, flags, { daemonStartMs: DAEMON_START_MS });
 }
 
-function serving(world, flags) {
+/** `constants` are those of src/config/constants.ts, beside those of the world. */
+function serving({ constants: shared = {}, environment }, flags, constants = {}) {
   const args = [...nodeArguments, "dist/cli/main.js", "serve", "--log-level", "error", ...flags];
-  return clientOf(process.execPath, args, world.environment);
+  const given = { CLAUDE_CODE_MCP_CONSTANTS: JSON.stringify({ ...constants, ...shared }) };
+  return clientOf(process.execPath, args, { ...environment, ...given });
 }
 
 /** Started and initialized. Without spares unless the flags request them: their start would distort the figures. */

@@ -18,14 +18,14 @@ const TEXTS_PER_KILL = 4;
 /** A round of memory starts as many Claude Codes: there is one for every ten kills. */
 const KILLS_PER_MEMORY = 10;
 
-const OFF = "--shim off";
+const OFF = "no shim";
 const BARE = "node with net and child_process";
 
 export const shim = {
   name: "shim",
   long: true,
   rounds: 50,
-  about: "a daemon that is killed in a turn, text through a shim against --shim off, memory of a shim",
+  about: "a daemon that is killed in a turn, text through a shim against none, memory of a shim",
   rows: [
     { row: "killed daemon: the client has the next event", of: "resumed", unit: "ms" },
     { row: "the same, the longest of all", of: "resumed, longest", unit: "ms" },
@@ -119,8 +119,8 @@ function isToolResult({ data }) {
 /** Each side in a session whose Claude Code lives, in turn. */
 async function compareTexts({ figures, progress, rounds }, withShim, without) {
   const sides = [
-    await startTexts(withShim, "auto", { time: "parts", processor: "processor" }),
-    await startTexts(without, "off", { time: `${OFF}: parts`, processor: `${OFF}: daemon` }),
+    await startTexts(withShim, true, { time: "parts", processor: "processor" }),
+    await startTexts(without, false, { time: `${OFF}: parts`, processor: `${OFF}: daemon` }),
   ];
   const turns = rounds * TEXTS_PER_KILL;
   for (let turn = 1; turn <= turns; turn++) {
@@ -131,13 +131,13 @@ async function compareTexts({ figures, progress, rounds }, withShim, without) {
   for (const { server } of sides) await server.close();
 }
 
-async function startTexts(world, setting, names) {
-  const server = await startServer(world, ["--shim", setting], proxyProgram);
+async function startTexts(world, hasShim, names) {
+  const server = await startServer({ ...world, constants: { shim: hasShim } }, [], proxyProgram);
   const sessionId = await server.begin(ASK, { advanced: { includePartialMessages: true } });
   await server.end(sessionId);
   const [{ pid, shim: about }] = await daemonStatus(world);
   const shims = about.shims.map((each) => each.pid);
-  if (shims.length !== (setting === "auto" ? 1 : 0)) throw new Error(`--shim ${setting}: ${JSON.stringify(about)}`);
+  if (shims.length !== (hasShim ? 1 : 0)) throw new Error(`shim ${String(hasShim)}: ${JSON.stringify(about)}`);
   return {
     server,
     shims,

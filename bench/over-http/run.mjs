@@ -25,7 +25,7 @@ const LOGS_AT_ONCE = 4;
 const REST_MS = 20_000;
 
 /** Above the demand of these clients, so that refusals are deliberate. */
-const LIMITS = ["--rate-limit", "1000000", "--max-streams", "1000"];
+const LIMITS = ["--rate-limit", "1000000"];
 /** The drivers approve commands as well as edits. */
 const APPROVING = ["--caller-approves", "all"];
 

@@ -19,7 +19,7 @@ export async function startOverHttp(world, flags) {
   const store = join(world.home, "load.db");
   const own = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--store", store, "--spares", "0"];
   const child = spawn(process.execPath, [...nodeArguments, PROGRAM, "serve", ...own, ...flags], {
-    env: world.environment,
+    env: { ...world.environment, CLAUDE_CODE_MCP_CONSTANTS: '{"maxStreams":1000}' },
     stdio: ["ignore", "ignore", "pipe"],
   });
   // Over HTTP it has no stdin whose end would report that we are gone.

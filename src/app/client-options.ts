@@ -101,7 +101,7 @@ function serverOptionsOf(connection: Connection, shared: SharedParts): ServerOpt
     toolNames,
     reported,
     limits: { maxWaitMs: config.maxWaitMs, allowsDiskResume: config.allowDiskResume },
-    tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
+    tasks: { keptMs: config.retentionDays * DAY_MS },
     logs: toolNames.some((name) => sendsLogs(name)),
     deps,
     leaving,
@@ -153,7 +153,7 @@ function toolSettings(
   return {
     listed,
     callersAnswer: canAnswer(listed),
-    startTask: config.tasks === "auto" ? beginTask : undefined,
+    startTask: beginTask,
     approvalChain: parseApprovals(config.approvals).approvers,
     now: () => Date.now(),
     outlivesClients,

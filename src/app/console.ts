@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url";
 import type { OverHttp, Running } from "./engine.ts";
 import { APPROVERS } from "../approvers/approvers.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
+import { constants } from "../config/constants.ts";
 import { confinements } from "../config/confinement.ts";
 import type { Config } from "../config/schema.ts";
 import { startFolder } from "../config/start-folder.ts";
@@ -55,7 +56,7 @@ export function consoleOf(parts: ConsoleParts): NonNullable<HttpAppOptions["cons
       requests,
       authenticate,
       publicUrl,
-      maxBodyBytes: config.maxBodyBytes,
+      maxBodyBytes: constants().maxBodyBytes,
       audit: audit && ((entry) => audit({ tool: "console", ...entry })),
       leaving,
       log,

@@ -16,6 +16,7 @@ import { rulesOf } from "../config/approvals/settings.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { confinements } from "../config/confinement.ts";
 import type { Bounds } from "../config/bounds.ts";
+import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
 import { socketCandidates } from "../daemon/folders.ts";
 import type { ConnectionTerms, Engine } from "../engine/api.ts";
@@ -115,7 +116,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     rules: rulesOf(config),
     closed: await protectedPaths(await ownedPlaces(await installationOf(settings))),
     sandboxPolicy,
-    guards: await Guards.find({ forceReaper: config.reaper === "always", isolation: settings.isolation }),
+    guards: await Guards.find({ forceReaper: constants().reaperAlone, isolation: settings.isolation }),
     server: { store: parts.storeName, ...parts.process },
     shim: settings.shim && { ...settings.shim, sdk: SDK_VERSION, log },
     spares: config.spares,
@@ -137,7 +138,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     watches: settings.runsNothing !== true && (settings.named ?? true),
     log,
     mask: (event) => masker.event(event),
-    unattended: settings.outlivesClients === true ? unattendedOf(config, connections) : undefined,
+    unattended: settings.outlivesClients === true ? unattendedOf(connections) : undefined,
     retention: retentionOf(config),
     processLimits: processLimitsOf(config),
   });
@@ -244,7 +245,8 @@ async function approversOf(
   return startApprovers({ config, secrets, version: info.version, store, engine, ...parts });
 }
 
-function retentionOf({ cleanupIntervalMs: everyMs, retentionDays, retentionMegabytes }: Config): Retention {
+function retentionOf({ retentionDays, retentionMegabytes }: Config): Retention {
+  const { cleanupIntervalMs: everyMs } = constants();
   return { maxAgeMs: retentionDays * DAY_MS, maxBytes: retentionMegabytes * 1_000_000, everyMs };
 }
 

@@ -1,6 +1,7 @@
 import { consoleOf } from "./console.ts";
 import type { OverHttp, Running } from "./engine.ts";
 import { addressOf } from "../config/http.ts";
+import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { ConfigError } from "../config/error.ts";
@@ -67,22 +68,24 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const { config, factory, log, scopeMissing, sessions, takesAttachments, version } = parts;
   const { host, port } = addressOf(parts.local?.address ?? config.http ?? "");
   const names = namesOf(config, host);
-  const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
-  const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, following: parts.following, log });
+  const { idleClientMs: idleMs, maxBodyBytes, maxConnections, maxStreams, receiveMs, sendMs } = constants();
+  const endpoint = createHttpEndpoint({
+    factory,
+    limits: { idleMs, most: maxStreams },
+    following: parts.following,
+    log,
+  });
   const leaving = new AbortController();
   let origin = "";
   // A user of this machine connects directly, whatever proxy the servers that share the settings have.
   const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin.replace(EVERY_ADDRESS, "//localhost");
   const auth = await authenticatorOf(parts, host, publicUrl);
   const metrics = createMetrics({ version, gaugeSources: () => sessions.now, log });
-  const connections = new Connections(
-    { most: config.maxConnections ?? connectionLimit(), anonymousMs: ANONYMOUS_MS },
-    log,
-  );
+  const connections = new Connections({ most: maxConnections || connectionLimit(), anonymousMs: ANONYMOUS_MS }, log);
   const app = createHttpApp({
     connections,
     names,
-    limits: config,
+    limits: { rateLimit: config.rateLimit, maxBodyBytes, maxStreams },
     auth,
     scopeMissing,
     takesAttachments,

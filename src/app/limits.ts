@@ -1,6 +1,7 @@
 import { availableParallelism, totalmem } from "node:os";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf, rulesOf } from "../config/approvals/settings.ts";
+import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
 import type { EngineOptions } from "../engine/node.ts";
 import type { ProcessLimits } from "../engine/process-limiter.ts";
@@ -20,17 +21,15 @@ export function limitsOf(config: Config, home: string): EngineOptions["limits"] 
     requestMaxMs: config.permissionMaxMs,
     requestUnseenMs: config.permissionMaxMs,
     turnMaxMs: config.turnMaxMs,
-    inactivityMs: config.inactivityMs,
+    inactivityMs: constants().inactivityMs,
     idleProcessMs: config.idleProcessMs,
     stopGraceMs: STOP_GRACE_MS,
     unattended: { requests: config.unattended, maxUsd: config.unattendedMaxUsd },
   };
 }
 
-export function unattendedOf(
-  { unattendedAfterMs: afterMs, unattendedMaxMs: maxMs }: Config,
-  connections: Pick<Connections, "onReach" | "reach">,
-): EngineOptions["unattended"] {
+export function unattendedOf(connections: Pick<Connections, "onReach" | "reach">): EngineOptions["unattended"] {
+  const { unattendedAfterMs: afterMs, unattendedMaxMs: maxMs } = constants();
   return {
     afterMs,
     maxMs,
@@ -39,9 +38,9 @@ export function unattendedOf(
   };
 }
 
-export function processLimitsOf({ maxBackground, maxLive = livesInMemory() }: Config): ProcessLimits {
+export function processLimitsOf({ maxLive = livesInMemory() }: Config): ProcessLimits {
   const maxStarting = Math.max(2, availableParallelism());
-  return { maxLive, maxStarting, maxBackground: maxBackground ?? Math.floor(maxLive / 2) };
+  return { maxLive, maxStarting, maxBackground: Math.floor(maxLive * constants().maxBackgroundShare) };
 }
 
 /** What a Claude Code at work takes of the memory, bytes. */

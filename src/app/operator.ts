@@ -3,6 +3,7 @@ import { limitsOf } from "./limits.ts";
 import { homeIn, type Terms } from "./terms.ts";
 import { callerApprovesOf, hostsOf, rulesOf } from "../config/approvals/settings.ts";
 import { confinements } from "../config/confinement.ts";
+import { constants } from "../config/constants.ts";
 import { querySettings } from "../config/query.ts";
 import { atBounds, type Bounds } from "../config/bounds.ts";
 import type { Confinement } from "../domain/principal.ts";
@@ -29,7 +30,7 @@ export function operatorOf(
   { allowsBypass, bounds, depth, environmentId }: Parts,
 ): Operator {
   const own = allowed({ config, environment }, { allowsBypass, depth });
-  const terms = { ...own, initMs: config.sessionInitTimeoutMs, environmentId };
+  const terms = { ...own, initMs: constants().sessionInitTimeoutMs, environmentId };
   if (Object.keys(bounds).length === 0) return terms;
   const atMost = atBounds(config, bounds);
   // The switch of a connection is no part of them.

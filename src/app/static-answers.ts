@@ -1,5 +1,6 @@
 import { PassThrough } from "node:stream";
 import { approverFields } from "../config/approvals/approver-fields.ts";
+import { GONE_VARIABLES } from "../config/gone.ts";
 import { httpFields } from "../config/http.ts";
 import { loadConfig } from "../config/load.ts";
 import { CONFIG_FILE, SETTINGS } from "../config/schema.ts";
@@ -107,16 +108,14 @@ async function resultsOf(era: Era, introduction: string): Promise<Record<string,
 }
 
 async function capabilities(): Promise<Record<string, JsonFields>> {
-  const rows = TOOLSETS.flatMap(({ toolset, ...traits }) =>
-    [true, false].map(async (tasks) => {
-      const { legacy, modern } = server("--toolsets", toolset, "--tasks", tasks ? "auto" : "off");
-      const [first, later] = await Promise.all([legacy("initialize"), modern("server/discover")]);
-      return [
-        [capabilityKey("legacy", { ...traits, tasks: false }), fieldsOf(first["capabilities"])],
-        [capabilityKey("modern", { ...traits, tasks }), fieldsOf(later["capabilities"])],
-      ] as const;
-    }),
-  );
+  const rows = TOOLSETS.map(async ({ toolset, ...traits }) => {
+    const { legacy, modern } = server("--toolsets", toolset);
+    const [first, later] = await Promise.all([legacy("initialize"), modern("server/discover")]);
+    return [
+      [capabilityKey("legacy", traits), fieldsOf(first["capabilities"])],
+      [capabilityKey("modern", traits), fieldsOf(later["capabilities"])],
+    ] as const;
+  });
   return Object.fromEntries((await Promise.all(rows)).flat());
 }
 
@@ -183,18 +182,25 @@ function replacedModes(): string[] {
 }
 
 function table(): TableSetting[] {
-  return SETTINGS.map(({ byHand, flag, key, of, plainWords, reading, variable }) => {
+  const gone = GONE_VARIABLES.map((name) => ({
+    key: name,
+    flag: name,
+    variable: name,
+    of: "server" as const,
+    reading: "text" as const,
+  }));
+  const settings = SETTINGS.map(({ byHand, flag, key, of, plainWords, reading, variable }) => {
     const isByHand = byHand && !CHECKED_AT_START.includes(key);
     const check = key === CONFIG_FILE.key ? {} : isByHand ? byHand : undefined;
     return { key, flag, variable, of, reading, ...(plainWords && { plainWords }), ...(check && { byHand: check }) };
   });
+  return [...settings, ...gone];
 }
 
 function defaults(): StaticSettings {
   const config = loadConfig({ argv: [], env: {} });
   return {
     toolsets: config.toolsets,
-    tasks: config.tasks,
     dynamicDescription: config.dynamicDescription,
     allowDiskResume: config.allowDiskResume,
     allowBypass: config.allowBypass,

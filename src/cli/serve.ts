@@ -4,6 +4,7 @@ import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { startFolder } from "../config/start-folder.ts";
 import { configFileOf, unknownVariables } from "../config/load.ts";
+import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
 import { serverSettings, type ServerSettings } from "../config/server-settings.ts";
 import { stateFolder } from "../config/state-folder.ts";
@@ -18,18 +19,19 @@ export async function serve(argv: string[]): Promise<void> {
   const { name } = readPackage();
   // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
   const words = config.http === undefined ? process.argv : process.argv.slice(0, 2);
-  const shim = config.http === undefined ? undefined : await shimFor(config, argv);
+  let whyNone = "";
+  const shim = await shimFor(config, argv).catch((error: unknown) => void (whyNone = String(error)));
   const start = { cwd: startFolder, ownCommands: ownCommands(name, words) };
   const app = await assemble({ settings, argv, start, shim });
+  if (whyNone !== "") app.log.warn("turns end with this server: it can have no shim", { why: whyNone });
   const end = endWith(app, { handsOver: shim !== undefined });
   if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
   await app.serveHttp();
-  if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
 }
 
 /** The next server with the same arguments, settings and environment goes on with its turns; who runs it starts it again. */
 async function shimFor(config: Config, argv: readonly string[]): Promise<AppSettings["shim"]> {
-  if (config.shim !== "auto" || process.platform === "win32") return undefined;
+  if (config.http === undefined || !constants().shim || process.platform === "win32") return undefined;
   // A session in memory ends with its server.
   if (config.store && !storeTraits(config.store).isShared) return undefined;
   const [{ socketFolders }, { identityOf }, { shimSettings }] = await Promise.all([
@@ -40,7 +42,7 @@ async function shimFor(config: Config, argv: readonly string[]): Promise<AppSett
   const folder = stateFolder(process.env, process.platform);
   const folders = await socketFolders(folder);
   const { name } = await identityOf({ argv, cwd: process.cwd(), env: process.env, stateFolder: folder });
-  return shimSettings(config, { folders, name, stateFolder: folder });
+  return shimSettings({ folders, name, stateFolder: folder });
 }
 
 /** Rejects with ConfigError for settings with which `serve` does not start. */

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { JsonObject } from "../domain/json.ts";
 import { ConfigError } from "./error.ts";
+import { GONE_VARIABLES, refuseGone } from "./gone.ts";
 import { readFlags } from "./parse-flags.ts";
 import { absolutePath, directoriesIn } from "./paths.ts";
 import { isStorePath } from "./store-spelling.ts";
@@ -69,6 +70,7 @@ export function fromFlags(sources: ConfigSources): GivenByKey {
 export function fromVariables(sources: ConfigSources): GivenByKey {
   const given = new Map<string, Given>();
   const start = startOf(sources);
+  for (const name of GONE_VARIABLES) if ((sources.env[name] ?? "") !== "") refuseGone(name);
   for (const setting of SETTINGS) {
     const text = sources.env[setting.variable];
     if (text === undefined) continue;
@@ -112,7 +114,10 @@ export function fromObject(
   return new Map(
     Object.entries(content).map(([key, value]) => {
       const setting = settings.find((known) => known.key === key);
-      if (setting === undefined) throw unknownKey(`${within}${key}`, name, didYouMean(key, keysOf(settings)));
+      if (setting === undefined) {
+        refuseGone(key, `"${within}${key}" in ${name}`);
+        throw unknownKey(`${within}${key}`, name, didYouMean(key, keysOf(settings)));
+      }
       const isList = setting.reading === "directories" && value !== ANYWHERE;
       const read = isList || isPath(setting, value) ? absolute(value, base) : switched(setting, value);
       return [key, { value: read, from: `"${within}${key}" in ${name}` }];

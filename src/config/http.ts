@@ -1,7 +1,6 @@
 import { ConfigError } from "./error.ts";
 import { Principals } from "./principals.ts";
-import { count, optionalCount, json, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
-import { MAX_TIMER_MS } from "../domain/timer.ts";
+import { count, json, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
 
 /** Settings of a server that is reached over HTTP. Without `http` they have no effect, but for what principals may do. */
 
@@ -14,13 +13,6 @@ export const httpFields = {
     variable: "CLAUDE_CODE_MCP_HTTP",
     group: "HTTP",
     meaning: `Serve MCP over HTTP at /mcp on this host:port, in place of stdio. Without a value: ${DEFAULT_LISTEN}. Port 0 selects a free port.`,
-  }),
-  stdio: toggle({
-    flag: "stdio",
-    variable: "CLAUDE_CODE_MCP_STDIO",
-    group: "HTTP",
-    meaning:
-      "With --http, also serve the client on stdin and stdout, on the same engine. The server does not end with that client.",
   }),
   publicUrl: optionalText("http://<host:port>", undefined, {
     flag: "public-url",
@@ -113,63 +105,6 @@ export const httpFields = {
       group: "HTTP",
       meaning:
         "Maximum requests per minute of each principal. Each address may make a tenth of that without a valid token.",
-    },
-  ),
-  maxStreams: count(
-    { least: 1, most: 100_000, fallback: 256 },
-    {
-      flag: "max-streams",
-      variable: "CLAUDE_CODE_MCP_MAX_STREAMS",
-      group: "HTTP",
-      meaning: "Maximum open requests of each principal: waiting calls and streams.",
-    },
-  ),
-  maxConnections: optionalCount(
-    { least: 4, most: 1_000_000 },
-    "half of the file descriptors that the server may have (ulimit -n), at most 4096",
-    {
-      flag: "max-connections",
-      variable: "CLAUDE_CODE_MCP_MAX_CONNECTIONS",
-      group: "HTTP",
-      meaning:
-        "Maximum open connections. At most half may lack a valid token, at most a quarter (64 or fewer) may come from one address; the oldest of those are closed first, and all of them after 10 s.",
-    },
-  ),
-  maxBodyBytes: count(
-    { least: 65_536, most: 268_435_456, fallback: 33_554_432 },
-    {
-      flag: "max-body-bytes",
-      variable: "CLAUDE_CODE_MCP_MAX_BODY_BYTES",
-      group: "HTTP",
-      meaning: "Maximum size of a request body.",
-    },
-  ),
-  receiveMs: milliseconds(
-    { least: 100, most: 3_600_000, fallback: 60_000 },
-    {
-      flag: "receive-ms",
-      variable: "CLAUDE_CODE_MCP_RECEIVE_MS",
-      group: "HTTP",
-      meaning: "Maximum time to receive a request body. Headers have a quarter of it.",
-    },
-  ),
-  sendMs: milliseconds(
-    { least: 100, most: 3_600_000, fallback: 30_000 },
-    {
-      flag: "send-ms",
-      variable: "CLAUDE_CODE_MCP_SEND_MS",
-      group: "HTTP",
-      meaning: "Disconnect a client that has read nothing of a pending response for this long.",
-    },
-  ),
-  idleClientMs: milliseconds(
-    { least: 1_000, most: MAX_TIMER_MS, fallback: 3_600_000 },
-    {
-      flag: "idle-client-ms",
-      variable: "CLAUDE_CODE_MCP_IDLE_CLIENT_MS",
-      group: "HTTP",
-      meaning:
-        "Forget a protocol session (2025 clients) after this long without an open request. The client then starts a new one.",
     },
   ),
   drainMs: milliseconds(

@@ -1,4 +1,4 @@
-import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/names.ts";
+import { CONSTANTS_VARIABLE, DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/names.ts";
 import { checkApprovers, SECRET_VARIABLES } from "./approvals/approver-fields.ts";
 import { ConfigError } from "./error.ts";
 import {
@@ -53,7 +53,7 @@ const SECRETS = ["CLAUDE_CODE_MCP_RESUME_SECRET", ...SECRET_VARIABLES];
 /** A sentence for each variable that has our prefix and yet no effect: a misspelt bound is no bound. */
 export function unknownVariables(env: Environment): string[] {
   const known = SETTINGS.map(({ variable }) => variable);
-  const ofServers = [DEPTH_VARIABLE, PROCESS_VARIABLE, ...SECRETS];
+  const ofServers = [CONSTANTS_VARIABLE, DEPTH_VARIABLE, PROCESS_VARIABLE, ...SECRETS];
   return Object.keys(env)
     .filter((name) => name.startsWith("CLAUDE_CODE_MCP_") && !ofServers.includes(name) && !known.includes(name))
     .map((name) => `${name} is not a setting of this version and has no effect.${didYouMean(name, known)}`);

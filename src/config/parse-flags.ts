@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { ConfigError } from "./error.ts";
+import { refuseGone } from "./gone.ts";
 import { SETTINGS } from "./schema.ts";
 import type { Setting } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
@@ -56,7 +57,10 @@ function readFlag({ name, rawName: written, value: text, inlineValue }: OptionTo
   const setting = SETTINGS.find(({ flag, reading }) =>
     negated ? flag === name.slice(3) && reading === "boolean" : flag === name,
   );
-  if (setting === undefined) throw unknownFlag(written);
+  if (setting === undefined) {
+    refuseGone(written);
+    throw unknownFlag(written);
+  }
   if (setting.reading === "boolean") {
     if (negated && text !== undefined) throw new ConfigError(`${written} takes no value.`);
   } else if (text === undefined || (inlineValue !== true && text.startsWith("--"))) {

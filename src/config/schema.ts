@@ -2,7 +2,7 @@ import { z } from "zod";
 import { approverFields } from "./approvals/approver-fields.ts";
 import { serverFields } from "./server.ts";
 import type { SettingClass } from "./by-hand.ts";
-import { milliseconds, optionalChoice, settingOf, storeLocation, type Setting } from "./setting.ts";
+import { optionalChoice, settingOf, storeLocation, type Setting } from "./setting.ts";
 import { termFields } from "./terms.ts";
 
 /** Settings that the process of a client reads before it connects. The proxy reads them without this table: src/proxy/own-server.ts. */
@@ -14,16 +14,6 @@ const clientFields = {
     meaning:
       "With auto, sessions of clients on stdio run in a daemon, which starts by itself, is shared by clients of the same settings and environment, and goes on when they end. With off, each client has a server of its own, which interrupts its turns when the client ends.",
   }),
-  daemonStartMs: milliseconds(
-    { least: 0, most: 600_000, fallback: 3_000 },
-    {
-      flag: "daemon-start-ms",
-      variable: "CLAUDE_CODE_MCP_DAEMON_START_MS",
-      group: "Daemon",
-      meaning:
-        "Wait this long for the daemon when a client begins. If it is not ready by then, this client gets a server of its own, which says so on stderr.",
-    },
-  ),
   store: storeLocation("a file in your state folder", {
     flag: "store",
     variable: "CLAUDE_CODE_MCP_STORE",

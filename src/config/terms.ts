@@ -21,26 +21,6 @@ export const termFields = {
         "Maximum duration of a turn, which then ends with reason time_limit. Time spent waiting for an approval does not count.",
     },
   ),
-  inactivityMs: milliseconds(
-    { least: 1_000, most: MAX_TIMER_MS, fallback: 1_800_000 },
-    {
-      flag: "inactivity-ms",
-      variable: "CLAUDE_CODE_MCP_INACTIVITY_MS",
-      group: "Time",
-      meaning:
-        "End a turn with reason inactivity after this long without a message from Claude Code. Running tools send one every 30 s, text counts when it is complete, and time spent waiting for an approval does not count.",
-    },
-  ),
-  sessionInitTimeoutMs: milliseconds(
-    { least: 100, most: 600_000, fallback: 10_000 },
-    {
-      flag: "session-init-timeout-ms",
-      variable: "CLAUDE_CODE_MCP_SESSION_INIT_TIMEOUT_MS",
-      group: "Time",
-      meaning:
-        "Time limit of a start of Claude Code, its SessionStart hooks and MCP servers included, for sessions without a sessionInitTimeoutMs of their own.",
-    },
-  ),
   idleProcessMs: milliseconds(
     { least: 1_000, most: MAX_TIMER_MS, fallback: 1_800_000 },
     {
@@ -58,26 +38,6 @@ export const termFields = {
     meaning:
       "With a daemon: what becomes of a permission request while no client is connected that could be shown it. wait keeps it for the next client, deny denies it at once.",
   }),
-  unattendedAfterMs: milliseconds(
-    { least: 100, most: MAX_TIMER_MS, fallback: 600_000 },
-    {
-      flag: "unattended-after-ms",
-      variable: "CLAUDE_CODE_MCP_UNATTENDED_AFTER_MS",
-      group: "Daemon",
-      meaning:
-        "With a daemon: a session is unattended when no client has waited on, read or followed it for this long. Its work is bounded from then on.",
-    },
-  ),
-  unattendedMaxMs: milliseconds(
-    { least: 100, most: MAX_TIMER_MS, fallback: 14_400_000 },
-    {
-      flag: "unattended-max-ms",
-      variable: "CLAUDE_CODE_MCP_UNATTENDED_MAX_MS",
-      group: "Daemon",
-      meaning:
-        "Maximum time that the turns of an unattended session may run; then its queue is held and the turn is interrupted at its next tool call. Time spent waiting for an approval does not count.",
-    },
-  ),
   unattendedMaxUsd: count(
     { least: 1, most: 1_000_000, fallback: 10 },
     {
@@ -168,13 +128,6 @@ export const termFields = {
     variable: "CLAUDE_CODE_MCP_TOOLSETS",
     group: "Server",
     meaning: "Toolsets to list.",
-  }),
-  tasks: choice(["auto", "off"], "auto", {
-    flag: "tasks",
-    variable: "CLAUDE_CODE_MCP_TASKS",
-    group: "Server",
-    meaning:
-      "Return the turns started by claude_code and claude_code_reply as tasks, to clients that support the Tasks extension of MCP.",
   }),
   dynamicDescription: toggle({
     flag: "dynamic-description",

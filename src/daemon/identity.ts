@@ -88,7 +88,7 @@ function configFile(argv: readonly string[], environment: Environment): Record<s
 }
 
 /** Flags that the proxy alone reads. */
-const OF_THE_PROXY = ["--daemon", "--daemon-start-ms"];
+const OF_THE_PROXY = ["--daemon"];
 
 function withoutOwn(argv: readonly string[]): string[] {
   const isOwn = (word: string | undefined) => OF_THE_PROXY.includes(word ?? "");

@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { existingFolders, isOfPipes } from "./folders.ts";
 import { isDead, listenIn } from "./socket.ts";
 import type { restartOf } from "./start.ts";
+import { constants } from "../config/constants.ts";
 import { ENDED_SUFFIX, readEnded, type EndedShim } from "../shim/ended.ts";
 
 /** Sockets of the shims of daemons, beside those of the daemons: `NAME.8 hex digits.shim`. */
@@ -18,18 +19,10 @@ interface Place {
   readonly stateFolder: string;
 }
 
-interface Settings {
-  readonly shim?: "auto" | "off" | undefined;
-  readonly keepMs: number;
-}
-
 /** What a server needs to know of its shims; undefined where it is to have none. `restart` is what starts it again. */
-export function shimSettings(
-  { keepMs, shim }: Settings,
-  { folders, name, stateFolder }: Place,
-  restart?: ReturnType<typeof restartOf>,
-) {
-  if (shim === "off" || process.platform === "win32") return undefined;
+export function shimSettings({ folders, name, stateFolder }: Place, restart?: ReturnType<typeof restartOf>) {
+  const { keepMs, shim } = constants();
+  if (!shim || process.platform === "win32") return undefined;
   return {
     daemon: name,
     stateFolder,

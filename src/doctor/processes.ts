@@ -81,7 +81,7 @@ export async function checkShims({ stateFolder }: Machine): Promise<Finding[]> {
   const alone = shims.filter((path) => !names.has(daemonOf(path))).map((path) => basename(path));
   const text = `${counted(shims.length, "shim")} running.${givenUp}`;
   if (alone.length === 0) return [{ id: "shims", level: "ok", text }];
-  const why = `Their daemons are gone: ${alone.join(", ")}. They end their Claude Code processes after --keep-ms, unless the daemon comes back.`;
+  const why = `Their daemons are gone: ${alone.join(", ")}. They end their Claude Code processes after 5 minutes, unless the daemon comes back.`;
   return [{ id: "shims", level: "warning", text: `${text} ${why}`, fix: "claude-agents-mcp daemon status" }];
 }
 

@@ -9,6 +9,9 @@ export const PLUGIN = "background-agents";
 /** As Claude Code names the server that the plugin brings. */
 export const PLUGIN_SERVER = `plugin:${PLUGIN}:${PRODUCT}`;
 
+/** Times and limits for tests: src/config/constants.ts. */
+export const CONSTANTS_VARIABLE = "CLAUDE_CODE_MCP_CONSTANTS";
+
 /** Variables that the server sets in the environment of every Claude Code it starts; neither is a setting. */
 
 /** How deep a server is nested in sessions of servers like it. */

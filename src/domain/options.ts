@@ -101,7 +101,7 @@ export const AdvancedOptions = z.strictObject({
     .min(100)
     .max(600_000)
     .exactOptional()
-    .describe("maximum ms for Claude Code to start. Default: the operator's, 10000"),
+    .describe("maximum ms for Claude Code to start. Default: 60000"),
   // Claude Code drops any other; ANTHROPIC_BETAS in `env` takes what the API knows.
   betas: z
     .array(z.enum(["context-1m-2025-08-07"]))

@@ -34,7 +34,7 @@ export async function whyGone(
 
 function whoHas({ daemon, keepMs }: ShimRef): string {
   const problem = `The session's Claude Code runs on, and only the daemon ${daemon}, which has ended, may go on with it`;
-  const until = `It is kept for that daemon for ${String(Math.ceil(keepMs / 1000))} s after its end (--keep-ms)`;
+  const until = `It is kept for that daemon for ${String(Math.ceil(keepMs / 1000))} s after its end`;
   const advice = "Use a client of that daemon, which starts it again, or try again when that time is over.";
   return `${problem}. ${until}. ${advice}`;
 }

@@ -50,10 +50,6 @@ function tooMuch(bound: keyof JsonBounds): Body {
 function tooLong(mostBytes: number): Body {
   const most = String(mostBytes);
   return {
-    refusal: refuse(
-      413,
-      "body_too_large",
-      `The body has more than ${most} bytes (--max-body-bytes). Send less at once.`,
-    ),
+    refusal: refuse(413, "body_too_large", `The body has more than ${most} bytes. Send less at once.`),
   };
 }

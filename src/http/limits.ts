@@ -130,7 +130,7 @@ export class Connections {
       const isFull = this.#all.size >= most;
       this.#cut(
         oldest ?? socket,
-        `${isFull ? "all" : "half"} of ${String(most)} (--max-connections) are taken${isFull ? "" : " without a token"}`,
+        `${isFull ? "all" : "half"} of ${String(most)} are taken${isFull ? "" : " without a token"}`,
       );
       if (!oldest) return;
     }

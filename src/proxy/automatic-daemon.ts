@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { AbsentError, RefusedError, whyOf } from "./failures.ts";
 import { greet, ownHello } from "./greet.ts";
-import { startMsOf } from "./own-server.ts";
+import { constants } from "../config/constants.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/folders.ts";
 import { identityOf, type Identity } from "../daemon/identity.ts";
@@ -24,7 +24,7 @@ export class AutomaticDaemon {
   #place: Promise<Place> | undefined;
 
   constructor(argv: readonly string[], main: string, purpose: ClientHello["purpose"] = "mcp") {
-    this.startMs = startMsOf({ argv, env: process.env });
+    this.startMs = constants().daemonStartMs;
     this.#argv = argv;
     this.#main = main;
     this.#hello = ownHello(argv, purpose);

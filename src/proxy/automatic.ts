@@ -1,6 +1,7 @@
-import { namedDaemon, startMsOf } from "./own-server.ts";
+import { namedDaemon } from "./own-server.ts";
 import { endWithSignals, Proxy, type DaemonSource, type ServeHere } from "./proxy.ts";
 import { StaticAnswers } from "./static-answers.ts";
+import { constants } from "../config/constants.ts";
 
 /** `serve` where nothing speaks against a daemon: connects the client to the one that it names, or to the automatic one. */
 
@@ -62,7 +63,7 @@ function automaticDaemon(argv: readonly string[], main: string): DaemonSource {
     return new AutomaticDaemon(argv, main);
   };
   return {
-    startMs: startMsOf({ argv, env: process.env }),
+    startMs: constants().daemonStartMs,
     connect: async (patience) => (await (loading ??= load())).connect(patience),
     // This process serves where there is no daemon.
     absent: (why) => why,

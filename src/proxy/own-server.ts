@@ -44,14 +44,6 @@ export function namedDaemon(start: Pick<Start, "argv" | "env">): string | undefi
   return name === undefined || ["auto", "off", NO_VALUE].includes(name) ? undefined : name;
 }
 
-/** How long a client waits for its daemon, ms. */
-export function startMsOf(start: Pick<Start, "argv" | "env">): number {
-  const text = settingOf(start, START_MS) ?? "";
-  return /^\d{1,6}$/.test(text) ? Number(text) : DEFAULT_START_MS;
-}
-
-const DEFAULT_START_MS = 3_000;
-
 /** Of programs that confine what they start by means that no process can see of itself: Seatbelt, Landlock. */
 const OF_CONFINEMENT = [
   "APP_SANDBOX_CONTAINER_ID",
@@ -68,11 +60,6 @@ interface Name {
 }
 
 const DAEMON = { flag: "--daemon", variable: "CLAUDE_CODE_MCP_DAEMON", key: "daemon" };
-const START_MS = {
-  flag: "--daemon-start-ms",
-  variable: "CLAUDE_CODE_MCP_DAEMON_START_MS",
-  key: "daemonStartMs",
-};
 const HTTP = { flag: "--http", variable: "CLAUDE_CODE_MCP_HTTP", key: "http" };
 const STORE = { flag: "--store", variable: "CLAUDE_CODE_MCP_STORE", key: "store" };
 const CONFIG = { flag: "--config", variable: "CLAUDE_CODE_MCP_CONFIG", key: "config" };

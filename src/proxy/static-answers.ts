@@ -124,9 +124,8 @@ function sendsLogsOf({ names }: Known): boolean {
 }
 
 function introductionOf(known: Known, era: Era, method: string): JsonFields {
-  const { file, names, settings } = known;
-  const tasks = era === "modern" && settings.tasks === "auto";
-  const key = capabilityKey(era, { prompts: hasPrompts(names), logs: sendsLogsOf(known), tasks });
+  const { file, names } = known;
+  const key = capabilityKey(era, { prompts: hasPrompts(names), logs: sendsLogsOf(known) });
   const instructions = instructionsFor(names);
   const { instructions: _, ...others } = file.results[era][method] ?? {};
   const filled = instructions === "" ? others : file.results[era][method];

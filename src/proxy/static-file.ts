@@ -49,7 +49,6 @@ export interface TableSetting {
 /** Settings that change static answers. */
 export interface StaticSettings {
   readonly toolsets: readonly (Toolset | "all")[];
-  readonly tasks: "auto" | "off";
   readonly dynamicDescription: boolean;
   readonly allowDiskResume: boolean;
   readonly maxWaitMs?: number;
@@ -70,9 +69,8 @@ export function modeKey(mode: string, bound: string, allowsBypass: boolean): str
   return [mode, bound, ...(allowsBypass ? ["bypass"] : [])].join(" ");
 }
 
-export function capabilityKey(era: Era, traits: { prompts: boolean; logs: boolean; tasks: boolean }): string {
-  const { logs, prompts, tasks } = traits;
-  return [era, ...(prompts ? ["prompts"] : []), ...(logs ? ["logs"] : []), ...(tasks ? ["tasks"] : [])].join(" ");
+export function capabilityKey(era: Era, { logs, prompts }: { prompts: boolean; logs: boolean }): string {
+  return [era, ...(prompts ? ["prompts"] : []), ...(logs ? ["logs"] : [])].join(" ");
 }
 
 export function variantKey(traits: { diskResume: boolean; oneWait: boolean }): string {

@@ -25,7 +25,7 @@ export function hasPipe(pipe: unknown): boolean {
 export function outOfDescriptorsText(): string {
   const limit = descriptorLimit();
   const most = limit === undefined ? "" : `; it may have ${String(limit)}`;
-  return `The server has no file descriptor left for another process (ulimit -n${most}). Raise that limit, or lower --max-live or --max-connections.`;
+  return `The server has no file descriptor left for another process (ulimit -n${most}). Raise that limit, or lower --max-live.`;
 }
 
 /** How many connections there may be at a time by default. What is kept free is for Claude Code, the store and its logs. */

@@ -244,7 +244,7 @@ export class ShimServer {
     const { keepMs, log } = this.#options;
     const onTime = () => {
       log(`no owner came for process ${process.id} within ${String(keepMs)} ms: it is ended`);
-      const kept = `Its shim kept Claude Code for ${String(keepMs / 1000)} s (--keep-ms)`;
+      const kept = `Its shim kept Claude Code for ${String(keepMs / 1000)} s`;
       this.#giveUp(process, `${kept}, and no server came for it.`);
     };
     // In parts, of which a freeze of the shim uses up one at most: a new owner may be connecting by then.

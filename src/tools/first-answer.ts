@@ -49,6 +49,7 @@ function wordOf(state: SessionState): string {
   if (status === "waiting_permission") return "waits for an answer";
   if (turn || state.closed) return status;
   const over = attendance?.work?.over;
-  if (over !== undefined) return `stopped by --unattended-max-${over === "time" ? "ms" : "usd"}`;
+  if (over !== undefined)
+    return `stopped by ${over === "time" ? "the limit of unattended time" : "--unattended-max-usd"}`;
   return lastOutcome ?? status;
 }

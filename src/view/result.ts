@@ -129,8 +129,7 @@ const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
     "init_timeout",
     {
       retryable: true,
-      advice:
-        "Start a new session with a larger sessionInitTimeoutMs. For sessions without one the operator can raise --session-init-timeout-ms; then reply.",
+      advice: "Start a new session with a larger sessionInitTimeoutMs.",
     },
   ],
   [

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { constants } from "../support/constants.ts";
 import { ALL_KINDS, leaveDaemons, type Kind } from "../support/background-commands.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld, type World } from "../support/world.ts";
@@ -43,6 +44,7 @@ interface Means {
   /** Default: the stand-in's. */
   world?: World;
   args?: string[];
+  env?: Record<string, string>;
   /** Default: all. */
   ends?: string[];
   without?: string;
@@ -53,7 +55,7 @@ interface Means {
 const MEANS: Record<string, Means> = {
   "a variable and a number": { world: real, says: "variable and number", survive: [] },
   "the same without setpriv": {
-    args: ["--reaper", "always"],
+    env: constants({ reaperAlone: true }),
     ends: ["SIGKILL of the server"],
     says: "variable and number",
     survive: [],
@@ -84,12 +86,12 @@ const ENDS_OF_SESSION = new Set(["close", "cancel"]);
 
 describe.each(Object.entries(MEANS))(
   "daemons of a session are ended by %s",
-  (_, { args = [], ends, says, survive, without, world = standIn }) => {
+  (_, { args = [], ends, env, says, survive, without, world = standIn }) => {
     let living: Server | undefined;
 
     it.each(ends ?? Object.keys(ENDS))("on %s", async (name) => {
       const start = async () =>
-        world.server({ args, env: without === undefined ? {} : { PATH: pathWithout(without) } });
+        world.server({ args, env: { ...env, ...(without !== undefined && { PATH: pathWithout(without) }) } });
       const server = (living ??= await start());
       if (!ENDS_OF_SESSION.has(name)) living = undefined;
       const daemons = await leaveDaemons(server, { cwd: world.folder() });

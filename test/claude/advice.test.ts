@@ -177,17 +177,6 @@ describe("the advice of a refused call gets through", () => {
     server = await world.server({ args: folders() });
     expect(await reply(sessionId)).toMatchObject({ isError: false });
   });
-
-  it("for a time limit of starts that the operator has set", async () => {
-    const cwd = hooked("SessionStart", "sleep 3");
-    const hasty = await world.server({ args: [...folders(), "--session-init-timeout-ms", "1500"] });
-    const { result, sessionId } = await start({ cwd }, hasty);
-    expect(result).toMatchObject({
-      errorSubtype: "init_timeout",
-      advice: expect.stringContaining("--session-init-timeout-ms"),
-    });
-    expect(await reply(sessionId, HELLO, server)).toMatchObject({ isError: false });
-  });
 });
 
 describe("the advice for bypassPermissions behind a closed gate gets through", () => {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { constants } from "../support/constants.ts";
 import { withToken } from "./bearer.ts";
 import type { Served } from "./judge.ts";
 
@@ -22,9 +23,10 @@ export async function serveIn(
   const file = join(home, "token");
   writeFileSync(file, token, { mode: 0o600 });
   // All clients of the suite are one principal.
-  const limits = ["--rate-limit", "100000", "--max-streams", "1000"];
+  const limits = ["--rate-limit", "100000"];
   const args = ["--http", "127.0.0.1:0", "--token-file", file, "--store", "memory:", ...limits, "--drain-ms", "0"];
-  const started = await start(args, { HOME: home, PATH: process.env["PATH"] ?? "" });
+  const env = { HOME: home, PATH: process.env["PATH"] ?? "", ...constants({ maxStreams: 1000 }) };
+  const started = await start(args, env);
   const served = await withToken(started.url, token);
   return {
     url: served.url,

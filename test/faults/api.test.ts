@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 import { report } from "../support/faults/figures.ts";
@@ -11,7 +12,7 @@ let server: Server;
 let bounded: Server;
 beforeAll(async () => {
   server = await world.server();
-  bounded = await world.server({ args: ["--inactivity-ms", "3000"] });
+  bounded = await world.server({ env: constants({ inactivityMs: 3000 }) });
 });
 
 /** The session of each server, in which every failing turn is followed by one that succeeds. */

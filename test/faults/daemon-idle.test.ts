@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 
+import { constants } from "../support/constants.ts";
 import { isFull } from "../support/faults/figures.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -9,7 +10,7 @@ const world = useWorld({ agent: "stand-in" });
 
 it("clients that come while their daemon ends for lack of work are served", { timeout: 600_000 }, async () => {
   const start = async () => {
-    const client = await world.shared({ client: "legacy", settings: { daemonIdleMs: 1 } });
+    const client = await world.shared({ client: "legacy", env: constants({ daemonIdleMs: 1 }) });
     expect(await client.call("claude_code_session", { action: "list" })).toMatchObject({ sessions: expect.any(Array) });
     return client;
   };

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { constants } from "../support/constants.ts";
 import { END_NAMES, kindsOf, outcomeOf, type Outcome } from "../support/faults/ends.ts";
 import { limitedClaude } from "../support/faults/limited-claude.ts";
 import { useWorld } from "../support/world.ts";
@@ -17,15 +18,15 @@ beforeAll(async () => {
   const args = ["--toolsets", "agent,query,chat", "--allow-rules", "Bash"];
   const settings = { maxLive: 60 };
   const own = [...args, "--max-live", "60"];
-  const bounds = ["--unattended-after-ms", "100", "--unattended-max-ms", "2000"];
+  const bounds = constants({ unattendedAfterMs: 100, unattendedMaxMs: 2000 });
   const client = async () => world.shared({ args, settings });
   const servers = {
     plain: await client(),
     budget: await world.shared({ args, settings, env: limitedClaude(world.folder(), 0.15) }),
     deaf: await world.server({ args: own, env: limitedClaude(world.folder(), 0.15, { deaf: true }) }),
     brief: await world.server({ args: [...own, "--turn-max-ms", "4000"] }),
-    silent: await world.server({ args: [...own, "--inactivity-ms", "2500"] }),
-    unattended: await world.shared({ args: [...args, ...bounds], settings }),
+    silent: await world.server({ args: own, env: constants({ inactivityMs: 2500 }) }),
+    unattended: await world.shared({ args, settings, env: { HOME: world.folder(), ...bounds } }),
   };
   const scene = { client, servers, world };
   const rows = END_NAMES.flatMap((end) => kindsOf(end).map((kind) => [end, kind] as const));

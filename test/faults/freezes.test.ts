@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import { commandOf, daemonStatus, reportedShims } from "../support/faults/shims.ts";
 import { freeze } from "../support/store/freeze.ts";
 import { useWorld } from "../support/world.ts";
@@ -81,7 +82,7 @@ it("a frozen proxy uses up nothing of the time that its daemon has to start", as
   const cell = "const cell = new Int32Array(new SharedArrayBuffer(4));";
   writeFileSync(file, `if (process.argv.includes("daemon")) { ${cell} ${waits} }`);
   const startMs = 6_000;
-  const limit = { CLAUDE_CODE_MCP_DAEMON_START_MS: String(startMs) };
+  const limit = constants({ daemonStartMs: startMs });
   const client = await world.shared({ env: { HOME, NODE_OPTIONS: `--require ${file}`, ...limit } });
   const called = client.call("claude_code_session", { action: "list" });
   await expect.poll(() => world.daemons(), { interval: 20 }).toHaveLength(1);

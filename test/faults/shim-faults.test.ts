@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 
 import { bundledClaudes } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import { back } from "../support/faults/driving.ts";
 import {
   daemonStatus,
@@ -103,11 +104,11 @@ it("a shim is there before the first session: the package may be deleted then, a
   await untilGone([shim!.pid]);
 });
 
-it("where nothing can bring the daemon back, a shim ends all after --keep-ms, and the next server says why", async () => {
+it("where nothing can bring the daemon back, a shim ends all after a while, and the next server says why", async () => {
   const root = packageCopy();
   symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
-  const settings = { keepMs: 2_500 };
-  const client = await world.shared({ main: join(root, MAIN), settings });
+  const env = constants({ keepMs: 2500 });
+  const client = await world.shared({ main: join(root, MAIN), env });
   const { home, sessionId, shim } = await begin(client);
   await client.close();
   rmSync(root, { recursive: true });
@@ -123,12 +124,12 @@ it("where nothing can bring the daemon back, a shim ends all after --keep-ms, an
   expect(log).toContain("what was to start the daemon has ended with 1");
   expect(log).toContain("within 2500 ms: it is ended");
 
-  const why = "Its shim kept Claude Code for 2.5 s (--keep-ms), and no server came for it.";
+  const why = "Its shim kept Claude Code for 2.5 s, and no server came for it.";
   for (const command of [["daemon", "status"], ["doctor"]]) {
     const environment = { env: { PATH: process.env["PATH"] ?? "", HOME: home }, encoding: "utf8" } as const;
     expect(spawnSync(process.execPath, [join(REPOSITORY, MAIN), ...command], environment).stdout).toContain(why);
   }
-  const next = await world.shared({ settings });
+  const next = await world.shared({ env });
   expect(await expectLost(next, { home, sessionId })).toContain(`The server that ran it has died. ${why}`);
   await expectUsable(next, sessionId, back);
   await persistently(async () => next.call("claude_code_session", { action: "cancel", sessionId }));
@@ -154,8 +155,8 @@ it("a turn is lost, and says why, where the next daemon of its name has another 
     if (!["@anthropic-ai", ".bin"].includes(each))
       symlinkSync(join(REPOSITORY, "node_modules", each), join(root, "node_modules", each));
   }
-  const args = ["--keep-ms", "30000", ...OWN_CLAUDE];
-  const first = await world.daemon({ name: "pinned", args });
+  const [args, env] = [[...OWN_CLAUDE], constants({ keepMs: 30_000 })];
+  const first = await world.daemon({ name: "pinned", args, env });
   const client = await first.client();
   const { home, sessionId } = await begin(client);
   const [claude] = world.processes().filter(isClaude);

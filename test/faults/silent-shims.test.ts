@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import { back } from "../support/faults/driving.ts";
 import { commandOf, killDaemons, persistently, theShim, untilGone } from "../support/faults/shims.ts";
 import type { Server } from "../support/stdio-server.ts";
@@ -26,10 +27,10 @@ async function endAll(): Promise<void> {
 }
 
 /** A client of a daemon that sends its shim a signal at the point. */
-async function clientOf(point: string, signal: NodeJS.Signals, args: string[] = []) {
+async function clientOf(point: string, signal: NodeJS.Signals, others: Record<string, string> = {}) {
   const mark = join(world.folder(), "stopped");
   const env = { NODE_OPTIONS: `--import=${STOPPER}`, STOP_MARK: mark, STOP_POINT: point, STOP_SIGNAL: signal };
-  const client = await world.shared({ env, args });
+  const client = await world.shared({ env: { ...env, ...others } });
   const shim = async () => {
     await vi.waitUntil(() => existsSync(mark) && readFileSync(mark, "utf8") !== "", { timeout: 30_000, interval: 20 });
     const pid = Number(readFileSync(mark, "utf8"));
@@ -128,7 +129,7 @@ describe("turns end, and new sessions start", () => {
     "where a shim gets %s between the kill of a process and its exit",
     { timeout: 120_000 },
     async (signal) => {
-      const { client, shim } = await clientOf("kill", signal, ["--inactivity-ms", "1000"]);
+      const { client, shim } = await clientOf("kill", signal, constants({ inactivityMs: 1000 }));
       const sessionId = await beginHeld(client);
       // A stand-in that is frozen hears no interrupt, so that it is killed.
       for (const { command, pid } of world.processes()) if (command.includes(sessionId)) process.kill(pid, "SIGSTOP");

@@ -21,6 +21,7 @@ import { signal } from "../../src/claude/supervise/tree.ts";
 import { NEWEST_TESTED } from "../../src/claude/version.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { DRIVER_PACKAGE, SDK } from "../../src/packages/pinned.ts";
+import { constants } from "../support/constants.ts";
 import { bytesOf, readOnlyFolder } from "../support/install/folders.ts";
 import { BINARY, publishAll } from "../support/install/published.ts";
 import type { Registry } from "../support/install/registry.ts";
@@ -94,7 +95,7 @@ async function alone(env: Record<string, string>, cwd?: string): Promise<Server>
 /** Through npx, as most clients start it; a daemon of this world. Elsewhere: in its own repository npx would run that. */
 async function throughNpx(env: Record<string, string>): Promise<Server> {
   const model = world.model.environment(world.configFolder);
-  const all = { ...model, CLAUDE_CODE_MCP_DAEMON: "auto", CLAUDE_CODE_MCP_DAEMON_START_MS: "30000", ...env };
+  const all = { ...model, CLAUDE_CODE_MCP_DAEMON: "auto", ...constants({ daemonStartMs: 30_000 }), ...env };
   return connectTo("modern", [NPX, "-y", "claude-agents-mcp", "serve"], all, { cwd: env["HOME"] });
 }
 

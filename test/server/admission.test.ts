@@ -8,7 +8,7 @@ import { useWorld } from "../support/world.ts";
 
 /** At most `--max-live` Claude Codes run over all servers; the other sessions wait, and none is lost. */
 
-const PLACES = ["--max-live", "2", "--max-background", "1"];
+const PLACES = ["--max-live", "2"];
 
 const world = useWorld({ agent: "stand-in" });
 let server: Server;
@@ -81,7 +81,7 @@ describe("--max-live", () => {
   });
 });
 
-describe("--max-background", () => {
+describe("half of --max-live", () => {
   it("bounds the processes that background work alone may hold while others wait, and reports what is ended for them", async () => {
     const command = "while :; do sleep 0.1; done";
     const shell = { tools: [{ name: "Bash", input: { command, run_in_background: true, description: "watching" } }] };

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { constants } from "../support/constants.ts";
 import { calling, decisions, FakeUser, writing } from "../support/fake-user.ts";
 import { post, type HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
@@ -28,9 +29,12 @@ afterAll(async () => {
 });
 
 async function start(approvals: string): Promise<HttpServer> {
-  const told = ["--notify-url", receiver.url, "--notify-attempts", "1", "--audit-log", auditLog];
+  const told = ["--notify-url", receiver.url, "--audit-log", auditLog];
   const rules = ["--allow-rules", "Bash(touch:*)", "--toolsets", "all"];
-  return world.http({ args: [...users.args, ...told, ...rules, "--approvals", approvals], env: WITH_SECRET });
+  return world.http({
+    args: [...users.args, ...told, ...rules, "--approvals", approvals],
+    env: { ...WITH_SECRET, ...constants({ notifyAttempts: 1 }) },
+  });
 }
 
 /** Allows a write to a file of this name, and fails for the rest. */

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { constants } from "../support/constants.ts";
 import { send, signIn } from "../support/console-client.ts";
 import { post, type HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
@@ -22,9 +23,12 @@ let receiver: ReceiverServer;
 let http: HttpServer;
 beforeAll(async () => {
   receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
-  const told = ["--notify-url", receiver.url, "--notify-attempts", "1", "--no-attended"];
+  const told = ["--notify-url", receiver.url, "--no-attended"];
   const approvalChain = ["--approvals", "user,webhook,console,caller", "--caller-approves", "edits"];
-  http = await world.http({ args: [...users.args, ...told, ...approvalChain], env: WITH_SECRET });
+  http = await world.http({
+    args: [...users.args, ...told, ...approvalChain],
+    env: { ...WITH_SECRET, ...constants({ notifyAttempts: 1 }) },
+  });
 });
 afterAll(async () => {
   await receiver.close();

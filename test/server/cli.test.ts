@@ -91,7 +91,11 @@ describe("a command line that cannot be used: one line on stderr, nothing on std
       'Unknown flag --log-levle. Did you mean --log-level? "claude-agents-mcp help" lists all flags.',
     ],
     [["token", "--name"], "token: Unknown option '--name'. It takes --json, and nothing else."],
-    [["serve", "--reaper=no"], '--reaper is "no": must be one of auto, always.'],
+    [["serve", "--sandbox=no"], '--sandbox is "no": must be one of off, required.'],
+    [
+      ["serve", "--reaper=always"],
+      "--reaper is no setting any more: the kernel and the reaper both end Claude Code, wherever the system can. Leave it out.",
+    ],
     [["--allow-bypass", "serve"], 'Unexpected argument "serve": only flags go here, as --flag value or --flag=value.'],
   ])("%j", (args, line) => {
     expect(run(args)).toEqual({ status: 2, stdout: "", stderr: `claude-agents-mcp: ${line}\n` });

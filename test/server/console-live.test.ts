@@ -8,6 +8,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import type { EventPage, RequestList, SessionDetail, SessionList, ShownEvent } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import { live, send, signIn, type Live, type Signed } from "../support/console-client.ts";
 import { post, type HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
@@ -145,7 +146,7 @@ async function startCommand(args: string[], env: Record<string, string>) {
 }
 
 /** For a daemon that starts on a busy machine. */
-const PATIENT = { CLAUDE_CODE_MCP_DAEMON_START_MS: "30000" };
+const PATIENT = { ...constants({ daemonStartMs: 30_000 }) };
 
 describe("`claude-agents-mcp console`", () => {
   it("is for the user who starts it: it shows the session of a server on stdio and answers its request, at any approver's turn", async () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import { freeze } from "../support/store/freeze.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -85,9 +86,14 @@ it("clients that start at once share one daemon, those in another environment ha
 });
 
 it("processes that are limited otherwise have a daemon of their own", async () => {
-  const env = { ...world.model.environment(world.configFolder), HOME: world.folder(), PATH: process.env["PATH"] ?? "" };
+  const env = {
+    ...world.model.environment(world.configFolder),
+    HOME: world.folder(),
+    PATH: process.env["PATH"] ?? "",
+    ...constants({ daemonStartMs: 30_000 }),
+  };
   const start = ["", "umask 077;", "ulimit -n 256;"].map(async (limit) => {
-    const args = ["-c", `${limit} exec "$0" "$@"`, process.execPath, MAIN, "serve", "--daemon-start-ms", "30000"];
+    const args = ["-c", `${limit} exec "$0" "$@"`, process.execPath, MAIN, "serve"];
     const client = spawn("/bin/sh", args, { env, stdio: "pipe" });
     client.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })}\n`);
     await new Promise((resolve) => client.stdout.once("data", resolve));
@@ -111,7 +117,7 @@ describe("a client gets a server of its own, which says why, when the daemon", (
     const file = join(world.folder(), "broken.cjs");
     writeFileSync(file, code);
     const broken = { HOME: world.folder(), NODE_OPTIONS: `--require ${file}` };
-    const client = await world.shared({ env: { ...broken, CLAUDE_CODE_MCP_DAEMON_START_MS: startMs } });
+    const client = await world.shared({ env: { ...broken, ...constants({ daemonStartMs: Number(startMs) }) } });
     const prompt = scriptTag([{ text: "done" }]);
     const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });

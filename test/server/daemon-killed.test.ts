@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import type { ClientKind, Person } from "../support/connection.ts";
 import { storedEvents } from "../support/store/stored.ts";
 import { useWorld } from "../support/world.ts";
@@ -20,7 +21,7 @@ async function endsIn(sessionId: string) {
 }
 
 it("under eight clients of both eras with three waits and two forms, a daemon that is killed loses its turns once, and all go on with the next", async () => {
-  const start = { args: ["--approvals", "user,caller"], settings: { shim: "off" } };
+  const start = { args: ["--approvals", "user,caller"], env: constants({ shim: false }) };
   const cwd = world.folder();
   let [forms, withdrawn] = [0, 0];
   let answer: () => void = () => undefined;

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, it } from "vitest";
+import { constants } from "../support/constants.ts";
 import { CLAUDE_CODE, initialize, legacyLines, line, modern, modernLines } from "../support/opening-lines.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -50,7 +51,7 @@ function heldDaemons() {
   const wait = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)";
   const hold = `while (!require("node:fs").existsSync(${JSON.stringify(gate)})) ${wait};`;
   writeFileSync(code, `if (process.argv.includes("daemon")) ${hold}`);
-  const env = { HOME: home, NODE_OPTIONS: `--require ${code}`, CLAUDE_CODE_MCP_DAEMON_START_MS: "30000" };
+  const env = { HOME: home, NODE_OPTIONS: `--require ${code}`, ...constants({ daemonStartMs: 30_000 }) };
   return { env, release: () => writeFileSync(gate, "") };
 }
 
@@ -97,7 +98,7 @@ it.each(ERAS)(
   "a client of the %s era is served by its own process where no daemon comes",
   async (_, opening, laterCall, again) => {
     const { env } = heldDaemons();
-    const proxy = started({ ...env, CLAUDE_CODE_MCP_DAEMON_START_MS: "1" });
+    const proxy = started({ ...env, ...constants({ daemonStartMs: 1 }) });
     proxy.send(...opening, laterCall);
     expect(await proxy.answerTo("call")).toContain("because no daemon can be had");
     proxy.answers.delete(idOf(again));

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import { daemonStatus, reportedShims } from "../support/faults/shims.ts";
 import { storedEvents, storedNodes } from "../support/store/stored.ts";
 import { AT_WORK, done } from "../support/faults/first-daemon.ts";
@@ -58,7 +59,7 @@ it("what dead daemons have left is for the daemon that has the name: a second on
   const state = join(env.HOME, ".local/state/claude-agents-mcp");
   const first = await world.daemon({ name: "one", env, args: ARGS });
   const run = dirname(daemonStatus(env.HOME)[0]!.socket);
-  const other = await world.daemon({ name: "other", env, args: ["--shim", "off"] });
+  const other = await world.daemon({ name: "other", env: { ...env, ...constants({ shim: false }) } });
   const client = await other.client();
   const prompt = scriptTag([{ text: "late", gateBefore: "never" }]);
   const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });

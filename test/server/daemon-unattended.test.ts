@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import type { Connection } from "../support/connection.ts";
 import { run } from "../support/sessions-command.ts";
 import { useWorld } from "../support/world.ts";
@@ -65,9 +66,9 @@ describe("a request that is made while no client is connected", () => {
   });
 });
 
-it("an unattended session is interrupted at its next tool call after `--unattended-max-ms`", async () => {
-  const args = ["--unattended-after-ms", "200", "--unattended-max-ms", "300", "--allow-rules", "Bash"];
-  const daemon = await world.daemon({ name: "bounded", args });
+it("an unattended session is interrupted at its next tool call after the longest time of running turns", async () => {
+  const env = constants({ unattendedAfterMs: 200, unattendedMaxMs: 300 });
+  const daemon = await world.daemon({ name: "bounded", args: ["--allow-rules", "Bash"], env });
   const cwd = world.folder();
   const first = await daemon.client();
   const { sessionId } = await first.call("claude_code", { prompt: asks("late.txt", "passed"), cwd });
@@ -78,7 +79,7 @@ it("an unattended session is interrupted at its next tool call after `--unattend
   const next = await daemon.client();
   const list = { action: "list" };
   expect(await next.call("claude_code_session", list)).toMatchObject({
-    unattended: `1 session continued unattended: ${sessionId} (stopped by --unattended-max-ms)`,
+    unattended: `1 session continued unattended: ${sessionId} (stopped by the limit of unattended time)`,
   });
   expect(await next.call("claude_code_session", list)).not.toHaveProperty("unattended");
   const another = await daemon.client();
@@ -86,6 +87,6 @@ it("an unattended session is interrupted at its next tool call after `--unattend
   expect(await next.end(sessionId)).toMatchObject({ result: { errorSubtype: "unattended_limit" } });
   const told = await notices(next, sessionId);
   expect(told).toContain("goes on unattended, for at most 300 ms of running turns");
-  expect(told).toContain("passed a bound for unattended work (--unattended-max-ms)");
+  expect(told).toContain("passed a bound for unattended work (300 ms of running turns)");
   await daemon.close();
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -28,13 +29,13 @@ async function expectWork(client: Server): Promise<void> {
 }
 
 it("two versions have a daemon each, both work, and the older one ends when its client has left", async () => {
-  const settings = { daemonIdleMs: 2_000 };
+  const env = constants({ daemonIdleMs: 2000 });
   const main = otherBuild();
-  const older = await world.shared({ settings });
+  const older = await world.shared({ env });
   await expectWork(older);
   const [ofOlder] = world.daemons();
-  const newer = await world.shared({ settings, main });
-  const another = await world.shared({ settings, main });
+  const newer = await world.shared({ env, main });
+  const another = await world.shared({ env, main });
   for (const client of [newer, older, another, older, newer]) await expectWork(client);
   const both = world.daemons();
   expect(both).toHaveLength(2);

@@ -10,7 +10,7 @@ import { useWorld } from "../support/world.ts";
 const world = useWorld({ agent: "stand-in" });
 let shared: HttpServer;
 beforeAll(async () => {
-  shared = await world.http({ args: ["--toolsets", "agent,query", "--stdio"] });
+  shared = await world.http({ args: ["--toolsets", "agent,query"] });
 });
 
 /** Asks before it writes, and says so. */
@@ -186,23 +186,6 @@ describe("a call over HTTP", () => {
     }
     const other = await headersOf(shared, "legacy", "");
     expect((await shared.fetch("/mcp", { headers: { ...other, ...resume } })).status).toBe(400);
-  });
-});
-
-describe("a server over HTTP", () => {
-  it("also serves stdio on the same engine on demand, and outlives that client", async () => {
-    const client = await shared.connect();
-    const prompt = scriptTag([{ text: "hi" }]);
-    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
-    const list = { name: "claude_code_session", arguments: { action: "list" } };
-    shared.stdin.write(`${JSON.stringify(INITIALIZE)}\n`);
-    shared.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`);
-    shared.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: list })}\n`);
-    await expect.poll(() => shared.stdout()).toContain(sessionId);
-    shared.stdin.end();
-    await shared.logged("the client on stdin is gone");
-    expect((await shared.fetch("/healthz")).status).toBe(200);
-    expect((await client.end(sessionId)).status).toBe("idle");
   });
 });
 

@@ -2,10 +2,9 @@ import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { INITIALIZE, type HttpConnection, type HttpServer } from "../support/http-server.ts";
+import type { HttpConnection, HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Connections without a token, at the default limit of file descriptors on macOS. */
@@ -66,7 +65,7 @@ describe("400 slow connections without a token, at 256 file descriptors", () => 
   let server: HttpServer;
   let stop: () => void;
   beforeAll(async () => {
-    server = await world.http({ args: ["--stdio"], through: FEW_DESCRIPTORS });
+    server = await world.http({ through: FEW_DESCRIPTORS });
     stop = attack(server);
     await server.logged("connections are cut off");
   });
@@ -80,15 +79,6 @@ describe("400 slow connections without a token, at 256 file descriptors", () => 
     expect(answer).toMatchObject({ status: "idle", result: { result: "All the same.", isError: false } });
     expect(descriptors(server)).toBeLessThan(200);
     await client.close();
-  });
-
-  it("leave sessions over stdio undisturbed", async () => {
-    const args = { prompt, cwd: world.folder(), waitMs: 40_000 };
-    const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "claude_code", arguments: args } };
-    const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
-    for (const message of [INITIALIZE, initialized, call]) server.stdin.write(`${JSON.stringify(message)}\n`);
-    while (!/"id":2\b/.test(server.stdout())) await sleep(50);
-    expect(server.stdout()).toContain("All the same.");
   });
 });
 

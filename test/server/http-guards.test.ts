@@ -6,6 +6,7 @@ import { request, type IncomingMessage } from "node:http";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import { INITIALIZE, post, startHttp, type HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -45,7 +46,7 @@ const closing = async (socket: Socket): Promise<void> =>
 describe("at the HTTP endpoint", () => {
   let server: HttpServer;
   beforeAll(async () => {
-    server = await world.http({ args: ["--max-body-bytes", "65536", "--allow-host", "10.42.0.8"] });
+    server = await world.http({ args: ["--allow-host", "10.42.0.8"], env: constants({ maxBodyBytes: 65_536 }) });
   });
 
   it.each([
@@ -169,7 +170,7 @@ describe("at an endpoint without tokens", () => {
 describe("at an endpoint with short time limits", () => {
   let server: HttpServer;
   beforeAll(async () => {
-    server = await world.http({ args: ["--receive-ms", "800", "--send-ms", "500"] });
+    server = await world.http({ env: constants({ receiveMs: 800, sendMs: 500 }) });
   });
 
   it("a request that arrives in drops is cut off: slow loris", async () => {
@@ -247,7 +248,7 @@ describe("at an address of its own", () => {
   });
 
   it("open requests beyond the limit are refused, until one of them has ended", async () => {
-    server = await world.http({ args: ["--max-streams", "2"] });
+    server = await world.http({ env: constants({ maxStreams: 2 }) });
     const begun = await server.fetch("/mcp", post(INITIALIZE));
     await begun.text();
     const headers = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "", accept: "text/event-stream" };

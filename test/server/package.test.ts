@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 
 import { PRODUCT } from "../../src/domain/names.ts";
+import { constants } from "../support/constants.ts";
 import { connect } from "../support/stdio-server.ts";
 
 let folder: string;
@@ -99,7 +100,7 @@ it("the packed program starts, and answers an MCP client", async () => {
 });
 
 it("the package that npx starts in three folders has one daemon", async () => {
-  const env = { PATH: process.env["PATH"] ?? "", HOME: folder, CLAUDE_CODE_MCP_DAEMON_START_MS: "30000" };
+  const env = { PATH: process.env["PATH"] ?? "", HOME: folder, ...constants({ daemonStartMs: 30_000 }) };
   const ping = `${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })}\n`;
   const clients = await Promise.all(
     ["one", "two", "three"].map(async (name) => {

@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { told } from "../support/one-turn.ts";
 import { calling } from "../support/fake-user.ts";
@@ -69,11 +70,12 @@ it("the rules, the chain of approvals, the gate and the folders that a session b
 });
 
 it("a caller who may only read triggers no takeover from a server that died: no process, no event; a server's own check does", async () => {
-  const store = ["--store", join(world.folder(), "store.db"), "--cleanup-interval-ms", "3600000"];
+  const store = ["--store", join(world.folder(), "store.db")];
   const may = namedUsers({ eve: { scopes: ["read", "run", "approve"] } });
   const mayRead = namedUsers({ eve: { scopes: ["read", "approve"] } });
-  const first = await world.http({ args: [...store, ...may.args] });
-  const second = await world.http({ args: [...store, ...mayRead.args] });
+  const env = constants({ cleanupIntervalMs: 3_600_000 });
+  const first = await world.http({ args: [...store, ...may.args], env });
+  const second = await world.http({ args: [...store, ...mayRead.args], env });
   const working = await first.connect("modern", may.tokens.eve);
   const prompt = scriptTag([{ gateBefore: "never of these", text: "x" }]);
   const { sessionId } = await working.call("claude_code", { prompt, cwd: world.folder(), onLost: "resume" });
@@ -97,7 +99,7 @@ it("a caller who may only read triggers no takeover from a server that died: no 
   expect(world.model.requests).toHaveLength(asked);
 
   // It checks once at its start.
-  const third = await world.http({ args: [...store, ...may.args] });
+  const third = await world.http({ args: [...store, ...may.args], env });
   await world.model.waitForRequest((request) => request.sessionId === sessionId && world.model.requests.length > asked);
   const whole = await told(await third.connect("modern", may.tokens.eve), sessionId);
   expect(JSON.stringify(whole.events)).toContain("lost");

@@ -80,7 +80,6 @@ const SETTINGS: [string, Settings, [number, number]][] = [
   ["toolsets of a file", flags(...file({ toolsets: ["configure", "agent"] })), [7, 5]],
   ["a flag over a variable", { argv: ["--toolsets", "agent"], env: { CLAUDE_CODE_MCP_TOOLSETS: "query" } }, [7, 5]],
   ["query switched off", flags("--toolsets", "agent,query", "--no-query-enable"), [7, 5]],
-  ["no tasks", flags("--tasks", "off"), [7, 5]],
   ["sessions of the disk", flags("--allow-disk-resume"), [7, 5]],
   ["sessions of the disk, by a variable", variables({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" }), [7, 5]],
   ["a longest wait", flags("--toolsets", "all", "--max-wait-ms", "120000"), [7, 5]],

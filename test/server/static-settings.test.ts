@@ -45,7 +45,7 @@ describe("is left to the daemon:", () => {
     ["an unknown flag", flags("--alow-dir", "/x")],
     ["an argument that is no flag", flags("x")],
     ["a flag without its value", flags("--toolsets")],
-    ["a flag in place of a value", flags("--toolsets", "--tasks")],
+    ["a flag in place of a value", flags("--toolsets", "--store")],
     ["a value of a negated flag", flags("--no-allow-bypass=true")],
     ["an unknown toolset", flags("--toolsets", "agent,none")],
     ["no toolset", flags("--toolsets=")],
@@ -65,6 +65,7 @@ describe("is left to the daemon:", () => {
     ["a file that is no object", flags(...file([]))],
     ["an unknown key of a file", flags(...file({ toolset: ["agent"] }))],
     ["a value of another type in a file", flags(...file({ maxLive: "3" }))],
+    ["a setting of an earlier build", variables({ CLAUDE_CODE_MCP_KEEP_MS: "1" })],
     ["an unknown key of the user's file", variables(userFile({ toolset: ["agent"] }))],
     ["bounds of the user's file", variables(userFile({ bounds: { toolsets: ["query"] } }))],
   ])("%s", (_, settings) => {

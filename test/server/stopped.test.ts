@@ -75,18 +75,7 @@ it(
   async () => {
     const tokenFile = join(world.folder(), "token");
     writeFileSync(tokenFile, TOKEN, { mode: 0o600 });
-    const flags = [
-      "--http",
-      "127.0.0.1:0",
-      "--token-file",
-      tokenFile,
-      "--attended",
-      "--drain-ms",
-      "0",
-      "--shim",
-      "auto",
-      ...args,
-    ];
+    const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--attended", "--drain-ms", "0", ...args];
     const start = {
       args: flags,
       env: { ...world.model.environment(world.configFolder), ...world.settings({}), HOME: home() },

@@ -7,7 +7,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { calling, writing } from "../support/fake-user.ts";
-import { DECLARED, overHttp, type Task, type TaskClient } from "../support/tasks-client.ts";
+import { overHttp, type TaskClient } from "../support/tasks-client.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Access to tasks, the scopes of their actions, and tasks that do not run or do not end. */
@@ -38,7 +38,6 @@ const start = async (...args: string[]) =>
 const METHODS = ["tasks/get", "tasks/update", "tasks/cancel"];
 const MISSING = -32_021;
 const INVALID = -32_602;
-const NO_METHOD = -32_601;
 
 /** A turn that has asked whether it may write a file. */
 async function asking(client: TaskClient) {
@@ -198,19 +197,5 @@ describe("a task", () => {
     const ended = await ada.get(task);
     expect(ended).toMatchObject({ status: "completed", createdAt: task.createdAt });
     expect(ended.result?.structuredContent.result).toMatchObject({ isError: true, errorSubtype: "shutdown" });
-  });
-
-  it("does not exist where the operator disables tasks", async () => {
-    const off = await start("--tasks", "off");
-    const client = overHttp(off, tokens.ada);
-    const called = await client.call("claude_code", { prompt: scriptTag([{ text: "At once." }]), cwd: world.folder() });
-    expect(called).toMatchObject({ resultType: "complete" });
-    const known: Pick<Task, "taskId"> = { taskId: "x" };
-    for (const method of METHODS) expect(await client.refusal(method, known)).toMatchObject({ code: NO_METHOD });
-    const { capabilities } = await client.result("server/discover", {});
-    expect(capabilities).not.toHaveProperty("extensions");
-    expect(DECLARED.extensions).toEqual(
-      (await ada.result("server/discover", {}))["capabilities"]?.["extensions" as never],
-    );
   });
 });

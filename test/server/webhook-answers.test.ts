@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import type { Connection } from "../support/connection.ts";
 import { post, type HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
@@ -19,9 +20,12 @@ interface Telling {
   readonly client: Connection;
 }
 
+const SOON = constants({ notifyAttempts: 2, notifyRetryMs: 50 });
+const LATE = constants({ notifyRetryMs: 3_600_000 });
+
 async function telling(url: string, approvals = APPROVAL_CHAIN, args: string[] = []): Promise<Telling> {
-  const flags = ["--notify-url", url, "--notify-retry-ms", "50", "--approvals", approvals, ...args];
-  const http = await world.http({ args: flags, env: WITH_SECRET });
+  const flags = ["--notify-url", url, "--approvals", approvals, ...args];
+  const http = await world.http({ args: flags, env: { ...WITH_SECRET, ...SOON } });
   return { http, client: await http.connect() };
 }
 
@@ -56,7 +60,7 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     audit = join(world.folder(), "audit.jsonl");
     receiver = await startReceiver();
     port = Number(new URL(receiver.url).port);
-    told = await telling(receiver.url, APPROVAL_CHAIN, ["--notify-attempts", "2", "--audit-log", audit]);
+    told = await telling(receiver.url, APPROVAL_CHAIN, ["--audit-log", audit]);
     await receiver.close();
   });
 
@@ -115,7 +119,7 @@ describe("a request whose turn it is to be answered by the webhook", () => {
 
   it("is sent when it reaches the webhook from an earlier approver, and not before; with no approver after it, it is denied", async () => {
     receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
-    const { http } = await telling(receiver.url, "user:1000,webhook", ["--notify-attempts", "2"]);
+    const { http } = await telling(receiver.url, "user:1000,webhook");
     const client = await http.connect("modern", undefined, () => ({ action: "cancel" }));
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
@@ -142,8 +146,8 @@ describe("POST /requests/{session}/{request}", () => {
   beforeAll(async () => {
     const url = "http://127.0.0.1:9/hook";
     // No receiver listens: the request stays with the webhook for as long as another attempt would be in time.
-    const flags = ["--notify-url", url, "--notify-retry-ms", "3600000", "--approvals", "webhook:86400000,caller"];
-    http = await world.http({ args: [...flags, ...users.args], env: WITH_SECRET });
+    const flags = ["--notify-url", url, "--approvals", "webhook:86400000,caller"];
+    http = await world.http({ args: [...flags, ...users.args], env: { ...WITH_SECRET, ...LATE } });
   });
 
   const as = (user: keyof typeof users.tokens) => ({ authorization: `Bearer ${users.tokens[user]}` });

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "../support/constants.ts";
 import type { HttpServer } from "../support/http-server.ts";
 import { of, SECRET, startReceiver, WITH_SECRET, type ReceiverServer } from "../support/webhook-receiver.ts";
 import { useWorld } from "../support/world.ts";
@@ -12,11 +13,11 @@ const world = useWorld({ agent: "stand-in" });
 let receiver: ReceiverServer;
 afterEach(async () => receiver.close());
 
-const SOON = ["--notify-retry-ms", "50"];
+const SOON = constants({ notifyAttempts: 12, notifyRetryMs: 50 });
 
 /** A server over HTTP that notifies the receiver, and a client of it. */
 async function telling(url: string, ...args: string[]) {
-  const http = await world.http({ args: ["--notify-url", url, ...SOON, ...args], env: WITH_SECRET });
+  const http = await world.http({ args: ["--notify-url", url, ...args], env: { ...WITH_SECRET, ...SOON } });
   return { http, client: await http.connect() };
 }
 
@@ -88,9 +89,9 @@ describe("the webhook receives by a signed request", () => {
     ]);
   });
 
-  it("a question, and a turn that has spent its budget, and nothing else where only these are wanted", async () => {
+  it("a question, and a turn that has spent its budget", async () => {
     receiver = await startReceiver();
-    const { client } = await telling(receiver.url, "--notify-events", "question.asked,budget.reached");
+    const { client } = await telling(receiver.url);
     const dear = { usage: { input_tokens: 400_000 } };
     const options = ["A", "B"].map((label) => ({ label, description: `to take ${label}` }));
     const questions = [{ question: "Which?", header: "Which", options, multiSelect: false }];
@@ -115,12 +116,14 @@ describe("the webhook receives by a signed request", () => {
       answers: { "Which?": "A" },
       waitMs: 40_000,
     });
-    const spent = await receiver.next();
-    expect(spent.payload).toMatchObject({
-      type: "budget.reached",
-      turn: { outcome: "failed", errorSubtype: "error_max_budget_usd" },
-    });
-    expect(receiver.got).toHaveLength(2);
+    const ends = [await receiver.next(), await receiver.next()].map(({ payload }) => payload);
+    const turn = { outcome: "failed", errorSubtype: "error_max_budget_usd" };
+    const expected = [
+      { type: "budget.reached", turn },
+      { type: "turn.ended", turn },
+    ];
+    expect(ends.toSorted((one, other) => one.type.localeCompare(other.type))).toMatchObject(expected);
+    expect(receiver.got).toHaveLength(3);
   });
 
   it("the same message again, with the same id, after an error and while no receiver listens, unless it was answered meanwhile", async () => {
@@ -128,7 +131,7 @@ describe("the webhook receives by a signed request", () => {
     const { url } = receiver;
     const port = Number(new URL(url).port);
     await receiver.close();
-    const { http, client } = await telling(url, "--notify-attempts", "12");
+    const { http, client } = await telling(url);
     const { cwd, script } = writing();
     const { sessionId } = await client.call("claude_code", { prompt: script, cwd });
     await http.logged("ECONNREFUSED");

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { constants } from "./constants.ts";
 import { childrenRunning, commandOf } from "./process-tree.ts";
 import type { Server } from "./stdio-server.ts";
 import type { World } from "./world.ts";
@@ -46,8 +47,8 @@ const KILLINGS = {
 export type KillingName = keyof typeof KILLINGS;
 export const KILLING_NAMES = Object.keys(KILLINGS) as KillingName[];
 
-/** Means to end the sessions of a dead server: flags for setpriv beside the reaper, or for the reaper alone. */
-export const MEANS = { "setpriv and the reaper": [], "the reaper alone": ["--reaper", "always"] };
+/** Means to end the sessions of a dead server: constants for setpriv beside the reaper, or for the reaper alone. */
+export const MEANS = { "setpriv and the reaper": {}, "the reaper alone": constants({ reaperAlone: true }) };
 export type MeansName = keyof typeof MEANS;
 
 /** What `npm test` shows with the real Claude Code: each means, and the ends that leave a server no time. */
@@ -59,7 +60,7 @@ export const ENDS_SHOWN: readonly (readonly [KillingName, MeansName])[] = [
 
 /** Ends the only server of the world while a Bash runs: 10 s later no process runs. */
 export async function expectNothingLeft(world: World, means: MeansName, name: KillingName): Promise<void> {
-  const server = await world.server({ args: MEANS[means] });
+  const server = await world.server({ env: MEANS[means] });
   await withRunningShell(world, server);
   const reapers = childrenRunning(server.pid, "reaper-process.js");
   expect(reapers).toHaveLength(1);

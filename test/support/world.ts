@@ -16,6 +16,7 @@ import { afterAll, beforeAll } from "vitest";
 
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 import type { ClientKind, Person } from "./connection.ts";
+import { constants, merged } from "./constants.ts";
 import { startDaemon, type Daemon } from "./daemon.ts";
 import { startHttp, type HttpServer } from "./http-server.ts";
 import { childrenOf } from "./process-tree.ts";
@@ -148,13 +149,13 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
         const shared = await world.shared({ client, args, env, ...(person && { person }) });
         return { ...shared, stderr: () => shared.stderr() + daemonLogs(env["HOME"] ?? root) };
       }
-      const server = await connect(client, { args, env: { ...environment, ...env }, person });
+      const server = await connect(client, { args, env: merged(environment, env), person });
       servers.push(server);
       return server;
     },
     settings,
     async shared({ args = [], client = "modern", cwd, env = {}, main = MAIN, person, settings: more = {} } = {}) {
-      const all = { ...environment, ...AUTOMATIC, ...settings(more), ...env };
+      const all = merged(environment, AUTOMATIC, settings(more), env);
       const server = await connectTo(client, [main, "serve", ...args], all, { cwd, person });
       servers.push(server);
       return server;
@@ -170,14 +171,14 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
       writeFileSync(tokenFile, token, { mode: 0o600 });
       const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--drain-ms", "0"];
       // As on stdio, unless a test is about it.
-      flags.push("--caller-approves", "all", "--attended", "--shim", "off");
-      const all = { args: [...flags, ...args], env: { ...environment, ...env } };
+      flags.push("--caller-approves", "all", "--attended");
+      const all = { args: [...flags, ...args], env: merged(environment, constants({ shim: false }), env) };
       const server = await startHttp({ ...all, token, through });
       servers.push(server);
       return server;
     },
     async daemon({ args = [], env = {}, main, name = `d${String(servers.length)}` } = {}) {
-      const daemon = await startDaemon({ args, env: { ...environment, ...env }, main, name });
+      const daemon = await startDaemon({ args, env: merged(environment, env), main, name });
       servers.push(daemon);
       return daemon;
     },
@@ -218,7 +219,7 @@ function userFile(root: string, text: string): string {
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 
 /** On a busy machine a daemon may take longer to start than a client would wait for it. */
-const AUTOMATIC = { CLAUDE_CODE_MCP_DAEMON: "auto", CLAUDE_CODE_MCP_DAEMON_START_MS: "30000" };
+const AUTOMATIC = { CLAUDE_CODE_MCP_DAEMON: "auto", ...constants({ daemonStartMs: 30_000 }) };
 
 /** What daemons have written, which their clients do not see. */
 function daemonLogs(home: string): string {

@@ -29,7 +29,7 @@ describe("near matches", () => {
     const env = {
       CLAUDE_CODE_MCP_ALLOW_DIR: "/a",
       CLAUDE_CODE_MCP_DEPTH: "1",
-      CLAUDE_CODE_MCP_REAPER: "auto",
+      CLAUDE_CODE_MCP_CONSTANTS: "{}",
       PATH: "",
     };
     expect(unknownVariables(env)).toEqual([

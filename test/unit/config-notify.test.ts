@@ -12,7 +12,6 @@ it.each<[string[], string]>([
   [["--approvals", "webhook"], "--approvals includes webhook, so --notify-url is required."],
   [["--approvals", "webhook:5000,caller", "--notify-url", URL_OF], "--approvals includes webhook, whose"],
   [["--notify-secret-file", "/nowhere"], "--notify-secret-file requires --notify-url"],
-  [["--notify-url", URL_OF, "--notify-events", "turn.begun"], "--notify-events is"],
 ])("%j is refused", (argv, beginning) => {
   let said = "";
   try {

@@ -40,16 +40,9 @@ function refusal(sources: Sources): string {
 describe("the settings", () => {
   it("have defaults", () => {
     expect(load({})).toEqual({
-      daemonStartMs: 3_000,
-      daemonIdleMs: 600_000,
-      keepMs: 300_000,
       turnMaxMs: 14_400_000,
       unattended: "wait",
-      unattendedAfterMs: 600_000,
-      unattendedMaxMs: 14_400_000,
       unattendedMaxUsd: 10,
-      sessionInitTimeoutMs: 10_000,
-      inactivityMs: 1_800_000,
       idleProcessMs: 1_800_000,
       approvals: ["user", "caller", "console:0"],
       permissionTimeoutMs: 60_000,
@@ -62,17 +55,14 @@ describe("the settings", () => {
       sandboxDomains: [],
       allowDiskResume: false,
       allowSensitiveSessionDetails: false,
-      tasks: "auto",
       dynamicDescription: false,
       allowDirs: [],
       trustDirs: [],
       spares: 1,
       maxDepth: 1,
-      reaper: "auto",
       processIsolation: "none",
       retentionDays: 30,
       retentionMegabytes: 2_048,
-      cleanupIntervalMs: 60_000,
       logLevel: "info",
       toolsets: ["agent"],
       queryEnable: true,
@@ -82,7 +72,6 @@ describe("the settings", () => {
       queryAllowedTools: [],
       queryMaxExecutionMs: 300_000,
       queryMaxBytes: 262_144,
-      stdio: false,
       allowHosts: [],
       allowOrigins: [],
       auth: true,
@@ -90,16 +79,7 @@ describe("the settings", () => {
       console: true,
       principals: {},
       rateLimit: 600,
-      maxStreams: 256,
-      maxBodyBytes: 33_554_432,
-      receiveMs: 60_000,
-      sendMs: 30_000,
-      idleClientMs: 3_600_000,
       drainMs: 10_000,
-      notifyEvents: ["all"],
-      notifyAttempts: 5,
-      notifyRetryMs: 2_000,
-      notifyTimeoutMs: 10_000,
       peerMessages: "refuse",
     });
   });
@@ -131,10 +111,10 @@ describe("the settings", () => {
   it("take flags over variables over the file, for each key", () => {
     const sources = {
       argv: ["--max-wait-ms", "3000"],
-      env: { CLAUDE_CODE_MCP_MAX_WAIT_MS: "2000", CLAUDE_CODE_MCP_INACTIVITY_MS: "2000" },
-      file: { maxWaitMs: 1000, inactivityMs: 1000, turnMaxMs: 1000 },
+      env: { CLAUDE_CODE_MCP_MAX_WAIT_MS: "2000", CLAUDE_CODE_MCP_PERMISSION_MAX_MS: "2000" },
+      file: { maxWaitMs: 1000, permissionMaxMs: 1000, turnMaxMs: 1000 },
     };
-    expect(load(sources)).toMatchObject({ maxWaitMs: 3000, inactivityMs: 2000, turnMaxMs: 1000 });
+    expect(load(sources)).toMatchObject({ maxWaitMs: 3000, permissionMaxMs: 2000, turnMaxMs: 1000 });
   });
 
   it("are frozen, including lists", () => {
@@ -222,8 +202,12 @@ describe("an invalid value is refused in one line", () => {
       'CLAUDE_CODE_MCP_ALLOW_BYPASS is "constructor": must be true or false',
     ],
     ["a value of a negated flag", { argv: ["--no-allow-bypass=1"] }, "--no-allow-bypass takes no value."],
-    ["a word that is no choice", { argv: ["--reaper", "never"] }, '--reaper is "never": must be one of auto, always.'],
-    ["a forgotten value", { argv: ["--reaper", "--allow-bypass"] }, "--reaper needs a value: one of auto, always."],
+    [
+      "a word that is no choice",
+      { argv: ["--sandbox", "never"] },
+      '--sandbox is "never": must be one of off, required.',
+    ],
+    ["a forgotten value", { argv: ["--sandbox", "--allow-bypass"] }, "--sandbox needs a value: one of off, required."],
     ["a forgotten last value", { argv: ["--max-wait-ms"] }, "--max-wait-ms needs a value: a whole number of ms"],
     [
       "an empty directory",
@@ -253,7 +237,7 @@ describe("an invalid value is refused in one line", () => {
       { argv: ["--no-allow-bypas"] },
       "Unknown flag --no-allow-bypas. Did you mean --no-allow",
     ],
-    ["a negated flag that is no boolean", { argv: ["--no-reaper"] }, "Unknown flag --no-reaper."],
+    ["a negated flag that is no boolean", { argv: ["--no-sandbox"] }, "Unknown flag --no-sandbox."],
     ["an unknown short flag", { argv: ["-v"] }, 'Unknown flag -v. "claude-agents-mcp help" lists all flags.'],
     ["an argument that is no flag", { argv: ["--allow-bypass", "false"] }, 'Unexpected argument "false": only flags'],
     [
@@ -273,7 +257,7 @@ describe("an invalid value is refused in one line", () => {
   });
 
   it("and is cut if it is long", () => {
-    expect(refusal({ argv: [`--reaper=${"x".repeat(5000)}`] }).length).toBeLessThan(200);
+    expect(refusal({ argv: [`--sandbox=${"x".repeat(5000)}`] }).length).toBeLessThan(200);
   });
 });
 

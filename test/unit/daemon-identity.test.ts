@@ -42,7 +42,7 @@ describe("clients share a daemon when they differ only in", () => {
     ["the editor", { VSCODE_PID: "7", CURSOR_TRACE_ID: "x", INSIDE_EMACS: "29" }],
     ["what npx adds", { npm_command: "exec", INIT_CWD: "/x", NODE: "/usr/bin/node", COLOR: "0" }],
     ["a Claude Code that is the client", { CLAUDECODE: "1", CLAUDE_CODE_ENTRYPOINT: "cli", CLAUDE_CODE_SSE_PORT: "1" }],
-    ["how long they wait for it", { CLAUDE_CODE_MCP_DAEMON: "auto", CLAUDE_CODE_MCP_DAEMON_START_MS: "9" }],
+    ["how long they wait for it", { CLAUDE_CODE_MCP_DAEMON: "auto" }],
     ["functions that a shell exports", { "BASH_FUNC_module%%": "() { :; }" }],
   ])("%s", async (_, env) => {
     expect(await nameOf({ env })).toBe(await nameOf());
@@ -58,7 +58,7 @@ describe("clients share a daemon when they differ only in", () => {
   });
 
   it("flags that the proxy alone reads", async () => {
-    const own = ["--daemon", "auto", "--spares", "2", "--daemon-start-ms=9", "--daemon-start-ms", "9"];
+    const own = ["--daemon=auto", "--spares", "2", "--daemon", "auto"];
     expect(await nameOf({ argv: own })).toBe(await nameOf({ argv: ["--spares", "2"] }));
   });
 

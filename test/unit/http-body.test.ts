@@ -12,7 +12,7 @@ it.each([
   expect(await readJson(post('"12345"', headers), 7)).toEqual({ value: "12345", bytes: 7 });
   const { refusal } = (await readJson(post('"12345"', headers), 6)) as { refusal: Response };
   expect(refusal.status).toBe(413);
-  expect(await refusal.text()).toContain("more than 6 bytes (--max-body-bytes)");
+  expect(await refusal.text()).toContain("more than 6 bytes.");
 });
 
 it("a request without a body has no value, and one that is no JSON says so", async () => {

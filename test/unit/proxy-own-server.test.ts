@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { reasonForOwnServer, startMsOf } from "../../src/proxy/own-server.ts";
+import { reasonForOwnServer } from "../../src/proxy/own-server.ts";
 
 /** Which clients get a server of their own, in the process that they start. */
 
@@ -55,10 +55,4 @@ it.each<[string, Partial<Parameters<typeof reasonForOwnServer>[0]>]>([
 ])("a daemon serves it: %s", (_, { argv = [], ...given }) => {
   const paths = argv.map((word) => (word.endsWith(".json") ? join(root, word) : word));
   expect(reasonForOwnServer({ ...start, ...given, argv: paths })).toBeUndefined();
-});
-
-it("a client waits for its daemon as long as it is told", () => {
-  expect(startMsOf({ argv: [], env: {} })).toBe(3_000);
-  expect(startMsOf({ argv: ["--daemon-start-ms", "50"], env: { CLAUDE_CODE_MCP_DAEMON_START_MS: "70" } })).toBe(50);
-  expect(startMsOf({ argv: [], env: { CLAUDE_CODE_MCP_DAEMON_START_MS: "70" } })).toBe(70);
 });

@@ -97,7 +97,7 @@ describe("a session that no client attends to", () => {
   it("is unattended after a while, and told so once, in time awake", () => {
     const walk = running().due();
     expect([walk.told, seconds(walk.at)]).toEqual(["notice", 600]);
-    expect(notices(walk)[0]).toContain("4 h of running turns (--unattended-max-ms) and $10 (--unattended-max-usd)");
+    expect(notices(walk)[0]).toContain("4 h of running turns and $10 (--unattended-max-usd)");
     walk.later(60).tick();
     expect(walk.told).toBe("");
   });

@@ -40,7 +40,7 @@ describe("the first answer to a client", () => {
   it("names the sessions that continued unattended, with the outcome of each, and the next answer does not", async () => {
     await worked("one", { lastOutcome: "done" });
     await worked("two", { attendance: { leftMs: 0, work: { leftMs: -1, leftUsd: 9, over: "time" } } });
-    const first = "2 sessions continued unattended: one (done), two (stopped by --unattended-max-ms)";
+    const first = "2 sessions continued unattended: one (done), two (stopped by the limit of unattended time)";
     expect(await answersTo(LIST, LIST)).toEqual([first, undefined]);
   });
 

@@ -1,3 +1,4 @@
+import { constants } from "../../config/constants.ts";
 import { randomUUID } from "node:crypto";
 import { type ByEventType, type DataOf, decideBy } from "../../domain/event-table.ts";
 import type { TurnEnded } from "../../domain/event.ts";
@@ -16,7 +17,7 @@ import { sessionOf } from "../offers.ts";
 import type { Receiver } from "./deliver.ts";
 import { DeliveryQueue, type Letter, type Outcome } from "./queue.ts";
 import { payloadOf, type Mask, type Matter, type Payload } from "./payload.ts";
-import { NOTICES, notifyConfigOf, type NoticeType } from "./settings.ts";
+import { notifyConfigOf, type NoticeType } from "./settings.ts";
 
 /**
  * Tells the operator's webhook what this server writes to the logs of its sessions. The receiver is the operator's choice
@@ -25,7 +26,6 @@ import { NOTICES, notifyConfigOf, type NoticeType } from "./settings.ts";
 
 interface NotifierOptions {
   readonly receiver: Receiver;
-  readonly types: ReadonlySet<NoticeType>;
   readonly limits: { readonly attempts: number; readonly retryMs: number };
   readonly version: string;
   readonly mask: Mask;
@@ -142,7 +142,7 @@ class Notifier implements ApproverPort {
 
   #onAsked(type: AskedEvent["type"], request: PermissionRequest, { at, requests, sessionId }: Change): void {
     // Skips the event if the receiver can answer, because the request itself is offered there.
-    if (this.#options.answerUrl || !this.#options.types.has(type)) return;
+    if (this.#options.answerUrl) return;
     const open = requests.find(({ requestId }) => requestId === request.requestId);
     // A request that was answered at once (by a rule, for example) is not delivered.
     if (!open) return;
@@ -157,7 +157,7 @@ class Notifier implements ApproverPort {
   #notifyOfEnd(sessionId: string, ended: TurnEnded, at: number): void {
     for (const type of ["turn.ended", "budget.reached"] as const) {
       if (type === "budget.reached" && ended.errorSubtype !== BUDGET) continue;
-      if (this.#options.types.has(type)) this.#notify({ type, sessionId, at, matter: { ended } });
+      this.#notify({ type, sessionId, at, matter: { ended } });
     }
   }
 
@@ -214,13 +214,13 @@ class Notifier implements ApproverPort {
 export function startWebhook(parts: ApproverParts): StartedApprover | undefined {
   const { audit, config, http, isNamed, log, mask, secret, store, version } = parts;
   if (secret === undefined) return undefined;
-  const { notifyAttempts, notifyEvents, notifyRetryMs, notifyTimeoutMs, notifyUrl: url = "" } = notifyConfigOf(config);
+  const { notifyUrl: url = "" } = notifyConfigOf(config);
+  const { notifyAttempts, notifyRetryMs, notifyTimeoutMs } = constants();
   // The path of such a URL can be a secret in itself.
-  log.info("the webhook is told", { origin: new URL(url).origin, events: [...notifyEvents] });
+  log.info("the webhook is told", { origin: new URL(url).origin });
   const answerUrl = isNamed && http ? answerUrlBelow(http.publicUrl) : undefined;
   const notifier = new Notifier({
     receiver: { url, key: Buffer.from(secret, "base64"), timeoutMs: notifyTimeoutMs },
-    types: new Set(NOTICES.filter((type) => notifyEvents.includes("all") || notifyEvents.includes(type))),
     limits: { attempts: notifyAttempts, retryMs: notifyRetryMs },
     version,
     mask,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ConfigError } from "../../config/error.ts";
 import { isSafe } from "../../config/loopback.ts";
-import { choices, count, milliseconds, path, text } from "../../config/setting.ts";
+import { path, text } from "../../config/setting.ts";
 import { readPrivate } from "../../config/private-file.ts";
 import type { Settings } from "../approver.ts";
 
@@ -27,39 +27,6 @@ export const notifyFields = {
     group: "Notifications",
     meaning: "File with the signing secret, readable only by you: whsec_ and 24 to 64 bytes in base64.",
   }),
-  notifyEvents: choices([...NOTICES, "all"], "all", {
-    flag: "notify-events",
-    variable: "CLAUDE_CODE_MCP_NOTIFY_EVENTS",
-    group: "Notifications",
-    meaning: "Events to send. Requests that the webhook is asked to answer are always sent.",
-  }),
-  notifyAttempts: count(
-    { least: 1, most: 20, fallback: 5 },
-    {
-      flag: "notify-attempts",
-      variable: "CLAUDE_CODE_MCP_NOTIFY_ATTEMPTS",
-      group: "Notifications",
-      meaning: "Maximum delivery attempts.",
-    },
-  ),
-  notifyRetryMs: milliseconds(
-    { least: 10, most: 3_600_000, fallback: 2_000 },
-    {
-      flag: "notify-retry-ms",
-      variable: "CLAUDE_CODE_MCP_NOTIFY_RETRY_MS",
-      group: "Notifications",
-      meaning: "Delay before the second attempt (± 25 %). Each further delay is four times as long.",
-    },
-  ),
-  notifyTimeoutMs: milliseconds(
-    { least: 50, most: 120_000, fallback: 10_000 },
-    {
-      flag: "notify-timeout-ms",
-      variable: "CLAUDE_CODE_MCP_NOTIFY_TIMEOUT_MS",
-      group: "Notifications",
-      meaning: "Time after which an attempt without a response has failed.",
-    },
-  ),
 };
 
 const NotifyConfig = z.object(notifyFields);

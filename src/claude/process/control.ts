@@ -105,7 +105,7 @@ export async function settlesWithin(ms: number, promise: Promise<unknown>): Prom
   return inTime;
 }
 
-/** Far below one second, the minimum of --inactivity-ms. ms */
+/** Far below one second, the least that a turn may be without a message in tests. ms */
 const ALIVE_MS = 100;
 
 /** Each signal is a step of the session, and a streamed text gives thousands that say no more than `alive`. */

@@ -7,6 +7,7 @@ import type { App } from "../../app/app.ts";
 import { termsOf } from "../../app/terms.ts";
 import { hasDriver, isRunning, thisProcess } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
+import { constants } from "../../config/constants.ts";
 import { daemonSettings, serverSettings, type ServerSettings } from "../../config/server-settings.ts";
 import { startFolder } from "../../config/start-folder.ts";
 import type { Config } from "../../config/schema.ts";
@@ -65,7 +66,6 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const identity = await identityOf({ argv: rest, cwd: process.cwd(), env: process.env, stateFolder: folder });
   const name = declared ?? identity.name;
   const settings = settingsOf(declared, rest);
-  const { config } = settings;
   const { name: product, version } = readPackage();
   const start = { cwd: startFolder, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
   const place = { folders, name, stateFolder: folder };
@@ -73,7 +73,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   // One that was started in the background; another is brought back by what runs it.
   const isAutomatic = declared === undefined && log !== undefined;
   const restart = isAutomatic ? restartOf({ identity, main: process.argv[1] ?? "", stateFolder: folder }) : undefined;
-  const shim = shimSettings(config, place, restart);
+  const shim = shimSettings(place, restart);
   const endTurn = isAutomatic && readyFd === undefined ? await turnOf(folders, name) : undefined;
   let onNamed: () => void = () => undefined;
   const named = new Promise<void>((resolve) => (onNamed = resolve));
@@ -85,9 +85,9 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     name,
     mayDisplace: declared === undefined,
     version,
-    maxConnections: config.maxConnections ?? connectionLimit(),
+    maxConnections: constants().maxConnections || connectionLimit(),
     accept: acceptor(app, settings, product),
-    status: async () => statusOf(app, { config, deaths, isDraining: closing !== undefined, identity, log, version }),
+    status: async () => statusOf(app, { deaths, isDraining: closing !== undefined, identity, log, version }),
     onStop: () => end("daemon stop", 0),
     onCount: () => idle.look(),
     log: app.log,
@@ -101,8 +101,9 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   process.on("uncaughtException", (error) => deaths.crashed(error));
   // Installed before `begin`: SIGTERM then ends the sessions too, and does not hand them over as a crash does.
   const end = endWith({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
-  const isIdle = () => listener.clients === 0 && app.atWork() === 0;
-  const idle = new IdleWatch(config.daemonIdleMs, isIdle, () => end("idle", 0));
+  // Its operator ends a declared one.
+  const isIdle = () => declared === undefined && listener.clients === 0 && app.atWork() === 0;
+  const idle = new IdleWatch(constants().daemonIdleMs, isIdle, () => end("idle", 0));
   const socket = await unlessEnded(
     begin(app, { folders, name, state: folder, listener, onNamed, isAwaited: readyFd !== undefined }),
     () => closing,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { App, NodeReport } from "../../app/app.ts";
-import type { Config } from "../../config/schema.ts";
+import { constants } from "../../config/constants.ts";
 import type { DeathRecord } from "../../daemon/deaths.ts";
 import type { Identity } from "../../daemon/identity.ts";
 
@@ -9,7 +9,6 @@ import type { Identity } from "../../daemon/identity.ts";
 const startedAt = new Date(Date.now() - performance.now()).toISOString();
 
 interface About {
-  readonly config: Config;
   readonly deaths: Pick<DeathRecord, "last">;
   readonly isDraining: boolean;
   readonly log: string | undefined;
@@ -17,8 +16,9 @@ interface About {
   readonly version: string;
 }
 
-export async function statusOf(app: App, { config, deaths, identity, isDraining, log, version }: About) {
+export async function statusOf(app: App, { deaths, identity, isDraining, log, version }: About) {
   const state = isDraining ? ("draining" as const) : ("ready" as const);
+  const setting = constants().shim ? ("auto" as const) : ("off" as const);
   const { node: nodeVersion } = process.versions;
   const { traits } = identity;
   // Where no session is at work there may be no store yet: npm installs its driver, or cannot.
@@ -34,7 +34,7 @@ export async function statusOf(app: App, { config, deaths, identity, isDraining,
     ...report,
     log,
     lastDeath: deaths.last,
-    shim: { setting: config.shim ?? "auto", ...shim },
+    shim: { setting, ...shim },
   };
 }
 

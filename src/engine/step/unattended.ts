@@ -44,7 +44,7 @@ export function beginUnattended(draft: Draft): void {
   if (!policy.unattended || !attendance || attendance.work) return;
   const { afterMs, maxMs, maxUsd } = policy.unattended;
   attendance.work = { leftMs: maxMs, leftUsd: maxUsd };
-  const bounds = `for at most ${wordsOf(maxMs)} of running turns (--unattended-max-ms) and $${String(maxUsd)} (--unattended-max-usd)`;
+  const bounds = `for at most ${wordsOf(maxMs)} of running turns and $${String(maxUsd)} (--unattended-max-usd)`;
   noteUnattended(
     draft,
     `No client has followed this session for ${wordsOf(afterMs)}: it goes on unattended, ${bounds}.`,
@@ -57,9 +57,10 @@ export function endUnattended(draft: Draft, over: NonNullable<UnattendedWork["ov
   if (!work || work.over !== undefined) return;
   work.over = over;
   holdQueue(draft);
-  const flag = over === "time" ? "--unattended-max-ms" : "--unattended-max-usd";
+  const { maxMs = 0 } = draft.policy.unattended ?? {};
+  const bound = over === "time" ? `${wordsOf(maxMs)} of running turns` : "--unattended-max-usd";
   const effect = "Waiting prompts are held, and the turn is interrupted at its next tool call.";
-  noteUnattended(draft, `The session has passed a bound for unattended work (${flag}). ${effect}`);
+  noteUnattended(draft, `The session has passed a bound for unattended work (${bound}). ${effect}`);
 }
 
 export function isOver({ state }: Draft): boolean {

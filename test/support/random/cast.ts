@@ -63,16 +63,7 @@ export class Cast {
       reader: { tokenSha256: digest("reader"), scopes: ["read"], allowDirs: [folder] },
     };
     const wide = ["--toolsets", "all", "--allow-disk-resume", "--allow-sensitive-session-details"];
-    const limits = [
-      "--rate-limit",
-      "1000000",
-      "--max-streams",
-      "64",
-      "--max-live",
-      "5",
-      "--max-wait-ms",
-      String(WAIT_MS),
-    ];
+    const limits = ["--rate-limit", "1000000", "--max-live", "5", "--max-wait-ms", String(WAIT_MS)];
     const confining = ["--allow-dir", folder, "--principals", JSON.stringify(principals)];
     const args = [...wide, ...limits, ...confining];
     const server = await world.http({ token: TOKENS.operator, env: SECRETS, args });

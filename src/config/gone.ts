@@ -1,0 +1,45 @@
+import { ConfigError } from "./error.ts";
+
+/** Settings of earlier builds, by their keys, and what is there instead: one that is given must not be ignored silently. */
+
+const INSTEAD: Readonly<Record<string, string>> = {
+  inactivityMs: "a turn ends after 30 minutes without a message",
+  sessionInitTimeoutMs: "Claude Code has 60 s to start, or the sessionInitTimeoutMs of its session",
+  unattendedAfterMs: "a session is unattended after 10 minutes",
+  unattendedMaxMs: "unattended turns may run for 4 hours, and cost what --unattended-max-usd allows",
+  cleanupIntervalMs: "the search is made every minute",
+  maxBackground: "background work alone may keep half of --max-live",
+  reaper: "the kernel and the reaper both end Claude Code, wherever the system can",
+  daemonStartMs: "a client waits 5 s for its daemon",
+  daemonIdleMs: "a daemon ends after 10 minutes without work",
+  shim: "Claude Code has a shim wherever the system can",
+  keepMs: "a shim keeps Claude Code for 5 minutes",
+  tasks: "clients with the Tasks extension have their turns as tasks",
+  stdio: "a client on stdio is served by `claude-agents-mcp` without --http, and has the same sessions",
+  maxStreams: "a principal may have 256 open requests",
+  maxConnections: "half of the file descriptors (ulimit -n) are for connections, at most 4096",
+  maxBodyBytes: "a request has at most 32 MiB",
+  receiveMs: "a request is received within 60 s",
+  sendMs: "a client that reads nothing for 30 s is cut off",
+  idleClientMs: "a protocol session is forgotten after an hour without requests",
+  notifyEvents: "all events are sent, and the receiver chooses by their type",
+  notifyAttempts: "a delivery is attempted 5 times",
+  notifyRetryMs: "the second attempt comes after 2 s",
+  notifyTimeoutMs: "an attempt fails after 10 s",
+};
+
+/** The seed servers have this one: it is accepted without effect. */
+const IGNORED = "CLAUDE_CODE_MCP_CLEANUP_INTERVAL_MS";
+
+const GONE = Object.keys(INSTEAD).map((key) => {
+  const flag = key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return { key, flag, variable: `CLAUDE_CODE_MCP_${flag.replaceAll("-", "_").toUpperCase()}` };
+});
+
+export const GONE_VARIABLES = GONE.map(({ variable }) => variable).filter((name) => name !== IGNORED);
+
+/** Throws ConfigError if `name` is the flag, variable or key of such a setting. `from` names it in the message. */
+export function refuseGone(name: string, from = name): void {
+  const gone = GONE.find(({ flag, key, variable }) => [`--${flag}`, `--no-${flag}`, key, variable].includes(name));
+  if (gone) throw new ConfigError(`${from} is no setting any more: ${INSTEAD[gone.key] ?? ""}. Leave it out.`);
+}
