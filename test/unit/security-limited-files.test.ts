@@ -12,7 +12,7 @@ afterAll(() => rmSync(root, { recursive: true }));
 /** With a mount at /mnt/dead. */
 function limited(most: number, limitMs: number): LimitedAccess {
   const mountOf = async (path: string) => Promise.resolve(path.startsWith("/mnt/dead") ? "/mnt/dead" : undefined);
-  return new LimitedAccess({ most, mostOnMount: 2, limitMs, mountOf });
+  return new LimitedAccess({ most, mostOfOne: 2, limitMs, mountOf });
 }
 
 /** An access that answers when it is told to. */
@@ -86,6 +86,14 @@ describe("access to files within a time limit", () => {
     expect(told).toEqual([["/a"], ["/a", "/b"]]);
     a.answer("back");
     await expect.poll(async () => failure(access.run("/d", async () => Promise.resolve("d")))).toBe("none");
+  });
+
+  it("asks for a path, or what is below it, no more than twice at a time", async () => {
+    const access = limited(8, 20);
+    const all = ["/gone", "/gone", "/gone", "/gone/a"].map((path) => ({ path, ...question() }));
+    const said = await Promise.all(all.map(async ({ ask, path }) => failure(access.run(path, ask))));
+    expect(said).toEqual(all.map(() => expect.stringContaining("TIMEOUT /gone has not answered") as string));
+    expect(all.map(({ asked }) => asked())).toEqual([1, 1, 0, 0]);
   });
 
   it("asks a mount no more than twice at a time, and not again once neither has answered", async () => {

@@ -18,7 +18,8 @@ const LIST_MS = 10_000;
 export async function outputOfPs(args: readonly string[], maxBuffer?: number): Promise<string> {
   const limits = { timeout: LIST_MS, killSignal: "SIGKILL", ...(maxBuffer !== undefined && { maxBuffer }) } as const;
   try {
-    return (await run("ps", args, limits)).stdout;
+    // By its path: a spawn that looks a program up waits for every folder of PATH, and this whole process with it.
+    return (await run("/bin/ps", args, limits)).stdout;
   } catch (error) {
     if (error instanceof Error && "killed" in error && error.killed === true) throw error;
     return "";

@@ -35,9 +35,9 @@ interface Waiting {
 }
 
 interface Limits {
-  /** Accesses at a time, those without an answer included; and those of one mount. */
+  /** Accesses at a time, those without an answer included: in all, and for one mount, or a path and what is below it. */
   readonly most: number;
-  readonly mostOnMount: number;
+  readonly mostOfOne: number;
   /** Time limit of each, ms. */
   readonly limitMs: number;
   readonly mountOf: (path: string) => Promise<string | undefined>;
@@ -81,10 +81,11 @@ export class LimitedAccess {
     if (problem !== undefined) throw new NoAnswerError(problem, field);
   }
 
-  #mayBegin({ mount }: Access): boolean {
-    const { most, mostOnMount } = this.#limits;
-    const same = [...this.#pending].filter((each) => mount !== undefined && each.mount === mount);
-    return this.#pending.size < most && same.length < mostOnMount;
+  /** Not beside more than a few that its answer may depend on: these end, or it is refused when they have not answered. */
+  #mayBegin({ mount, path }: Access): boolean {
+    if (this.#pending.size >= this.#limits.most) return false;
+    const isOfOne = (each: Access) => (mount !== undefined && each.mount === mount) || isAtOrBelow(path, each.path);
+    return [...this.#pending].filter(isOfOne).length < this.#limits.mostOfOne;
   }
 
   async #within<T>(asked: Access, running: Promise<T>): Promise<T> {
@@ -118,22 +119,23 @@ export class LimitedAccess {
   #end(asked: Access): void {
     this.#pending.delete(asked);
     this.#stuck.delete(asked);
-    this.#waiting = this.#waiting.filter((each) => {
-      if (!this.#mayBegin(each.asked)) return true;
-      this.#pending.add(each.asked);
-      each.begin();
-      return false;
-    });
+    for (;;) {
+      const next = this.#waiting.findIndex((each) => this.#mayBegin(each.asked));
+      const [found] = next < 0 ? [] : this.#waiting.splice(next, 1);
+      if (!found) return;
+      this.#pending.add(found.asked);
+      found.begin();
+    }
   }
 
   #problemOf(path: string): string | undefined {
-    const { most, mostOnMount } = this.#limits;
+    const { most, mostOfOne } = this.#limits;
     const stuck = [...this.#stuck];
     const above = stuck.find((each) => isAtOrBelow(path, each.path))?.path;
     if (above !== undefined) return this.#unanswered(above);
     const mount = stuck.find((each) => each.mount !== undefined && isAtOrBelow(path, each.mount))?.mount;
     const onMount = stuck.filter((each) => mount !== undefined && each.mount === mount).length;
-    if (mount !== undefined && onMount >= mostOnMount) return this.#unanswered(mount);
+    if (mount !== undefined && onMount >= mostOfOne) return this.#unanswered(mount);
     if (stuck.length < most) return undefined;
     // Their paths may be other users': the log has them.
     const problem = `${path} was not looked at: ${String(stuck.length)} other files or folders have not answered`;
@@ -157,7 +159,7 @@ const MOST = Math.max(1, Math.min(8, Math.floor(THREADS / 2)));
 /** Of this process. */
 export const files = new LimitedAccess({
   most: MOST,
-  mostOnMount: Math.ceil(MOST / 4),
+  mostOfOne: Math.ceil(MOST / 4),
   limitMs: 5_000,
   mountOf: remoteMountOf,
 });
