@@ -12,7 +12,7 @@ import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuditLog } from "../log/audit.ts";
 import { createLogger } from "../log/logger.ts";
-import { createMasker, type Masker } from "../log/mask.ts";
+import type { Masker } from "../log/mask.ts";
 import { lazy } from "../mcp/lazy.ts";
 import type { ServerOptions } from "../mcp/server-options.ts";
 import type { ServerFactory } from "../mcp/http.ts";
@@ -21,12 +21,13 @@ import { serveOverStdio, type StdioOptions } from "../mcp/stdio.ts";
 import type { Audit } from "../tools/audit.ts";
 import { clientOptions, judgesOf, preload } from "./client-options.ts";
 import { Connections, type Connection } from "./connections.ts";
+import { type RecordSettings, recordsOf } from "./environments.ts";
 import { Readiness } from "./readiness.ts";
 import type { ClientStart, Terms } from "./terms.ts";
 
 export type { OwnCommand } from "./terms.ts";
 
-export interface AppSettings extends StoreSettings {
+export interface AppSettings extends StoreSettings, RecordSettings {
   config: Config;
   bounds?: EngineSettings["bounds"];
   /** How deep this server is nested in sessions of servers like it. */
@@ -105,15 +106,10 @@ export function ownTerms({ config, environment, start }: Pick<AppSettings, "conf
   return { ...start, config, environment };
 }
 
-/** As variables, by whose names the masker knows what is secret. */
-function secretsOf({ approverSecrets = new Map() }: AppSettings): Record<string, string> {
-  return Object.fromEntries([...approverSecrets].map(([name, secret]) => [`${name}_SECRET`.toUpperCase(), secret]));
-}
-
 /** The one assembly. Nothing that a first `initialize` does not need is loaded before the first tool call. */
 export function createApp(settings: AppSettings): App {
   const { config, environment } = settings;
-  const masker = createMasker({ ...environment, ...secretsOf(settings) });
+  const { environments, masker } = recordsOf(settings);
   const log = createLogger({ level: config.logLevel, masker });
   const connections = new Connections(
     { allowsBypass: config.allowBypass, mayAllow: settings.bounds?.allowBypass !== false },
@@ -125,7 +121,7 @@ export function createApp(settings: AppSettings): App {
     const location = storeLocation(settings);
     const backend = await connectStore(location, { log, over, urls: http?.ownUrls });
     const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
-    const parts = { backend, ...self, http, audit, log, masker, connections };
+    const parts = { backend, ...self, http, audit, log, masker, environments, connections };
     const running = await startEngine({ ...settings, runsNothing: settings.operations !== undefined }, parts);
     return withDaemon(running, settings);
   });

@@ -1,10 +1,10 @@
 import { existsSync, realpathSync } from "node:fs";
-import { configFolder, stateFile } from "../claude/environment.ts";
-import type { SandboxPolicy } from "../claude/sandbox/sandbox.ts";
+import type { Environments } from "../claude/environments.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { SDK_VERSION } from "../packages/pinned.ts";
 import { Preparation } from "../claude/preparation.ts";
-import { ClaudeLocator, startedClaudes } from "../claude/locate.ts";
+import { ProtectedPlaces, type ServerPlaces } from "../claude/protected-places.ts";
+import { ClaudeLocator } from "../claude/locate.ts";
 import { claudeRuntime, type ClaudeRuntime } from "../claude/runtime.ts";
 import type { ClaudeSettings } from "../claude/settings.ts";
 import { Guards } from "../claude/supervise/guards.ts";
@@ -12,7 +12,6 @@ import type { ShimSettings, Shims } from "../claude/shim/shims.ts";
 import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
 import { closedByApprovers } from "../config/approvals/approver-fields.ts";
-import { rulesOf } from "../config/approvals/settings.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { confinements } from "../config/confinement.ts";
 import type { Bounds } from "../config/bounds.ts";
@@ -26,18 +25,17 @@ import type { Retention } from "../engine/retention.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Logger, SessionBackend, Spares } from "../engine/ports.ts";
-import type { Masker } from "../log/mask.ts";
+import type { SessionMasks } from "../log/session-masks.ts";
 import { requestEntry } from "../log/audit.ts";
 import { files } from "../security/files/limited.ts";
 import { ownedPlaces, ownFiles, type Installation } from "../security/owned.ts";
-import { protectedPaths, type Owned } from "../security/protected-paths.ts";
 import { withObserver, type OnAppended } from "../store/open.ts";
 import { stateFolder, userFilePath } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { Connection, Connections } from "./connections.ts";
 import { processLimitsOf, unattendedOf } from "./limits.ts";
-import { connectionTerms, operatorOf, sandboxDomainsOf } from "./operator.ts";
+import { connectionTerms, operatorOf } from "./operator.ts";
 
 /** What runs sessions, put together; loaded by the first tool call. */
 
@@ -93,40 +91,38 @@ interface EngineParts {
   readonly http: OverHttp | undefined;
   readonly audit: Audit | undefined;
   readonly log: Logger;
-  readonly masker: Masker;
+  readonly masker: SessionMasks;
+  readonly environments: Environments;
   readonly connections: Pick<Connections, "allowsBypass" | "onNewCommand" | "onReach" | "ownCommands" | "reach">;
 }
 
 export async function startEngine(settings: EngineSettings, parts: EngineParts): Promise<Running> {
-  const { connections, http, log, masker } = parts;
+  const { connections, environments, http, log, masker } = parts;
   files.onStuck = (paths) => log.warn("files or folders do not answer", { paths });
-  const { config, depth, environment } = settings;
+  const { config, depth } = settings;
   const confine = confinements(config);
-  const sandboxPolicy = await sandboxPolicyOf(settings);
   const approvers = await approversOf(settings, parts, () => engine);
   const store = followedBy(parts.backend, [http, ...approvers.followers, auditorOf(parts)]);
   const runtime = claudeRuntime({
     ...claudeOf(settings, log),
-    environment,
+    environments,
     depth,
-    mayNest: depth + 1 < config.maxDepth,
     ownCommands: () => connections.ownCommands(),
     ownUrls: async () => [...new Set([...(http?.ownUrls ?? []), ...(await store.leases.urls())])],
     confine,
-    rules: rulesOf(config),
-    closed: await protectedPaths(await ownedPlaces(await installationOf(settings))),
-    sandboxPolicy,
+    protection: new ProtectedPlaces(await serverPlaces(settings), environments),
     guards: await Guards.find({ forceReaper: constants().reaperAlone, isolation: settings.isolation }),
     server: { store: parts.storeName, ...parts.process },
     shim: settings.shim && { ...settings.shim, sdk: SDK_VERSION, log },
     spares: config.spares,
     spareIdleMs: config.idleProcessMs,
-    ...masksOf(masker),
+    masksOf: (sessionId) => masker.ofSession(sessionId),
     log,
   });
   adoptWhenNamed(runtime, settings);
-  // Sessions in spares that were started without it could start this server again by it.
+  // Sessions in spares that were started without it could start this server again by it, or write what the client's sessions start.
   connections.onNewCommand(() => runtime.spares.stir());
+  environments.onOpen(() => runtime.spares.stir());
   const { bounds = {} } = settings;
   const allowsBypass = () => connections.allowsBypass();
   const engine = createEngine({
@@ -137,7 +133,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     announces: http !== undefined && settings.runsNothing !== true,
     watches: settings.runsNothing !== true && (settings.named ?? true),
     log,
-    mask: (event) => masker.event(event),
+    mask: (event, sessionId) => masker.ofSession(sessionId).event(event),
     unattended: settings.outlivesClients === true ? unattendedOf(connections) : undefined,
     retention: retentionOf(config),
     processLimits: processLimitsOf(config),
@@ -153,13 +149,6 @@ function adoptWhenNamed({ shims }: ClaudeRuntime, { named }: EngineSettings): vo
   else shims?.adopt();
 }
 
-function masksOf(masker: Masker) {
-  return {
-    mask: (text: string) => masker.text(text),
-    maskUnfinished: (text: string) => masker.unfinished(text),
-  };
-}
-
 /** Locator and preparation of Claude Code, and the setting for messages of other sessions. */
 function claudeOf(
   { config, environment }: EngineSettings,
@@ -167,47 +156,35 @@ function claudeOf(
 ): Pick<ClaudeSettings, "claude" | "peerMessages" | "preparation"> {
   const place = { environment, cacheFolder: cacheFolder(environment) };
   const packages = new PackageCache(place);
-  const claude = new ClaudeLocator({ ...config, ...place, log, packages });
+  const claude = new ClaudeLocator({ ...place, log, packages });
   return { claude, preparation: new Preparation({ claude, packages }), peerMessages: config.peerMessages };
 }
 
 /** Where this server keeps what is its own. */
-async function installationOf({ config, configFile, environment }: EngineSettings): Promise<Installation> {
+function installationOf({ config, configFile, environment }: EngineSettings): Installation {
   const state = stateFolder(environment, process.platform);
   const { store = defaultStore(state, process.platform) } = config;
   return {
     settings: config,
     approvers: closedByApprovers(config),
-    environment,
     configFiles: [userFilePath(environment), ...(configFile === undefined ? [] : [configFile])],
     stateFolder: state,
     socketFolders: socketCandidates(existsSync(state) ? realpathSync(state) : state),
     store: storeTraits(store).file,
-    started: await startedClaudes({ ...config, environment }),
     cacheFolder: cacheFolder(environment),
-    claude: { folder: configFolder(environment), record: stateFile(environment) },
   };
 }
 
-/** The bounds of every session, where they all run in the sandbox. */
-async function sandboxPolicyOf(settings: EngineSettings): Promise<SandboxPolicy | undefined> {
-  const { principals, sandbox, trustDirs } = settings.config;
-  if (sandbox === "off") return undefined;
-  const installation = await installationOf(settings);
-  const { folder, record } = installation.claude;
-  const kept = (await ownedPlaces(installation)).filter(({ extent }) => extent !== "checkout");
+/** What is closed to sessions whatever environment records there are. */
+async function serverPlaces(settings: EngineSettings): Promise<ServerPlaces> {
+  const installation = installationOf(settings);
+  const principals = Object.values(settings.config.principals);
   return {
-    domains: sandboxDomainsOf(settings.config),
-    closed: [...ownFiles(installation).flatMap(filesOf), record],
-    kept: kept.flatMap(filesOf),
-    configFolders: [folder, ...Object.values(principals).flatMap((terms) => terms.claudeConfigDir ?? [])],
-    trusted: [...trustDirs, ...Object.values(principals).flatMap((terms) => terms.trustDirs ?? [])],
+    owned: await ownedPlaces(installation),
+    files: ownFiles(installation),
+    configFolders: principals.flatMap(({ claudeConfigDir }) => claudeConfigDir ?? []),
+    trusted: principals.flatMap(({ trustDirs }) => trustDirs ?? []),
   };
-}
-
-/** SQLite's own names are those that matter of what begins as a file does. */
-function filesOf({ extent, path }: Owned): string[] {
-  return extent === "prefix" ? [path, ...["-wal", "-shm", "-journal"].map((end) => path + end)] : [path];
 }
 
 /** Every step of a request stands in the audit log too. Its session's principal is looked up, so it may come a moment later. */

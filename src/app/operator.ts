@@ -65,7 +65,7 @@ function allowed({ config, environment }: Given, { allowsBypass, depth }: Pick<P
 }
 
 /** Hosts that commands may reach in the sandbox. */
-export function sandboxDomainsOf(config: Given["config"]): string[] {
+function sandboxDomainsOf(config: Given["config"]): string[] {
   return [...config.sandboxDomains, ...hostsOf(rulesOf(config).allow)];
 }
 

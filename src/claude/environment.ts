@@ -1,25 +1,13 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { isOfTheServer } from "../domain/client-environment.ts";
 import { DEPTH_VARIABLE, PROCESS_VARIABLE, PRODUCT } from "../domain/names.ts";
 import { isOfTheOuterSession } from "../domain/outer-session.ts";
 import { invalidArgument } from "../domain/error.ts";
 import type { Identity } from "../domain/session.ts";
 
-/** Settings of the query toolset (seed 003): ours, not Claude Code's. */
-const OF_THE_QUERY_TOOLSET = [
-  "CLAUDE_CODE_ENABLE",
-  "CLAUDE_CODE_DEFAULT_CWD",
-  "CLAUDE_CODE_DEFAULT_MODEL",
-  "CLAUDE_CODE_DEFAULT_PERMISSION_MODE",
-  "CLAUDE_CODE_MAX_TURNS",
-  "CLAUDE_CODE_MAX_MESSAGES",
-  "CLAUDE_CODE_INCLUDE_SYSTEM_MESSAGES",
-  "CLAUDE_CODE_ALLOWED_TOOLS",
-  "CLAUDE_CODE_MAX_EXECUTION_TIME",
-];
-
 function isDropped(name: string): boolean {
-  return OF_THE_QUERY_TOOLSET.includes(name) || name.startsWith("CLAUDE_CODE_MCP_") || isOfTheOuterSession(name);
+  return isOfTheServer(name) || isOfTheOuterSession(name);
 }
 
 interface Child {
@@ -102,14 +90,28 @@ export function identify(environment: Readonly<Record<string, string>>): Identit
   return { configFolder: configFolder(environment), paidBy: payer(environment) };
 }
 
-/** In the order in which Claude Code itself looks. Names of ways to pay, never anything of the credential. */
+/** In the order in which Claude Code itself looks: the variable, the name of the way to pay, and how its credentials begin. */
+const PAYERS = [
+  ["CLAUDE_CODE_USE_BEDROCK", "Amazon Bedrock", "AWS_"],
+  ["CLAUDE_CODE_USE_VERTEX", "Google Vertex", "GOOGLE_"],
+  ["CLAUDE_CODE_USE_FOUNDRY", "Microsoft Foundry", "ANTHROPIC_FOUNDRY_"],
+  ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"],
+  ["ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"],
+  ["CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
+] as const;
+
+function payerIn(environment: Readonly<Record<string, string>>) {
+  return PAYERS.find(([name]) => (environment[name] ?? "") !== "");
+}
+
+/** The name of a way to pay, never anything of the credential. */
 function payer(environment: Readonly<Record<string, string>>): string {
-  const isSet = (name: string) => (environment[name] ?? "") !== "";
-  if (isSet("CLAUDE_CODE_USE_BEDROCK")) return "Amazon Bedrock";
-  if (isSet("CLAUDE_CODE_USE_VERTEX")) return "Google Vertex";
-  if (isSet("CLAUDE_CODE_USE_FOUNDRY")) return "Microsoft Foundry";
-  if (isSet("ANTHROPIC_AUTH_TOKEN")) return "ANTHROPIC_AUTH_TOKEN";
-  if (isSet("ANTHROPIC_API_KEY")) return "ANTHROPIC_API_KEY";
-  if (isSet("CLAUDE_CODE_OAUTH_TOKEN")) return "CLAUDE_CODE_OAUTH_TOKEN";
-  return "the Claude login of the configuration folder";
+  return payerIn(environment)?.[1] ?? "the Claude login of the configuration folder";
+}
+
+/** The variables that tell which account of its payer pays for a Claude Code with this environment. For comparison in memory only. */
+export function credentialOf(environment: Readonly<Record<string, string>>): Record<string, string> {
+  const begin = payerIn(environment)?.[2];
+  if (begin === undefined) return {};
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => name.startsWith(begin)));
 }

@@ -1,5 +1,6 @@
 import { constants } from "node:fs";
 import { dirname } from "node:path";
+import { CLAUDE_PATH } from "../domain/client-environment.ts";
 import { AppError } from "../domain/error.ts";
 import type { Logger } from "../engine/ports.ts";
 import { bundledClaudes, existingOnce, ownBinaryPackage, ownPlaces } from "./binary.ts";
@@ -15,9 +16,6 @@ import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "./vers
  */
 
 export interface LocatorSettings {
-  /** Of --claude-path. */
-  readonly claudePath?: string | undefined;
-  readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cacheFolder: string;
   /** Time limit of an answer to --version, ms. Default: 5000. */
   readonly ms?: number;
@@ -25,6 +23,8 @@ export interface LocatorSettings {
   /** Where the SDK's can be installed. */
   readonly packages?: Pick<PackageCache, "entryOf"> | undefined;
 }
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface LocatedClaude {
   /** Undefined where the SDK is to choose between two of its own: it looks for the C library. */
@@ -71,10 +71,11 @@ export class ClaudeLocator {
     this.#bundled = bundled;
   }
 
-  /** Throws NoClaudeError, which says what was looked at and what to do. */
-  async locate(): Promise<LocatedClaude> {
-    const { claudePath, environment, packages } = this.#settings;
-    if (claudePath !== undefined) return this.#named(claudePath);
+  /** For processes with this environment. Throws NoClaudeError, which says what was looked at and what to do. */
+  async locate(environment: Environment): Promise<LocatedClaude> {
+    const { packages } = this.#settings;
+    const claudePath = environment[CLAUDE_PATH];
+    if (claudePath !== undefined) return this.#named(claudePath, environment);
     const bundled = this.#bundled();
     if (bundled.length > 0) return ofTheSdk(bundled.length === 1 ? bundled[0] : undefined);
     const pinned = packages && ownBinaryPackage();
@@ -83,7 +84,7 @@ export class ClaudeLocator {
     const places = await ownPlaces(environment);
     const refused: Refused[] = [];
     for (const path of await existingOnce([...places.path, ...places.usual])) {
-      const judged = await this.#judge(path);
+      const judged = await this.#judge(path, environment);
       if (!("problem" in judged)) return judged;
       refused.push(judged);
     }
@@ -97,9 +98,9 @@ export class ClaudeLocator {
     this.#warned.add(text);
   }
 
-  async #named(path: string): Promise<LocatedClaude> {
+  async #named(path: string, environment: Environment): Promise<LocatedClaude> {
     const judged = (await isExecutable(path))
-      ? await this.#judge(path)
+      ? await this.#judge(path, environment)
       : { path, problem: "is not an executable file", fix: undefined };
     if (!("problem" in judged)) return judged;
     const advice = judged.fix === undefined ? "Name another one, or leave --claude-path out." : `Run: ${judged.fix}`;
@@ -107,8 +108,8 @@ export class ClaudeLocator {
     throw new NoClaudeError(message, judged.fix ?? INSTALL);
   }
 
-  async #judge(path: string): Promise<LocatedClaude | Refused> {
-    const answer = await this.#versions.of(path);
+  async #judge(path: string, environment: Environment): Promise<LocatedClaude | Refused> {
+    const answer = await this.#versions.of(path, environment);
     if ("problem" in answer) return { path, problem: answer.problem, fix: undefined };
     const { version } = answer;
     if (compareVersions(version, NEEDED_VERSION) < 0) {
@@ -132,11 +133,10 @@ function ofTheSdk(path: string | undefined): LocatedClaude {
  * The files in which the user's own is found, or would be: a session that wrote one of them would have the next session run
  * it. None where it is not looked for.
  */
-export async function startedClaudes(
-  { claudePath, environment }: Pick<LocatorSettings, "claudePath" | "environment">,
-  bundled = bundledClaudes(),
-): Promise<string[]> {
-  if (claudePath !== undefined || bundled.length > 0) return [];
+export async function startedClaudes(environment: Environment, bundled = bundledClaudes()): Promise<string[]> {
+  const claudePath = environment[CLAUDE_PATH];
+  if (claudePath !== undefined) return [claudePath];
+  if (bundled.length > 0) return [];
   const { path, usual } = await ownPlaces(environment);
   const found: string[] = [];
   for (const file of path) if ((await isExecutable(file)) || (await isWritable(dirname(file)))) found.push(file);

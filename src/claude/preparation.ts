@@ -10,6 +10,11 @@ interface Parts {
   readonly packages: PackageCache;
 }
 
+interface Wanted {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly ownClaude?: string | undefined;
+}
+
 /** Interval at which progress is told, ms. */
 const TELL_MS = 500;
 
@@ -21,9 +26,12 @@ export class Preparation {
     this.#parts = parts;
   }
 
-  /** Installs what is missing, and tells how far that is, in percent; not a word where nothing is missing, nor after the end. Throws AppError. */
-  async complete(ownClaude: string | undefined, onProgress: (percent: number) => void): Promise<void> {
-    const missing = await this.#missing(ownClaude);
+  /**
+   * Installs what is missing for a session with this environment, which npm gets, and tells how far that is, in percent; not a word
+   * where nothing is missing, nor after the end. `ownClaude` is the Claude Code that the session names. Throws AppError.
+   */
+  async complete({ environment, ownClaude }: Wanted, onProgress: (percent: number) => void): Promise<void> {
+    const missing = await this.#missing({ environment, ownClaude });
     if (missing.length === 0) return;
     let isOver = false;
     const tell = async () => {
@@ -33,7 +41,7 @@ export class Preparation {
     onProgress(0);
     const timer = setInterval(() => void tell().catch(() => undefined), TELL_MS);
     try {
-      await Promise.all(missing.map(async (pinned) => this.#parts.packages.install(pinned)));
+      await Promise.all(missing.map(async (pinned) => this.#parts.packages.install(pinned, environment)));
     } finally {
       isOver = true;
       clearInterval(timer);
@@ -48,10 +56,10 @@ export class Preparation {
   }
 
   /** A session that names its Claude Code needs no other. */
-  async #missing(ownClaude: string | undefined): Promise<Pinned[]> {
+  async #missing({ environment, ownClaude }: Wanted): Promise<Pinned[]> {
     const { claude, packages } = this.#parts;
     const missing: Pinned[] = this.#sdk === undefined && sdkFile(packages) === undefined ? [SDK_PACKAGE] : [];
-    const { toInstall } = ownClaude === undefined ? await claude.locate() : {};
+    const { toInstall } = ownClaude === undefined ? await claude.locate(environment) : {};
     return toInstall ? [...missing, toInstall] : missing;
   }
 

@@ -1,13 +1,13 @@
-import type { Confinement } from "../domain/principal.ts";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { homedir } from "node:os";
 import { delimiter } from "node:path";
 import { malformedRules } from "../domain/approvals/malformed-rule.ts";
+import type { Places } from "../domain/approvals/session-policy.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentReattach, AgentSignal, AgentStart } from "../engine/ports.ts";
 import { checkAllPlaces } from "./check/folders.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
-import { childEnvironment, configFolder } from "./environment.ts";
+import { configFolder, credentialOf, identify } from "./environment.ts";
 import { sandboxTerms, isNamedByAll } from "./sandbox/sandbox.ts";
 import { resumePlanOf } from "./folder/transcript.ts";
 import { projectAllowRules, emptyProject, isTrustedByAll, whatWouldRun } from "./folder/trust.ts";
@@ -18,7 +18,7 @@ import { deniedBy } from "./process/permissions.ts";
 import { closedTo, denyingOf, restrictions } from "./restrictions.ts";
 import { rulesOf } from "./rules.ts";
 import { endAttached, TakenError } from "./shim/held-process.ts";
-import { placesOf, type ClaudeSettings } from "./settings.ts";
+import { environmentOf, isSandboxed, placesOf, recordOf, type ClaudeSettings } from "./settings.ts";
 import { spareSpecOf, type SpareSpec } from "./spares/spec.ts";
 import type { SparePool } from "./spares/pool.ts";
 import type { Spawner } from "./supervise/spawn.ts";
@@ -35,29 +35,23 @@ interface Base {
 
 type Start = Pick<AgentStart, "environmentId" | "options" | "policy" | "principal">;
 
-async function baseOf(
-  { options, policy, principal }: Omit<Start, "environmentId">,
-  config: ClaudeSettings,
-): Promise<Base> {
-  const { all, own: confinement } = placesOf(config, principal, policy);
-  const { environment, notices } = await withShell(environmentOf(options, config, confinement));
+async function baseOf(start: Start, config: ClaudeSettings): Promise<Base> {
+  const { environmentId, options, policy } = start;
+  const { all } = placesOf(config, start);
+  const { environment, notices } = await withShell(environmentOf(config, start));
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const rules = rulesOf(policy);
-  const sandboxPolicy = sandboxPolicyFor(policy, config);
+  const sandboxPolicy = isSandboxed(policy) ? await config.protection.sandbox(policy) : undefined;
   const sandboxed = sandboxPolicy && (await sandboxTerms({ options, environment, sandboxPolicy, rules }));
   const trusts = async () =>
     sandboxPolicy ? isNamedByAll(options.cwd, all) : isTrustedByAll(options.cwd, all, environment);
   const isTrusted = await trusts();
   const mayRun = !usesProject || isTrusted;
-  const allow = await projectAllowRules({ ...options, mayRun, isSandboxed: sandboxPolicy !== undefined }, all);
-  const { path: executable, holds } = await claudeFor(options, config);
+  const allow = await projectAllowRules({ ...options, mayRun, isSandboxed: isSandboxed(policy) }, all);
+  const { path: executable, holds } = await claudeFor(options, config, environmentId);
   return {
-    notices: [
-      ...(mayRun ? [] : await untrustedNotices(options.cwd, confinement)),
-      ...malformedNotices(options),
-      ...notices,
-    ],
+    notices: [...(mayRun ? [] : await untrustedNotices(options.cwd, all)), ...malformedNotices(options), ...notices],
     options: {
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
@@ -71,23 +65,27 @@ async function baseOf(
 }
 
 /** Treats the version of a caller's own executable as unknown, so `holds` is false. */
-async function claudeFor({ pathToClaudeCodeExecutable: own }: SessionOptions, { claude }: ClaudeSettings) {
+async function claudeFor(
+  { pathToClaudeCodeExecutable: own }: SessionOptions,
+  config: ClaudeSettings,
+  environmentId: string,
+) {
   if (own !== undefined) return { path: own, holds: false };
-  const { path, version } = await claude.locate();
+  const { path, version } = await config.claude.locate(recordOf(config, environmentId));
   return { path, holds: canHold(version) };
-}
-
-/** Its hosts are those that each server of the policy lets commands reach. */
-function sandboxPolicyFor(policy: Start["policy"], { sandboxPolicy }: ClaudeSettings): ClaudeSettings["sandboxPolicy"] {
-  return sandboxPolicy && { ...sandboxPolicy, domains: policy.sandboxDomains };
 }
 
 /** What a spare for sessions like this one is started with. */
 export async function spareSpecFor(start: Start, config: ClaudeSettings): Promise<SpareSpec | undefined> {
-  const { policy, principal } = start;
-  const { spawnWrapper: wrapper } = placesOf(config, principal, policy).own;
   const base = await baseOf(start, config);
-  return (await spareSpecOf({ principal, wrapper }, base.options))?.spec;
+  return (await spareSpecOf(spareOf(start, config), base.options))?.spec;
+}
+
+/** What a spare has besides the options of sessions. */
+function spareOf(start: Start, config: ClaudeSettings) {
+  const { environmentId, principal } = start;
+  const { spawnWrapper: wrapper } = placesOf(config, start).own;
+  return { principal, wrapper, record: recordOf(config, environmentId) };
 }
 
 export async function prepare(
@@ -96,31 +94,32 @@ export async function prepare(
   { spares, spawner }: { spares: SparePool; spawner: Spawner },
 ): Promise<LaunchPlan> {
   await request.admitted;
-  const { epoch, processTag, principal } = request;
-  const { base, options, own, plan } = await settled(request, config);
+  const { epoch, processTag, sessionId } = request;
+  const { base, options, plan } = await settled(request, config);
   const { env } = base.options;
   const resumePlan = await resumePlanOf(request, configFolder(env));
   const { query } = config.preparation.sdk();
   const again = resumePlan.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
-  const { spawnWrapper: wrapper } = own;
+  const spare = spareOf(request, config);
+  const { record, wrapper } = spare;
   const fresh = startFresh(
     query,
     { ...base.options, ...resumePlan.options, env: { ...env, ...again } },
-    (process, onSpawned) => spawner.spawn(process, onSpawned, { name: processTag, wrapper, epoch }),
+    (process, onSpawned) => spawner.spawn(process, onSpawned, { name: processTag, wrapper, epoch, record }),
   );
-  const split = spares.has(processTag) ? await spareSpecOf({ principal, wrapper }, base.options) : undefined;
+  const split = spares.has(processTag) ? await spareSpecOf(spare, base.options) : undefined;
   await spawner.ready();
   return {
     ...plan,
     // Taken no sooner than it is used: until then the session can be given up.
     start: requiringAgent(options.agent, async (bound) => {
-      const spare = await spares.take(processTag, split?.spec.key);
-      return spare && split ? spare.claimOr(fresh, split.claim, bound) : fresh(bound);
+      const taken = await spares.take(processTag, split?.spec.key);
+      return taken && split ? taken.claimOr(fresh, split.claim, bound) : fresh(bound);
     }),
     giveUp: async () => spares.drop(processTag),
     resumed: resumePlan.resumed,
     missing: resumePlan.missing,
-    notices: base.notices,
+    notices: [...base.notices, ...payerNotices(config.environments.paysAnew(sessionId, credentialOf(env)), env)],
   };
 }
 
@@ -144,10 +143,17 @@ async function attachedPlan(
   { spawner }: Parameters<typeof prepareAttached>[2],
 ): Promise<LaunchPlan> {
   await request.admitted;
-  const { processTag, reattach, transcriptId } = request;
-  const { base, plan } = await settled(request, config);
-  const { query } = config.preparation.sdk();
+  const { options, processTag, reattach, sessionId, transcriptId } = request;
+  const { environments } = config;
   const attachment = await spawner.attach(processTag, reattach);
+  // Before anything is read that it has written: its secrets are masked in there.
+  const environmentId = environments.recovered(sessionId, attachment.record, options.env);
+  const { base, plan } = await settled({ ...request, environmentId }, config).catch(async (error: unknown) => {
+    await endAttached(attachment);
+    throw error;
+  });
+  environments.paysAnew(sessionId, credentialOf(base.options.env));
+  const { query } = config.preparation.sdk();
   const { changes, open, spoken } = reattach;
   return {
     ...plan,
@@ -159,29 +165,29 @@ async function attachedPlan(
     // What it has cost before its first prompt was told by the server that has started it.
     watchCost: plan.watchCost === "always" ? "always" : "never",
     notices: [],
-    attached: { open, spoken, lost: attachment.lost },
+    attached: { open, spoken, lost: attachment.lost, environmentId },
   };
 }
 
 /** What does not depend on how the process begins. */
 async function settled(request: AgentStart, config: ClaudeSettings) {
-  const { origin, policy, principal } = request;
-  const { all, own } = placesOf(config, principal, policy);
+  const { origin, policy } = request;
+  const { all } = placesOf(config, request);
   // Once more, and as late as can be: a link may lead elsewhere by now.
-  const closed = await closedTo(request.options, environmentOf(request.options, config, own), config);
+  const closed = await closedTo(request.options, environmentOf(config, request), config);
   const options = await checkAllPlaces(request.options, all, closed);
-  const base = await baseOf({ options, policy, principal }, config);
+  const base = await baseOf({ ...request, options }, config);
   const watchCost = options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always";
   const plan = {
     folders: await foldersOf(options, base.options.env, config),
     denying: denyingOf(options),
     allowsCommands: (options.allowedTools ?? []).some((rule) => /^Bash(?:\(:?\*\))?$/.test(rule)),
-    isSandboxed: config.sandboxPolicy !== undefined,
+    isSandboxed: isSandboxed(policy),
     configFolder: configFolder(base.options.env),
     expectsStructured: options.outputFormat !== undefined,
     watchCost,
   } satisfies Partial<LaunchPlan>;
-  return { base, options, own, plan };
+  return { base, options, plan };
 }
 
 async function foldersOf(
@@ -193,14 +199,6 @@ async function foldersOf(
   // An empty entry is the folder one is in.
   const programs = (env["PATH"] ?? env["Path"])?.split(delimiter) ?? [];
   return { cwd, additionalDirectories, home: env["HOME"] ?? env["USERPROFILE"] ?? homedir(), closed, programs };
-}
-
-function environmentOf(
-  { env = {} }: Pick<SessionOptions, "env">,
-  { depth, environment, peerMessages }: ClaudeSettings,
-  { configDir }: Confinement,
-): Record<string, string> {
-  return childEnvironment(environment, { depth, configDir, added: env, isHidden: peerMessages === "refuse" });
 }
 
 type Notice = Extract<AgentSignal, { type: "notice" }>;
@@ -223,10 +221,17 @@ function malformedNotices(options: SessionOptions): Notice[] {
   });
 }
 
-async function untrustedNotices(cwd: string, { trustsRecord }: Confinement): Promise<Notice[]> {
+/** The identity of the payer is the same, or the start would have been refused. */
+function payerNotices(paysAnew: boolean, env: Record<string, string>): Notice[] {
+  if (!paysAnew) return [];
+  const message = `The credential (${identify(env).paidBy}) is another one than that of the process before.`;
+  return [{ type: "notice", kind: "warning", message }];
+}
+
+async function untrustedNotices(cwd: string, all: readonly Places[]): Promise<Notice[]> {
   const files = await whatWouldRun(cwd);
   if (files.length === 0) return [];
-  const advice = trustsRecord
+  const advice = all.every(({ trustsRecord }) => trustsRecord)
     ? "Trust it by opening it once in Claude Code, or start the server with --trust-dir."
     : "The operator of the server can trust it, with --trust-dir or trustDirs of the user.";
   const message = `${cwd} is not trusted: its settings, hooks and MCP servers are off; CLAUDE.md is read. ${advice}`;

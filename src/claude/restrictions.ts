@@ -16,7 +16,7 @@ import type { ClaudeSettings } from "./settings.ts";
 
 interface Restricted {
   readonly options: Pick<SessionOptions, "agents" | "cwd" | "disallowedTools">;
-  readonly policy?: SessionPolicy | undefined;
+  readonly policy: SessionPolicy;
   readonly environment: Record<string, string>;
   readonly sandboxed: SandboxTerms | undefined;
   /** Rules of the project that the operator's word makes count; the one thing here that allows. */
@@ -31,7 +31,7 @@ export async function restrictions(
 ): Promise<Partial<Options>> {
   const { cwd, disallowedTools = [] } = options;
   const folder = resolve(cwd);
-  const rules = policy ? rulesOf(policy) : config.rules;
+  const rules = rulesOf(policy);
   const ask = [...handedOver(rules.ask, folder), ...(sandboxed?.ask ?? [])];
   const own = denyRulesOf(await closedTo(options, environment, config));
   // In the settings they would close the files to the sandbox as well: a shell could not start node any more.
@@ -83,8 +83,7 @@ export function denyingOf({ agents = {}, disallowedTools = [] }: Restricted["opt
 }
 
 /** How deep a session is does not travel over HTTP: by these addresses sessions would start sessions without end. */
-async function deniedServers(policy: SessionPolicy | undefined, config: ClaudeSettings) {
-  const mayNest = config.mayNest && policy?.mayNest !== false;
+async function deniedServers({ mayNest }: SessionPolicy, config: ClaudeSettings) {
   const urls = await config.ownUrls();
   return [...(mayNest ? [] : ownServer(config)), ...urls.map((serverUrl) => ({ serverUrl }))];
 }
@@ -102,7 +101,7 @@ function ownServer({ ownCommands }: ClaudeSettings) {
 export async function closedTo(
   { cwd }: Pick<SessionOptions, "cwd">,
   env: Record<string, string>,
-  { closed }: Pick<ClaudeSettings, "closed">,
+  { protection }: Pick<ClaudeSettings, "protection">,
 ): Promise<ProtectedPath[]> {
-  return protectedFor(closed, { cwd, configFolder: configFolder(env), stateFile: stateFile(env) });
+  return protectedFor(await protection.closed(), { cwd, configFolder: configFolder(env), stateFile: stateFile(env) });
 }

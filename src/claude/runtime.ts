@@ -6,6 +6,7 @@ import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
 import { checkOutputSchema } from "./check/output-schema.ts";
 import { checkAdded, childEnvironment, configFolder, identify } from "./environment.ts";
+import type { Variables } from "./environments.ts";
 import { checkShell } from "./check/git-bash.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { checkModels, checkSkills } from "./sdk-options.ts";
@@ -13,7 +14,7 @@ import { loadSdk, sdkFile } from "./sdk.ts";
 import { checkSandboxedOptions } from "./sandbox/sandboxed-options.ts";
 import { prepare, prepareAttached, spareSpecFor } from "./prepare.ts";
 import { closedTo } from "./restrictions.ts";
-import { confinementOf, placesOf, type ClaudeSettings } from "./settings.ts";
+import { confinementOf, environmentOf, isSandboxed, placesOf, recordOf, type ClaudeSettings } from "./settings.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
 import { standingWithout, type Shims } from "./shim/shims.ts";
@@ -49,7 +50,7 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
   const running = new Set<ClaudeProcess>();
   const run = (request: AgentStart, launch: Promise<LaunchPlan>): AgentProcess => {
     const { epoch, onPartial, processTag, transcriptId } = request;
-    const masks = { mask: config.mask, maskUnfinished: config.maskUnfinished };
+    const masks = masksFor(request, config);
     const onSignal: AgentStart["onSignal"] = (signal, line) => {
       request.onSignal(signal, line);
       if (signal.type === "ready") spares.stir();
@@ -76,8 +77,8 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
     attach: async (...request) => attach(request, config),
     find: async (...request) => find(request, config),
     workTree: async (...request) => workTree(request, config),
-    installMissing: async ({ pathToClaudeCodeExecutable: own }, onProgress) =>
-      config.preparation.complete(own, onProgress),
+    installMissing: async ({ environmentId, options: { pathToClaudeCodeExecutable: ownClaude } }, onProgress) =>
+      config.preparation.complete({ environment: recordOf(config, environmentId), ownClaude }, onProgress),
     start: (request) => run(request, prepare(request, config, { spares, spawner })),
     ...standingsOf(shims, shim),
     reattach: (request) =>
@@ -92,18 +93,30 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
   };
 }
 
-/** Every session has the environment of this server. */
+/** What a process writes is masked by what it is started with. */
+function masksFor({ environmentId, options, sessionId }: AgentStart, { environments, masksOf }: ClaudeSettings) {
+  environments.hold(sessionId, environmentId, options.env);
+  const masker = masksOf(sessionId);
+  return { mask: (text: string) => masker.text(text), maskUnfinished: (text: string) => masker.unfinished(text) };
+}
+
 function environmentsOf(config: ClaudeSettings): AgentRuntime["environments"] {
-  const identityOf = (principal: Principal, options: Pick<SessionOptions, "env">) =>
-    identify(plainEnvironment(principal, options, config));
+  const { environments } = config;
+  const identityOf = (variables: Variables, principal: Principal, { env: added = {} }: Pick<SessionOptions, "env">) => {
+    const { configDir } = confinementOf(config, principal);
+    return identify(childEnvironment(variables, { depth: config.depth, configDir, added }));
+  };
   return {
-    identityOf: (environmentId, principal, options) =>
-      environmentId === "" ? identityOf(principal, options) : undefined,
-    hold: () => undefined,
-    find: async ({ configFolder: folder, paidBy }, principal) => {
-      const own = identityOf(principal, {});
-      return Promise.resolve(own.configFolder === folder && own.paidBy === paidBy ? "" : undefined);
+    identityOf: (environmentId, principal, options) => {
+      const record = environments.get(environmentId);
+      return record && identityOf(record, principal, options);
     },
+    hold: (sessionId, environmentId) => environments.hold(sessionId, environmentId),
+    find: async ({ configFolder: folder, paidBy }, principal, ms) =>
+      environments.find((variables) => {
+        const found = identityOf(variables, principal, {});
+        return found.configFolder === folder && found.paidBy === paidBy;
+      }, ms),
   };
 }
 
@@ -141,8 +154,8 @@ function leftoversOf(shims: Shims | undefined, store: string): AgentRuntime["end
 }
 
 async function plan(request: StartRequest, config: ClaudeSettings, spares: SparePool): Promise<StartPlan> {
-  const { goesOnWith, isNew = false, options, principal } = request;
-  const environment = plainEnvironment(principal, options, config);
+  const { goesOnWith, isNew = false } = request;
+  const environment = environmentOf(config, request);
   await check(request, environment, config);
   const open = goesOnWith === undefined ? undefined : await openIn(goesOnWith, configFolder(environment));
   // Last of all: what is refused keeps none.
@@ -151,46 +164,46 @@ async function plan(request: StartRequest, config: ClaudeSettings, spares: Spare
 }
 
 async function find(
-  [sessionId, { principal, options }]: Parameters<AgentRuntime["find"]>,
+  [sessionId, by]: Parameters<AgentRuntime["find"]>,
   config: ClaudeSettings,
 ): ReturnType<AgentRuntime["find"]> {
-  const found = await findSession(sessionId, configFolder(plainEnvironment(principal, options, config)));
-  const { allowDirs } = confinementOf(config, principal);
-  if (found) await checkOrigin("sessionId", found.cwd, allowDirs);
+  const found = await findSession(sessionId, configFolder(environmentOf(config, by)));
+  if (!found) return undefined;
+  for (const { allowDirs } of placesOf(config, by).all) await checkOrigin("sessionId", found.cwd, allowDirs);
   return found;
 }
 
 async function checkFolders(
-  [{ options, policy, principal }, folders]: Parameters<AgentRuntime["checkFolders"]>,
+  [session, folders]: Parameters<AgentRuntime["checkFolders"]>,
   config: ClaudeSettings,
 ): ReturnType<AgentRuntime["checkFolders"]> {
-  const closed = await closedTo(options, plainEnvironment(principal, options, config), config);
-  const asked = { cwd: options.cwd, additionalDirectories: [...folders] };
-  const { additionalDirectories = [] } = await checkAllPlaces(asked, placesOf(config, principal, policy).all, closed);
+  const { cwd } = session.options;
+  const closed = await closedTo({ cwd }, environmentOf(config, session), config);
+  const asked = { cwd, additionalDirectories: [...folders] };
+  const { additionalDirectories = [] } = await checkAllPlaces(asked, placesOf(config, session).all, closed);
   return additionalDirectories;
 }
 
-/** Images, from where every server whose policy the session has lets them come. */
+/** Images, from where everyone whose terms the session has lets them come. */
 async function attach(
-  [{ options, policy, principal }, sources]: Parameters<AgentRuntime["attach"]>,
+  [session, sources]: Parameters<AgentRuntime["attach"]>,
   config: ClaudeSettings,
 ): ReturnType<AgentRuntime["attach"]> {
-  const { own, all } = placesOf(config, principal, policy);
-  const { cwd } = options;
-  const closed = await closedTo({ cwd }, plainEnvironment(principal, options, config), config);
-  const others = all.filter(({ allowDirs }) => allowDirs.length > 0 && allowDirs !== own.allowDirs);
-  for (const { allowDirs: roots } of others) await readImages(sources, cwd, { roots, closed });
-  return readImages(sources, cwd, { roots: own.allowDirs, closed });
+  const { cwd } = session.options;
+  const closed = await closedTo({ cwd }, environmentOf(config, session), config);
+  const bounds = placesOf(config, session).all.filter(({ allowDirs }) => allowDirs.length > 0);
+  for (const { allowDirs: roots } of bounds.slice(1)) await readImages(sources, cwd, { roots, closed });
+  return readImages(sources, cwd, { roots: bounds[0]?.allowDirs ?? [], closed });
 }
 
 async function workTree(
-  [{ options, policy, principal }]: Parameters<AgentRuntime["workTree"]>,
+  [session]: Parameters<AgentRuntime["workTree"]>,
   config: ClaudeSettings,
 ): ReturnType<AgentRuntime["workTree"]> {
-  const { own, all } = placesOf(config, principal, policy);
-  const environment = plainEnvironment(principal, options, config);
-  const closed = await closedTo(options, environment, config);
-  let { cwd } = options;
+  const { own, all } = placesOf(config, session);
+  const environment = environmentOf(config, session);
+  const closed = await closedTo(session.options, environment, config);
+  let { cwd } = session.options;
   for (const { allowDirs } of all) cwd = await checkFolder("cwd", cwd, allowDirs, closed);
   return workTreeOf({
     cwd,
@@ -200,24 +213,19 @@ async function workTree(
   });
 }
 
-/** What a process with these options would see of the configuration. */
-function plainEnvironment(principal: Principal, { env = {} }: Pick<SessionOptions, "env">, config: ClaudeSettings) {
-  const { configDir } = confinementOf(config, principal);
-  return childEnvironment(config.environment, { depth: 0, configDir, added: env });
-}
-
 async function check(
-  { isNew = false, options, policy, principal }: StartRequest,
+  request: StartRequest,
   environment: Record<string, string>,
   config: ClaudeSettings,
 ): Promise<void> {
+  const { environmentId, isNew = false, options, policy } = request;
   checkAdded(options.env);
   checkOutputSchema(options);
   checkSkills(options);
   if (isNew) checkModels(options);
   const closed = await closedTo(options, environment, config);
-  await checkAllPlaces(options, placesOf(config, principal, policy).all, closed);
-  if (config.sandboxPolicy) checkSandboxedOptions(options);
+  await checkAllPlaces(options, placesOf(config, request).all, closed);
+  if (isSandboxed(policy)) checkSandboxedOptions(options);
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !(await isExecutable(own))) {
     throw invalidArgument(
@@ -225,7 +233,7 @@ async function check(
       `${own} is not an executable file. Name the Claude Code binary.`,
     );
   }
-  if (own === undefined) await config.claude.locate();
+  if (own === undefined) await config.claude.locate(recordOf(config, environmentId));
   await checkShell({ platform: process.platform, environment, exists });
 }
 

@@ -1,25 +1,24 @@
 import type { PeerMessages } from "../domain/approvals/peer-message.ts";
-import type { Rule, RuleBehavior } from "../domain/approvals/rule.ts";
 import { AppError } from "../domain/error.ts";
-import type { Principal, Confine, Confinement } from "../domain/principal.ts";
 import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
-import type { Logger } from "../engine/ports.ts";
-import type { ProtectedPath } from "../security/protected-paths.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import { type Principal, type Confine, type Confinement, LOCAL_PRINCIPAL } from "../domain/principal.ts";
+import type { AgentStart, Logger } from "../engine/ports.ts";
+import { childEnvironment } from "./environment.ts";
+import type { Environments, Variables } from "./environments.ts";
 import type { Preparation } from "./preparation.ts";
 import type { ClaudeLocator } from "./locate.ts";
-import type { SandboxPolicy } from "./sandbox/sandbox.ts";
+import type { ProtectedPlaces } from "./protected-places.ts";
 import type { ShimSettings } from "./shim/shims.ts";
 import type { Guards } from "./supervise/guards.ts";
 import type { TaggedServer } from "./supervise/process-tag.ts";
 
 /** What the operator has settled for every Claude Code of this server. */
 export interface ClaudeSettings {
-  /** The environment of the server itself. */
-  environment: NodeJS.ProcessEnv;
+  /** Those that processes are started with. */
+  environments: Environments;
   /** How deep this server is nested; sessions run one deeper. */
   depth: number;
-  /** Whether sessions may start sessions of their own through a server like this one. */
-  mayNest: boolean;
   /** How this server was started, to keep it out of its own sessions: [command, ...args], several spellings. */
   ownCommands: () => readonly (readonly [string, ...string[]])[];
   /**
@@ -29,14 +28,10 @@ export interface ClaudeSettings {
   ownUrls: () => Promise<readonly string[]>;
   /** What the sessions of each principal may use. */
   confine: Confine;
-  /** The operator's rules. */
-  rules: Readonly<Record<RuleBehavior, readonly Rule[]>>;
   /** Treatment of messages of other Claude Codes. */
   peerMessages: PeerMessages;
-  /** What no session may reach with file tools. */
-  closed: readonly ProtectedPath[];
-  /** Every session runs in the sandbox, with these bounds; undefined where that is for each to say. */
-  sandboxPolicy: SandboxPolicy | undefined;
+  /** What sessions are kept from. */
+  protection: Pick<ProtectedPlaces, "closed" | "sandbox">;
   /** Which Claude Code runs the sessions. */
   claude: Pick<ClaudeLocator, "locate">;
   /** The Agent SDK, and the installation of what is missing. */
@@ -49,34 +44,56 @@ export interface ClaudeSettings {
   /** How many processes are kept started for sessions to come, and for how long where none comes, ms. */
   spares: number;
   spareIdleMs: number;
-  mask: (text: string) => string;
-  /** The same of a text that is still being written. */
-  maskUnfinished: (text: string) => string;
+  /** What takes secrets out of what a session says, and out of what is still being written there. */
+  masksOf: (sessionId: string) => { text(text: string): string; unfinished(text: string): string };
   log: Pick<Logger, "debug" | "info">;
 }
 
+/** A session, as far as it is about where it works and in which environment. */
+export type Placed = Pick<AgentStart, "environmentId" | "policy" | "principal"> & {
+  readonly options: Pick<SessionOptions, "env">;
+};
+
 /**
- * Where a session may work: at this server, and at those whose policies it runs under. All of them hold. Throws
- * PERMISSION_DENIED also where one of them has its sessions in the sandbox and this one has not, and where another wrapper was put before its processes, which may be what kept it in.
+ * Where a session may work: under the terms of each client and server that its policy comes from, and as a principal of this server.
+ * All of them hold. Throws PERMISSION_DENIED where another wrapper was put before its processes, which may be what kept it in.
  */
 export function placesOf(
-  config: Pick<ClaudeSettings, "confine" | "sandboxPolicy">,
-  principal: Principal,
-  policy: Pick<SessionPolicy, "places" | "sandbox"> | undefined,
+  config: Pick<ClaudeSettings, "confine">,
+  { policy, principal }: Pick<Placed, "policy" | "principal">,
 ): { readonly own: Confinement; readonly all: readonly Places[] } {
-  if (policy?.sandbox === "required" && !config.sandboxPolicy) {
-    const problem = "The session was started under --sandbox required, which this server does not set";
-    throw new AppError("PERMISSION_DENIED", `${problem}. Start this server with --sandbox required, too.`);
-  }
   const own = confinementOf(config, principal);
   const wrapper = JSON.stringify(own.spawnWrapper);
-  const all = [own, ...(policy?.places ?? [])];
+  // What holds for the user of this server is a term of each client.
+  const all = principal === LOCAL_PRINCIPAL ? policy.places : [own, ...policy.places];
   if (all.every(({ spawnWrapper: each }) => each.length === 0 || JSON.stringify(each) === wrapper)) return { own, all };
   const problem = "The session was started with a spawnWrapper other than this server's";
   throw new AppError(
     "PERMISSION_DENIED",
     `${problem}. Continue on the server that started it, or start a new session.`,
   );
+}
+
+export function isSandboxed({ sandbox }: Pick<SessionPolicy, "sandbox">): boolean {
+  return sandbox === "required";
+}
+
+/** The environment record of a session. Throws PERMISSION_DENIED where it is gone. */
+export function recordOf({ environments }: Pick<ClaudeSettings, "environments">, environmentId: string): Variables {
+  const record = environments.get(environmentId);
+  if (record) return record;
+  throw new AppError("PERMISSION_DENIED", "The environment of the session's client is gone. Reply to continue.");
+}
+
+/** What the processes of a session are started with. Throws as `recordOf` and `confinementOf` do. */
+export function environmentOf(
+  config: Pick<ClaudeSettings, "confine" | "depth" | "environments" | "peerMessages">,
+  { environmentId, options: { env = {} }, principal }: Omit<Placed, "policy">,
+): Record<string, string> {
+  const { configDir } = confinementOf(config, principal);
+  const { depth, peerMessages } = config;
+  const isHidden = peerMessages === "refuse";
+  return childEnvironment(recordOf(config, environmentId), { depth, configDir, added: env, isHidden });
 }
 
 /**

@@ -37,7 +37,6 @@ export type Answer = { readonly version: string } | { readonly problem: string }
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface VersionSettings {
-  readonly environment: Environment;
   /** Where versions are kept from one server to the next. */
   readonly cacheFolder: string;
   /** Time limit of an answer, ms. */
@@ -60,25 +59,27 @@ export class Versions {
     this.#settings = settings;
   }
 
-  /** Of the program at `path`. Never rejects, and takes no longer than the time limit. */
-  async of(path: string): Promise<Answer> {
+  /** Of the program at `path`, which is asked in this environment. Never rejects, and takes no longer than the time limit. */
+  async of(path: string, environment: Environment): Promise<Answer> {
     const identity = await identityOf(path).catch((error: unknown) => ({
       problem: `cannot be read: ${String(error)}`,
     }));
     if (typeof identity !== "string") return identity;
     const known = this.#asked.get(identity);
     if (known) return known;
-    const answer = this.#keptOrAsked(path, identity);
+    const answer = this.#keptOrAsked({ path, environment }, identity);
     this.#asked.set(identity, answer);
     if ("problem" in (await answer)) setTimeout(() => this.#asked.delete(identity), FAILED_FOR_MS).unref();
     return answer;
   }
 
-  async #keptOrAsked(path: string, identity: string): Promise<Answer> {
+  async #keptOrAsked(
+    { environment, path }: { readonly path: string; readonly environment: Environment },
+    identity: string,
+  ): Promise<Answer> {
     const version = (await this.#kept())[identity];
     if (version !== undefined) return { version };
-    const { environment, ms = ANSWER_MS } = this.#settings;
-    const answer = await ask(path, environment, ms);
+    const answer = await ask(path, environment, this.#settings.ms ?? ANSWER_MS);
     if ("version" in answer) await this.#keep(identity, answer.version);
     return answer;
   }

@@ -15,6 +15,7 @@ import { startScriptedModel } from "../demo/model/server.ts";
 import { jsonScreen, textScreen, type Screen } from "../demo/screen.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { play, usd, type Ending } from "../demo/story.ts";
+import { withClaudePath } from "../domain/client-environment.ts";
 import { AppError } from "../domain/error.ts";
 
 interface Flags {
@@ -59,10 +60,11 @@ async function prepare(): Promise<string | undefined> {
   const log = { warn: () => undefined };
   const place = { environment, cacheFolder: cacheFolder(environment) };
   const packages = new PackageCache(place);
-  const claude = new ClaudeLocator({ claudePath, ...place, log, packages });
+  const claude = new ClaudeLocator({ ...place, log, packages });
   try {
     let told = -1;
-    await new Preparation({ claude, packages }).complete(undefined, (percent) => {
+    const wanted = { environment: withClaudePath(environment, claudePath) };
+    await new Preparation({ claude, packages }).complete(wanted, (percent) => {
       if (percent < told + 10) return;
       told = percent;
       process.stderr.write(`Preparing Claude Code, ${String(percent)} %\n`);

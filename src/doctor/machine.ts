@@ -13,6 +13,7 @@ import { networkKindOf } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
+import { withClaudePath } from "../domain/client-environment.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { sandboxProblem } from "../security/sandbox.ts";
 import { StoreReport } from "./store-report.ts";
@@ -34,7 +35,7 @@ export interface Machine {
   readonly store: string | undefined;
   /** Sessions outlive their server. */
   readonly isStoreShared: boolean;
-  readonly claude: Pick<ClaudeLocator, "locate">;
+  readonly claude: { readonly locate: () => ReturnType<ClaudeLocator["locate"]> };
   /** What npm has installed for this program, and what it can. */
   readonly packages: PackageCache;
   /** Free for this user on the file system of the folder, bytes. */
@@ -51,7 +52,7 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
   const { store = defaultStore(stateFolder(environment, process.platform), process.platform) } = config;
   const cache = cacheFolder(environment);
   const packages = new PackageCache({ cacheFolder: cache, environment });
-  const log = { warn: () => undefined };
+  const locator = new ClaudeLocator({ cacheFolder: cache, log: { warn: () => undefined }, packages });
   return {
     environment,
     nodeVersion: process.versions.node,
@@ -64,7 +65,7 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
     cacheFolder: cache,
     store: storeTraits(store).file,
     isStoreShared: storeTraits(store).isShared,
-    claude: new ClaudeLocator({ ...config, environment, cacheFolder: cache, log, packages }),
+    claude: { locate: async () => locator.locate(withClaudePath(environment, config.claudePath)) },
     packages,
     freeBytes,
     networkKindOf,

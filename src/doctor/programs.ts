@@ -57,7 +57,7 @@ export async function checkClaude(machine: Machine): Promise<Finding[]> {
   try {
     const { path = bundledClaudes()[0] ?? "", toInstall, warning, version } = await claude.locate();
     if (toInstall) return [{ id: "claude", level: "ok", text: NONE_YET }];
-    const answer = version === undefined ? await new Versions({ environment, cacheFolder }).of(path) : { version };
+    const answer = version === undefined ? await new Versions({ cacheFolder }).of(path, environment) : { version };
     if ("problem" in answer) return [unusable(`Claude Code ${path} ${answer.problem}.`)];
     const text = `Claude Code ${answer.version}: ${path}.`;
     const found: Finding = warning === undefined ? { id: "claude", level: "ok", text } : untested(warning);

@@ -93,3 +93,32 @@ function withoutNpm(path: string, delimiter: string): string {
   const first = entries.findIndex((entry) => !OF_NPM.test(entry));
   return entries.slice(Math.max(first, 0)).join(delimiter);
 }
+
+/** Settings of the query toolset (seed 003): ours, not Claude Code's. */
+const OF_THE_QUERY_TOOLSET = [
+  "CLAUDE_CODE_ENABLE",
+  "CLAUDE_CODE_DEFAULT_CWD",
+  "CLAUDE_CODE_DEFAULT_MODEL",
+  "CLAUDE_CODE_DEFAULT_PERMISSION_MODE",
+  "CLAUDE_CODE_MAX_TURNS",
+  "CLAUDE_CODE_MAX_MESSAGES",
+  "CLAUDE_CODE_INCLUDE_SYSTEM_MESSAGES",
+  "CLAUDE_CODE_ALLOWED_TOOLS",
+  "CLAUDE_CODE_MAX_EXECUTION_TIME",
+];
+
+/** A setting of this server: a term of the client, and no business of what its sessions start. */
+export function isOfTheServer(name: string): boolean {
+  return OF_THE_QUERY_TOOLSET.includes(name) || name.startsWith("CLAUDE_CODE_MCP_");
+}
+
+/** The Claude Code that is started with an environment record, where its client has named one; no process gets it. */
+export const CLAUDE_PATH = "CLAUDE_CODE_MCP_CLAUDE_PATH";
+
+/** A record with the Claude Code that the settings name, whatever the variable says. */
+export function withClaudePath(
+  environment: Readonly<Record<string, string | undefined>>,
+  claudePath: string | undefined,
+): Readonly<Record<string, string | undefined>> {
+  return { ...environment, [CLAUDE_PATH]: claudePath };
+}

@@ -19,7 +19,7 @@ export interface ActorContext {
   readonly clock: Clock;
   readonly log: Logger;
   /** Takes secrets out of an event before it is stored; what is acted upon is the event as it came. */
-  readonly mask: (event: SessionEvent) => SessionEvent;
+  readonly mask: (event: SessionEvent, sessionId: string) => SessionEvent;
 }
 
 export interface ActorSession {

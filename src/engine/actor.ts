@@ -80,7 +80,7 @@ export class SessionActor {
   /** Whether the log holds something else, because there are secrets in it. */
   #isMasked(input: JsonObject): boolean {
     const event: SessionEvent = { type: "message", data: { message: input } };
-    return JSON.stringify(this.#context.mask(event)) !== JSON.stringify(event);
+    return JSON.stringify(this.#context.mask(event, this.#session.lease.sessionId)) !== JSON.stringify(event);
   }
 
   /** Resolves when what has arrived so far is stored and done. */
@@ -197,7 +197,7 @@ export class SessionActor {
     if (tellsNothing && lineOf(state) - this.#storedLine < LINES_BEHIND) return true;
     try {
       const { backend, clock, mask } = this.#context;
-      const masked = events.map((event) => mask(event));
+      const masked = events.map((event) => mask(event, this.#session.lease.sessionId));
       const acted = effects.some(({ type }) => type !== "reply");
       await backend.log.append(this.#session.lease, { events: masked, at: clock.now(), state, acted });
       this.#storedLine = lineOf(state);

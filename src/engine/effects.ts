@@ -226,12 +226,12 @@ export class EffectRunner {
 
   /** A session that is given up meanwhile does not wait for it; others may need it all the same. */
   async #installed(onSignal: (signal: AgentSignal) => void, left: AbortSignal): Promise<void> {
-    const { runtime, spec } = this.#options;
+    const { environmentId, runtime, spec: options } = this.#options;
     let told: number | undefined;
     const given = new Promise<never>((_, reject) => {
       left.addEventListener("abort", () => reject(new Error("The process was stopped before it started.")));
     });
-    const installed = runtime.installMissing(spec, (now) => {
+    const installed = runtime.installMissing({ environmentId, options }, (now) => {
       const percent = now - (now % PERCENT_STEP);
       if (percent === told || percent >= 100 || left.aborted) return;
       told = percent;

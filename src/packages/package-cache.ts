@@ -46,11 +46,11 @@ export class PackageCache {
     return file;
   }
 
-  /** Installs the package unless that was done, or waits for who does it. Throws InstallError. */
-  async install(pinned: Pinned): Promise<void> {
+  /** Installs the package unless that was done, or waits for who does it. npm gets the environment. Throws InstallError. */
+  async install(pinned: Pinned, environment = this.#environment): Promise<void> {
     const known = this.#running.get(pinned.name);
     if (known) return known;
-    const running = this.#install(pinned).finally(() => this.#running.delete(pinned.name));
+    const running = this.#install(pinned, environment).finally(() => this.#running.delete(pinned.name));
     this.#running.set(pinned.name, running);
     return running;
   }
@@ -63,17 +63,17 @@ export class PackageCache {
     return Math.min(await bytesBelow(join(holder.folder, "node_modules")), pinned.bytes);
   }
 
-  async #install(pinned: Pinned): Promise<void> {
+  async #install(pinned: Pinned, environment: Place["environment"]): Promise<void> {
     try {
       await makeFolder(this.#folder);
-      while (this.entryOf(pinned) === undefined) await this.#advance(pinned);
+      while (this.entryOf(pinned) === undefined) await this.#advance(pinned, environment);
     } catch (error) {
       if (error instanceof InstallError) throw error;
       throw new InstallError(pinned, this.#folder, faultOf(error));
     }
   }
 
-  async #advance(pinned: Pinned): Promise<void> {
+  async #advance(pinned: Pinned, environment: Place["environment"]): Promise<void> {
     const lock = this.#lock(pinned);
     const draft = `${this.#target(pinned)}.${String(process.pid)}.draft`;
     if (!(await takeLock(lock, draft))) {
@@ -81,19 +81,19 @@ export class PackageCache {
       return (await isHeld(lock, holder)) ? sleep(LOOK_MS) : this.#takeOver(pinned, holder);
     }
     try {
-      await this.#fetchLocked(pinned, draft);
+      await this.#fetchLocked(pinned, draft, environment);
     } finally {
       await rm(lock, { force: true });
     }
   }
 
-  async #fetchLocked(pinned: Pinned, draft: string): Promise<void> {
+  async #fetchLocked(pinned: Pinned, draft: string, environment: Place["environment"]): Promise<void> {
     // Another server may have ended between the look and the lock.
     if (this.entryOf(pinned) !== undefined) return;
     try {
       await rm(draft, { recursive: true, force: true });
       await mkdir(draft, { mode: 0o700 });
-      const fault = await runNpm(pinned, draft, this.#environment);
+      const fault = await runNpm(pinned, draft, environment);
       if (fault) throw new InstallError(pinned, this.#folder, fault);
       if (!isComplete(draft, pinned)) throw new InstallError(pinned, this.#folder, INCOMPLETE);
       await this.#settle(pinned, draft);

@@ -16,7 +16,6 @@ interface Principal {
 /** The settings that name files of the server. */
 interface Settings {
   readonly auditLog?: string | undefined;
-  readonly claudePath?: string | undefined;
   readonly principals: Readonly<Record<string, Principal>>;
   readonly tokenFile?: string | undefined;
   readonly decideTokenFile?: string | undefined;
@@ -26,7 +25,6 @@ export interface Installation {
   readonly settings: Settings;
   /** What approvers keep: their secrets, and the answers that they give. */
   readonly approvers: readonly { readonly path: string; readonly why: string }[];
-  readonly environment: Readonly<Record<string, string | undefined>>;
   /** Files of settings; they need not exist. */
   readonly configFiles: readonly string[];
   readonly stateFolder: string;
@@ -35,14 +33,19 @@ export interface Installation {
   /** The file of the store; undefined where it is in memory. */
   readonly store: string | undefined;
   readonly cacheFolder: string;
-  /** Programs that this server starts, wherever they are found; they need not exist. */
+}
+
+/** What processes with one environment are started from, and read at their start. */
+export interface Surroundings {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Programs that are started, wherever they are found; they need not exist. */
   readonly started: readonly string[];
-  /** Claude Code's configuration, as the server itself would use it. */
+  /** Claude Code's configuration. */
   readonly claude: { readonly folder: string; readonly record: string };
 }
 
 export async function ownedPlaces(installation: Installation): Promise<Owned[]> {
-  return [...ownFiles(installation), ...(await ownCode(installation)), ...claudeCode(installation)];
+  return [...ownFiles(installation), ...(await ownCode(installation)), ...claudeCode(installation.settings)];
 }
 
 /** Of these a shell has no business with any, wherever that can be enforced (--sandbox required). */
@@ -73,7 +76,7 @@ export function ownFiles({
   ].flat();
 }
 
-async function ownCode({ cacheFolder, environment, settings, started }: Installation): Promise<Owned[]> {
+async function ownCode({ cacheFolder, settings }: Installation): Promise<Owned[]> {
   const own = fileURLToPath(import.meta.url);
   const root = packageRoot(own);
   const isCheckout = existsSync(join(root, ".git"));
@@ -87,9 +90,7 @@ async function ownCode({ cacheFolder, environment, settings, started }: Installa
     installed(EXTERNAL, own).flatMap((folder) => tree(folder, SERVER_CODE)),
     // Compiled code is run unseen.
     tree(cacheFolder, "the cache of this server"),
-    tree(environment["NODE_COMPILE_CACHE"], "the cache of this server"),
-    tree(settings.claudePath, STARTED),
-    ...[...wrappers, ...started].map((file) => tree(file, STARTED)),
+    ...wrappers.map((file) => tree(file, STARTED)),
     tree(process.execPath, STARTED),
   ].flat();
 }
@@ -106,17 +107,25 @@ async function filesOf([command = "", ...words]: readonly string[]): Promise<str
 }
 
 /** Of the system's own places only the sockets of running Claude Codes: through them one session would speak to another. */
-function claudeCode({ claude, environment, settings }: Installation): Owned[] {
-  const home = environment["HOME"] ?? environment["USERPROFILE"] ?? homedir();
-  const ofOthers = Object.values(settings.principals).flatMap(({ claudeConfigDir }) => claudeConfigDir ?? []);
+function claudeCode({ principals }: Settings): Owned[] {
   return [
-    // Settings with hooks, logins, agents, transcripts; a folder is open, in part, to the sessions that use it.
-    ...[claude.folder, join(home, ".claude"), ...ofOthers].map((path) => tree(path, CLAUDE_FOLDER)),
-    // MCP servers of the user, and which folders are trusted.
-    ...[claude.record, join(home, ".claude.json")].map((path) => prefix(path, CLAUDE_RECORD)),
+    ...Object.values(principals).flatMap(({ claudeConfigDir }) => tree(claudeConfigDir, CLAUDE_FOLDER)),
     // Settings that hold for all users.
     tree(MANAGED[process.platform] ?? "/etc/claude-code", CLAUDE_FOLDER),
     tree(join(tmpdir(), "cc-socks"), "the sockets of Claude Code"),
+  ].flat();
+}
+
+export function surroundingPlaces({ claude, environment, started }: Surroundings): Owned[] {
+  const home = environment["HOME"] ?? environment["USERPROFILE"] ?? homedir();
+  return [
+    // Compiled code is run unseen.
+    tree(environment["NODE_COMPILE_CACHE"], "the cache of this server"),
+    ...started.map((file) => tree(file, STARTED)),
+    // Settings with hooks, logins, agents, transcripts; a folder is open, in part, to the sessions that use it.
+    ...[claude.folder, join(home, ".claude")].map((path) => tree(path, CLAUDE_FOLDER)),
+    // MCP servers of the user, and which folders are trusted.
+    ...[claude.record, join(home, ".claude.json")].map((path) => prefix(path, CLAUDE_RECORD)),
   ].flat();
 }
 

@@ -1,5 +1,6 @@
 import { prewarm, query } from "@anthropic-ai/claude-agent-sdk";
 import type { Confinement } from "../../src/domain/principal.ts";
+import { Environments } from "../../src/claude/environments.ts";
 import { claudeRuntime } from "../../src/claude/runtime.ts";
 import type { ClaudeSettings } from "../../src/claude/settings.ts";
 import { Guards } from "../../src/claude/supervise/guards.ts";
@@ -13,28 +14,30 @@ export function placed<T extends object>(options: T, principal = "ann") {
 
 const guards = await Guards.find({ forceReaper: false });
 
+const NOTHING_PROTECTED: ClaudeSettings["protection"] = {
+  closed: async () => Promise.resolve([]),
+  sandbox: async ({ sandboxDomains: domains }) =>
+    Promise.resolve({ domains, closed: [], kept: [], configFolders: [], trusted: [] }),
+};
+
 /** A runtime that knows ann, under these terms, and no other user. */
 export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<ClaudeSettings> = {}): AgentRuntime {
   const free = { allowDirs: [], trustDirs: [], trustsRecord: true, spawnWrapper: [], operatorOptions: false };
   return claudeRuntime({
-    environment: {},
+    environments: new Environments(Buffer.alloc(32), {}),
     depth: 0,
-    mayNest: false,
     ownCommands: () => [],
     ownUrls: async () => Promise.resolve([]),
     confine: (principal) => (principal === "ann" ? { ...free, ...confinement } : undefined),
-    closed: [],
+    protection: NOTHING_PROTECTED,
     claude: { locate: async () => Promise.resolve({ path: process.execPath, version: undefined, warning: undefined }) },
     preparation: { complete: async () => Promise.resolve(), sdk: () => ({ prewarm, query }) },
     guards,
     server: { store: "a store", pid: process.pid, startedAt: "1" },
     spares: 0,
     spareIdleMs: 1_000,
-    rules: { allow: [], ask: [], deny: [] },
-    sandboxPolicy: undefined,
     peerMessages: "refuse",
-    mask: (text) => text,
-    maskUnfinished: (text) => text,
+    masksOf: () => ({ text: (text) => text, unfinished: (text) => text }),
     log: { debug: () => undefined, info: () => undefined },
     ...settings,
   });

@@ -71,13 +71,13 @@ export class TestMachine {
   /** As doctor sees it, with these flags. */
   seen(changes: Partial<Machine> = {}, argv: string[] = []): Machine {
     const { environment } = this;
-    const log = { warn: () => undefined };
     const cacheFolder = this.at("cache", "claude-agents-mcp");
+    const locator = new ClaudeLocator({ cacheFolder, log: { warn: () => undefined }, ms: 500 }, () => []);
     return {
       ...thisMachine(argv, environment),
       cwd: this.at("work"),
       script: this.script,
-      claude: new ClaudeLocator({ environment, cacheFolder, log, ms: 500 }, () => []),
+      claude: { locate: async () => locator.locate(environment) },
       sandboxProblem: async () => Promise.resolve(undefined),
       ...changes,
     };

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { checkAllPlaces } from "../../src/claude/check/folders.ts";
+import { Environments } from "../../src/claude/environments.ts";
 import { childEnvironment } from "../../src/claude/environment.ts";
 import { prepare } from "../../src/claude/prepare.ts";
 import { spareSpecOf } from "../../src/claude/spares/spec.ts";
@@ -65,7 +66,8 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
   it("is refused at each later start of a process, whatever was checked before", async () => {
     const start = { ...placed({ cwd: folder(place) }), admitted: Promise.resolve() };
     const confine = () => ({ allowDirs: [place.allowed], spawnWrapper: [] });
-    const config = { confine, environment: {}, closed: [] };
+    const environments = new Environments(Buffer.alloc(32), {});
+    const config = { confine, environments, protection: { closed: () => [] } };
     await expect(prepare(start as never, config as never, {} as never)).rejects.toMatchObject(outside("cwd"));
   });
 
@@ -224,16 +226,16 @@ describe("the configuration folder of a principal", () => {
     expect(childEnvironment(own, child)).toMatchObject({ CLAUDE_CONFIG_DIR: "/ann", PATH: "/bin" });
     const { configDir } = child;
     const start = placed({ cwd: root });
-    const his = await runtimeFor({ configDir }, { environment: own }).plan(start);
+    const his = await runtimeFor({ configDir }, { environments: new Environments(Buffer.alloc(32), own) }).plan(start);
     expect(his.identity).toMatchObject({ configFolder: "/ann" });
-    const others = await runtimeFor({}, { environment: own }).plan(start);
+    const others = await runtimeFor({}, { environments: new Environments(Buffer.alloc(32), own) }).plan(start);
     expect(others.identity).toMatchObject({ configFolder: "/server" });
   });
 
   it("separates spares, as do the principal and its wrapper", async () => {
     const options = { cwd: root, env: { CLAUDE_CONFIG_DIR: join(root, "a") } };
     const keyOf = async (principal: string, wrapper: string[], over = {}) =>
-      (await spareSpecOf({ principal, wrapper }, { ...options, ...over }))?.spec.key;
+      (await spareSpecOf({ principal, wrapper, record: {} }, { ...options, ...over }))?.spec.key;
     const key = await keyOf("ann", []);
     expect(await keyOf("ann", [])).toBe(key);
     const env = { CLAUDE_CONFIG_DIR: join(root, "b") };
@@ -283,9 +285,10 @@ describe.skipIf(process.platform === "win32")("a wrapper in front of the command
     await once(git, "exit");
     const trace = join(root, "trace");
     const spawnWrapper = ["sh", "-c", `echo "$1" >> ${trace}; exec "$@"`, "wrapper"];
-    await runtimeFor({ spawnWrapper }, { environment: { PATH: process.env["PATH"] } }).workTree(
-      placed({ cwd: place.allowed }),
-    );
+    await runtimeFor(
+      { spawnWrapper },
+      { environments: new Environments(Buffer.alloc(32), { PATH: process.env["PATH"] }) },
+    ).workTree(placed({ cwd: place.allowed }));
     expect(existsSync(trace)).toBe(true);
   });
 });

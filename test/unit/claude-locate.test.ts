@@ -14,6 +14,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { bundledClaudes, ownBinaryPackage, ownPlaces } from "../../src/claude/binary.ts";
+import { withClaudePath } from "../../src/domain/client-environment.ts";
 import { ClaudeLocator, NoClaudeError, startedClaudes, updateOf } from "../../src/claude/locate.ts";
 import { outputOf } from "../../src/claude/output-of.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "../../src/claude/version.ts";
@@ -52,18 +53,16 @@ const bin = () => join(home, "bin");
 const cacheFolder = () => join(home, "cache");
 const environment = () => ({ HOME: home, PATH: `${bin()}:/bin`, NPM_CONFIG_PREFIX: join(home, "npm") });
 
-function locator(settings: { claudePath?: string; bundled?: string[]; cached?: string | null } = {}): ClaudeLocator {
-  const { bundled = [], cached, ...named } = settings;
+function locator(settings: { claudePath?: string; bundled?: string[]; cached?: string | null } = {}) {
+  const { bundled = [], cached, claudePath } = settings;
   const log = { warn: (text: string) => void warned.push(text) };
   // `null`: packages can be installed, and none is.
   const packages = cached === undefined ? undefined : { entryOf: () => cached ?? undefined };
-  return new ClaudeLocator(
-    { ...named, packages, environment: environment(), cacheFolder: cacheFolder(), log },
-    () => bundled,
-  );
+  const one = new ClaudeLocator({ packages, cacheFolder: cacheFolder(), log }, () => bundled);
+  return { locate: async () => one.locate(withClaudePath(environment(), claudePath)) };
 }
 
-async function refusal(of: ClaudeLocator): Promise<NoClaudeError> {
+async function refusal(of: ReturnType<typeof locator>): Promise<NoClaudeError> {
   const error: unknown = await of.locate().catch((thrown: unknown) => thrown);
   if (error instanceof NoClaudeError) return error;
   throw new Error("a Claude Code was located");
@@ -83,6 +82,21 @@ describe("the Claude Code of the sessions", () => {
     expect(await locator().locate()).toMatchObject({ path: onPath, version: "2.1.300" });
     rmSync(onPath);
     expect(await locator().locate()).toMatchObject({ path: usual, version: "2.1.301" });
+  });
+
+  it("is that of each environment: its own PATH, and the path that is named in it", async () => {
+    const one = program(join(bin(), "claude"), "2.1.300 (Claude Code)");
+    const other = program(join(home, "other/claude"), "2.1.301 (Claude Code)");
+    const named = program(join(home, "named"), "2.1.302 (Claude Code)");
+    const log = { warn: () => undefined };
+    const locators = new ClaudeLocator({ cacheFolder: cacheFolder(), log }, () => []);
+    const otherPath = { ...environment(), PATH: join(home, "other") };
+    for (const _ of ["asked", "known"]) {
+      expect((await locators.locate(environment())).path).toBe(one);
+      expect((await locators.locate(otherPath)).path).toBe(other);
+      expect((await locators.locate(withClaudePath(otherPath, named))).path).toBe(named);
+    }
+    expect(starts()).toBe(3);
   });
 
   it("is started for no question when it is the SDK's, and left to the SDK when there are two", async () => {
@@ -145,7 +159,7 @@ describe("where the SDK's Claude Code can be installed", () => {
 });
 
 describe("a program that gives no version", () => {
-  const versions = () => new Versions({ environment: environment(), cacheFolder: cacheFolder() });
+  const versions = () => new Versions({ cacheFolder: cacheFolder() });
 
   it.each([
     ["is not there", () => join(home, "gone"), "cannot be read: "],
@@ -153,7 +167,7 @@ describe("a program that gives no version", () => {
     ["was ended by a signal", () => program(join(bin(), "claude"), "", "kill -9 $$\n"), "(exit code none)"],
     ["is another program", () => program(join(bin(), "claude"), "2.1.300"), "is not Claude Code"],
   ])("because it %s is reported as such", async (_, path, problem) => {
-    expect(await versions().of(path())).toEqual({ problem: expect.stringContaining(problem) });
+    expect(await versions().of(path(), environment())).toEqual({ problem: expect.stringContaining(problem) });
   });
 
   it("is asked again after half a minute", async () => {
@@ -161,11 +175,11 @@ describe("a program that gives no version", () => {
     try {
       const path = program(join(bin(), "claude"), "", "exit 1\n");
       const one = versions();
-      await one.of(path);
-      await one.of(path);
+      await one.of(path, environment());
+      await one.of(path, environment());
       expect(starts()).toBe(1);
       vi.advanceTimersByTime(30_000);
-      await one.of(path);
+      await one.of(path, environment());
       expect(starts()).toBe(2);
     } finally {
       vi.useRealTimers();
@@ -180,7 +194,7 @@ describe("a program that gives no version", () => {
 
   it("a script is run by Node, and has its version", async () => {
     const path = writtenAs("claude.mjs", 'console.log("2.1.303 (Claude Code)")');
-    expect(await versions().of(path)).toEqual({ version: "2.1.303" });
+    expect(await versions().of(path, environment())).toEqual({ version: "2.1.303" });
   });
 });
 
@@ -218,9 +232,9 @@ describe("an error of the search", () => {
 
   it("says within the time limit that it does not answer, also where a child keeps its output open", async () => {
     const path = program(join(bin(), "claude"), "never", "sleep 600 & sleep 600\n");
-    const versions = new Versions({ environment: environment(), cacheFolder: cacheFolder(), ms: 300 });
+    const versions = new Versions({ cacheFolder: cacheFolder(), ms: 300 });
     // The test's own time limit is far shorter than the child's 600 s.
-    expect(await versions.of(path)).toEqual({ problem: "did not answer --version within 0.3 s" });
+    expect(await versions.of(path, environment())).toEqual({ problem: "did not answer --version within 0.3 s" });
   });
 });
 
@@ -238,8 +252,8 @@ it("the tested range ends with the version of the pinned Agent SDK", async () =>
   );
   expect(NEWEST_TESTED).toBe(manifest.version);
   const [path = ""] = bundledClaudes();
-  const versions = new Versions({ environment: process.env, cacheFolder: cacheFolder() });
-  expect(await versions.of(path)).toEqual({ version: NEWEST_TESTED });
+  const versions = new Versions({ cacheFolder: cacheFolder() });
+  expect(await versions.of(path, process.env)).toEqual({ version: NEWEST_TESTED });
   expect(compareVersions(NEEDED_VERSION, NEWEST_TESTED)).toBeLessThan(0);
   expect(compareVersions("2.10.0", "2.9.9")).toBeGreaterThan(0);
 });
@@ -269,10 +283,10 @@ it("no relative folder of PATH and no node_modules/.bin is searched", async () =
 
 it("places in which one would be started are protected only where they are searched", async () => {
   mkdirSync(bin());
-  const searched = await startedClaudes({ environment: environment() }, []);
+  const searched = await startedClaudes(environment(), []);
   expect(searched).toEqual(expect.arrayContaining([join(bin(), "claude"), join(home, ".local/bin/claude")]));
-  expect(await startedClaudes({ environment: environment() }, ["/sdk/claude"])).toEqual([]);
-  expect(await startedClaudes({ claudePath: "/mine", environment: environment() }, [])).toEqual([]);
+  expect(await startedClaudes(environment(), ["/sdk/claude"])).toEqual([]);
+  expect(await startedClaudes(withClaudePath(environment(), "/mine"), [])).toEqual(["/mine"]);
 });
 
 it.each([

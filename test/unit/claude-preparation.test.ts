@@ -36,7 +36,10 @@ it("what was measured before the end of an installation is not told after it", a
     locate: async () => Promise.resolve({ path: undefined, version: undefined, warning: undefined, toInstall }),
   };
   const told: number[] = [];
-  const done = new Preparation({ claude, packages }).complete(undefined, (percent) => void told.push(percent));
+  const done = new Preparation({ claude, packages }).complete(
+    { environment: {} },
+    (percent) => void told.push(percent),
+  );
   await vi.waitFor(() => expect(told).toEqual([0]));
   vi.advanceTimersByTime(500);
   events.emit("measured");

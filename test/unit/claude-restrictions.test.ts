@@ -1,21 +1,20 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { OPEN_POLICY } from "../support/open-gate.ts";
 import { restrictions } from "../../src/claude/restrictions.ts";
 
 describe("rules for the commands of a subagent", () => {
   it("are checked for every command, like the rules of the session", async () => {
     const agents = { helper: { description: "d", prompt: "p", disallowedTools: ["Bash(touch *)", "WebFetch"] } };
-    const rules = { allow: [], ask: [], deny: [] };
     const settings = {
-      rules,
-      closed: [],
+      protection: { closed: () => [] },
       ownCommands: () => [],
-      mayNest: true,
       ownUrls: async () => Promise.resolve([]),
     };
     const given = {
       options: { cwd: "/p", agents },
+      policy: { ...OPEN_POLICY, mayNest: true },
       environment: { HOME: "/home/ann" },
       sandboxed: undefined,
       canHold: true,
@@ -33,13 +32,17 @@ it("a session gets no server that starts sessions: by its names, that of the plu
   const Marketplace = z.object({ plugins: z.tuple([z.object({ name: z.string() })]) });
   const { plugins } = Marketplace.parse(JSON.parse(readFileSync(".claude-plugin/marketplace.json", "utf8")));
   const settings = {
-    rules: { allow: [], ask: [], deny: [] },
-    closed: [],
+    protection: { closed: () => [] },
     ownCommands: () => [["npx", "-y", "claude-agents-mcp"]],
-    mayNest: false,
     ownUrls: async () => Promise.resolve([]),
   };
-  const given = { options: { cwd: "/p" }, environment: { HOME: "/home/ann" }, sandboxed: undefined, canHold: true };
+  const given = {
+    options: { cwd: "/p" },
+    policy: { ...OPEN_POLICY, mayNest: false },
+    environment: { HOME: "/home/ann" },
+    sandboxed: undefined,
+    canHold: true,
+  };
   const found = await restrictions(given, settings as never);
   expect(found.settings).toMatchObject({
     deniedMcpServers: [

@@ -12,7 +12,7 @@ const env = { CLAUDE_CONFIG_DIR: folder };
 
 async function keyWith(state: unknown): Promise<string | undefined> {
   writeFileSync(stateFile(env), JSON.stringify(state));
-  const found = await spareSpecOf({ principal: "local", wrapper: [] }, { cwd: folder, env });
+  const found = await spareSpecOf({ principal: "local", wrapper: [], record: {} }, { cwd: folder, env });
   return found?.spec.key;
 }
 

@@ -65,7 +65,7 @@ function poolOf({ room = 10, size = 1 } = {}) {
     /** A turn ends in a session whose spares have the key that `keyOf` returns just then. */
     turnEnds: async (keyOf: () => string) =>
       pool.remember(
-        async () => Promise.resolve({ key: keyOf(), options: {}, wrapper: [] } satisfies SpareSpec),
+        async () => Promise.resolve({ key: keyOf(), options: {}, wrapper: [], record: {} } satisfies SpareSpec),
         hasFreeSlot,
       ),
     /** The time passes, and each process that is started meanwhile comes up. */

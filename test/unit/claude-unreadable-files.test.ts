@@ -43,7 +43,7 @@ describe.skipIf(process.platform === "win32")("a pipe without a writer blocks no
     pipe(".claude.json");
     const environment = { CLAUDE_CONFIG_DIR: root };
     expect(await isTrusted(root, { trustDirs: [], trustsRecord: true }, environment)).toBe(false);
-    const split = await spareSpecOf({ principal: "local", wrapper: [] }, { cwd: root, env: environment });
+    const split = await spareSpecOf({ principal: "local", wrapper: [], record: {} }, { cwd: root, env: environment });
     expect(split?.claim.cwd).toBe(root);
   });
 

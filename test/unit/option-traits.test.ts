@@ -117,7 +117,7 @@ describe.each(NAMES)("the option %s", (name) => {
     // Options of Claude Code keep their names in the options of the SDK.
     const given: Options =
       spare === undefined ? toSdkOptions({ cwd: "/repo", ...only(name) }) : { ...base, ...only(name) };
-    const whose = { principal: "ann", wrapper: [] };
+    const whose = { principal: "ann", wrapper: [], record: {} };
     const [plain, split] = [await spareSpecOf(whose, base), await spareSpecOf(whose, given)];
     const outcomes = {
       unfit: split === undefined,

@@ -36,14 +36,14 @@ function cacheWith(environment: Record<string, string>): PackageCache {
 const INSTALLED =
   "mkdir -p node_modules/part && echo 1 > node_modules/part/main.js && echo 1 > node_modules/.package-lock.json";
 const started = () => (existsSync(join(home, "starts")) ? readFileSync(join(home, "starts"), "utf8").length : 0);
+const withNpm = () => ({ HOME: home, PATH: [join(home, "bin"), "/usr/bin", "/bin"].join(delimiter) });
 
 /** A cache whose npm is these commands of a shell; `started` counts its starts. */
 function cacheOf(commands: string, more: Record<string, string> = {}): PackageCache {
-  const bin = join(home, "bin");
-  mkdirSync(bin, { recursive: true });
+  mkdirSync(join(home, "bin"), { recursive: true });
   const script = `#!/bin/sh\nprintf x >> "$HOME/starts"\n${commands}\n`;
-  writeFileSync(join(bin, "npm"), script, { mode: 0o755 });
-  return cacheWith({ HOME: home, PATH: [bin, "/usr/bin", "/bin"].join(delimiter), ...more });
+  writeFileSync(join(home, "bin/npm"), script, { mode: 0o755 });
+  return cacheWith({ ...withNpm(), ...more });
 }
 
 /** A folder in the cache in which npm has come to its end, or not. */
@@ -268,12 +268,12 @@ describe("before the first session", () => {
     return new Preparation({ claude, packages: packageCache });
   };
 
-  it("a missing Claude Code is installed, and its progress told in percent", async () => {
+  it("a missing Claude Code is installed with the session's npm, and its progress told in percent", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const half = "mkdir -p node_modules/part; printf '%0500d' 0 > node_modules/part/half";
-    const cache = cacheOf(`${half}; until [ -e "$HOME/go" ]; do sleep 0.01; done; ${INSTALLED}`);
+    const cache = cacheOf(`${half}; until [ -e "$HOME/go" ]; do sleep 0.01; done; ${INSTALLED}`, { PATH: "/nowhere" });
     const told: number[] = [];
-    const done = preparation(cache, part).complete(undefined, (percent) => void told.push(percent));
+    const done = preparation(cache, part).complete({ environment: withNpm() }, (percent) => void told.push(percent));
     await vi.waitFor(() => expect(told).toContain(50), 10_000);
     writeFileSync(join(home, "go"), "");
     await done;
@@ -287,13 +287,13 @@ describe("before the first session", () => {
     ["the session names its own", "/opt/claude", part],
   ])("nothing is installed or told where %s", async (_, own, toInstall) => {
     const told = vi.fn<(percent: number) => void>();
-    await preparation(cacheOf(INSTALLED), toInstall).complete(own, told);
+    await preparation(cacheOf(INSTALLED), toInstall).complete({ environment: withNpm(), ownClaude: own }, told);
     expect([told.mock.calls.length, started()]).toEqual([0, 0]);
   });
 
   it("an installation that fails ends the telling with its error", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    const failed = preparation(cacheOf("exit 3"), part).complete(undefined, () => undefined);
+    const failed = preparation(cacheOf("exit 3"), part).complete({ environment: withNpm() }, () => undefined);
     await expect(failed).rejects.toThrow("exit code 3");
     expect(vi.getTimerCount()).toBe(0);
   });

@@ -94,25 +94,21 @@ describe("the paths that no session may reach", () => {
     expect(found).toEqual([at("npm/node_modules/first"), at("npm/node_modules/second")]);
   });
 
-  it("include every file that a spawnWrapper names, and programs that the server starts", async () => {
+  it("include every file that a spawnWrapper names", async () => {
     for (const name of ["hold.py", "hold.json"]) writeFileSync(at(name), "");
     const wrapper = ["/opt/python3", "-u", at("hold.py"), `--settings=${at("hold.json")}`, at("work"), "/dev/null"];
     const settings = { principals: { ann: { spawnWrapper: wrapper } } };
-    const claude = { folder: at("claude"), record: at("claude/.claude.json") };
     const owned = await ownedPlaces({
       approvers: [],
       settings,
-      environment: {},
       configFiles: [at("config/user.json")],
       stateFolder: at("state"),
       socketFolders: [at("run")],
       store: undefined,
       cacheFolder: at("cache"),
-      started: ["/opt/claude"],
-      claude,
     });
     const paths = owned.map(({ path }) => path);
-    const named = ["/opt/python3", at("hold.py"), at("hold.json"), at("run"), at("config/user.json"), "/opt/claude"];
+    const named = ["/opt/python3", at("hold.py"), at("hold.json"), at("run"), at("config/user.json")];
     expect(paths).toEqual(expect.arrayContaining(named));
     for (const path of [at("work"), "/dev/null"]) expect(paths).not.toContain(path);
   });

@@ -5,7 +5,7 @@ import { type ShimSettings, Shims, standingWithout } from "../../src/claude/shim
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import { encodeFrame } from "../../src/shim/frame.ts";
-import type { FromShim, ListedProcess } from "../../src/shim/protocol.ts";
+import { type FromShim, type ListedProcess, SHIM_PROTOCOL } from "../../src/shim/protocol.ts";
 import { HELLO, SHIM_IDENTITY, scriptedShim } from "../support/shim/scripted-shim.ts";
 
 const CLIENT = { daemon: "d" };
@@ -21,7 +21,7 @@ describe("a connection to a shim", () => {
   it.each([
     ["refuses", { t: "refused", of: "hello", message: "another daemon's" }, "another daemon's"],
     ["says something else first", { t: "superseded", id: ID }, "first message is no hello"],
-    ["speaks another protocol", { ...HELLO, protocol: 99 }, "speaks protocol 99, not 1"],
+    ["speaks another protocol", { ...HELLO, protocol: 99 }, `speaks protocol 99, not ${String(SHIM_PROTOCOL)}`],
     ["sends no frames", Buffer.alloc(12, 0xff), "a header has"],
     ["sends an unknown message", encodeFrame({ t: "greeting" }, Buffer.alloc(0)), "no message of a shim"],
   ] as const)("is not opened where the shim %s", async (_, answer, why) => {

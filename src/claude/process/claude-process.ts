@@ -226,7 +226,10 @@ export class ClaudeProcess implements AgentProcess {
   /** Records pid and start time: a pid alone may be reused, and must not be signalled. */
   async #announce({ held, pid }: Spawned, { attached, missing, resumed }: Began): Promise<void> {
     const { onSignal } = this.#context;
-    if (attached) return onSignal({ type: "attached", lost: attached.lost });
+    if (attached) {
+      const { environmentId, lost } = attached;
+      return onSignal({ type: "attached", lost, environmentId });
+    }
     const startedAt = held?.startedAt ?? (pid === undefined ? undefined : await startTime(pid).catch(() => undefined));
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
     const shim = held && { shim: held.shim };

@@ -39,8 +39,10 @@ export interface LaunchPlan {
   /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */
   readonly watchCost: "always" | "at-start" | "never";
   readonly notices: Extract<AgentSignal, { type: "notice" }>[];
-  /** Of a process that another server has started: what of its lines is lost, and what that server has told of it. */
-  readonly attached?: (Pick<AgentReattach["reattach"], "open" | "spoken"> & { readonly lost: number }) | undefined;
+  /** Of a process that another server has started: what of its lines is lost, the record of its environment, and what that server has told of it. */
+  readonly attached?:
+    | (Pick<AgentReattach["reattach"], "open" | "spoken"> & { readonly lost: number; readonly environmentId: string })
+    | undefined;
 }
 
 /** The session of a process, and who hears it. */

@@ -26,7 +26,10 @@ export class Spare {
   #ended = false;
   #isClaimed = false;
 
-  constructor({ key, options, wrapper }: SpareSpec, { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner }) {
+  constructor(
+    { key, options, record, wrapper }: SpareSpec,
+    { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner },
+  ) {
     this.key = key;
     this.processTag = firstProcessTag(this.sessionId);
     this.#up = prewarm({
@@ -43,7 +46,7 @@ export class Spare {
           options.hooks,
         ),
         spawnClaudeCodeProcess: (request) =>
-          spawner.spawn(request, (spawned) => this.#follow(spawned), { name: this.processTag, wrapper }),
+          spawner.spawn(request, (spawned) => this.#follow(spawned), { name: this.processTag, wrapper, record }),
       },
     });
     // `up()` rejects as well; without this Node would report an unhandled rejection.

@@ -5,6 +5,7 @@ import { stat } from "../../security/files/limited.ts";
 import { type OptionsWith, traitsOf } from "../../domain/options/traits.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
+import type { Variables } from "../environments.ts";
 import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
 
 /** All that is fixed when a spare is started. Sessions with the same key can take the same spare. */
@@ -14,6 +15,13 @@ export interface SpareSpec {
   readonly options: Options;
   /** Put before its command. */
   readonly wrapper: readonly string[];
+  /** The environment record that it starts with. */
+  readonly record: Variables;
+}
+
+/** What a process has besides the options of its session. */
+interface Besides extends Pick<SpareSpec, "record" | "wrapper"> {
+  readonly principal: Principal;
 }
 
 /** What a claim sets; the rest of the options is fixed at the start of the process. */
@@ -25,7 +33,7 @@ export type Claim = Pick<ClaimOptions, OptionsWith<"spare", "claim">>;
  * file of the session's own must not come from a process without a session.
  */
 export async function spareSpecOf(
-  { principal, wrapper }: { principal: Principal; wrapper: readonly string[] },
+  { principal, record, wrapper }: Besides,
   all: Options,
 ): Promise<{ spec: SpareSpec; claim: Claim } | undefined> {
   const { claimed, fixed, isUnfit } = byTraits(all);
@@ -34,10 +42,10 @@ export async function spareSpecOf(
   const { sessionId: _, env = {}, ...rest } = fixed;
   const stamp = await configurationStamp(env);
   const key = createHash("sha256")
-    .update(JSON.stringify([principal, wrapper, rest, env, stamp]))
+    .update(JSON.stringify([principal, record, wrapper, rest, env, stamp]))
     .digest("hex");
   const claim = { ...claimed, cwd, permissionMode };
-  return { spec: { key, wrapper, options: { ...rest, env, permissionMode: "default" } }, claim };
+  return { spec: { key, wrapper, record, options: { ...rest, env, permissionMode: "default" } }, claim };
 }
 
 /** What Claude Code has besides the options of a session (its environment, its rules ...) is fixed as well. */

@@ -242,14 +242,16 @@ export interface AgentRuntime {
    */
   find(
     sessionId: string,
-    by: Pick<PlacedSession, "environmentId" | "principal"> & { readonly options: Pick<SessionOptions, "env"> },
+    by: Omit<PlacedSession, "options"> & { readonly options: Pick<SessionOptions, "env"> },
   ): Promise<FoundSession | undefined>;
   /**
    * Installs what Claude Code needs and this machine has not got, and tells how much of it is done, in percent; says nothing
    * where nothing is missing, nor after the end. Rejects with an AppError that says what to do.
    */
   installMissing(
-    options: Pick<SessionOptions, "pathToClaudeCodeExecutable">,
+    session: Pick<AgentStart, "environmentId"> & {
+      readonly options: Pick<SessionOptions, "pathToClaudeCodeExecutable">;
+    },
     onProgress: (percent: number) => void,
   ): Promise<void>;
   /**

@@ -83,11 +83,7 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
 }
 
 export async function adopted(
-  {
-    backend,
-    environmentId,
-    runtime,
-  }: Pick<Operator, "environmentId"> & { backend: SessionBackend; runtime: AgentRuntime },
+  { backend, runtime, ...operator }: Operator & { backend: SessionBackend; runtime: AgentRuntime },
   principal: Principal,
   request: AdoptRequest,
 ): Promise<Beginning> {
@@ -100,7 +96,9 @@ export async function adopted(
     const advice = `Reply to that session, or fork it with forkSession: true`;
     throw invalidArgument("sessionId", `is a transcript of session ${known.id}, split off by /clear. ${advice}.`);
   }
-  const found = await runtime.find(sessionId, { principal, options, environmentId });
+  const { environmentId } = operator;
+  const policy = policyFor(operator, { principal, policy: known?.policy });
+  const found = await runtime.find(sessionId, { principal, options, environmentId, policy });
   if (!found) throw sessionNotFound(sessionId);
   const cwd = options.cwd ?? found.cwd;
   if (cwd === undefined) throw invalidArgument("cwd", "is unknown for this session. Give it in diskResumeConfig.");

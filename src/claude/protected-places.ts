@@ -1,0 +1,91 @@
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
+import { surroundingPlaces } from "../security/owned.ts";
+import { protectedPaths, type Owned, type ProtectedPath } from "../security/protected-paths.ts";
+import { configFolder, stateFile } from "./environment.ts";
+import type { Environments, Variables } from "./environments.ts";
+import { startedClaudes } from "./locate.ts";
+import type { SandboxPolicy } from "./sandbox/sandbox.ts";
+
+/**
+ * What sessions are kept from: what is this server's own, and what the processes of any environment record are started from or read at
+ * their start. A session that could write the Claude Code of another client would run in that client's name.
+ */
+
+/** The part that is the same whatever records there are. */
+export interface ServerPlaces {
+  readonly owned: readonly Owned[];
+  /** Those of `owned` that no shell has business with. */
+  readonly files: readonly Owned[];
+  /** Of principals: their Claude configuration folders, and those in which settings of a project may run commands. */
+  readonly configFolders: readonly string[];
+  readonly trusted: readonly string[];
+}
+
+interface RecordPlaces {
+  readonly owned: readonly Owned[];
+  readonly rows: readonly ProtectedPath[];
+  readonly configFolder: string;
+  readonly stateFile: string;
+}
+
+export class ProtectedPlaces {
+  readonly #server: ServerPlaces;
+  readonly #environments: Pick<Environments, "get" | "ids">;
+  readonly #serverRows: Promise<readonly ProtectedPath[]>;
+  readonly #records = new Map<string, Promise<RecordPlaces>>();
+
+  constructor(server: ServerPlaces, environments: Pick<Environments, "get" | "ids">) {
+    this.#server = server;
+    this.#environments = environments;
+    this.#serverRows = protectedPaths(server.owned);
+    // Awaited by each use; without this Node would report an unhandled rejection.
+    this.#serverRows.catch(() => undefined);
+  }
+
+  /** What no session may reach with file tools. */
+  async closed(): Promise<readonly ProtectedPath[]> {
+    const records = await this.#ofRecords();
+    return distinct([...(await this.#serverRows), ...records.flatMap(({ rows }) => rows)]);
+  }
+
+  /** The bounds of a session with this policy in the sandbox. */
+  async sandbox({ places, sandboxDomains: domains }: SessionPolicy): Promise<SandboxPolicy> {
+    const records = await this.#ofRecords();
+    const { configFolders, files, owned, trusted } = this.#server;
+    const kept = [...owned, ...records.flatMap((each) => each.owned)].filter(({ extent }) => extent !== "checkout");
+    return {
+      domains,
+      closed: [...new Set([...files.flatMap(filesOf), ...records.map((each) => each.stateFile)])],
+      kept: [...new Set(kept.flatMap(filesOf))],
+      configFolders: [...new Set([...records.map((each) => each.configFolder), ...configFolders])],
+      trusted: [...new Set([...places.flatMap(({ trustDirs }) => trustDirs), ...trusted])],
+    };
+  }
+
+  async #ofRecords(): Promise<RecordPlaces[]> {
+    const { ids } = this.#environments;
+    for (const id of this.#records.keys()) if (!ids.includes(id)) this.#records.delete(id);
+    const found = ids.map((id) => {
+      const variables = this.#environments.get(id) ?? {};
+      const known = this.#records.get(id) ?? placesOf(variables);
+      this.#records.set(id, known);
+      return known;
+    });
+    return Promise.all(found);
+  }
+}
+
+async function placesOf(environment: Variables): Promise<RecordPlaces> {
+  const claude = { folder: configFolder(environment), record: stateFile(environment) };
+  const owned = surroundingPlaces({ environment, claude, started: await startedClaudes(environment) });
+  return { owned, rows: await protectedPaths(owned), configFolder: claude.folder, stateFile: claude.record };
+}
+
+function distinct(rows: readonly ProtectedPath[]): ProtectedPath[] {
+  return [...new Map(rows.map((row) => [JSON.stringify([row.path, row.real, row.extent]), row])).values()];
+}
+
+/** SQLite's own names are those that matter of what begins as a file does. */
+function filesOf({ extent, path }: Owned): string[] {
+  return extent === "prefix" ? [path, ...["-wal", "-shm", "-journal"].map((end) => path + end)] : [path];
+}
