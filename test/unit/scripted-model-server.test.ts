@@ -1,11 +1,9 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 
-import { loadScript, parseScript, scriptTag } from "../../src/demo/model/script.ts";
+import { parseScript, scriptTag } from "../../src/demo/model/script.ts";
 import { type ScriptedModel, startScriptedModel } from "../../src/demo/model/server.ts";
 
 const Message = z.object({ content: z.tuple([z.object({ text: z.string() })]) });
@@ -90,20 +88,6 @@ describe("the server", () => {
     await model.close();
     model = await startScriptedModel({ port });
     expect(model.url).toBe(`http://127.0.0.1:${String(port)}`);
-  });
-});
-
-describe("a script file", () => {
-  it("is read, and its errors name it", async () => {
-    const directory = await mkdtemp(join(tmpdir(), "scripted-model-"));
-    onTestFinished(async () => rm(directory, { recursive: true }));
-    const good = join(directory, "good.json");
-    await writeFile(good, '[{ "text": "hello" }]');
-    expect(await loadScript(good)).toEqual([{ text: "hello" }]);
-    const bad = join(directory, "bad.json");
-    await writeFile(bad, '[{ "text": 1 }]');
-    await expect(loadScript(bad)).rejects.toThrow(`${bad}: the script is not valid`);
-    await expect(loadScript(join(directory, "none.json"))).rejects.toThrow("ENOENT");
   });
 });
 

@@ -2,8 +2,6 @@
  * What a scripted model says: the schema of a script, where the script of a conversation is found, and which
  * of its entries answers the next request.
  */
-import { readFile } from "node:fs/promises";
-
 import { z } from "zod";
 
 const Milliseconds = z.int().min(0).max(3_600_000);
@@ -90,16 +88,6 @@ export function parseScript(json: string): Script {
   const parsed = Script.safeParse(value);
   if (!parsed.success) throw new ScriptError(`the script is not valid:\n${z.prettifyError(parsed.error)}`);
   return parsed.data;
-}
-
-/** The script in a JSON file. Throws ScriptError, or what reading the file throws. */
-export async function loadScript(path: string): Promise<Script> {
-  try {
-    return parseScript(await readFile(path, "utf8"));
-  } catch (error) {
-    if (error instanceof ScriptError) throw new ScriptError(`${path}: ${error.message}`, { cause: error });
-    throw error;
-  }
 }
 
 const OPEN = "<model-script>";
