@@ -163,7 +163,7 @@ async function authenticatorOf({ config, environment, local, log }: HttpParts, h
 }
 
 /** Only the user of this machine. */
-const NO_OTHERS = { principals: {}, oauthIssuer: undefined, oauthAudience: undefined, oauthJwks: undefined };
+const NO_OTHERS = { principals: {}, oauth: undefined };
 
 /** The audit log has refused requests beside those that were served. */
 function auditOf({ audit }: HttpParts): AuditRefusal | undefined {

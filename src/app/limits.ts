@@ -11,13 +11,13 @@ import type { Connections } from "./connections.ts";
 
 /** `home`: the folder that a leading ~ stands for in rules. */
 export function limitsOf(config: Config, home: string): EngineOptions["limits"] {
-  const { approverTimeoutMs, approvers } = parseApprovals(config.approvals, config.permissionTimeoutMs);
+  const { approverTimeoutMs, approvers, callerMs } = parseApprovals(config.approvals);
   return {
     approvalChain: approvers,
     approverTimeoutMs,
     rules: { ...rulesOf(config), home },
     callerApproves: callerApprovesOf(config),
-    requestDeliveredMs: config.permissionTimeoutMs,
+    requestDeliveredMs: callerMs,
     requestMaxMs: config.permissionMaxMs,
     requestUnseenMs: config.permissionMaxMs,
     turnMaxMs: config.turnMaxMs,

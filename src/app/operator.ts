@@ -66,7 +66,7 @@ function allowed({ config, environment }: Given, { allowsBypass, depth }: Pick<P
 
 /** Hosts that commands may reach in the sandbox. */
 function sandboxDomainsOf(config: Given["config"]): string[] {
-  return [...config.sandboxDomains, ...hostsOf(rulesOf(config).allow)];
+  return hostsOf(rulesOf(config).allow);
 }
 
 /** Of what a principal may use, what is stored with their sessions. */

@@ -38,17 +38,14 @@ export interface Approver {
 export type Settings = Readonly<Record<string, unknown>>;
 
 /** How long they have a request. */
-export type ApproverTime =
-  | {
-      /** ms, unless the operator says otherwise. */
-      readonly usualMs: number;
-      /** Never less than the calling model has. */
-      readonly atLeastCallers?: boolean;
-      /** 0 can be said: they may answer at any time, without a turn of their own. */
-      readonly mayHaveNone?: boolean;
-    }
-  /** It is not said in --approvals: where else. */
-  | { readonly elsewhere: string };
+interface ApproverTime {
+  /** ms, unless the operator says otherwise. */
+  readonly usualMs: number;
+  /** Never less than the calling model has. */
+  readonly atLeastCallers?: boolean;
+  /** 0 can be said: they may answer at any time, without a turn of their own. */
+  readonly mayHaveNone?: boolean;
+}
 
 /** What the environment, or a file, holds instead of the configuration. */
 export interface ApproverSecret {

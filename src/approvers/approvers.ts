@@ -21,7 +21,7 @@ export const APPROVERS: readonly Approver[] = [
     help: "the web page",
     docs: {
       is: "a person at the [console](console.md) with scope `approve`",
-      time: "600 s from when it is shown there, or `--permission-timeout-ms` where that is longer (`console:<ms>`); `console:0` has no turn of its own, except for sessions whose last prompt came from the console",
+      time: "600 s from when it is shown there, or the time of `caller` where that is longer (`console:<ms>`); `console:0` has no turn of its own, except for sessions whose last prompt came from the console",
     },
     time: { usualMs: 600_000, atLeastCallers: true, mayHaveNone: true },
   },
@@ -32,8 +32,8 @@ export const APPROVERS: readonly Approver[] = [
     help: "the model, by claude_code_check",
     docs: {
       is: "the calling model, through `claude_code_check`",
-      time: "60 s from when it is notified (`--permission-timeout-ms`), or its own `permissionRequestTimeoutMs`",
+      time: "60 s from when it is notified (`caller:<ms>`), or its own `permissionRequestTimeoutMs`",
     },
-    time: { elsewhere: "--permission-timeout-ms" },
+    time: { usualMs: 60_000 },
   },
 ];

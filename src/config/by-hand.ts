@@ -17,6 +17,8 @@ export interface ByHand {
   readonly most?: number;
   /** The only values, or words, that are allowed. */
   readonly values?: readonly string[];
+  /** A regular expression that texts match. */
+  readonly form?: string;
   /** Words that are equal up to a colon do not occur twice. */
   readonly isOnceEach?: boolean;
 }
@@ -44,8 +46,9 @@ function isWithin({ least = -Infinity, most = Infinity }: ByHand, value: unknown
   return typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most;
 }
 
-function isText({ values }: ByHand, value: unknown): boolean {
-  return typeof value === "string" && value !== "" && (values?.includes(value) ?? true);
+function isText({ form = "", values }: ByHand, value: unknown): boolean {
+  if (typeof value !== "string" || value === "" || !new RegExp(form).test(value)) return false;
+  return values?.includes(value) ?? true;
 }
 
 function areWords(byHand: ByHand, words: readonly unknown[]): boolean {

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { ConfigError } from "./error.ts";
 import { Principals } from "./principals.ts";
 import { count, json, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
@@ -6,6 +7,19 @@ import { count, json, milliseconds, optionalText, path, toggle, words } from "./
 
 /** Where `--http` alone listens. */
 export const DEFAULT_LISTEN = "127.0.0.1:7465";
+
+const OAuth = z
+  .strictObject({
+    /** URL of the authorization server. */
+    issuer: z.string().min(1),
+    /** That the tokens must have. */
+    audience: z.string().min(1).exactOptional(),
+    /** URL of the keys that sign them. */
+    jwks: z.string().min(1).exactOptional(),
+  })
+  .readonly()
+  .optional();
+export type OAuth = NonNullable<z.output<typeof OAuth>>;
 
 export const httpFields = {
   http: optionalText("off", DEFAULT_LISTEN, {
@@ -72,24 +86,12 @@ export const httpFields = {
     meaning:
       "File with a second token of the operator, with the scopes read, approve and decide. For a program that answers on your behalf, such as a webhook receiver; never give it to a calling model.",
   }),
-  oauthIssuer: optionalText("none", undefined, {
-    flag: "oauth-issuer",
-    variable: "CLAUDE_CODE_MCP_OAUTH_ISSUER",
+  oauth: json(OAuth, {
+    flag: "oauth",
+    variable: "CLAUDE_CODE_MCP_OAUTH",
     group: "HTTP",
     meaning:
-      "URL of an OAuth authorization server whose access tokens (JWT) are accepted. Their scopes are read, run, approve, decide and admin.",
-  }),
-  oauthAudience: optionalText("<public-url>/mcp", undefined, {
-    flag: "oauth-audience",
-    variable: "CLAUDE_CODE_MCP_OAUTH_AUDIENCE",
-    group: "HTTP",
-    meaning: "Required audience of these access tokens.",
-  }),
-  oauthJwks: optionalText("named by the issuer's metadata", undefined, {
-    flag: "oauth-jwks",
-    variable: "CLAUDE_CODE_MCP_OAUTH_JWKS",
-    group: "HTTP",
-    meaning: "URL of the key set (JWKS) that signs these access tokens.",
+      "Accept access tokens (JWT) of an authorization server: its issuer, and optionally their audience (default: <public-url>/mcp) and its key set, jwks (default: named by its metadata). Their scopes are read, run, approve, decide and admin.",
   }),
   principals: json(Principals, {
     flag: "principals",

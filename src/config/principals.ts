@@ -48,7 +48,7 @@ interface AccessSettings {
   readonly allowDirs: readonly string[];
   readonly auth: boolean;
   readonly http?: string | undefined;
-  readonly oauthIssuer?: string | undefined;
+  readonly oauth?: object | undefined;
   readonly principals: Principals;
 }
 
@@ -57,7 +57,7 @@ interface AccessSettings {
  * the whole server. Throws ConfigError.
  */
 export function checkConfined(config: AccessSettings, isAnywhere: boolean): void {
-  const { allowDirs, auth, http, oauthIssuer, principals } = config;
+  const { allowDirs, auth, http, oauth, principals } = config;
   // Without tokens all callers are the operator.
   if (http === undefined || !auth || isAnywhere || allowDirs.length > 0) return;
   const free = Object.entries(principals).find(([, terms]) => terms.allowDirs === undefined);
@@ -65,11 +65,9 @@ export function checkConfined(config: AccessSettings, isAnywhere: boolean): void
     const advice = `Give ${free[0]} "allowDirs": ["/folder"] or --allow-dir; to allow any folder, "allowDirs": "${ANYWHERE}".`;
     throw new ConfigError(`principals: sessions of ${free[0]} could start in any folder of this machine. ${advice}`);
   }
-  if (oauthIssuer === undefined) return;
+  if (oauth === undefined) return;
   const advice = `Give --allow-dir; to allow any folder, "allowDirs": "${ANYWHERE}" in the file of --config.`;
-  throw new ConfigError(
-    `--oauth-issuer: sessions of all its subjects could start in any folder of this machine. ${advice}`,
-  );
+  throw new ConfigError(`--oauth: sessions of all its subjects could start in any folder of this machine. ${advice}`);
 }
 
 /** Words of examples and common guesses: their digests are refused as those of tokens. */

@@ -2,12 +2,15 @@ import { z } from "zod";
 import { approverFields } from "./approvals/approver-fields.ts";
 import { serverFields } from "./server.ts";
 import type { SettingClass } from "./by-hand.ts";
-import { optionalChoice, settingOf, storeLocation, type Setting } from "./setting.ts";
+import { named, settingOf, storeLocation, type Setting } from "./setting.ts";
 import { termFields } from "./terms.ts";
 
 /** Settings that the process of a client reads before it connects. The proxy reads them without this table: src/proxy/own-server.ts. */
 const clientFields = {
-  daemon: optionalChoice(["auto", "off"], "auto; off on Windows", {
+  daemon: named(/^\w[\w.-]{0,79}$/, {
+    placeholder: "auto|off|<name>",
+    allowed: 'auto, off, or a name of letters, digits, ".", "_" and "-"',
+    fallback: "auto; off on Windows",
     flag: "daemon",
     variable: "CLAUDE_CODE_MCP_DAEMON",
     group: "Daemon",

@@ -120,6 +120,15 @@ export function text(fallback: string, about: About) {
     });
 }
 
+/** Some words, or a name of this form; `allowed` says both. */
+export function named(
+  form: RegExp,
+  { allowed, fallback, placeholder, ...about }: About & Pick<Setting, "allowed" | "fallback" | "placeholder">,
+) {
+  const field = { ...about, reading: "text" as const, placeholder, allowed, fallback, byHand: { form: form.source } };
+  return z.string().regex(form).optional().register(details, field);
+}
+
 /** `alone` is the value of the flag without one; undefined where it needs one. */
 export function optionalText(fallback: string, alone: string | undefined, about: About) {
   const switched = `; in a variable or the file also true or 1 for ${alone ?? ""}, and false or 0 for ${fallback}`;

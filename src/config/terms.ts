@@ -47,16 +47,6 @@ export const termFields = {
       meaning: "The same for the cost of an unattended session, in whole USD.",
     },
   ),
-  permissionTimeoutMs: milliseconds(
-    { least: 1_000, most: MAX_TIMER_MS, fallback: 60_000 },
-    {
-      flag: "permission-timeout-ms",
-      variable: "CLAUDE_CODE_MCP_PERMISSION_TIMEOUT_MS",
-      group: "Permissions",
-      meaning:
-        "Time that the calling model has to answer a request after it has seen it. The console has at least 600000 (set with --approvals console:<ms>); after the last approver the request is denied.",
-    },
-  ),
   permissionMaxMs: milliseconds(
     { least: 1_000, most: MAX_TIMER_MS, fallback: 1_800_000 },
     {

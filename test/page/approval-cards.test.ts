@@ -12,7 +12,7 @@ import { PHONE } from "../support/browser/window.ts";
 
 let desk: Desk;
 beforeAll(async () => {
-  desk = await openDesk({ args: ["--permission-timeout-ms", "3600000"] });
+  desk = await openDesk({ args: ["--approvals", "user,caller:3600000,console:0"] });
 });
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());

@@ -26,7 +26,7 @@ let issuer: Issuer;
 beforeAll(async () => {
   issuer = await Issuer.start();
   desk = await openDesk({
-    args: [...users.args, "--oauth-issuer", issuer.url, "--allow-dir", "/"],
+    args: [...users.args, "--oauth", JSON.stringify({ issuer: issuer.url }), "--allow-dir", "/"],
     async seeded(node) {
       await addSession(node, OF_REA, { principal: "rea", events: [prompt("Look around."), said("There is nothing.")] });
       await addSession(node, OF_ANN, { principal: "ann", events: [prompt("Wait."), said("I wait.")] });

@@ -17,7 +17,9 @@ let auditLog: string;
 beforeAll(async () => {
   issuer = await Issuer.start();
   auditLog = join(world.folder(), "audit.jsonl");
-  server = await world.http({ args: ["--oauth-issuer", issuer.url, "--allow-dir", "/", "--audit-log", auditLog] });
+  server = await world.http({
+    args: ["--oauth", JSON.stringify({ issuer: issuer.url }), "--allow-dir", "/", "--audit-log", auditLog],
+  });
 });
 afterAll(async () => {
   await issuer.close();

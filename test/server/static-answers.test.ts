@@ -131,7 +131,7 @@ function valuesOf({ byHand, reading }: TableSetting): string[] {
   if (!byHand || reading === "json") return [];
   if (reading === "boolean") return ["true", "false"];
   if (reading === "number") return [byHand.least, byHand.most].map(String);
-  return [...(byHand.values ?? ["/x"])];
+  return [...(byHand.values ?? [byHand.form === undefined ? "/x" : "auto"])];
 }
 
 it("no setting that a proxy knows changes an answer unnoticed", async () => {

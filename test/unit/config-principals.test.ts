@@ -17,7 +17,7 @@ function load(file: object, argv: string[] = ["--http", "127.0.0.1:0"]): Config 
   return loadConfig({ argv, env: { CLAUDE_CODE_MCP_CONFIG: FILE }, readFile: () => JSON.stringify(file) });
 }
 
-const ISSUER = { oauthIssuer: "https://login.example.com" };
+const ISSUER = { oauth: { issuer: "https://login.example.com" } };
 const ADA = { principals: { ada: { tokenSha256 } } };
 const ada = (allowDirs: unknown) => ({ principals: { ada: { tokenSha256, allowDirs } } });
 
@@ -25,8 +25,8 @@ describe("over HTTP, sessions of principals other than the operator", () => {
   it.each<[string, object, string]>([
     ["a named principal", ADA, "principals: sessions of ada could start in any folder of this machine."],
     ["one of two", { principals: { ...ada(["/a"]).principals, bob: {} } }, "principals: sessions of bob could start"],
-    ["subjects of an authorization server", ISSUER, "--oauth-issuer: sessions of all its subjects could start"],
-    ["subjects beside a principal with folders", { ...ISSUER, ...ada("any") }, "--oauth-issuer: sessions of all its"],
+    ["subjects of an authorization server", ISSUER, "--oauth: sessions of all its subjects could start"],
+    ["subjects beside a principal with folders", { ...ISSUER, ...ada("any") }, "--oauth: sessions of all its"],
     ["a principal, with an empty list for all", { ...ADA, allowDirs: [] }, "principals: sessions of ada could start"],
   ])("need folders, or an explicit `any`: %s is refused without them", (_, file, message) => {
     expect(() => load(file)).toThrow(message);

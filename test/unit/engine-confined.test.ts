@@ -152,7 +152,7 @@ describe("the permissions of sessions", () => {
     const others = ["eve", "constructor", "__proto__", "toString", ""];
     const confine = confinements(config({ principals: { ann } }));
     expect(others.map((each) => confine(each))).toEqual(others.map(() => undefined));
-    const known = confinements(config({ oauthIssuer: "https://id.example.com" }));
+    const known = confinements(config({ oauth: { issuer: "https://id.example.com" } }));
     for (const each of others) {
       expect(known(each)).toEqual({ ...own, trustsRecord: false, operatorOptions: false });
     }

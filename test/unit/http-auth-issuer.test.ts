@@ -15,7 +15,7 @@ afterEach(async () => {
   await setup.close();
 });
 
-const open = async (over: Partial<AuthSettings> = {}) => setup.open({ oauthIssuer: issuer.url, ...over });
+const open = async (over: Partial<AuthSettings> = {}) => setup.open({ oauth: { issuer: issuer.url }, ...over });
 const METADATA = `${PUBLIC_URL}/.well-known/oauth-protected-resource/mcp`;
 
 describe("the keys of the issuer", () => {
@@ -102,7 +102,7 @@ describe("the keys of the issuer", () => {
   });
 
   it("need no metadata if the operator gives their URL", async () => {
-    const server = await open({ oauthJwks: issuer.jwks });
+    const server = await open({ oauth: { issuer: issuer.url, jwks: issuer.jwks } });
     expect(await send(server, await issuer.sign())).toMatchObject({ kind: "oauth" });
     expect(issuer.asked).toEqual(["/keys"]);
   });
@@ -155,13 +155,12 @@ describe("a client that looks for the authorization server", () => {
 
 describe("invalid settings of OAuth", () => {
   it.each<[Partial<AuthSettings>, string]>([
-    [{ oauthIssuer: "http://login.example" }, '--oauth-issuer is "http://login.example": must be an https URL'],
-    [{ oauthIssuer: "login.example" }, '--oauth-issuer is "login.example": must be an https URL'],
+    [{ oauth: { issuer: "http://login.example" } }, '--oauth: issuer is "http://login.example": must be an https URL'],
+    [{ oauth: { issuer: "login.example" } }, '--oauth: issuer is "login.example": must be an https URL'],
     [
-      { oauthIssuer: "https://login.example", oauthJwks: "file:///keys" },
-      '--oauth-jwks is "file:///keys": must be an https',
+      { oauth: { issuer: "https://login.example", jwks: "file:///keys" } },
+      '--oauth: jwks is "file:///keys": must be an https',
     ],
-    [{ oauthIssuer: undefined, oauthAudience: "x" }, "--oauth-audience and --oauth-jwks require --oauth-issuer"],
   ])("%j", async (over, message) => {
     expect(await setup.refusal(over)).toContain(message);
   });

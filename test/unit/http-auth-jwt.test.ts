@@ -16,7 +16,7 @@ afterEach(async () => {
   await setup.close();
 });
 
-const open = async (over: Partial<AuthSettings> = {}) => setup.open({ oauthIssuer: issuer.url, ...over });
+const open = async (over: Partial<AuthSettings> = {}) => setup.open({ oauth: { issuer: issuer.url }, ...over });
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1_000) + seconds;
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
@@ -81,7 +81,7 @@ describe("a JWT of the authorization server", () => {
   });
 
   it("is for the audience that the operator names", async () => {
-    const server = await open({ oauthAudience: "api://agents" });
+    const server = await open({ oauth: { issuer: issuer.url, audience: "api://agents" } });
     expect(await send(server, await issuer.sign({ aud: "api://agents" }))).toMatchObject({ kind: "oauth" });
     expect(await send(server, await issuer.sign())).toMatchObject({ status: 401 });
   });

@@ -143,9 +143,13 @@ describe("the approval chain", () => {
     });
     walk.promptWith("p1", { limits: { atConsole: true } }).hear(...UP, { type: "asked", request: requestOf("a1") });
     expect(seconds(open(walk)?.expiresAt)).toBe(3_600);
-    expect(parseApprovals(["console", "caller"], 3_600_000).approverTimeoutMs["console"]).toBe(3_600_000);
-    expect(parseApprovals(["console", "caller"], 60_000).approverTimeoutMs["console"]).toBe(600_000);
-    expect(parseApprovals(["console:5000", "caller"], 3_600_000).approverTimeoutMs["console"]).toBe(5_000);
+    expect(parseApprovals(["console", "caller:3600000"]).approverTimeoutMs["console"]).toBe(3_600_000);
+    expect(parseApprovals(["console", "caller"]).approverTimeoutMs["console"]).toBe(600_000);
+    expect(parseApprovals(["console:5000", "caller:3600000"]).approverTimeoutMs["console"]).toBe(5_000);
+    expect(parseApprovals(["console", "caller:3600000"])).toMatchObject({ callerMs: 3_600_000 });
+    expect(parseApprovals(["user"])).toMatchObject({ callerMs: 60_000, approvers: ["user"] });
+    expect(parseApprovals(["caller"]).approverTimeoutMs).not.toHaveProperty("caller");
+    expect(() => parseApprovals(["caller:5"])).toThrow("the time of caller is 5: must be a whole number of ms");
   });
 
   it("extends the time of a request with its present approver, irrevocably and up to a day", () => {

@@ -1,6 +1,6 @@
 import type { Approver } from "../../approvers/approver.ts";
 import { APPROVERS } from "../../approvers/approvers.ts";
-import type { ApproverName } from "../../domain/approvals/answer-source.ts";
+import { CALLER, type ApproverName } from "../../domain/approvals/answer-source.ts";
 import { ConfigError } from "../error.ts";
 import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
@@ -8,8 +8,10 @@ import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
 export interface Approvals {
   readonly approvers: readonly ApproverName[];
-  /** How long a request is with each of them, ms; with the caller as --permission-timeout-ms says. The console may have 0. */
+  /** How long a request is with each of them but the caller, ms. The console may have 0. */
   readonly approverTimeoutMs: Readonly<Record<ApproverName, number>>;
+  /** The same of the calling model, from when it has seen the request. */
+  readonly callerMs: number;
 }
 
 const MIN_MS = 1_000;
@@ -22,10 +24,10 @@ export const APPROVAL_ENTRY = new RegExp(`^(${NAMES.join("|")})(?::(\\d{1,12}))?
 /** What APPROVAL_ENTRY allows, in words. */
 export const APPROVAL_ENTRIES = `names, each as name or name:ms, of ${NAMES.join(", ")}`;
 
-/** `callersMs` is --permission-timeout-ms. Throws ConfigError. */
-export function parseApprovals(words: readonly string[], callersMs = 0): Approvals {
+/** Throws ConfigError. */
+export function parseApprovals(words: readonly string[]): Approvals {
   const approvers: ApproverName[] = [];
-  const approverTimeoutMs = usualTimes(callersMs);
+  const said: Record<ApproverName, number> = {};
   for (const word of words) {
     const [, name, digits] = APPROVAL_ENTRY.exec(word) ?? [];
     const found = APPROVERS.find((each) => each.name === name);
@@ -33,22 +35,21 @@ export function parseApprovals(words: readonly string[], callersMs = 0): Approva
     const approver = found.name;
     if (approvers.includes(approver)) throw new ConfigError(`--approvals names ${approver} twice. Name each once.`);
     approvers.push(approver);
-    if (digits !== undefined) approverTimeoutMs[approver] = timeOf(found, Number(digits));
+    if (digits !== undefined) said[approver] = timeOf(found, Number(digits));
   }
-  return { approvers, approverTimeoutMs };
+  const { [CALLER]: callerMs = 0, ...approverTimeoutMs } = { ...usualTimes(said[CALLER]), ...said };
+  return { approvers, approverTimeoutMs, callerMs };
 }
 
-function usualTimes(callersMs: number): Record<ApproverName, number> {
-  const times = APPROVERS.flatMap(({ name, time }) =>
-    "usualMs" in time ? [[name, time.atLeastCallers ? Math.max(time.usualMs, callersMs) : time.usualMs] as const] : [],
-  );
+/** `callersMs` is that of the calling model where it is said. */
+function usualTimes(callersMs = 0): Record<ApproverName, number> {
+  const times = APPROVERS.map(({ name, time: { atLeastCallers = false, usualMs } }) => {
+    return [name, atLeastCallers ? Math.max(usualMs, callersMs) : usualMs] as const;
+  });
   return Object.fromEntries(times);
 }
 
 function timeOf({ name, time }: Approver, ms: number): number {
-  if ("elsewhere" in time) {
-    throw new ConfigError(`--approvals: ${name} has no time limit here. Set ${time.elsewhere}.`);
-  }
   const isWithoutTurn = time.mayHaveNone === true && ms === 0;
   if (isWithoutTurn || (ms >= MIN_MS && ms <= MAX_TIMER_MS)) return ms;
   const range = `from ${String(MIN_MS)} to ${String(MAX_TIMER_MS)}`;

@@ -7,7 +7,7 @@ import { PEER_MESSAGE, PEER_MESSAGES } from "../../domain/approvals/peer-message
 import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
 import { didYouMean } from "../../domain/suggest.ts";
-import { inOrder, optionalChoice, rules, choice, words } from "../setting.ts";
+import { inOrder, optionalChoice, rules, choice } from "../setting.ts";
 
 /** Settings of who approves what Claude Code asks. */
 export const approvalFields = {
@@ -17,7 +17,7 @@ export const approvalFields = {
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",
     group: "Permissions",
-    meaning: `Approvers, in the order in which they are asked: ${whoTheyAre()}. Each has its time, then the next is asked; after the last, the request is denied. console:0 may answer at any time and is only asked about prompts given in the console. See docs/approvals.md.`,
+    meaning: `Approvers, in the order in which they are asked: ${whoTheyAre()}. Each has its time (name:ms), then the next is asked; after the last, the request is denied. console:0 may answer at any time and is only asked about prompts given in the console. See docs/approvals.md.`,
   }),
   callerApproves: optionalChoice(BOUNDS, "all; with --http edits", {
     flag: "caller-approves",
@@ -57,7 +57,7 @@ export const approvalFields = {
 /** Entries of an approver that needs no setting of its own, and whose time needs no check. */
 function wordsByHand({ check, name, time }: Approver): string[] {
   if (check) return [];
-  return "mayHaveNone" in time ? [name, `${name}:0`] : [name];
+  return time.mayHaveNone === true ? [name, `${name}:0`] : [name];
 }
 
 function whoTheyAre(): string {
@@ -104,13 +104,6 @@ export const sandboxFields = {
     group: "Permissions",
     meaning:
       "With required every session runs in Claude Code's own sandbox (bubblewrap on Linux, Seatbelt on macOS): commands write in the session's folders only, and reach no host. The server does not start where there is none. With off it is each session's own option. See docs/security.md.",
-  }),
-  sandboxDomains: words("none", {
-    flag: "sandbox-domains",
-    variable: "CLAUDE_CODE_MCP_SANDBOX_DOMAINS",
-    group: "Permissions",
-    meaning:
-      "With --sandbox required: hosts that commands may reach, such as api.example.com or *.example.com, beside those of WebFetch(domain:...) in --allow-rules.",
   }),
 };
 

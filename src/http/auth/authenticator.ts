@@ -42,12 +42,16 @@ export interface AuthSettings {
   readonly runToken?: string | undefined;
   readonly principals: Readonly<Record<string, Terms>>;
   /** An authorization server whose JWTs are taken. */
-  readonly oauthIssuer?: string | undefined;
-  /** Default: the URL of this server's /mcp. */
-  readonly oauthAudience?: string | undefined;
-  /** Default: as the issuer's metadata says. */
-  readonly oauthJwks?: string | undefined;
+  readonly oauth?: AuthorizationServer | undefined;
   readonly log: Pick<Logger, "error" | "info">;
+}
+
+interface AuthorizationServer {
+  readonly issuer: string;
+  /** Default: the URL of this server's /mcp. */
+  readonly audience?: string;
+  /** Default: as the issuer's metadata says. */
+  readonly jwks?: string;
 }
 
 interface MadeToken {
@@ -68,7 +72,7 @@ export interface Authenticator {
 
 /** Throws ConfigError when a setting cannot be used. Makes no network requests. */
 export async function createAuthenticator(settings: AuthSettings): Promise<Authenticator> {
-  const place = { publicUrl: () => settings.publicUrl().replace(/\/+$/, ""), issuer: settings.oauthIssuer };
+  const place = { publicUrl: () => settings.publicUrl().replace(/\/+$/, ""), issuer: settings.oauth?.issuer };
   const { insufficient, invalid, missing } = createChallenges(place);
   const answers = {
     insufficientScope: insufficient,
@@ -81,7 +85,7 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
     return { ...answers, authenticate: async () => Promise.resolve(everyone), made: undefined };
   }
   checkOAuth(settings);
-  const verifyJwt = jwtVerifierOf(settings, () => settings.oauthAudience ?? resourceUrl(place.publicUrl()));
+  const verifyJwt = jwtVerifierOf(settings, () => settings.oauth?.audience ?? resourceUrl(place.publicUrl()));
   const named = namedTokens(settings.principals);
   const { known, made } = await operatorsToken(settings);
   const check = async (token: string): Promise<Authenticated> => {
@@ -115,29 +119,22 @@ function requireLoopback(host: string): void {
   throw new ConfigError(`--no-auth on ${host} would let anyone who can reach it run commands here. ${advice}`);
 }
 
-function checkOAuth({ oauthAudience, oauthIssuer, oauthJwks }: AuthSettings): void {
-  if (oauthIssuer === undefined) {
-    if (oauthAudience === undefined && oauthJwks === undefined) return;
-    throw new ConfigError("--oauth-audience and --oauth-jwks require --oauth-issuer. Add it.");
-  }
-  for (const [flag, address] of [
-    ["--oauth-issuer", oauthIssuer],
-    ["--oauth-jwks", oauthJwks ?? oauthIssuer],
-  ] as const) {
-    if (!isSafe(address)) {
-      throw new ConfigError(`${flag} is "${address}": must be an https URL (http only on loopback).`);
-    }
+function checkOAuth({ oauth }: AuthSettings): void {
+  for (const key of ["issuer", "jwks"] as const) {
+    const address = oauth?.[key];
+    if (address === undefined || isSafe(address)) continue;
+    throw new ConfigError(`--oauth: ${key} is "${address}": must be an https URL (http only on loopback).`);
   }
 }
 
 type Verifier = (token: string) => Promise<Authenticated>;
 
-function jwtVerifierOf({ log, oauthIssuer, oauthJwks, principals }: AuthSettings, audience: () => string) {
-  if (oauthIssuer === undefined) return undefined;
+function jwtVerifierOf({ log, oauth, principals }: AuthSettings, audience: () => string) {
+  if (oauth === undefined) return undefined;
   const terms = new Map(Object.entries(principals));
   const verify: Verifier = createJwtVerifier({
-    issuer: oauthIssuer,
-    jwks: oauthJwks,
+    issuer: oauth.issuer,
+    jwks: oauth.jwks,
     audience,
     principals: terms,
     log,
