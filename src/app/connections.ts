@@ -1,5 +1,5 @@
 import type { JsonObject } from "../domain/json.ts";
-import type { Reach } from "../domain/session.ts";
+import type { Reach } from "../domain/attendance.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { BypassSwitch } from "../tools/define.ts";
 import { Leaving } from "../tools/leaving.ts";
@@ -15,6 +15,8 @@ export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"
   readonly leaving: Leaving;
   /** It makes a call: what it can show is known from then on. */
   readonly heard: (showsForms: boolean) => void;
+  /** It has to do with this session: who is reached in the session's requests is known from then on. */
+  readonly named: (sessionId: string) => void;
   /** The log with the connection's id in each line. */
   readonly log: Logger;
 }
@@ -32,7 +34,9 @@ export class Connections {
 
   /** Clients that have made a call, and whether they show forms. */
   readonly #showsForms = new Map<string, boolean>();
-  readonly #onReach: ((reach: Reach) => void)[] = [];
+  /** The sessions that each of them has named. */
+  readonly #named = new Map<string, Set<string>>();
+  readonly #onReach: ((sessionId: string) => void)[] = [];
 
   /** `allowsBypass` is the operator's setting: it holds while no client is connected. `mayAllow`: whether a client may allow it. */
   constructor({ allowsBypass, mayAllow }: { allowsBypass: boolean; mayAllow: boolean }, log: Logger) {
@@ -48,8 +52,9 @@ export class Connections {
     this.#learn(ownCommands);
     const leaving = new Leaving(log);
     const heard = (showsForms: boolean) => this.#heard(id, showsForms);
+    const named = (sessionId: string) => this.#name(id, sessionId);
     const bypass = bypassSwitch(terms.config.allowBypass, this.#mayAllow, log);
-    const connection = { ...terms, id, heard, leaving, log, bypass };
+    const connection = { ...terms, id, heard, named, leaving, log, bypass };
     this.#open.set(id, connection);
     return connection;
   }
@@ -57,25 +62,40 @@ export class Connections {
   close({ id, leaving }: Pick<Connection, "id" | "leaving">): void {
     this.#open.delete(id);
     leaving.end();
-    if (this.#showsForms.delete(id)) this.#tellReach();
+    const sessions = this.#named.get(id) ?? [];
+    this.#named.delete(id);
+    if (this.#showsForms.delete(id)) this.#tellReach(sessions);
   }
 
   #heard(id: string, showsForms: boolean): void {
     if (!this.#open.has(id) || this.#showsForms.get(id) === showsForms) return;
     this.#showsForms.set(id, showsForms);
-    this.#tellReach();
+    this.#tellReach(this.#named.get(id) ?? []);
   }
 
-  reach(): Reach {
-    return { caller: this.#showsForms.size > 0, user: [...this.#showsForms.values()].includes(true) };
+  #name(id: string, sessionId: string): void {
+    if (!this.#open.has(id)) return;
+    const sessions = this.#named.get(id) ?? new Set();
+    this.#named.set(id, sessions);
+    const isNew = !sessions.delete(sessionId);
+    sessions.add(sessionId);
+    const [oldest] = sessions;
+    if (oldest !== undefined && sessions.size > MAX_NAMED) sessions.delete(oldest);
+    if (isNew) this.#tellReach([sessionId]);
   }
 
-  onReach(listener: (reach: Reach) => void): void {
+  /** Whom the session's requests can be shown: of the clients that have named it. */
+  reach(sessionId: string): Reach {
+    const clients = [...this.#showsForms].filter(([id]) => this.#named.get(id)?.has(sessionId));
+    return { caller: clients.length > 0, user: clients.some(([, showsForms]) => showsForms) };
+  }
+
+  onReach(listener: (sessionId: string) => void): void {
     this.#onReach.push(listener);
   }
 
-  #tellReach(): void {
-    for (const listener of this.#onReach) listener(this.reach());
+  #tellReach(sessionIds: Iterable<string>): void {
+    for (const sessionId of sessionIds) for (const listener of this.#onReach) listener(sessionId);
   }
 
   /** For sessions, which may have prompts of several clients: what any of these allows; without clients, the operator. */
@@ -99,6 +119,9 @@ export class Connections {
     return [...this.#ownCommands.values()];
   }
 }
+
+/** Sessions of one connection; the one that it named longest ago is forgotten first. */
+const MAX_NAMED = 10_000;
 
 function bypassSwitch(allowed: boolean, mayAllow: boolean, log: Logger): BypassSwitch {
   let isAllowed = allowed;

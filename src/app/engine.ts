@@ -127,6 +127,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   const allowsBypass = () => connections.allowsBypass();
   const engine = createEngine({
     ...operatorOf(settings, { depth, environmentId: "", bounds, allowsBypass }),
+    addsOnlyBounds: settings.outlivesClients === true,
     backend: store,
     runtime,
     clock: systemClock,

@@ -33,7 +33,7 @@ export function unattendedOf(connections: Pick<Connections, "onReach" | "reach">
   return {
     afterMs,
     maxMs,
-    reach: () => connections.reach(),
+    reach: (sessionId) => connections.reach(sessionId),
     onReach: (listener) => connections.onReach(listener),
   };
 }

@@ -40,10 +40,10 @@ export function operatorOf(
 
 /** Those of one connection. */
 export function connectionTerms(
-  { bypass, id, ...given }: Given & Pick<Connection, "bypass" | "id">,
+  { bypass, id, named, ...given }: Given & Pick<Connection, "bypass" | "id" | "named">,
   parts: Omit<Parts, "allowsBypass">,
 ): ConnectionTerms {
-  return { ...operatorOf(given, { ...parts, allowsBypass: () => bypass.isAllowed() }), id };
+  return { ...operatorOf(given, { ...parts, allowsBypass: () => bypass.isAllowed() }), id, named };
 }
 
 function allowed({ config, environment }: Given, { allowsBypass, depth }: Pick<Parts, "allowsBypass" | "depth">) {

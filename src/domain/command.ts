@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Bound } from "./approvals/risk.ts";
+import { SessionPolicy } from "./approvals/session-policy.ts";
 import { Remember } from "./approvals/remembered.ts";
 import { ControlRequest } from "./control.ts";
 import { Refusal } from "./error.ts";
@@ -46,6 +47,9 @@ export const Command = z.discriminatedUnion("kind", [
       via: z.string().exactOptional(),
       /** Forget what came after this message of the conversation. */
       resumeAt: z.string().exactOptional(),
+      /** The terms of its sender. Without: those of the owner itself. */
+      policy: SessionPolicy.exactOptional(),
+      environmentId: z.string().exactOptional(),
     }),
   ),
   command(
@@ -92,8 +96,19 @@ export const Command = z.discriminatedUnion("kind", [
     }),
   ),
   /** What becomes of the prompts that are held: they run, or they are dropped. */
-  command("queue", z.object({ do: z.enum(["release", "drop"]), by: z.string() })),
-  command("control", z.object({ by: z.string(), decides: z.boolean().exactOptional(), request: ControlRequest })),
+  command(
+    "queue",
+    z.object({ do: z.enum(["release", "drop"]), by: z.string(), environmentId: z.string().exactOptional() }),
+  ),
+  command(
+    "control",
+    z.object({
+      by: z.string(),
+      decides: z.boolean().exactOptional(),
+      request: ControlRequest,
+      environmentId: z.string().exactOptional(),
+    }),
+  ),
   command("cancel", z.object({ by: z.string(), reason: z.string().exactOptional() })),
   command("close", z.object({ by: z.string() })),
 ]);
@@ -115,6 +130,12 @@ export type CommandReply = z.infer<typeof CommandReply>;
 export const NO_ANSWER: CommandReply = {
   ok: false,
   refusal: { code: "INTERNAL", message: "The server that owns the session went away. Try again." },
+};
+
+/** What an owner answers that could start no process for a prompt: its sender's server can, and takes the session. */
+export const NO_ENVIRONMENT: CommandReply = {
+  ok: false,
+  refusal: { code: "INTERNAL", message: "The server that owns the session lacks the environment for it. Try again." },
 };
 
 /** The input that an answer lets run in place of the one that was asked. */

@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { Remembered } from "./approvals/remembered.ts";
+import { AddedPolicy } from "./approvals/session-policy.ts";
+import { Attendance, Reach } from "./attendance.ts";
 import { SuspendRequest } from "./control.ts";
 import { BackgroundTask, ClosedReason } from "./event.ts";
 import type { SessionOptions } from "./options.ts";
@@ -49,12 +51,18 @@ const Outcome = z.object({
   message: z.string().exactOptional(),
 });
 
+/** Of a prompt: the environment record of its client, and what the client's policy adds to that of the session. */
+const Sender = z.object({ environmentId: z.string().exactOptional(), policy: AddedPolicy.exactOptional() });
+export type Sender = z.infer<typeof Sender>;
+
 /** A prompt that waits or runs; its text is in the event. */
 export const QueuedPrompt = z.object({
   promptId: z.string(),
   eventId: z.number().int(),
   limits: TurnLimits.exactOptional(),
   resumeAt: z.string().exactOptional(),
+  /** By which of the `senders`. */
+  sender: z.string().exactOptional(),
   /** After an interrupt, a shutdown or a loss nothing that waited runs unasked. */
   held: z.boolean().exactOptional(),
 });
@@ -132,6 +140,8 @@ const Running = z.object({
   shim: Shim.exactOptional(),
   /** The highest number up to which every line of Claude Code is dealt with. */
   line: z.number().int().exactOptional(),
+  /** What was added to the policy that the session began under, where it was started. */
+  policy: AddedPolicy.exactOptional(),
 });
 
 /** Starting until it has answered its initialize; ending once it was asked to end, when its exit is expected. */
@@ -148,21 +158,6 @@ const Origin = z.object({
   isNew: z.boolean().exactOptional(),
 });
 export type Origin = z.infer<typeof Origin>;
-
-/** What is left of the bounds of unattended work; `over` once one of them is passed. */
-export const UnattendedWork = z.object({
-  leftMs: z.number(),
-  leftUsd: z.number(),
-  over: z.enum(["time", "cost"]).exactOptional(),
-});
-export type UnattendedWork = z.infer<typeof UnattendedWork>;
-
-/** `leftMs` is the time until a session that no client attends to is unattended; `work` is given once it works on as such. */
-const Attendance = z.object({ leftMs: z.number(), work: UnattendedWork.exactOptional() });
-
-/** Who can be reached through this server at present: clients whose calls it has seen, and those of them that show forms. */
-export const Reach = z.object({ caller: z.boolean(), user: z.boolean() });
-export type Reach = z.infer<typeof Reach>;
 
 /**
  * All that is true of a session now, at most 16 KiB: whatever can be large (prompts, inputs, texts) is named by the id
@@ -193,6 +188,12 @@ export const SessionState = z.object({
   /** What answers are to hold until the session ends, the newest first. */
   remembered: z.array(Remembered).exactOptional(),
   queue: z.array(QueuedPrompt),
+  /** Those whose prompts wait or run, and the one of the last turn; each once, by a short name. */
+  senders: z.record(z.string(), Sender).exactOptional(),
+  /** Of the last prompt that has begun a turn: the turns that Claude Code begins by itself are under the same policy. */
+  sender: z.string().exactOptional(),
+  /** The environment record of the last process; of none, and without, that of the server itself. */
+  environmentId: z.string().exactOptional(),
   /** The process is closed as soon as nothing runs, unless another prompt comes first. */
   suspending: z.boolean().exactOptional(),
   /** Why background tasks do not keep the process. */

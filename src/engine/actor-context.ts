@@ -1,10 +1,8 @@
-import type { Command } from "../domain/command.ts";
-import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import type { SessionState } from "../domain/session.ts";
+import type { Gate } from "./policy/gate.ts";
 import type { Policy } from "./policy/policy.ts";
 import type { Happening } from "./step.ts";
 import type { AgentRuntime, Clock, Lease, Logger, SessionBackend } from "./ports.ts";
@@ -29,11 +27,7 @@ export interface ActorSession {
   readonly state: SessionState;
   /** How this server goes on with what a former owner has left. */
   readonly takenOver: Extract<Happening, { type: "attached" | "recovered" }>;
-  /** What the operators allow, as it holds here. */
-  readonly operator: SessionPolicy;
-  /** The environment record with which its processes start. */
-  readonly environmentId: string;
   readonly policy: Policy;
-  /** What this server has against a command that another one, whose operator allows more, lets through. */
-  readonly objection: (command: Command) => Refusal | undefined;
+  /** Of this server: its command was let through by another one, whose operator may allow more. */
+  readonly gate: Gate;
 }

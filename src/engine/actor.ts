@@ -1,4 +1,4 @@
-import { changedInputOf, NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
+import { changedInputOf, NO_ANSWER, NO_ENVIRONMENT, type Command, type CommandReply } from "../domain/command.ts";
 import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -6,16 +6,14 @@ import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { EffectRunner } from "./effects.ts";
 import { cannotBeWritten, messageOf } from "./ports/store.ts";
+import { refusalAtOwner } from "./session/check-prompt.ts";
 import { FencedError, isLoss, StoreTroubleError } from "./ports.ts";
-import { nextDeadline, step, type Happening, type Step } from "./step.ts";
+import { nextDeadline, stepAll, type Arrival, type Happening, type Step } from "./step.ts";
 import { showsTheSame } from "./step/time.ts";
 
 const STORE_RETRY_MS = 1000;
 /** Lines that tell nothing are stored in steps of this number, as Claude Code streams text by the word. */
 const LINES_BEHIND = 500;
-
-/** What is to be stepped, and when it came: by the clock for people, and by the one that counts. */
-type Arrival = Happening & { readonly at: number; readonly tick: number };
 
 /**
  * The owner of one session. Inputs wait in a mailbox; each batch is stepped, stored in one transaction, and only then
@@ -68,8 +66,9 @@ export class SessionActor {
     const judgement = changed && (await this.#runner.judge(changed.requestId, changed.input));
     if (this.#gone || this.#leaving) return NO_ANSWER;
     if (this.#trouble) return { ok: false, refusal: this.#trouble };
-    const refusal = this.#session.objection(command);
-    if (refusal) return { ok: false, refusal };
+    const refusal = refusalAtOwner(command, { ...this.#context, session: this.#session, state: this.#state });
+    if (refusal === NO_ENVIRONMENT && !isAtWork(this.#state)) void this.#release();
+    if (refusal) return refusal;
     return new Promise((resolve) => {
       this.#replies.set(command.id, resolve);
       const isMasked = changed && this.#isMasked(changed.input);
@@ -151,11 +150,11 @@ export class SessionActor {
     }
     let taken: Step;
     try {
-      taken = this.#step(batch);
+      taken = this.#stepped(batch);
       // A step that brought about nothing (a sign of life) is kept in memory until the next one that did.
       while (!(await this.#store(taken))) {
         // What was refused must not be done later on.
-        taken = this.#step(batch.filter(({ type }) => type !== "command"));
+        taken = this.#stepped(batch.filter(({ type }) => type !== "command"));
         await this.#pause(STORE_RETRY_MS);
       }
     } catch (error) {
@@ -175,17 +174,8 @@ export class SessionActor {
     }
   }
 
-  #step(batch: readonly Arrival[]): Step {
-    const taken: Step = { state: this.#state, events: [], effects: [] };
-    let counted = this.#counted;
-    for (const { tick, ...happening } of batch) {
-      const next = step(taken.state, { ...happening, elapsedMs: tick - counted }, this.#session.policy);
-      counted = tick;
-      taken.state = next.state;
-      taken.events.push(...next.events);
-      taken.effects.push(...next.effects);
-    }
-    return taken;
+  #stepped(batch: readonly Arrival[]): Step {
+    return stepAll(this.#state, batch, { counted: this.#counted, policy: this.#session.policy });
   }
 
   /**
@@ -259,7 +249,8 @@ export class SessionActor {
       for await (const item of this.#context.backend.inbox.receive(this.#session.lease, this.#inbox.signal)) {
         // Not awaited: a second command may be what ends the first one's wait.
         void this.command(item.command)
-          .then(async (reply) => item.ack(reply))
+          // Without an answer its sender takes the session as soon as it is free.
+          .then(async (reply) => (reply === NO_ENVIRONMENT ? undefined : item.ack(reply)))
           .catch((error: unknown) => this.#warn(error));
       }
     } catch (error) {

@@ -104,6 +104,8 @@ export interface Engine {
 export interface ConnectionTerms extends Operator {
   /** Slots for processes are shared out between connections by it. */
   readonly id: string;
+  /** Told of each session that the client starts, reads, waits on or sends something to. */
+  readonly named?: ((sessionId: string) => void) | undefined;
 }
 
 /** What of a request was left out, a sentence each: it would have let more run unasked than the caller may approve. */

@@ -1,13 +1,15 @@
 import { AppError, type Refusal } from "../domain/error.ts";
 import { processTagOf } from "../domain/names.ts";
-import type { EventType, SessionEvent } from "../domain/event.ts";
-import type { PermissionUpdate } from "../domain/permission.ts";
+import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { hasSpoken, optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
+import { policyOfProcess } from "./policy/of-turn.ts";
 import { waitingNotice } from "./process-limiter.ts";
 import type { AgentProcess, AgentSignal, AgentStart, Judgement } from "./ports.ts";
 import { messageOf } from "./ports/store.ts";
+import { environmentFor, GONE } from "./session/environment.ts";
+import { changesIn, spokenIn } from "./session/told-before.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
 
 type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
@@ -21,18 +23,11 @@ export interface Stored {
 }
 
 interface EffectRunnerOptions
-  extends
-    Pick<ActorContext, "backend" | "limiter" | "runtime">,
-    Pick<ActorSession, "environmentId" | "operator" | "principal" | "spec"> {
+  extends Pick<ActorContext, "backend" | "limiter" | "runtime">, Pick<ActorSession, "policy" | "principal" | "spec"> {
   readonly sessionId: string;
   readonly epoch: number;
   readonly post: (happening: Happening) => void;
 }
-
-/** Maximum number of messages of a turn that the reader of its attached process gets. */
-const SPOKEN = 200;
-/** Maximum number that is read at once. */
-const ANSWERS = 200;
 
 /** Performs the effects of steps. No other code touches the session's process. */
 export class EffectRunner {
@@ -122,12 +117,20 @@ export class EffectRunner {
     this.#process?.letGo();
   }
 
-  #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
+  #start(
+    { environmentId: wanted = "", first, processId, rerun, resumeAt }: EffectOf<"start">,
+    state: SessionState,
+  ): void {
     const { limiter, runtime, sessionId } = this.#options;
     this.#leaveQueue = new AbortController();
-    const { onSignal, ...about } = this.#about(processId, state);
+    const { onSignal: tell, ...about } = this.#about(processId, state);
+    const environmentId = environmentFor(runtime.environments, { ...this.#options, state }, wanted);
+    if (environmentId === undefined) return this.#tellGone(tell);
+    runtime.environments.hold(sessionId, environmentId);
+    const onSignal: AgentStart["onSignal"] = (signal, line) =>
+      tell(signal.type === "started" && environmentId !== "" ? { ...signal, environmentId } : signal, line);
     const { signal: left } = this.#leaveQueue;
-    const admitted = this.#installed(onSignal, left).then(async () =>
+    const admitted = this.#installed(environmentId, onSignal, left).then(async () =>
       limiter.acquireSlot(sessionId, left, (before) => onSignal(waitingNotice(before))),
     );
     // A failed start is reported to the caller that started it.
@@ -137,6 +140,7 @@ export class EffectRunner {
     );
     const process = runtime.start({
       ...about,
+      environmentId,
       onSignal,
       admitted,
       first,
@@ -151,15 +155,20 @@ export class EffectRunner {
     const { process, requests } = state;
     if (process.phase === "none" || !process.shim) return;
     const { line = 0, shim } = process;
-    const { epoch, runtime } = this.#options;
+    const { backend, epoch, runtime, sessionId } = this.#options;
     const open = requests.map(({ requestId }) => requestId);
-    const spoken = await this.#spoken(state).catch(() => []);
-    const changes = this.#changes();
+    const spoken = await spokenIn(backend.log, sessionId, state).catch(() => []);
+    const changes = changesIn(backend.log, sessionId);
     // Without the rules that answers have added, it is not gone on with.
     const admitted = changes.then(() => undefined);
     const reattach = { shim, line, epoch, open, spoken, changes: await changes.catch(() => []) };
     const about = this.#about(processId, state);
     this.#have(processId, runtime.reattach({ ...about, admitted, first: false, reattach }));
+  }
+
+  #tellGone(tell: AgentStart["onSignal"]): void {
+    this.#process = undefined;
+    tell({ type: "exited", code: null, signal: null, subtype: "lost", error: `${GONE} Reply to continue.` });
   }
 
   #have(id: string, process: AgentProcess): void {
@@ -169,16 +178,16 @@ export class EffectRunner {
 
   /** What is the same of every process of the session, as it stands. */
   #about(processId: string, state: SessionState): Omit<AgentStart, "admitted" | "first"> {
-    const { environmentId, epoch, limiter, operator, post, principal, sessionId, spec } = this.#options;
+    const { epoch, limiter, policy, post, principal, sessionId, spec } = this.#options;
     this.#partial = "";
-    const { origin, transcriptId = sessionId } = state;
+    const { environmentId = "", origin, transcriptId = sessionId } = state;
     return {
       sessionId,
       principal,
       transcriptId,
       hasSpoken: hasSpoken(state),
       options: optionsOf(spec, state),
-      policy: operator,
+      policy: policyOfProcess(policy, state),
       environmentId,
       processTag: processTagOf(sessionId, processId),
       hasFreeSlot: async () => limiter.hasFreeSlot(),
@@ -189,44 +198,9 @@ export class EffectRunner {
     };
   }
 
-  /** What answers have changed of the permissions of the last process. Each process begins without such changes. */
-  async #changes(): Promise<PermissionUpdate[]> {
-    const { backend, sessionId } = this.#options;
-    const types: EventType[] = ["process.started", "permission.answered", "question.answered"];
-    let changes: PermissionUpdate[] = [];
-    for (let from = 1; ;) {
-      const page = await backend.log.read(sessionId, from, ANSWERS, types);
-      for (const event of page) {
-        if (event.type === "process.started") changes = [];
-        else if (event.type === "permission.answered" || event.type === "question.answered")
-          changes.push(...(event.data.updatedPermissions ?? []));
-        else throw new Error(`Event ${String(event.id)} cannot be read: it may have changed what is allowed.`);
-      }
-      const last = page.at(-1);
-      if (!last || page.length < ANSWERS) return changes;
-      from = last.id + 1;
-    }
-  }
-
-  /** The last messages of the running turn. */
-  async #spoken({ lastTurnEventId, turn }: SessionState): Promise<JsonObject[]> {
-    if (!turn) return [];
-    const { backend, sessionId } = this.#options;
-    let spoken: JsonObject[] = [];
-    let from = (lastTurnEventId ?? 0) + 1;
-    for (;;) {
-      const page = await backend.log.read(sessionId, from, SPOKEN, ["message"]);
-      const messages = page.flatMap((event) => (event.type === "message" ? [event.data.message] : []));
-      spoken = [...spoken, ...messages].slice(-SPOKEN);
-      const last = page.at(-1);
-      if (!last || page.length < SPOKEN) return spoken;
-      from = last.id + 1;
-    }
-  }
-
   /** A session that is given up meanwhile does not wait for it; others may need it all the same. */
-  async #installed(onSignal: (signal: AgentSignal) => void, left: AbortSignal): Promise<void> {
-    const { environmentId, runtime, spec: options } = this.#options;
+  async #installed(environmentId: string, onSignal: AgentStart["onSignal"], left: AbortSignal): Promise<void> {
+    const { runtime, spec: options } = this.#options;
     let told: number | undefined;
     const given = new Promise<never>((_, reject) => {
       left.addEventListener("abort", () => reject(new Error("The process was stopped before it started.")));

@@ -1,6 +1,4 @@
-import { randomUUID } from "node:crypto";
-import { z } from "zod";
-import type { Command, CommandReply, Delivered } from "../domain/command.ts";
+import type { Command } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -26,13 +24,15 @@ import {
   rename,
 } from "./session/records.ts";
 import { EngineNode, type EngineOptions } from "./node.ts";
-import { answerCommand, controlCommand, promptCommand } from "./session/build-command.ts";
+import { answerCommand, controlCommand, promptCommand, startedWith } from "./session/build-command.ts";
 import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
 import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
+import { commandsOf, type Done } from "./session/by-command.ts";
 import { nestedOf, readerOf } from "./session/restricted.ts";
-import { checkIdentity, checkPrompt } from "./session/check-prompt.ts";
+import { checkPrompt } from "./session/check-prompt.ts";
+import { checkIdentity } from "./session/environment.ts";
 import { readable, type SessionQuery, type SessionRecord, type WorkTree } from "./ports.ts";
 
 /** One node: it owns the sessions it has opened or claimed, and reaches all others through the store. */
@@ -41,33 +41,37 @@ export function createEngine(options: EngineOptions): Engine {
 }
 
 /** The engine of one connection, or of the node itself. The terms in `options` are the connection's. */
-function engineOf(node: EngineNode, options: EngineOptions, connection?: string): Engine {
+function engineOf(node: EngineNode, options: EngineOptions, connection?: Connection): Engine {
   const engine = new SessionEngine(node, options, connection);
   return isNested(options.gate) ? nestedOf(engine, node.inside, options.gate) : engine;
 }
 
+type Connection = Pick<ConnectionTerms, "id" | "named">;
+
 /** What approvers that are services do as well. */
 const BY_SERVICES: ReadonlySet<Command["kind"]> = new Set(["delivered", "pass"]);
-
-/** The reply to a command that was carried out. */
-type Done = Extract<CommandReply, { ok: true }>;
 
 class SessionEngine implements Engine {
   readonly #node: EngineNode;
   readonly #options: EngineOptions;
-  readonly #connection: string | undefined;
+  readonly #connection: Connection | undefined;
+  readonly #lookings: ReturnType<EngineNode["lookings"]>;
   readonly #reader: Engine;
+  readonly #commands = commandsOf(async (sessionId, command) => this.#onSession(sessionId, command));
 
-  constructor(node: EngineNode, options: EngineOptions, connection: string | undefined) {
+  constructor(node: EngineNode, options: EngineOptions, connection: Connection | undefined) {
     this.#node = node;
     this.#options = options;
     this.#connection = connection;
-    this.#reader = readerOf(this, node.looking);
+    this.#lookings = node.lookings(connection?.named);
+    this.#reader = readerOf(this, this.#lookings.looking);
   }
 
   forConnection(terms: ConnectionTerms): Engine {
-    const { id, ...operator } = terms;
-    return engineOf(this.#node, { ...this.#node.options, ...operator }, id);
+    const { id, named, ...operator } = terms;
+    // What the terms leave out is not the node's.
+    const own = { bounds: undefined, addsOnlyBounds: false, ...operator };
+    return engineOf(this.#node, { ...this.#node.options, ...own }, { id, named });
   }
 
   forCaller({ scopes }: Pick<Caller, "scopes">): Engine {
@@ -144,10 +148,6 @@ class SessionEngine implements Engine {
     return { cursor };
   }
 
-  async queue(principal: Principal, sessionId: string, request: { do: "release" | "drop"; by: string }): Promise<void> {
-    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "queue", data: request });
-  }
-
   async control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject> {
     const { principal } = caller;
     const record = readable(await this.get(principal, sessionId));
@@ -169,7 +169,7 @@ class SessionEngine implements Engine {
   }
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
-    const record = readable(await this.#node.looking.get(principal, sessionId));
+    const record = readable(await this.#lookings.looking.get(principal, sessionId));
     return this.#options.runtime.workTree(placedSession(this.#options, record));
   }
 
@@ -195,52 +195,23 @@ class SessionEngine implements Engine {
     return { cursor, withheld };
   }
 
-  async revoke(principal: Principal, sessionId: string, request: { rule?: string; by: string }): Promise<string[]> {
-    const command: Command = { id: randomUUID(), principal, kind: "revoke", data: request };
-    const { data } = await this.#onSession(principal, sessionId, command);
-    return z.object({ revoked: z.array(z.string()) }).parse(data).revoked;
-  }
-
-  pass: Engine["pass"] = async (principal, sessionId, data) =>
-    void (await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "pass", data }));
-
-  fill: Engine["fill"] = async (principal, sessionId, data) =>
-    void (await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "fill", data }));
-
-  async extend(principal: Principal, sessionId: string, requestId: string): Promise<void> {
-    const command: Command = { id: randomUUID(), principal, kind: "extend", data: { requestId } };
-    await this.#onSession(principal, sessionId, command);
-  }
-
-  async delivered(principal: Principal, sessionId: string, requests: Delivered[]): Promise<void> {
-    if (requests.length === 0) return;
-    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "delivered", data: { requests } });
-  }
-
-  async interrupt(principal: Principal, sessionId: string, by: string, promptId?: string) {
-    const data = { by, ...(promptId !== undefined && { promptId }) };
-    return this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "interrupt", data });
-  }
-
-  async clientGone(principal: Principal, sessionId: string, promptId: string): Promise<void> {
-    const data = { by: "the end of its client", promptId, isClientGone: true };
-    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "interrupt", data });
-  }
-
-  async cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void> {
-    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "cancel", data: request });
-  }
-
-  async close(principal: Principal, sessionId: string, by: string): Promise<void> {
-    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "close", data: { by } });
-  }
+  revoke = this.#commands.revoke;
+  queue = this.#commands.queue;
+  pass = this.#commands.pass;
+  fill = this.#commands.fill;
+  extend = this.#commands.extend;
+  delivered = this.#commands.delivered;
+  interrupt = this.#commands.interrupt;
+  clientGone = this.#commands.clientGone;
+  cancel = this.#commands.cancel;
+  close = this.#commands.close;
 
   async get(principal: Principal, sessionId: string): Promise<SessionRecord> {
-    return this.#node.recovered.get(principal, sessionId);
+    return this.#lookings.recovered.get(principal, sessionId);
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
-    return this.#node.recovered.list(query);
+    return this.#lookings.recovered.list(query);
   }
 
   takeUnattended: Engine["takeUnattended"] = async (principal) => this.#node.takeUnattended(principal);
@@ -254,12 +225,13 @@ class SessionEngine implements Engine {
   }
 
   async wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }> {
-    return this.#node.recovered.wait(principal, request);
+    return this.#lookings.recovered.wait(principal, request);
   }
 
   async enforceGate(): Promise<number> {
-    const { options, ownership } = this.#node;
-    return ownership.suspendWhere((record) => isForbidden(gateUnder(options, record), record), "forbidden");
+    const isOurs = (id: string) => this.#node.connectionOf(id) === this.#connection?.id;
+    const mayNot = (record: SessionRecord) => isForbidden(gateUnder(this.#options, record), record);
+    return this.#node.ownership.suspendWhere({ isOurs, mayNot }, "forbidden");
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -272,19 +244,25 @@ class SessionEngine implements Engine {
     await this.#options.backend.close();
   }
 
-  async #onSession(principal: Principal, sessionId: string, command: Command): Promise<Done> {
-    const { recovered, unwatched } = this.#node;
-    const looking = BY_SERVICES.has(command.kind) ? unwatched : recovered;
-    return this.#command(command, await looking.get(principal, sessionId));
+  async #onSession(sessionId: string, command: Command): Promise<Done> {
+    const looking = BY_SERVICES.has(command.kind) ? this.#node.unwatched : this.#lookings.recovered;
+    return this.#command(command, await looking.get(command.principal, sessionId));
   }
 
   /** `isPlanned`: the start was checked just now, when the session was created. */
   async #command(command: Command, record: SessionRecord, isPlanned = false): Promise<Done> {
     if (startsWork(command, record)) {
       this.#refuseWhileStopping();
-      if (!isPlanned) await checkPrompt(this.#options, this.#node.ownership, record);
-      this.#node.countFor(record.id, this.#connection);
+      const { environmentId } = this.#options;
+      const found = isPlanned ? environmentId : await checkPrompt(this.#options, this.#node.ownership, record);
+      this.#node.countFor(record.id, this.#connection?.id);
+      return this.#send(startedWith(command, found), record);
     }
+    return this.#send(command, record);
+  }
+
+  async #send(command: Command, record: SessionRecord): Promise<Done> {
+    this.#connection?.named?.(record.id);
     const reply = await this.#node.ownership.command(command, record);
     if (reply.ok) return reply;
     throw new AppError(reply.refusal.code, reply.refusal.message, { sessionId: record.id });

@@ -26,12 +26,9 @@ export class EngineNode {
   readonly ownership: Ownership;
   /** Sessions as they are recorded: for a server inside a session. It is no client that attends to one. */
   readonly inside: Looking;
-  /** The same for clients. */
-  readonly looking: Looking;
-  /** Sessions after recovery, for clients. */
-  readonly recovered: Looking;
-  /** The same for services: they deliver requests, and attend to no session. */
+  /** Sessions after recovery, for services: they deliver requests, and attend to no session. */
   readonly unwatched: Looking;
+  readonly #shown: (record: SessionRecord) => Promise<SessionRecord>;
   readonly #attention: Attention;
   /** Stops the periodic work of this node. */
   #stopRounds: readonly (() => Promise<void>)[] = [];
@@ -41,21 +38,19 @@ export class EngineNode {
 
   constructor(options: EngineOptions) {
     this.options = options;
-    const mayRun = async (record: SessionRecord) => mayPrompt(options, this.ownership, record);
+    const mayRun = async (record: SessionRecord, environmentId: string) =>
+      mayPrompt({ ...options, environmentId }, this.ownership, record);
     const suspend: Suspend = async (record, reason) => this.ownership.suspend(record, reason);
-    const connectionOf = (sessionId: string) => this.#connections.get(sessionId);
+    const connectionOf = (sessionId: string) => this.connectionOf(sessionId);
     const stateOf = (sessionId: string) => this.ownership.stateOf(sessionId);
     this.limiter = new ProcessLimiter({ ...options, suspend, connectionOf, stateOf });
-    const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
+    const takenOver = async (record: SessionRecord) => asTakenOver(record, { ...options, mayRun });
     this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
     const recovery = new Recovery({ ...options, ownership: this.ownership });
     this.#attention = new Attention(options, this.ownership);
-    const onLook = (record: SessionRecord) => this.#attention.note(record);
-    const shown = async (record: SessionRecord) => recovery.recovered(record);
+    this.#shown = async (record) => recovery.recovered(record);
     this.inside = lookingOf(options, this.ownership);
-    this.looking = lookingOf(options, this.ownership, { onLook });
-    this.recovered = lookingOf(options, this.ownership, { onLook, shown });
-    this.unwatched = lookingOf(options, this.ownership, { shown });
+    this.unwatched = lookingOf(options, this.ownership, { shown: this.#shown });
     if (options.announces) this.ownership.announce();
     const { retention, watches = true } = options;
     if (watches === false || isNested(options.gate)) return;
@@ -71,6 +66,25 @@ export class EngineNode {
     return this.#isStopping;
   }
 
+  /** Sessions as recorded, and after recovery, for a client: it attends to those that it reads, and `named` gets their ids. */
+  lookings(named: (sessionId: string) => void = () => undefined): Readonly<Record<"looking" | "recovered", Looking>> {
+    const onLook = (record: SessionRecord) => {
+      named(record.id);
+      this.#attention.note(record);
+    };
+    const { options, ownership } = this;
+    const shown = this.#shown;
+    return {
+      looking: lookingOf(options, ownership, { onLook }),
+      recovered: lookingOf(options, ownership, { onLook, shown }),
+    };
+  }
+
+  /** From which a session had its last prompt; undefined where that is not known, or was none. */
+  connectionOf(sessionId: string): string | undefined {
+    return this.#connections.get(sessionId);
+  }
+
   /** From now on the session counts for this connection when slots are shared out. */
   countFor(sessionId: string, connection: string | undefined): void {
     if (connection === undefined) return;
@@ -81,7 +95,7 @@ export class EngineNode {
   }
 
   async takeUnattended(principal: Principal): Promise<SessionRecord[]> {
-    return this.#attention.take(await this.recovered.list({ principal, limit: RECENT }));
+    return this.#attention.take(await this.unwatched.list({ principal, limit: RECENT }));
   }
 
   /** Begins nothing more. Turns that run have `graceMs` to end, then they are recorded as interrupted by shutdown. */

@@ -2,12 +2,13 @@ import { randomUUID } from "node:crypto";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { SuspendRequest } from "../domain/control.ts";
-import type { Reach, SessionState } from "../domain/session.ts";
+import type { Reach } from "../domain/attendance.ts";
+import type { SessionState } from "../domain/session.ts";
 import { SessionActor } from "./actor.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
-import { objectionTo, gateUnder, limitsUnder, type Operator, policyFor } from "./policy/operator.ts";
+import { gateUnder, type Operator, policyAtOwner } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
-import { policyOf, type Limits, type UnattendedPolicy } from "./policy/policy.ts";
+import type { WhileUnattended } from "./policy/policy.ts";
 import { refuseUnclaimable, whyGone } from "./shim-standing.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
@@ -22,18 +23,24 @@ const COMMAND_MS = 15_000;
 const SEND_MS = 3_000;
 /** Clients of a daemon that died connect to the next one within a second or two. */
 const RECONNECT_MS = 10_000;
-/** How often it is looked whether the last turn has ended, while a server stops. */
+/** Interval of looks for the end of the last turn while a server stops. */
 const QUIET_LOOK_MS = 100;
 
 export interface OwnershipOptions extends ActorContext, Operator {
   /** Given where this server goes on without clients. */
-  readonly unattended?: (Omit<UnattendedPolicy, keyof Limits["unattended"]> & Reachable) | undefined;
+  readonly unattended?: (WhileUnattended & Reachable) | undefined;
 }
 
 interface Reachable {
-  readonly reach: () => Reach;
-  /** Tells each change. */
-  readonly onReach: (listener: (reach: Reach) => void) => void;
+  /** Who can be reached of the clients that have named the session. */
+  readonly reach: (sessionId: string) => Reach;
+  /** Tells each session for which that has changed. */
+  readonly onReach: (listener: (sessionId: string) => void) => void;
+}
+
+interface Which {
+  readonly isOurs: (sessionId: string) => boolean;
+  readonly mayNot: (record: SessionRecord) => boolean;
 }
 
 /** A session as this node goes on with it. */
@@ -41,6 +48,10 @@ export interface TakenOver {
   readonly record: SessionRecord;
   /** A turn whose process is not recorded may be started here. */
   readonly mayStart: boolean;
+  /** With this environment record. */
+  readonly environmentId?: string;
+  /** Why it may not, in a sentence for people. */
+  readonly why?: string;
 }
 
 /** Which sessions this node owns, and the way to those that others do. */
@@ -61,9 +72,8 @@ export class Ownership {
   constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<TakenOver>) {
     this.#options = options;
     this.#asTakenOver = asTakenOver;
-    options.unattended?.onReach((reach) => {
-      for (const actor of this.#actors.values()) actor.hear({ type: "reach", reach });
-    });
+    const { unattended } = options;
+    unattended?.onReach((id) => this.#actors.get(id)?.hear({ type: "reach", reach: unattended.reach(id) }));
   }
 
   owns(sessionId: string): boolean {
@@ -157,13 +167,12 @@ export class Ownership {
     }
   }
 
-  /** The same for all sessions of this node for which `mayNot` holds. Resolves with their number. */
-  async suspendWhere(mayNot: (record: SessionRecord) => boolean, reason: SuspendRequest["reason"]): Promise<number> {
-    const records = await Promise.all([...this.#actors.keys()].map(async (id) => this.#options.backend.rows.get(id)));
+  /** The same for those of these sessions of this node for which `mayNot` holds. Resolves with their number. */
+  async suspendWhere({ isOurs, mayNot }: Which, reason: SuspendRequest["reason"]): Promise<number> {
+    const ids = [...this.#actors.keys()].filter(isOurs);
+    const records = await Promise.all(ids.map(async (id) => this.#options.backend.rows.get(id)));
     // Includes unreadable sessions, because `mayNot` might hold for them.
-    const named = records
-      .filter((each) => each !== undefined)
-      .filter((each) => each.unreadable !== undefined || mayNot(each));
+    const named = records.filter((each) => each !== undefined).filter((each) => each.unreadable ?? mayNot(each));
     await Promise.all(named.map(async (record) => this.suspend(record, reason)));
     return named.length;
   }
@@ -237,28 +246,27 @@ export class Ownership {
     });
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
     const why = shim === "gone" ? await whyGone(current, runtime) : undefined;
-    const { mayStart, record: taken } = await this.#asTakenOver(current);
-    const recovered = { type: "recovered", mayStart, ...(why !== undefined && { why }) } as const;
-    return this.#own(lease, taken, shim === "ours" ? { type: "attached" } : recovered);
+    if (shim === "ours") return this.#own(lease, current, { type: "attached" });
+    const { record: taken, ...how } = await this.#asTakenOver(current);
+    const whole = [why, how.why].filter((each) => each !== undefined).join(" ");
+    return this.#own(lease, taken, { type: "recovered", ...how, ...(whole !== "" && { why: whole }) });
   }
 
   #own(lease: Lease, record: SessionRecord, takenOver: ActorSession["takenOver"]): SessionActor {
-    const { clock, environmentId, initMs, limits, unattended } = this.#options;
+    const { clock, unattended } = this.#options;
+    const { sessionId } = lease;
     const { principal, spec } = record;
     const isAttachable = takenOver.type === "attached";
     // The clients of the dead owner count as there while they may be on their way.
-    const state = { ...record.state, ...(unattended && !isAttachable && { reach: unattended.reach() }) };
-    const operator = policyFor(this.#options, record);
-    const whileUnattended = unattended && { ...unattended, ...limits.unattended };
-    const policy = { ...policyOf(spec, limitsUnder(operator), initMs), unattended: whileUnattended };
+    const state = { ...record.state, ...(unattended && !isAttachable && { reach: unattended.reach(sessionId) }) };
+    const policy = policyAtOwner(this.#options, record, unattended);
     const gate = gateUnder(this.#options, record);
-    const objection = (command: Command) => objectionTo(command, { gate, policy });
-    const session = { lease, principal, spec, state, takenOver, operator, environmentId, policy, objection };
-    const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(lease.sessionId, lost));
-    this.#actors.set(lease.sessionId, actor);
-    this.#lost.delete(lease.sessionId);
+    const session = { lease, principal, spec, state, takenOver, policy, gate };
+    const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(sessionId, lost));
+    this.#actors.set(sessionId, actor);
+    this.#lost.delete(sessionId);
     if (unattended && isAttachable) {
-      clock.after(RECONNECT_MS, () => actor.hear({ type: "reach", reach: unattended.reach() }));
+      clock.after(RECONNECT_MS, () => actor.hear({ type: "reach", reach: unattended.reach(sessionId) }));
     }
     return actor;
   }

@@ -1,6 +1,8 @@
 import { isAtWork } from "../domain/session.ts";
 import { inRounds } from "./clock.ts";
 import type { Ownership, TakenOver } from "./ownership.ts";
+import type { Operator } from "./policy/operator.ts";
+import { environmentOfLost, GONE } from "./session/environment.ts";
 import { isTheirs } from "./shim-standing.ts";
 import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
@@ -18,18 +20,26 @@ export function isAbandoned({ owner, state }: Pick<SessionRecord, "owner" | "sta
   return owner?.alive !== true && isAtWork(state);
 }
 
-/** A session as its next owner goes on with it: a turn is not run on, nor started, where its prompt would be refused. */
-export async function asTakenOver(
-  record: SessionRecord,
-  mayRun: (record: SessionRecord) => Promise<boolean>,
-): Promise<TakenOver> {
+interface House extends Pick<Operator, "addsOnlyBounds" | "environmentId"> {
+  readonly runtime: Pick<AgentRuntime, "environments">;
+  /** Whether a prompt would not be refused, with this environment record. */
+  readonly mayRun: (record: SessionRecord, environmentId: string) => Promise<boolean>;
+}
+
+/**
+ * A session whose process has gone, as its next owner goes on with it: a turn is not run on, nor started, where its prompt would be
+ * refused, or where no client comes that has the environment for it.
+ */
+export async function asTakenOver(record: SessionRecord, { mayRun, runtime, ...operator }: House): Promise<TakenOver> {
   const { spec, state } = record;
   const runs = isAtWork(state) && (spec.onLost === "resume" || state.process.phase === "starting");
+  if (!runs) return { record, mayStart: false };
+  const lost = { record: { ...record, spec: { ...spec, onLost: "report" as const } }, mayStart: false };
+  const environmentId = await environmentOfLost(operator, runtime.environments, record);
+  if (environmentId === undefined) return { ...lost, why: GONE };
   // It is judged as one for which a process is started.
-  if (!runs || (await mayRun({ ...record, state: { ...state, process: { phase: "none" } } }))) {
-    return { record, mayStart: runs };
-  }
-  return { record: { ...record, spec: { ...spec, onLost: "report" } }, mayStart: false };
+  const mayStart = await mayRun({ ...record, state: { ...state, process: { phase: "none" } } }, environmentId);
+  return mayStart ? { record, mayStart, environmentId } : lost;
 }
 
 interface Dependencies {
@@ -87,12 +97,13 @@ export class Recovery {
 
   async #endSessions(): Promise<void> {
     const { backend, log } = this.#dependencies;
-    for (const record of await backend.leases.abandoned(LOOK)) {
-      // Logs a failed takeover, so that the other sessions do not wait for it.
-      await this.recovered(record).catch((error: unknown) =>
+    const found = await backend.leases.abandoned(LOOK);
+    // At once, because each may wait for its client. Logs a failed takeover, so that the other sessions do not fail with it.
+    const takeOver = async (record: SessionRecord) =>
+      this.recovered(record).catch((error: unknown) =>
         log.warn("a session was not taken over", { sessionId: record.id, error: String(error) }),
       );
-    }
+    await Promise.all(found.map(takeOver));
   }
 
   /** Also those that no session is recorded to have. */

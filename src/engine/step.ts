@@ -4,13 +4,16 @@ import type { Policy } from "./policy/policy.ts";
 import { onCommand } from "./step/commands.ts";
 import { onControlled } from "./step/control.ts";
 import { onTick } from "./step/deadlines.ts";
-import type { Draft, Effect, Input } from "./step/draft.ts";
+import type { Draft, Effect, Happening, Input } from "./step/draft.ts";
 import { onAttached, onRecovered } from "./step/process.ts";
+import { policyOfTurn } from "./policy/of-turn.ts";
+import { forgetSenders } from "./step/senders.ts";
 import { onReach } from "./step/requests/requests.ts";
 import { suspendWhenIdle } from "./step/suspend.ts";
 import { onSignal } from "./step/signals.ts";
 import { elapse } from "./step/time.ts";
-import { endProcess, endTurn, holdQueue } from "./step/turn.ts";
+import { endProcess } from "./step/starting.ts";
+import { endTurn, holdQueue } from "./step/turn.ts";
 import { attend, elapseAttendance } from "./step/unattended.ts";
 
 export { nextDeadline } from "./step/deadlines.ts";
@@ -50,9 +53,19 @@ export interface Step {
  * Signals of a process that is not the present one are dropped: a late exit must not end the next turn.
  */
 export function step(before: SessionState, input: Input, policy: Policy): Step {
-  const draft: Draft = { state: structuredClone(before), events: [], effects: [], at: input.at, policy };
+  const state = structuredClone(before);
+  const draft: Draft = {
+    state,
+    events: [],
+    effects: [],
+    at: input.at,
+    base: policy,
+    get policy() {
+      return policyOfTurn(policy, state);
+    },
+  };
   elapse(draft.state, input.elapsedMs, input.at);
-  elapseAttendance(draft.state, input.elapsedMs, policy);
+  elapseAttendance(draft.state, input.elapsedMs, draft.policy);
   switch (input.type) {
     case "command":
       onCommand(draft, input.command, input);
@@ -85,7 +98,29 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
       break;
   }
   suspendWhenIdle(draft);
+  forgetSenders(state);
   return { state: draft.state, events: draft.events, effects: draft.effects };
+}
+
+/** What is to be stepped, and when it came: by the clock for people, and by the one that counts. */
+export type Arrival = Happening & { readonly at: number; readonly tick: number };
+
+/** All of these in turn, as one step. `counted`: up to when the state counts time awake. */
+export function stepAll(
+  state: SessionState,
+  arrivals: readonly Arrival[],
+  { counted, policy }: { readonly counted: number; readonly policy: Policy },
+): Step {
+  const taken: Step = { state, events: [], effects: [] };
+  let before = counted;
+  for (const { tick, ...happening } of arrivals) {
+    const next = step(taken.state, { ...happening, elapsedMs: tick - before }, policy);
+    before = tick;
+    taken.state = next.state;
+    taken.events.push(...next.events);
+    taken.effects.push(...next.effects);
+  }
+  return taken;
 }
 
 function isPresent({ process }: SessionState, processId: string): boolean {

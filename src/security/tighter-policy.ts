@@ -1,6 +1,6 @@
 import { tighter } from "../domain/approvals/risk.ts";
 import { CALLER, type ApproverName } from "../domain/approvals/answer-source.ts";
-import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
+import { AddedPolicy, type Places, type SessionPolicy } from "../domain/approvals/session-policy.ts";
 
 /**
  * Two policies as one that is no looser than either: the one place that combines what two servers allow. A part of
@@ -23,7 +23,56 @@ export function tighterPolicy(stored: SessionPolicy | undefined, present: Sessio
     approverTimeoutMs: shorterTimeouts(stored.approverTimeoutMs, present.approverTimeoutMs),
     limits: shorterLimits(stored.limits, present.limits),
     places: distinct([...stored.places, ...present.places]),
+    unattended: {
+      requests: stored.unattended.requests === "deny" ? "deny" : present.unattended.requests,
+      maxUsd: Math.min(stored.unattended.maxUsd, present.unattended.maxUsd),
+    },
   };
+}
+
+/** The parts that a process of Claude Code is started under, and keeps. */
+export const OF_PROCESSES: readonly (keyof AddedPolicy)[] = ["mayNest", "places", "rules", "sandbox", "sandboxDomains"];
+
+/** What `other` adds to these parts of the policy that a session began under; undefined where that is at least as strict already. */
+export function addedBy(
+  other: SessionPolicy,
+  begun: SessionPolicy,
+  names: readonly (keyof AddedPolicy)[] = AddedPolicy.keyof().options,
+): AddedPolicy | undefined {
+  const both = tighterPolicy(other, begun);
+  const isNew = (behavior: "ask" | "deny") => (text: string) => !begun.rules[behavior].includes(text);
+  const { allow, ask, deny } = both.rules;
+  const parts = { ...both, rules: { allow, ask: ask.filter(isNew("ask")), deny: deny.filter(isNew("deny")) } };
+  const tightened = names.filter((name) => !isSame(name, both, begun));
+  if (tightened.length === 0) return undefined;
+  return AddedPolicy.parse(Object.fromEntries(tightened.map((name) => [name, parts[name]])));
+}
+
+/** The policy that a session began under, with what was added to it. */
+export function withAdded(begun: SessionPolicy, { rules, ...parts }: AddedPolicy = {}): SessionPolicy {
+  if (!rules) return { ...begun, ...parts };
+  const { allow } = rules;
+  const ask = [...begun.rules.ask, ...rules.ask];
+  return { ...begun, ...parts, rules: { allow, ask, deny: [...begun.rules.deny, ...rules.deny] } };
+}
+
+/** Whether a process that was started under `started` is kept from all that `wanted` forbids. */
+export function isAsStrict(started: SessionPolicy, wanted: SessionPolicy): boolean {
+  const both = tighterPolicy(wanted, started);
+  return OF_PROCESSES.every((name) => isSame(name, both, started));
+}
+
+function isSame(name: keyof AddedPolicy, one: SessionPolicy, other: SessionPolicy): boolean {
+  const [mine, yours] = [one[name], other[name]].map((part) => (name === "approvalChain" ? part : inOrder(part)));
+  return JSON.stringify(mine) === JSON.stringify(yours);
+}
+
+/** Of all lists but that of approvers the order says nothing. */
+function inOrder(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map((each) => JSON.stringify(each)).toSorted();
+  if (typeof part !== "object" || part === null) return part;
+  const entries = Object.entries(part).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return entries.map(([name, value]) => [name, inOrder(value)]);
 }
 
 /** What either denies or asks about is denied or asked; what is allowed must be allowed by the same rule in both. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { CommandOf } from "../../src/domain/command.ts";
 import type { ControlRequest } from "../../src/domain/control.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import type { Effect } from "../../src/engine/step.ts";
@@ -9,6 +10,7 @@ import { amount } from "../support/amount.ts";
 import {
   AGENT_TASK,
   API_ERROR,
+  BEGUN,
   requestOf,
   commandInput,
   type Moment,
@@ -27,6 +29,7 @@ interface Happening {
   readonly ofOldProcess: boolean;
 }
 
+type Sent = Partial<CommandOf<"prompt">["data"]>;
 type Meaning = (walk: Walk, pick: number, unique: string) => Moment | AgentSignal;
 
 const BY = { by: "caller" } as const;
@@ -45,7 +48,21 @@ const EXITS: AgentSignal[] = [
   { type: "exited", code: null, signal: "SIGKILL", error: "killed" },
 ];
 
+const STRICTER = [
+  { sandbox: "required" },
+  { mayNest: false, rules: { allow: [], ask: [], deny: ["WebFetch"] } },
+] as const;
+
 const HAPPENINGS = {
+  stricter: ({ at }, pick, unique) => {
+    const whenBusy = pick % 3 === 0 ? "steer" : "queue";
+    const sent = {
+      policy: { ...BEGUN, ...STRICTER[pick % 2] },
+      environmentId: `e${String(pick % 2)}`,
+      whenBusy,
+    } as Sent;
+    return commandInput(at, "prompt", { promptId: unique, text: "go", ...sent }, unique);
+  },
   prompt: ({ at }, _, unique) => commandInput(at, "prompt", { promptId: unique, text: "go" }, unique),
   retry: ({ at }, pick, unique) =>
     commandInput(at, "prompt", { promptId: unique, text: "go", idempotencyKey: `k${String(pick % 3)}` }, unique),

@@ -7,7 +7,7 @@ import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts
 import { limitsUnder, ownPolicy } from "../../src/engine/policy/operator.ts";
 import { judge } from "../../src/engine/policy/rules.ts";
 import { matchesPath } from "../../src/engine/policy/rule-path.ts";
-import { tighterPolicy } from "../../src/security/tighter-policy.ts";
+import { addedBy, isAsStrict, OF_PROCESSES, tighterPolicy, withAdded } from "../../src/security/tighter-policy.ts";
 import { amount } from "../support/amount.ts";
 import { OPERATOR } from "../support/open-gate.ts";
 import { requestOf } from "../support/step/walk.ts";
@@ -56,6 +56,7 @@ const policies: fc.Arbitrary<SessionPolicy> = fc.record({
     }),
     { maxLength: 2 },
   ),
+  unattended: fc.record({ requests: fc.constantFrom("wait", "deny"), maxUsd: fc.integer({ min: 0, max: 50 }) }),
 });
 
 const ASKS = [
@@ -90,6 +91,8 @@ function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
   say("hosts", isBound && policy.sandboxDomains.some((domain) => !other.sandboxDomains.includes(domain)));
   say("sandbox", policy.sandbox === "off" && other.sandbox === "required");
   say("mayNest", policy.mayNest && !other.mayNest);
+  say("unattended requests", policy.unattended.requests === "wait" && other.unattended.requests === "deny");
+  say("unattended costs", policy.unattended.maxUsd > other.unattended.maxUsd);
   say(
     "approvalChain",
     policy.approvalChain.some((approver) => !other.approvalChain.includes(approver)),
@@ -143,11 +146,7 @@ describe("the tighter of two policies", () => {
     const rules = fc.record({ allow: repeated, ask: repeated, deny: repeated });
     fc.assert(
       fc.property(policies, rules, (policy, given) => {
-        const { unattended } = OPERATOR.limits;
-        const own = ownPolicy(
-          { ...OPERATOR, limits: { ...limitsUnder({ ...policy, rules: given }), unattended } },
-          "ann",
-        );
+        const own = ownPolicy({ ...OPERATOR, limits: limitsUnder({ ...policy, rules: given }) }, "ann");
         expect(tighterPolicy(own, own)).toEqual(own);
       }),
     );
@@ -187,5 +186,33 @@ describe("the tighter of two policies", () => {
       false,
       false,
     ]);
+  });
+});
+
+describe("what the policy of a sender adds to that of a session", () => {
+  const both = fc.tuple(policies, policies);
+
+  it("makes it as strict as both together, and is nothing where the session's is as strict already", () => {
+    fc.assert(
+      fc.property(both, ([other, begun]) => {
+        const text = withAdded(begun, addedBy(other, begun));
+        expect(looser(text, begun)).toEqual([]);
+        expect(looser(text, other)).toEqual([]);
+        expect(addedBy(text, text)).toBeUndefined();
+        expect(addedBy(other, text)).toBeUndefined();
+        expect(JSON.parse(JSON.stringify(addedBy(other, begun) ?? {}))).toEqual(addedBy(other, begun) ?? {});
+      }),
+    );
+  });
+
+  it("is what a process lacks that was started without it, unless that concerns no process", () => {
+    fc.assert(
+      fc.property(both, ([other, begun]) => {
+        const text = withAdded(begun, addedBy(other, begun));
+        expect(isAsStrict(text, begun)).toBe(true);
+        expect(isAsStrict(text, other)).toBe(true);
+        expect(isAsStrict(begun, text)).toBe(addedBy(other, begun, OF_PROCESSES) === undefined);
+      }),
+    );
   });
 });

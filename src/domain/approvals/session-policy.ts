@@ -49,5 +49,28 @@ export const SessionPolicy = z.object({
   }),
   /** Empty for a principal that the server does not know: then it runs nothing of theirs in any case. */
   places: z.array(Places),
+  /** While no client attends to the session: whether requests that no one can be shown wait, and what turns may cost, USD. */
+  unattended: z.object({ requests: z.enum(["wait", "deny"]), maxUsd: z.number() }),
 });
 export type SessionPolicy = z.infer<typeof SessionPolicy>;
+
+const PARTS = SessionPolicy.shape;
+
+/**
+ * What the policy of the sender of a prompt adds to the one that its session began under: the parts that it tightens, as they are
+ * then. Of the rules that ask and deny only those that it adds.
+ */
+export const AddedPolicy = z.object({
+  rules: PARTS.rules.exactOptional(),
+  callerApproves: PARTS.callerApproves.exactOptional(),
+  allowsBypass: PARTS.allowsBypass.exactOptional(),
+  sandbox: PARTS.sandbox.exactOptional(),
+  sandboxDomains: PARTS.sandboxDomains.exactOptional(),
+  mayNest: PARTS.mayNest.exactOptional(),
+  approvalChain: PARTS.approvalChain.exactOptional(),
+  approverTimeoutMs: PARTS.approverTimeoutMs.exactOptional(),
+  limits: PARTS.limits.exactOptional(),
+  places: PARTS.places.exactOptional(),
+  unattended: PARTS.unattended.exactOptional(),
+} satisfies { [K in keyof Omit<typeof PARTS, "home">]: unknown });
+export type AddedPolicy = z.infer<typeof AddedPolicy>;

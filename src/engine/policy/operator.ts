@@ -3,9 +3,9 @@ import { AppError, type Refusal } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
-import { tighterPolicy } from "../../security/tighter-policy.ts";
+import { addedBy, tighterPolicy, withAdded } from "../../security/tighter-policy.ts";
 import { type Gate, checkDecision, checkMode } from "./gate.ts";
-import type { Limits, Policy } from "./policy.ts";
+import { policyOf, type Limits, type Policy, type WhileUnattended } from "./policy.ts";
 import type { PlacedSession, SessionRecord } from "../ports.ts";
 import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { Command } from "../../domain/command.ts";
@@ -24,17 +24,24 @@ export interface Operator {
   readonly environmentId: string;
   /** What its sessions may not leave, whatever `gate` and `limits` say: the tighter of both holds. */
   readonly bounds?: Pick<Operator, "gate" | "limits"> | undefined;
+  /**
+   * Of a server that runs the sessions of many clients: what it adds to the policy of a session is `bounds` only. Its own terms are
+   * for sessions that have no policy, and for what no client has sent.
+   */
+  readonly addsOnlyBounds?: boolean | undefined;
 }
 
 type Begun = Pick<SessionRecord, "policy" | "principal">;
 
 /** That of these terms alone, within their bounds: for a session that begins under them. */
-export function ownPolicy({ bounds, ...own }: Pick<Operator, "bounds" | "gate" | "limits">, principal: Principal) {
+export function ownPolicy({ bounds, ...own }: Terms, principal: Principal): SessionPolicy {
   return tighterPolicy(bounds && policyOfTerms(bounds, principal), policyOfTerms(own, principal));
 }
 
+type Terms = Pick<Operator, "addsOnlyBounds" | "bounds" | "gate" | "limits">;
+
 function policyOfTerms({ gate, limits }: Pick<Operator, "gate" | "limits">, principal: Principal): SessionPolicy {
-  const { callerApproves, approvalChain, rules, approverTimeoutMs, unattended: _, ...times } = limits;
+  const { callerApproves, approvalChain, rules, approverTimeoutMs, unattended } = limits;
   const places = gate.placesOf(principal);
   return {
     rules: { allow: textsOf(rules.allow), ask: textsOf(rules.ask), deny: textsOf(rules.deny) },
@@ -46,14 +53,25 @@ function policyOfTerms({ gate, limits }: Pick<Operator, "gate" | "limits">, prin
     mayNest: gate.depth + 1 < gate.maxDepth,
     approvalChain: [...approvalChain],
     approverTimeoutMs,
-    limits: times,
+    limits: timesOf(limits),
     places: places ? [places] : [],
+    unattended: { ...unattended },
   };
 }
 
-/** What holds for the session here: what it began under, and what this server allows. */
-export function policyFor(operator: Operator, { policy, principal }: Begun): SessionPolicy {
-  return tighterPolicy(policy, ownPolicy(operator, principal));
+function timesOf(limits: Limits): SessionPolicy["limits"] {
+  const { requestDeliveredMs, requestMaxMs, requestUnseenMs, turnMaxMs, inactivityMs, idleProcessMs, stopGraceMs } =
+    limits;
+  return { requestDeliveredMs, requestMaxMs, requestUnseenMs, turnMaxMs, inactivityMs, idleProcessMs, stopGraceMs };
+}
+
+/** What holds for the session under these terms: what it began under, and what they allow. */
+export function policyFor(operator: Terms, { policy, principal }: Begun): SessionPolicy {
+  const { addsOnlyBounds, bounds, gate, limits } = operator;
+  if (!policy || !addsOnlyBounds) return tighterPolicy(policy, ownPolicy(operator, principal));
+  if (!bounds) return policy;
+  const own = { ...policyOfTerms({ gate, limits }, principal), allowsBypass: true };
+  return tighterPolicy(policy, withAdded(policy, addedBy(policyOfTerms(bounds, principal), own)));
 }
 
 /** The session as the runtime is asked about it under these terms. */
@@ -72,30 +90,39 @@ export function limitsUnder({
   limits,
   rules,
   approverTimeoutMs,
-}: SessionPolicy): Omit<Limits, "unattended"> {
+  unattended,
+}: SessionPolicy): Limits {
   const parsed = {
     allow: readable(rules.allow, "allow"),
     ask: readable(rules.ask, "ask"),
     deny: readable(rules.deny, "deny"),
   };
-  return { ...limits, callerApproves, approvalChain, approverTimeoutMs, rules: { ...parsed, home } };
+  return { ...limits, callerApproves, approvalChain, approverTimeoutMs, unattended, rules: { ...parsed, home } };
+}
+
+/** The bounds that the session lives under at an owner with these terms. */
+export function policyAtOwner(
+  operator: Operator,
+  { policy, principal, spec }: Pick<SessionRecord, "policy" | "principal" | "spec">,
+  whileUnattended: WhileUnattended | undefined,
+): Policy {
+  const here = policyFor(operator, { policy, principal });
+  const limits = limitsUnder(here);
+  const unattended = whileUnattended && { ...whileUnattended, ...limits.unattended };
+  return { ...policyOf(spec, limits, operator.initMs), begun: policy ?? here, here, unattended };
 }
 
 /** The gate of this server, no more open than the one that the session began behind. */
 export function gateUnder(operator: Operator, session: Begun): Gate {
-  const { gate } = operator;
   const { callerApproves } = policyFor(operator, session);
   const isBegunWithout = session.policy?.allowsBypass === false;
-  return {
-    ...gate,
-    allowsBypass: () => gate.allowsBypass() && !isBegunWithout,
-    isBegunWithout,
-    callerApproves,
-  };
+  // It can be switched while the server runs.
+  const allowsBypass = () => policyFor(operator, session).allowsBypass;
+  return { ...operator.gate, allowsBypass, isBegunWithout, callerApproves };
 }
 
 /** Throws PERMISSION_DENIED where the session began under rules that this server, being older, cannot keep. */
-export function checkRules({ policy }: Pick<SessionRecord, "policy">): void {
+export function checkRules({ policy }: { readonly policy?: SessionPolicy | undefined }): void {
   for (const behavior of ["ask", "deny"] as const) {
     const unread = policy?.rules[behavior].find((text) => !parseRule(text, behavior).ok);
     if (unread === undefined) continue;
@@ -125,6 +152,7 @@ export function objectionTo(
   { gate, policy }: { readonly gate: Gate; readonly policy: Policy },
 ): Refusal | undefined {
   try {
+    if (command.kind === "prompt") checkRules(command.data);
     check(command, gate, policy);
     return undefined;
   } catch (error) {

@@ -1,6 +1,7 @@
 import { type Bound, tighter } from "../../domain/approvals/risk.ts";
 import type { ApproverName } from "../../domain/approvals/answer-source.ts";
 import type { SupervisionOptions } from "../../domain/options/traits.ts";
+import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Rules } from "./rules.ts";
 
 /** What a client says of its sessions while no client attends to them. */
@@ -11,16 +12,23 @@ interface UnattendedTerms {
   readonly maxUsd: number;
 }
 
-/** What holds of sessions that no client attends to. */
-export interface UnattendedPolicy extends UnattendedTerms {
+/** What the server says of them. */
+export interface WhileUnattended {
   /** A session that no client has waited on, read or followed for this time is unattended, ms. */
   readonly afterMs: number;
   /** How long turns may run then, time spent waiting for a decision not counted, ms. */
   readonly maxMs: number;
 }
 
+/** What holds of sessions that no client attends to. */
+type UnattendedPolicy = UnattendedTerms & WhileUnattended;
+
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
 export interface Policy {
+  /** What the session began under, which is stored with it. */
+  readonly begun: SessionPolicy;
+  /** The same, with what its owner adds. The client that sends a prompt may add more: policy/of-turn.ts. */
+  readonly here: SessionPolicy;
   /** The operator's; a session's own are Claude Code's to heed. */
   readonly rules: Rules;
   /** The most that a caller may approve in the session. */
@@ -69,17 +77,20 @@ type Own = Pick<
   "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
 >;
 
+/** What is not told by limits, but by the session's row and its server. */
+type OfSession = Pick<Policy, "begun" | "here" | "unattended">;
+
 /** The operator's bounds, without what a session's own options say. */
-export interface Limits extends Omit<Policy, keyof Own | "unattended"> {
+export interface Limits extends Omit<Policy, keyof (Own & OfSession)> {
   readonly unattended: UnattendedTerms;
 }
 
 /** `usualInitMs` is the default of sessionInitTimeoutMs. An option of supervision that is not read here does not compile. */
 export function policyOf(
   options: SupervisionOptions,
-  limits: Omit<Limits, "unattended">,
+  limits: Limits,
   usualInitMs: number,
-): Omit<Policy, "unattended"> {
+): Omit<Policy, keyof OfSession> {
   const {
     callerApproves: sessionApproves = "all",
     cwd,

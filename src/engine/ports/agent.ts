@@ -27,6 +27,8 @@ export type AgentSignal =
       missing?: readonly string[];
       /** Who holds its pipes, where that is not this server. */
       shim?: ShimRef;
+      /** The environment record that it was started with, if that is not the server's own. */
+      environmentId?: string;
     }
   /**
    * In place of `started`, of a process that ran before. `lost` is how many of its lines, other than partial text, can no longer be

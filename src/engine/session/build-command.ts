@@ -15,7 +15,7 @@ import { checkLocalCommand } from "../../security/local-commands.ts";
 import type { AnswerRequest, PromptRequest } from "../api.ts";
 import { boundOf, decisionWithin, checkModeWithin } from "../policy/bound.ts";
 import { checkAnswers, checkDecision, checkMode } from "../policy/gate.ts";
-import { gateUnder, placedSession, type Operator } from "../policy/operator.ts";
+import { gateUnder, ownPolicy, placedSession, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, PlacedSession, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** Commands for the owner of a session, built from the requests of callers and checked before they are sent. */
@@ -31,13 +31,14 @@ export async function promptCommand(
   principal: Principal,
   { policy, spec }: Pick<SessionRecord, "policy" | "spec">,
   { attachments: sources = [], ...request }: PromptRequest,
-): Promise<Command> {
+): Promise<CommandOf<"prompt">> {
   checkLocalCommand("prompt", request.text);
   const session = placedSession(dependencies, { policy, principal, spec });
   const attachments = await dependencies.runtime.attach(session, sources);
   const images = attachments.length === 0 ? {} : { attachments };
   const limits = dependencies.gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
-  const data = { promptId: randomUUID(), ...request, ...limits, ...images };
+  const terms = { policy: ownPolicy(dependencies, principal), environmentId: dependencies.environmentId };
+  const data = { promptId: randomUUID(), ...request, ...limits, ...images, ...terms };
   return { id: randomUUID(), principal, kind: "prompt", data };
 }
 
@@ -146,4 +147,12 @@ export function controlCommand(
   }
   const decides = caller.scopes.includes("decide") ? { decides: true } : {};
   return { id: randomUUID(), principal, kind: "control", data: { ...data, ...decides } };
+}
+
+/** The command, with the environment record that a process is started with for it. */
+export function startedWith(command: Command, environmentId: string): Command {
+  if (command.kind === "prompt") return { ...command, data: { ...command.data, environmentId } };
+  if (command.kind === "queue") return { ...command, data: { ...command.data, environmentId } };
+  if (command.kind === "control") return { ...command, data: { ...command.data, environmentId } };
+  return command;
 }

@@ -1,15 +1,18 @@
-import { AppError } from "../../domain/error.ts";
-import { optionsOf, type Identity } from "../../domain/session.ts";
+import { NO_ENVIRONMENT, type Command, type CommandOf, type CommandReply } from "../../domain/command.ts";
+import { optionsOf, type SessionState } from "../../domain/session.ts";
+import type { ActorContext, ActorSession } from "../actor-context.ts";
 import { checkSession } from "../policy/gate.ts";
-import { checkRules, gateUnder, policyFor, type Operator } from "../policy/operator.ts";
+import { policyOfTurn } from "../policy/of-turn.ts";
+import { checkRules, gateUnder, objectionTo, policyFor, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
+import { environmentFor, environmentOrRefusal } from "./environment.ts";
 import { refuseOpen } from "./records.ts";
 
 /** Whether a session may continue here: the server that takes a prompt checks it, whichever server started the session. */
 
 interface House extends Operator {
   readonly backend: Pick<SessionBackend, "nodeId" | "rows">;
-  readonly runtime: Pick<AgentRuntime, "plan">;
+  readonly runtime: Pick<AgentRuntime, "environments" | "plan">;
 }
 
 interface Owners {
@@ -17,8 +20,8 @@ interface Owners {
   settled(sessionId: string): Promise<void>;
 }
 
-/** Its options and folders are judged as they are by now. Throws AppError. */
-export async function checkPrompt(house: House, owners: Owners, record: SessionRecord): Promise<void> {
+/** Its options and folders are judged as they are by now. Resolves with the record of its environment; throws AppError. */
+export async function checkPrompt(house: House, owners: Owners, record: SessionRecord): Promise<string> {
   const { backend, runtime } = house;
   const { id, principal, state } = record;
   checkRules(record);
@@ -27,18 +30,25 @@ export async function checkPrompt(house: House, owners: Owners, record: SessionR
   const starts = !isForeign && state.process.phase === "none";
   // What a dead owner left may just be ending.
   if (starts) await owners.settled(id);
-  const { identity, openIn } = await runtime.plan({
+  const environmentId = starts ? environmentOrRefusal(house, record) : presentOf(house, record, isForeign);
+  const { openIn } = await runtime.plan({
     principal,
     options: optionsOf(record.spec, state),
     policy: policyFor(house, record),
-    environmentId: house.environmentId,
+    environmentId,
     ...(starts && state.processCount > 0 && { goesOnWith: state.transcriptId ?? id }),
   });
-  if (!starts) return;
-  checkIdentity(record, identity);
+  if (!starts) return house.environmentId;
   // It can be our own, which another prompt has started meanwhile.
   const now = openIn && (await backend.rows.get(id));
   if (openIn && now?.state.process.phase === "none") refuseOpen(id, openIn);
+  return environmentId;
+}
+
+/** Of a process that runs: its own, as far as this server knows it. */
+function presentOf({ environmentId, runtime }: House, record: SessionRecord, isForeign: boolean): string {
+  const last = isForeign ? undefined : environmentFor(runtime.environments, record);
+  return last ?? environmentId;
 }
 
 export async function mayPrompt(...about: Parameters<typeof checkPrompt>): Promise<boolean> {
@@ -48,13 +58,27 @@ export async function mayPrompt(...about: Parameters<typeof checkPrompt>): Promi
   );
 }
 
-/** A session that would go on under another configuration or another's money is not resumed unseen. */
-export function checkIdentity({ id: sessionId, state }: SessionRecord, now: Identity): void {
-  const { identity: before } = state;
-  if (!before || state.process.phase !== "none") return;
-  if (now.configFolder === before.configFolder && now.paidBy === before.paidBy) return;
-  const problem = `The session ran with the configuration in ${before.configFolder}, paid by ${before.paidBy}`;
-  const present = `this server would use ${now.configFolder}, paid by ${now.paidBy}`;
-  const advice = "Reply through a server with the same environment, or start a new session.";
-  throw new AppError("PERMISSION_DENIED", `${problem}; ${present}. ${advice}`, { sessionId });
+/** Of a session, and what it knows. */
+interface Owner {
+  readonly runtime: Pick<ActorContext["runtime"], "environments">;
+  readonly session: ActorSession;
+  readonly state: SessionState;
+}
+
+/** What the owner has against a command that was let through where it was given, maybe by another server. */
+export function refusalAtOwner(command: Command, owner: Owner): CommandReply | undefined {
+  const { gate, policy } = owner.session;
+  const refusal = objectionTo(command, { gate, policy: policyOfTurn(policy, owner.state) });
+  if (refusal) return { ok: false, refusal };
+  return command.kind === "prompt" && !hasEnvironmentFor(command.data, owner) ? NO_ENVIRONMENT : undefined;
+}
+
+/** A prompt to a process runs in it as it is; else one has to be started for it. */
+function hasEnvironmentFor({ environmentId = "" }: CommandOf<"prompt">["data"], owner: Owner): boolean {
+  const { session, state } = owner;
+  const { environments } = owner.runtime;
+  environments.hold(session.lease.sessionId, environmentId);
+  const { process, turn } = state;
+  if (turn || state.closed || process.phase === "starting" || process.phase === "live") return true;
+  return environmentFor(environments, { ...session, state }, environmentId) !== undefined;
 }

@@ -3,12 +3,13 @@ import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import type { TurnLimits } from "../../domain/prompt.ts";
 import type { Decision } from "../../domain/permission.ts";
-import { promptsOf, type SessionState } from "../../domain/session.ts";
+import { promptsOf, type QueuedPrompt, type Sender, type SessionState } from "../../domain/session.ts";
 import { whyNotChanged } from "./requests/changed.ts";
 import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { CLIENT_GONE, closeSession, dropPrompt, interruptedBy, interruptTurn } from "./stop.ts";
+import { hasRoom, mayTake, noteEnvironment, noteSender, senderOf } from "./senders.ts";
 import { extend, whyNotBy } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
 import { cancelSuspend } from "./suspend.ts";
@@ -102,7 +103,8 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const key = idempotencyKey ?? promptId;
   const seen = state.recentKeys.find((recent) => recent.key === key);
   if (seen) return accept(draft, command, seen.cursor);
-  const objection = whyNot(draft, command.data);
+  const sender = senderOf(draft, command.data);
+  const objection = whyNot(draft, command.data, sender);
   if (objection) return refuse(draft, command, objection.code, objection.message);
   const beside = { ...(attachments && { attachments }), ...(via !== undefined && { via }) };
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...beside } });
@@ -111,7 +113,14 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const { limits, resumeAt } = command.data;
   noteReach(state, limits);
   attend(draft);
-  const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };
+  const prompt: QueuedPrompt = {
+    promptId,
+    eventId,
+    ...(limits && { limits }),
+    ...(resumeAt !== undefined && { resumeAt }),
+    ...noteSender(state, sender),
+  };
+  if (!mayTake(draft, sender) && (state.turn ?? state.background.length > 0)) noteWaiting(draft);
   if (whenBusy === "steer" && canSteer(state)) {
     // Claude Code reads it at the next tool boundary, or right after its answer; the turn ends when it is done with both.
     steer(draft, prompt);
@@ -132,8 +141,15 @@ function noteReach(state: SessionState, limits: TurnLimits = {}): void {
 
 const REACH = ["atConsole", "decides", "noCaller", "noDialog", "unattended"] as const;
 
+function noteWaiting(draft: Draft): void {
+  const why = "The client of this prompt allows less than the one under which the running Claude Code was started.";
+  const message = `${why} The prompt waits until nothing runs there, and another process takes it.`;
+  emit(draft, { type: "notice", data: { kind: "waiting", message } });
+}
+
 /** What there is against a prompt in an open session. */
-function whyNot({ policy, state }: Draft, prompt: CommandOf<"prompt">["data"]): Refusal | undefined {
+function whyNot(draft: Draft, prompt: CommandOf<"prompt">["data"], sender: Sender): Refusal | undefined {
+  const { policy, state } = draft;
   if (policy.ephemeral && prompt.resumeAt !== undefined) {
     const message =
       "resumeSessionAt: the session keeps no transcript to go back in (persistSession: false). Leave it out.";
@@ -144,8 +160,27 @@ function whyNot({ policy, state }: Draft, prompt: CommandOf<"prompt">["data"]): 
     const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";
     return { code: "SESSION_BUSY", message: `The session is busy with another prompt. ${advice}` };
   }
-  if (state.queue.length < MAX_QUEUE) return undefined;
-  return { code: "SESSION_BUSY", message: `${String(MAX_QUEUE)} prompts are waiting already. Wait until one has run.` };
+  if (!mayTake(draft, sender)) {
+    const objection = whyNotStricter(draft, prompt);
+    if (objection) return objection;
+  }
+  const full = "are waiting already. Wait until one has run.";
+  if (state.queue.length >= MAX_QUEUE) return { code: "SESSION_BUSY", message: `${String(MAX_QUEUE)} prompts ${full}` };
+  return hasRoom(state, sender)
+    ? undefined
+    : { code: "SESSION_BUSY", message: `Prompts of too many clients with terms of their own ${full}` };
+}
+
+/** What there is against a prompt that takes another process than the one that runs. */
+function whyNotStricter({ policy, state }: Draft, { whenBusy }: CommandOf<"prompt">["data"]): Refusal | undefined {
+  const problem = "The session's Claude Code was started under terms that allow more than this client does";
+  if (policy.ephemeral) {
+    const why = "and keeps no transcript that another one could go on with (persistSession: false)";
+    return { code: "PERMISSION_DENIED", message: `${problem}, ${why}. Start a new session.` };
+  }
+  if (whenBusy !== "steer" || !canSteer(state)) return undefined;
+  const advice = "Send the prompt with whenBusy: queue, and another process takes it after the turn.";
+  return { code: "PERMISSION_DENIED", message: `${problem}, so the prompt cannot join the running turn. ${advice}` };
 }
 
 /** Whether the running turn takes another prompt: it is not being stopped, and its process is there for it. */
@@ -164,6 +199,8 @@ function onQueue(draft: Draft, command: CommandOf<"queue">): void {
     for (const { promptId } of dropped) emit(draft, { type: "prompt.dropped", data: { promptId, reason: "dropped" } });
   } else {
     for (const prompt of state.queue) delete prompt.held;
+    const { environmentId } = command.data;
+    if (environmentId !== undefined && state.process.phase === "none") noteEnvironment(state, environmentId);
     runNext(draft);
   }
   accept(draft, command, cursor);

@@ -5,7 +5,7 @@ import { PermissionMode } from "../../domain/permission.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { suspend } from "./suspend.ts";
 import { beIdle } from "./time.ts";
-import { endProcess, startProcess } from "./turn.ts";
+import { endProcess, startProcess } from "./starting.ts";
 
 /**
  * What is asked of Claude Code itself. It is handed to the process, and answered when the process has (`onControlled`);
@@ -26,7 +26,7 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
       const problem = "No process runs in the session; its background tasks ended with the last one.";
       return refuse(draft, command, "INVALID_ARGUMENT", problem);
     }
-    startProcess(draft);
+    startProcess(draft, { rerun: false, environmentId: command.data.environmentId });
     beIdle(draft);
   }
   effects.push({ type: "control", commandId: command.id, by, request });

@@ -1,12 +1,14 @@
 import type { OpenRequest } from "../../domain/permission.ts";
 import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
+import { policyOfTurn } from "../policy/of-turn.ts";
 import type { Policy } from "../policy/policy.ts";
 import { denyRequest } from "./requests/requests.ts";
 import { expireSession } from "./stop.ts";
 import type { Draft } from "./draft.ts";
 import { escalate } from "./requests/approval-chain.ts";
 import { requestClockOf, clockOf } from "./time.ts";
-import { endProcess, endTurn, goOn, stoppedEnding } from "./turn.ts";
+import { endProcess } from "./starting.ts";
+import { endTurn, goOn, stoppedEnding } from "./turn.ts";
 import { beginUnattended, endUnattended, unattendedDue } from "./unattended.ts";
 
 /** Claude Code begins to run a turn again within a second of its start, ms. */
@@ -25,7 +27,8 @@ type Due =
 type Deadline = Due & { leftMs: number };
 
 /** Read off the state, never set or cleared by hand: a deadline whose reason is gone is gone with it. */
-function deadlines(state: SessionState, policy: Policy): Deadline[] {
+function deadlines(state: SessionState, base: Policy): Deadline[] {
+  const policy = policyOfTurn(base, state);
   const found: Deadline[] = state.requests.map((request) => ({ leftMs: leftOf(request), kind: "request", request }));
   const { idleMs = 0, process, turn } = state;
   const unattended = unattendedDue(state, policy);
@@ -86,7 +89,7 @@ export function nextDeadline(state: SessionState, policy: Policy): number | unde
 
 /** Does what is due. */
 export function onTick(draft: Draft): void {
-  const due = deadlines(draft.state, draft.policy).filter(({ leftMs }) => leftMs <= 0);
+  const due = deadlines(draft.state, draft.base).filter(({ leftMs }) => leftMs <= 0);
   for (const deadline of due) {
     switch (deadline.kind) {
       case "request":

@@ -4,7 +4,8 @@ import type { ErrorCode, Refusal } from "../../domain/error.ts";
 import type { SessionEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Decision } from "../../domain/permission.ts";
-import type { Reach, SessionState } from "../../domain/session.ts";
+import type { Reach } from "../../domain/attendance.ts";
+import type { SessionState } from "../../domain/session.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { AgentSignal, Judgement } from "../ports.ts";
 
@@ -23,9 +24,9 @@ export type Happening =
   | { type: "reach"; reach: Reach }
   /**
    * This node has taken the session over from one that died. `why` is a sentence on what became of its process, if that is known;
-   * `mayStart`: it may run the prompts that wait for a process.
+   * `mayStart`: it may run the prompts that wait for a process, with the environment record `environmentId`.
    */
-  | { type: "recovered"; why?: string; mayStart?: boolean }
+  | { type: "recovered"; why?: string; mayStart?: boolean; environmentId?: string }
   /** The same, and its shim is there, whose process this node can go on with. */
   | { type: "attached" }
   | { type: "shutdown" };
@@ -40,7 +41,8 @@ export type ControlOutcome = { ok: true; data: JsonObject } | { ok: false; refus
 
 /** What the actor does once state and events are stored. */
 export type Effect =
-  | { type: "start"; processId: string; first: boolean; rerun: boolean; resumeAt?: string }
+  /** `environmentId` is the record of the client whose prompt it is started for; undefined is that of the server itself. */
+  | { type: "start"; processId: string; first: boolean; rerun: boolean; resumeAt?: string; environmentId?: string }
   /** Go on with the process of a dead owner. */
   | { type: "reattach"; processId: string }
   /** End what a dead owner left running; what follows waits until it is gone. */
@@ -64,6 +66,9 @@ export interface Draft {
   readonly events: SessionEvent[];
   readonly effects: Effect[];
   readonly at: number;
+  /** Of the session alone, whichever client has sent what runs. */
+  readonly base: Policy;
+  /** Of the turn that runs, or else of the last one. */
   readonly policy: Policy;
 }
 

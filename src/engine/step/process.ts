@@ -1,14 +1,17 @@
 import { promptsOf, type QueuedPrompt, type SessionState, type Turn } from "../../domain/session.ts";
 import type { AgentSignal } from "../ports.ts";
+import { noteEnvironment } from "./senders.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
-import { emit, type Draft } from "./draft.ts";
+import { emit, type Draft, type Happening } from "./draft.ts";
 import { endingWith, forMsAtStop, isEndedBySelf } from "./subagents.ts";
 import { beIdle, clockOf } from "./time.ts";
-import { endingOf, endTurn, push, restartProcess, runPending, type Ending } from "./turn.ts";
+import { restartProcess } from "./starting.ts";
+import { endingOf, endTurn, push, runNext, runPending, type Ending } from "./turn.ts";
 
 /** The coming and going of a session's process. */
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
+type Recovered = Extract<Happening, { type: "recovered" }>;
 type RunningProcess = Exclude<SessionState["process"], { phase: "none" }>;
 type OfProcess = SignalOf<"installing" | "installed" | "admitted" | "started" | "attached" | "ready" | "exited">;
 
@@ -37,6 +40,7 @@ export function onProcess(draft: Draft, signal: OfProcess): void {
     case "started":
       return onStarted(draft, signal);
     case "attached":
+      if (signal.environmentId !== undefined) noteEnvironment(draft.state, signal.environmentId);
       return onLinesLost(draft, signal);
     case "ready":
       return onReady(draft);
@@ -77,12 +81,13 @@ function onAdmitted(draft: Draft): void {
   if (turn) clockOf(turn).silentMs = 0;
 }
 
-function onStarted(draft: Draft, { missing, pid, resumed, shim, startedAt }: SignalOf<"started">): void {
+function onStarted(draft: Draft, { environmentId, missing, pid, resumed, shim, startedAt }: SignalOf<"started">): void {
   const { lastTurnEventId, origin, process } = draft.state;
   if (process.phase === "none") return;
   delete process.waiting;
   const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
   Object.assign(process, known, shim && { shim });
+  noteEnvironment(draft.state, environmentId);
   emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
   if (!resumed && (lastTurnEventId !== null || origin)) {
     const message =
@@ -136,8 +141,9 @@ function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exit
   const finished = turn !== null && isFinished(turn, state);
   endBackground(draft);
   if (draft.policy.ephemeral && !finished) return expireSession(draft);
-  if (!turn) return;
-  if (turn.pending && !finished) return runPending(draft, turn);
+  // A prompt may have waited for the end of what ran behind the turns.
+  if (!turn) return runNext(draft);
+  if (turn.pending && !finished) return runPending(draft, turn, before.policy);
   const death = { code, signal, error, subtype };
   const ending = endingWith(finished ? endingOf(turn) : diedEnding(before.phase, turn, death), turn, background);
   if (draft.policy.ephemeral) expireSession(draft, ending);
@@ -173,6 +179,8 @@ function howItEnded({ code, signal }: Death): string {
 
 /** An exit that was not requested: the process did not start, or was lost during its work. */
 function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: Turn, death: Death): Ending {
+  if (death.subtype === "lost" && death.error !== undefined)
+    return { outcome: "lost", errorSubtype: "lost", message: death.error };
   if (phase === "starting" && death.subtype !== undefined && death.error !== undefined)
     return { outcome: "failed", errorSubtype: death.subtype, category: "configuration", message: death.error };
   const how = howItEnded(death);
@@ -192,7 +200,8 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
  * This node took the session over: whatever the dead owner ran is ended, and gone before anything else is done. Prompts that were
  * to end with their client end with the server that ran them: it is not known whether that client is still there.
  */
-export function onRecovered(draft: Draft, { mayStart = false, why }: { mayStart?: boolean; why?: string }): void {
+export function onRecovered(draft: Draft, { environmentId, mayStart = false, why }: Omit<Recovered, "type">): void {
+  if (environmentId !== undefined) noteEnvironment(draft.state, environmentId);
   dropBound(draft);
   if (!mayStart || !startAgain(draft)) endLost(draft, why === undefined ? DIED : `${DIED} ${why}`);
 }

@@ -8,7 +8,7 @@ import { stopTurn } from "./deadlines.ts";
 import { isEndedBySelf, stopSubagents } from "./subagents.ts";
 import { countCost, isOver } from "./unattended.ts";
 import { isOfProcess, onProcess } from "./process.ts";
-import { addCost, addResult, beginTurn, endingOf, finishTurn } from "./turn.ts";
+import { addCost, addResult, beginTurn, endingOf, finishTurn, runNext } from "./turn.ts";
 import type { Turn } from "../../domain/session.ts";
 
 /** Of background work, in the state: tasks, and characters of each word about them. */
@@ -106,6 +106,8 @@ function onBackground(draft: Draft, { tasks }: SignalOf<"background">): void {
   draft.state.background = now;
   beIdle(draft);
   emit(draft, { type: "background.changed", data: { tasks } });
+  // A prompt under stricter terms may have waited for that.
+  if (now.length === 0) runNext(draft);
 }
 
 function areSame(some: readonly BackgroundTask[], others: readonly BackgroundTask[]): boolean {

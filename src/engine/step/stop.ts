@@ -1,6 +1,7 @@
 import type { SessionState, Turn } from "../../domain/session.ts";
 import { emit, type Draft } from "./draft.ts";
-import { endProcess, endTurn, type Ending, holdQueue } from "./turn.ts";
+import { endProcess } from "./starting.ts";
+import { endTurn, type Ending, holdQueue } from "./turn.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 
 type Closed = Omit<NonNullable<SessionState["closed"]>, "at">;

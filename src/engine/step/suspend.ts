@@ -4,7 +4,8 @@ import type { SessionState } from "../../domain/session.ts";
 import { accept, emit, type Draft } from "./draft.ts";
 import { interruptTurn } from "./stop.ts";
 import { lostWork } from "./subagents.ts";
-import { endProcess, holdQueue } from "./turn.ts";
+import { endProcess } from "./starting.ts";
+import { holdQueue } from "./turn.ts";
 
 /** Closes the process of the session as soon as nothing runs; the next prompt resumes it. */
 export function suspend(draft: Draft, command: CommandOf<"control">, { reason }: SuspendRequest): void {

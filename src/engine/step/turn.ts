@@ -1,9 +1,12 @@
+import type { AddedPolicy } from "../../domain/approvals/session-policy.ts";
 import type { TurnEnded } from "../../domain/event.ts";
 import type { AnsweredBy } from "../../domain/permission.ts";
 import type { QueuedPrompt, SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
+import { mayTake, senderIn } from "./senders.ts";
+import { endProcess, resumeAtOf, startProcess } from "./starting.ts";
 import { beIdle, clockOf } from "./time.ts";
 
 /** How a turn ends, before the numbers are added. */
@@ -29,31 +32,32 @@ export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn
     costUsd: 0,
   };
   state.turn = turn;
+  if (prompt) noteLastSender(state, prompt);
   emit(draft, { type: "turn.started", data: { turnId: id, origin: turn.origin, promptIds: [...promptIds] } });
   return turn;
 }
 
+function noteLastSender(state: SessionState, { sender }: QueuedPrompt): void {
+  if (sender === undefined) delete state.sender;
+  else state.sender = sender;
+}
+
 /** Begins the turn of a prompt and hands it to Claude Code, starting a process where there is none. */
 export function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
+  const isEnough = mayTake(draft, senderIn(draft.state, prompt));
   const turn = beginTurn(draft, prompt.promptId, prompt);
-  // A process goes on where it is: to go back in the conversation takes another.
-  if (prompt.resumeAt !== undefined) endProcess(draft);
+  // A process goes on where it is and as it was started: to go back in the conversation, or under stricter terms, takes another.
+  if (prompt.resumeAt !== undefined || !isEnough) endProcess(draft);
   if (draft.state.process.phase === "ending") turn.pending = true;
   else startAndPush(draft, prompt);
 }
 
-/** Stops the process in good order, if there is one that is up. */
-export function endProcess({ effects, state }: Draft): void {
-  if (state.process.phase === "none" || state.process.phase === "ending") return;
-  state.process = { ...state.process, phase: "ending" };
-  effects.push({ type: "stop" });
-}
-
-/** The process that was ending is gone: its successor gets the prompt that waited. */
-export function runPending(draft: Draft, turn: Turn): void {
+/** The process that was ending is gone: its successor gets the prompt that waited. `former` is what that one was started under. */
+export function runPending(draft: Draft, turn: Turn, former: AddedPolicy | undefined): void {
   turn.pending = false;
-  if (turn.rerun) startProcess(draft, { rerun: true, ...(turn.prompt && resumeAtOf(turn.prompt)) });
-  else if (turn.prompt) startAndPush(draft, turn.prompt);
+  if (!turn.rerun && !turn.prompt) return;
+  startProcess(draft, { rerun: turn.rerun, ...(turn.prompt && resumeAtOf(turn.prompt)), ...(former && { former }) });
+  if (!turn.rerun && turn.prompt) push(draft, turn.prompt);
 }
 
 /** Goes on with a lost turn by Claude Code's own means: finished tools are not run again, permissions are asked again. */
@@ -105,27 +109,6 @@ export function push(draft: Draft, { eventId, promptId }: QueuedPrompt, how: { p
   // Whatever was said of it before: from here on Claude Code owes it.
   if (turn && !turn.awaiting.includes(promptId)) turn.awaiting.push(promptId);
   draft.effects.push({ type: "push", promptId, eventId, ...how });
-}
-
-function resumeAtOf({ resumeAt }: QueuedPrompt): { resumeAt?: string } {
-  return resumeAt === undefined ? {} : { resumeAt };
-}
-
-export function startProcess(
-  { at, effects, state }: Draft,
-  how: { rerun: boolean; resumeAt?: string } = { rerun: false },
-  { again, since }: { again: number; since: number } = { again: 0, since: at },
-): void {
-  state.processCount += 1;
-  const id = String(state.processCount);
-  state.process = { phase: "starting", id, since, startingMs: 0, waiting: true, again };
-  effects.push({ type: "start", processId: id, first: state.processCount - again === 1, ...how });
-}
-
-/** The start of a process came to nothing with its owner: another one takes its place in the queue. */
-export function restartProcess(draft: Draft, turn: Turn, before: { again: number; since: number }): void {
-  const how = { rerun: turn.rerun, ...(turn.prompt && resumeAtOf(turn.prompt)) };
-  startProcess(draft, how, { ...before, again: before.again + 1 });
 }
 
 /** Adds one result of Claude Code to the running turn. The turn goes on until Claude Code is idle. */
@@ -273,11 +256,15 @@ export function holdQueue({ state }: Draft): void {
   for (const prompt of state.queue) prompt.held = true;
 }
 
-/** Runs the first prompt of the queue that nothing holds, if nothing runs. */
+/**
+ * Runs the first prompt of the queue that nothing holds, if nothing runs. Background work is not ended for one that takes another
+ * process: that one waits, and those that the process may take go first.
+ */
 export function runNext(draft: Draft): void {
   const { state } = draft;
   if (state.turn || state.closed) return;
-  const next = state.queue.find(({ held }) => !held);
+  const isFree = state.background.length === 0;
+  const next = state.queue.find((each) => !each.held && (isFree || mayTake(draft, senderIn(state, each))));
   if (!next) return;
   state.queue = state.queue.filter((prompt) => prompt !== next);
   runPrompt(draft, next);

@@ -1,4 +1,5 @@
-import type { SessionState, UnattendedWork } from "../../domain/session.ts";
+import type { UnattendedWork } from "../../domain/attendance.ts";
+import type { SessionState } from "../../domain/session.ts";
 import type { Policy } from "../policy/policy.ts";
 import { noteUnattended, type Draft } from "./draft.ts";
 import { holdQueue } from "./turn.ts";

@@ -1,5 +1,7 @@
 import type { CommandKind, CommandOf } from "../../../src/domain/command.ts";
 
+import { BEGUN } from "./walk.ts";
+
 /** Commands as callers give them, by name. */
 
 export const forbidden = { by: "server", request: { do: "suspend", reason: "forbidden" } } as const;
@@ -12,6 +14,7 @@ const A1 = { requestId: "a1", by: "caller", forSession: false } as const;
 const ALLOW = { behavior: "allow" } as const;
 const DENY = { behavior: "deny", message: "no" } as const;
 const GO_ON = { promptId: "p9", text: "go on" };
+const STRICTER = { policy: { ...BEGUN, sandbox: "required" }, environmentId: "e9" } as const;
 
 export const COMMANDS = {
   prompt: said("prompt", GO_ON),
@@ -50,6 +53,8 @@ export const COMMANDS = {
   "prompt, queue": said("prompt", { ...GO_ON, whenBusy: "queue", limits: { turnMs: 5000, requestTimeoutMs: 1000 } }),
   "prompt, steer": said("prompt", { ...GO_ON, whenBusy: "steer" }),
   "prompt, from an earlier point": said("prompt", { ...GO_ON, whenBusy: "queue", resumeAt: "m1" }),
+  "prompt, stricter": said("prompt", { ...GO_ON, ...STRICTER, whenBusy: "queue" }),
+  "prompt, stricter, steer": said("prompt", { ...GO_ON, ...STRICTER, whenBusy: "steer" }),
   "release queue": said("queue", { do: "release", by: "caller" }),
   "drop queue": said("queue", { do: "drop", by: "caller" }),
   "choose a model": said("control", { by: "caller", request: { do: "configure", model: "opus" } }),

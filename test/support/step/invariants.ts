@@ -102,8 +102,15 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     // Prompts that are not held overtake one that is.
     return isDeepStrictEqual(queued.toSorted(), [...gone, ...after.queue.map((each) => each.promptId)].toSorted());
   },
-  "a prompt waits only behind a turn or when it is held": ({ after }) =>
-    after.queue.every(({ held = false }) => !after.closed && (held || after.turn !== null)),
+  "a prompt waits only behind a turn, when it is held, or behind background work whose process allows more than its client":
+    ({ after: { background, closed, queue, senders = {}, turn } }) => {
+      const isStricter = (sender = "") => background.length > 0 && senders[sender]?.policy !== undefined;
+      return queue.every(({ held, sender }) => !closed && (held === true || turn !== null || isStricter(sender)));
+    },
+  "each sender that a prompt names is there, and none besides": ({ after: { queue, sender, senders = {}, turn } }) => {
+    const prompts = [...queue, ...(turn?.prompt ? [turn.prompt] : []), ...(turn?.steered ?? []), { sender }];
+    return isDeepStrictEqual(new Set(prompts.flatMap((each) => each.sender ?? [])), new Set(Object.keys(senders)));
+  },
   "a closed session stays closed and tells only that its process has gone": ({ before, after, events }) =>
     !before.closed || (isDeepStrictEqual(before.closed, after.closed) && events.every(isExit)),
   "a session is closed once, and its end is the last of its news": ({ before, after, events }) => {

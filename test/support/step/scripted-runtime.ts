@@ -27,6 +27,9 @@ export class ScriptedProcess implements AgentProcess {
   readonly rerun: boolean;
   readonly processTag: string;
   readonly sessionId: string;
+  /** What it was started with. */
+  readonly environmentId: string;
+  readonly policy: AgentStart["policy"];
   readonly #onSignal: AgentStart["onSignal"];
   readonly #outlives: boolean;
   /** Lines that were acknowledged, in order. */
@@ -36,7 +39,12 @@ export class ScriptedProcess implements AgentProcess {
   gone = false;
 
   /** `begins` are its first signals; without any it does not come up. */
-  constructor({ first, processTag, onSignal, rerunOf, sessionId }: AgentStart, begins: readonly AgentSignal[] = []) {
+  constructor(
+    { environmentId, first, policy, processTag, onSignal, rerunOf, sessionId }: AgentStart,
+    begins: readonly AgentSignal[] = [],
+  ) {
+    this.environmentId = environmentId;
+    this.policy = policy;
     this.first = first;
     this.rerun = rerunOf !== undefined;
     this.processTag = processTag;
@@ -116,10 +124,16 @@ export class ScriptedRuntime implements AgentRuntime {
   mayEnd: Promise<void> = Promise.resolve();
   identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 
+  /** Environment records beside the server's own, whose identity is `identity`. */
+  readonly records = new Map<string, Identity>();
+  /** What sessions had to do with, in words. */
+  readonly held: string[] = [];
+  /** Resolves to the record of a client that comes. */
+  comes: AgentRuntime["environments"]["find"] = async () => Promise.resolve(undefined);
   environments: AgentRuntime["environments"] = {
-    identityOf: () => this.identity,
-    hold: () => undefined,
-    find: async () => Promise.resolve(""),
+    identityOf: (id) => (id === "" ? this.identity : this.records.get(id)),
+    hold: (sessionId, id) => void (this.records.has(id) && this.held.push(`${sessionId} ${id}`)),
+    find: async (...about) => this.comes(...about),
   };
 
   readonly found = new Map<string, FoundSession>();

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Command, CommandKind, CommandOf } from "../../../src/domain/command.ts";
+import type { SessionPolicy } from "../../../src/domain/approvals/session-policy.ts";
 import type { SessionEvent, StoredEvent } from "../../../src/domain/event.ts";
 import type { PermissionRequest } from "../../../src/domain/permission.ts";
 import {
@@ -20,22 +21,42 @@ import { deepFreeze, faultsOf } from "./invariants.ts";
 export const T0 = 1_800_000_000_000;
 export const SECOND = 1000;
 
-export const POLICY: Policy = {
-  onLost: "report",
+/** What a session of a client with these terms begins under. */
+export const BEGUN: SessionPolicy = {
+  rules: { allow: [], ask: [], deny: [] },
+  home: "/home/ann",
+  callerApproves: "all",
+  allowsBypass: false,
+  sandbox: "off",
+  sandboxDomains: [],
+  mayNest: false,
   approvalChain: ["user", "caller"],
   approverTimeoutMs: { user: 300 * SECOND, console: 600 * SECOND, webhook: 600 * SECOND },
+  limits: {
+    requestDeliveredMs: 60 * SECOND,
+    requestMaxMs: 1800 * SECOND,
+    requestUnseenMs: 1800 * SECOND,
+    turnMaxMs: 3600 * SECOND,
+    inactivityMs: 600 * SECOND,
+    idleProcessMs: 900 * SECOND,
+    stopGraceMs: 5 * SECOND,
+  },
+  places: [],
+  unattended: { requests: "wait", maxUsd: 10 },
+};
+
+export const POLICY: Policy = {
+  begun: BEGUN,
+  here: BEGUN,
+  onLost: "report",
+  approvalChain: BEGUN.approvalChain,
+  approverTimeoutMs: BEGUN.approverTimeoutMs,
   requestTimeoutMs: undefined,
   turnMs: undefined,
   budgetUsd: 100,
   ephemeral: false,
-  requestDeliveredMs: 60 * SECOND,
-  requestMaxMs: 1800 * SECOND,
-  requestUnseenMs: 1800 * SECOND,
+  ...BEGUN.limits,
   initMs: 10 * SECOND,
-  turnMaxMs: 3600 * SECOND,
-  inactivityMs: 600 * SECOND,
-  idleProcessMs: 900 * SECOND,
-  stopGraceMs: 5 * SECOND,
   unattended: undefined,
   rules: { allow: [], ask: [], deny: [], home: "/home/ann" },
   callerApproves: "all",

@@ -12,7 +12,7 @@ import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
 import { STATE_NAMES, walkTo } from "../step/cases.ts";
 import { ManualClock } from "../step/clock.ts";
 import { TestNode } from "../step/two-nodes.ts";
-import { T0, Walk } from "../step/walk.ts";
+import { BEGUN, T0, Walk } from "../step/walk.ts";
 import { StoreFile } from "./files.ts";
 
 /**
@@ -49,7 +49,15 @@ const WALKS: [situation: string, walk: () => Walk][] = [
   ["prompted by a program", () => new Walk().promptWith("p1", { limits: { noCaller: true, unattended: true } })],
   ["prompted to end with its client", () => new Walk().promptWith("p1", { limits: { endWithClient: true } })],
   ["asked cut, then by page", paged],
+  ["prompted by a client that allows less", stricter],
 ];
+
+function stricter(): Walk {
+  const policy = { ...BEGUN, sandbox: "required" as const };
+  const walk = walkTo("idle, live").promptWith("p2", { policy, environmentId: "e1" });
+  const started = { type: "started", pid: 4712, resumed: true, environmentId: "e1" } as const;
+  return walk.hear({ type: "exited", code: 0, signal: null }, { type: "admitted" }, started);
+}
 
 function paged(): Walk {
   const requests = [{ requestId: "a1", whole: false, page: { from: 0, to: 100, of: 300 } }];

@@ -9,7 +9,7 @@ import {
   type OpenRequest,
 } from "../../../domain/permission.ts";
 import { emit, noteUnattended, type Draft } from "../draft.ts";
-import type { Reach } from "../../../domain/session.ts";
+import type { Reach } from "../../../domain/attendance.ts";
 import { clockOf, requestClockOf } from "../time.ts";
 import {
   assignTo,

@@ -1,0 +1,66 @@
+import type { CommandOf } from "../../domain/command.ts";
+import { promptsOf, type QueuedPrompt, type Sender, type SessionState } from "../../domain/session.ts";
+import { addedBy } from "../../security/tighter-policy.ts";
+import { isStrictEnough } from "../policy/of-turn.ts";
+import type { Draft } from "./draft.ts";
+
+/** Who has sent the prompts that wait or run: under which policy, and with which environment. */
+
+/** Keeps the state small: senders, and characters of all of them where there are several. */
+const MAX_SENDERS = 8;
+const MAX_TEXT = 4_096;
+
+type Sent = CommandOf<"prompt">["data"];
+
+/** What is kept of the sender of a prompt; nothing of one whose terms are those of the session, and whose environment is the server's. */
+export function senderOf({ policy: { begun } }: Draft, { environmentId = "", policy }: Sent): Sender {
+  const added = policy && addedBy(policy, begun);
+  return { ...(environmentId !== "" && { environmentId }), ...(added && { policy: added }) };
+}
+
+/** Whether one more may be kept. */
+export function hasRoom({ senders = {} }: SessionState, sender: Sender): boolean {
+  if (Object.keys(sender).length === 0) return true;
+  const others = Object.values(senders).filter((each) => JSON.stringify(each) !== JSON.stringify(sender));
+  if (others.length === 0 || others.length < Object.keys(senders).length) return true;
+  return others.length < MAX_SENDERS && JSON.stringify([...others, sender]).length <= MAX_TEXT;
+}
+
+/** Keeps it, and resolves to its name. */
+export function noteSender(state: SessionState, sender: Sender): Pick<QueuedPrompt, "sender"> {
+  const { senders = {} } = state;
+  const text = JSON.stringify(sender);
+  if (text === "{}") return {};
+  const known = Object.keys(senders).find((name) => JSON.stringify(senders[name]) === text);
+  const name = known ?? freeName(senders);
+  state.senders = { ...senders, [name]: sender };
+  return { sender: name };
+}
+
+function freeName(senders: Readonly<Record<string, Sender>>): string {
+  for (let number = 1; ; number += 1) if (!(String(number) in senders)) return String(number);
+}
+
+/** Whether the session's process, if it has one, may take a prompt of that sender. */
+export function mayTake({ base, state }: Pick<Draft, "base" | "state">, { policy }: Sender): boolean {
+  return isStrictEnough(base, state, policy);
+}
+
+export function senderIn({ senders = {} }: SessionState, { sender }: Pick<QueuedPrompt, "sender">): Sender {
+  return (sender === undefined ? undefined : senders[sender]) ?? {};
+}
+
+/** Of a process that starts, or has started. */
+export function noteEnvironment(state: SessionState, environmentId = ""): void {
+  if (environmentId === "") delete state.environmentId;
+  else state.environmentId = environmentId;
+}
+
+/** After each step: of those whose prompts are over nothing is kept. */
+export function forgetSenders(state: SessionState): void {
+  if (!state.senders) return;
+  const used = new Set([...state.queue, ...promptsOf(state), state].map(({ sender }) => sender));
+  const left = Object.entries(state.senders).filter(([name]) => used.has(name));
+  if (left.length === 0) delete state.senders;
+  else state.senders = Object.fromEntries(left);
+}

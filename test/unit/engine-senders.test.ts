@@ -1,0 +1,267 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import type { ConnectionTerms, Engine } from "../../src/engine/api.ts";
+import type { EngineOptions } from "../../src/engine/node.ts";
+import type { Operator } from "../../src/engine/policy/operator.ts";
+import { OPEN_GATE, OPERATOR } from "../support/open-gate.ts";
+import { LEASE_MS, OPTIONS, twoNodes, type TestNode, type World } from "../support/step/two-nodes.ts";
+import { SHELL_TASK } from "../support/step/walk.ts";
+
+/** Clients with other terms and environments, at one server and at two. */
+
+let world: World;
+let [a, b] = [] as unknown as [TestNode, TestNode];
+beforeEach(() => {
+  world = twoNodes();
+  ({ a, b } = world);
+});
+afterEach(() => world.close());
+
+const SANDBOXED: Partial<Operator> = { gate: { ...OPEN_GATE, sandbox: "required" } };
+let connections = 0;
+function client({ engine }: TestNode, terms: Partial<ConnectionTerms> = {}): Engine {
+  connections += 1;
+  return engine.forConnection({ ...OPERATOR, id: `c${String(connections)}`, ...terms });
+}
+const opened = async (engine: Engine, prompt = "begin") =>
+  (await engine.open(LOCAL_CALLER, { options: OPTIONS, prompt: { text: prompt } })).sessionId;
+const identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
+const another = { ...identity, paidBy: "Amazon Bedrock" };
+/** The prompt's turn, to its end, in the process that has it. */
+async function finish(node: TestNode, id: string, prompt: string): Promise<void> {
+  await node.runtime.moments.until(
+    () => node.runtime.of(id).calls.includes(`push ${prompt}`) || node.runtime.of(id).gone,
+  );
+  await node.runtime.of(id).called(`push ${prompt}`);
+  node.runtime.of(id).finish();
+}
+
+describe("a prompt of a client that allows less, sent through another server", () => {
+  it("restarts the process of the owner once; the same two clients in turn do not", async () => {
+    const id = await a.rested();
+    const [loose, strict] = [client(a), client(b, SANDBOXED)];
+    for (const [index, sender] of [strict, loose, strict, loose].entries()) {
+      await sender.prompt("local", id, { text: `p${String(index)}` });
+      await a.seen(id, "turn.started", index + 2);
+      const process = await a.seen(id, "process.started", 2);
+      expect(process.data).toMatchObject({ processId: "2" });
+      await finish(a, id, `p${String(index)}`);
+      await a.seen(id, "turn.ended", index + 2);
+    }
+    expect(a.runtime.processes).toHaveLength(2);
+    expect(a.runtime.processes.map(({ policy }) => policy.sandbox)).toEqual(["off", "required"]);
+    expect(b.runtime.processes).toEqual([]);
+  });
+
+  it("waits in the owner's queue with its policy and environment, and keeps both when another server has the session", async () => {
+    a.runtime.records.set("e1", identity);
+    const id = await a.open();
+    await client(b, { ...SANDBOXED, environmentId: "e1" }).prompt("local", id, { text: "then", whenBusy: "queue" });
+    const { state } = await a.engine.get("local", id);
+    expect(state.senders).toEqual({ 1: { environmentId: "e1", policy: { sandbox: "required" } } });
+    a.runtime.of(id).finish();
+    await a.seen(id, "process.started", 2);
+    expect(a.runtime.of(id)).toMatchObject({ environmentId: "e1", policy: { sandbox: "required" } });
+    expect(a.runtime.held).toContain(`${id} e1`);
+  });
+
+  it("does not join its turn", async () => {
+    const id = await a.open();
+    const steered = client(b, SANDBOXED).prompt("local", id, { text: "now", whenBusy: "steer" });
+    await expect(steered).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    await client(b).prompt("local", id, { text: "now", whenBusy: "steer" });
+    await a.runtime.of(id).called("push now");
+  });
+
+  it("waits until what runs behind the turns has ended", async () => {
+    const id = await a.open();
+    a.runtime.of(id).say({ type: "background", tasks: [SHELL_TASK] });
+    a.runtime.of(id).finish();
+    await a.seen(id, "turn.ended");
+    await client(b, SANDBOXED).prompt("local", id, { text: "then" });
+    expect(await a.seen(id, "notice")).toMatchObject({ data: { kind: "waiting" } });
+    a.runtime.of(id).say({ type: "background", tasks: [] });
+    await a.seen(id, "process.started", 2);
+    await finish(a, id, "then");
+  });
+});
+
+describe("the environment of a session", () => {
+  it("is that of its client, and of another one whose prompt starts a process, if that has the same identity", async () => {
+    for (const id of ["e1", "e2", "e3"]) a.runtime.records.set(id, id === "e3" ? another : identity);
+    const [first, alike, other] = ["e1", "e2", "e3"].map((environmentId) => client(a, { environmentId }));
+    const id = await opened(first!);
+    expect(a.runtime.of(id).environmentId).toBe("e1");
+    await finish(a, id, "begin");
+    await a.seen(id, "turn.ended");
+    const restarted = async (by: Engine, prompt: string, nth: number) => {
+      a.runtime.of(id).kill();
+      await a.seen(id, "process.exited", nth - 1);
+      await by.prompt("local", id, { text: prompt });
+      await a.seen(id, "process.started", nth);
+      await finish(a, id, prompt);
+      await a.seen(id, "turn.ended", nth);
+      return a.runtime.of(id).environmentId;
+    };
+    expect(await restarted(alike!, "p2", 2)).toBe("e2");
+    // Another identity: the session goes on with its last record.
+    expect(await restarted(other!, "p3", 3)).toBe("e2");
+    a.runtime.records.delete("e2");
+    a.runtime.identity = another;
+    a.runtime.of(id).kill();
+    await a.seen(id, "process.exited", 3);
+    const message = expect.stringMatching(/paid by ANTHROPIC_API_KEY; .*paid by Amazon Bedrock/) as string;
+    await expect(other!.prompt("local", id, { text: "p4" })).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+      message,
+    });
+  });
+
+  it("is of no account to a prompt for a process that runs", async () => {
+    for (const [id, of] of [
+      ["e1", identity],
+      ["e3", another],
+    ] as const)
+      a.runtime.records.set(id, of);
+    const id = await opened(client(a, { environmentId: "e1" }));
+    await finish(a, id, "begin");
+    await a.seen(id, "turn.ended");
+    await client(a, { environmentId: "e3" }).prompt("local", id, { text: "p2" });
+    await finish(a, id, "p2");
+    expect(a.runtime.processes).toHaveLength(1);
+  });
+
+  it("is that of the sender for a fork, which has the stricter of both policies", async () => {
+    for (const id of ["e1", "e2"]) a.runtime.records.set(id, identity);
+    const id = await opened(client(a, { environmentId: "e1", ...SANDBOXED }));
+    await finish(a, id, "begin");
+    await a.seen(id, "turn.ended");
+    const { sessionId } = await client(a, { environmentId: "e2" }).fork(LOCAL_CALLER, id, { text: "fork" });
+    expect(a.runtime.of(sessionId)).toMatchObject({ environmentId: "e2", policy: { sandbox: "required" } });
+  });
+});
+
+describe("a session whose server and client are gone", () => {
+  async function died(): Promise<string> {
+    a.runtime.records.set("e1", identity);
+    const id = await opened(client(a, { environmentId: "e1" }));
+    await client(a, { environmentId: "e1" }).prompt("local", id, { text: "then", whenBusy: "queue" });
+    a.runtime.hangs = true;
+    a.runtime.of(id).kill();
+    await a.seen(id, "turn.ended");
+    await client(a, { environmentId: "e1" }).queue("local", id, { do: "release", by: "ann" });
+    await a.runtime.started(2);
+    a.die();
+    world.clock.advance(LEASE_MS);
+    b.runtime.identity = another;
+    return id;
+  }
+
+  it("waits for a client of its identity, and goes on in the environment of that one", async () => {
+    const id = await died();
+    const asked: unknown[] = [];
+    b.runtime.comes = async (...about) => {
+      asked.push(about);
+      b.runtime.records.set("e2", identity);
+      return Promise.resolve("e2");
+    };
+    await b.engine.get("local", id);
+    await b.runtime.of(id).called("push then");
+    expect(b.runtime.of(id).environmentId).toBe("e2");
+    expect(asked).toEqual([[identity, "local", 10_000]]);
+  });
+
+  it("is reported lost when none comes, with the advice to reply", async () => {
+    const id = await died();
+    await b.engine.get("local", id);
+    const { data } = await b.seen(id, "turn.ended", 2);
+    expect(data).toMatchObject({ outcome: "lost" });
+    expect(data.message).toMatch(/The environment of its client is gone\. Reply to the session to go on\.$/);
+    expect(b.runtime.processes).toEqual([]);
+  });
+
+  it("is started for a prompt that waited only if there is an environment for it; else the queue is held", async () => {
+    a.runtime.records.set("e1", identity);
+    const id = await a.open();
+    await client(a, { environmentId: "e1" }).prompt("local", id, { text: "then", whenBusy: "queue" });
+    await client(a, { environmentId: "e1" }).prompt("local", id, { text: "last", whenBusy: "queue" });
+    a.runtime.identity = another;
+    a.runtime.records.clear();
+    a.runtime.of(id).finish();
+    await a.seen(id, "turn.started", 2);
+    await a.runtime.of(id).called("push then");
+    a.runtime.of(id).say({ type: "exited", code: 1, signal: null });
+    await a.seen(id, "turn.ended", 2);
+    await expect(a.engine.queue("local", id, { do: "release", by: "ann" })).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+    });
+    expect((await a.engine.get("local", id)).state.queue).toMatchObject([{ held: true }]);
+  });
+});
+
+describe("an owner that has no environment for a prompt and no process", () => {
+  it("leaves the session to the server of its sender", async () => {
+    a.runtime.records.set("e1", identity);
+    const id = await a.rested();
+    a.runtime.identity = another;
+    b.runtime.records.set("e1", identity);
+    // The process ends while the prompt is on its way.
+    a.runtime.of(id).stop = () => undefined;
+    await a.engine.control(LOCAL_CALLER, id, { do: "suspend" }, "ann");
+    a.runtime.records.clear();
+    const sent = client(b, { environmentId: "e1" }).prompt("local", id, { text: "go on" });
+    await new Promise((resolve) => setImmediate(resolve));
+    a.runtime.of(id).say({ type: "exited", code: 0, signal: null });
+    await world.clock.pass(6_000);
+    await sent;
+    await b.runtime.of(id).called("push go on");
+    expect(b.runtime.of(id).environmentId).toBe("e1");
+    expect(a.runtime.processes).toHaveLength(1);
+  });
+});
+
+describe("what belongs to one connection", () => {
+  it("is the gate that is closed: sessions of others go on", async () => {
+    let allows = true;
+    const open = { gate: { ...OPEN_GATE, allowsBypass: () => true } };
+    const mine = client(a, { gate: { ...OPEN_GATE, allowsBypass: () => allows } });
+    const [own, others] = [mine, client(a, open)];
+    const options = { ...OPTIONS, permissionMode: "bypassPermissions" } as const;
+    const start = async (engine: Engine) =>
+      (await engine.open(LOCAL_CALLER, { options, prompt: { text: "begin" } })).sessionId;
+    const [closed, kept] = [await start(own), await start(others)];
+    allows = false;
+    expect(await mine.enforceGate()).toBe(1);
+    const suspended = async (id: string) => (await a.engine.get("local", id)).state.suspending;
+    expect([await suspended(closed), await suspended(kept)]).toEqual([true, undefined]);
+  });
+
+  it("is how its sessions go on unattended, and whom their requests reach: only clients that have named them", async () => {
+    const named = new Map<string, Set<string>>();
+    const listeners: ((sessionId: string) => void)[] = [];
+    const unattended: EngineOptions["unattended"] = {
+      afterMs: 1e9,
+      maxMs: 1e9,
+      reach: (id) => ({ caller: (named.get(id)?.size ?? 0) > 0, user: false }),
+      onReach: (listener) => void listeners.push(listener),
+    };
+    const c = world.connect("c", undefined, { unattended });
+    const terms = (id: string, requests: "wait" | "deny"): Partial<ConnectionTerms> => ({
+      id,
+      limits: { ...OPERATOR.limits, unattended: { requests, maxUsd: 10 } },
+      named: (sessionId) => void named.set(sessionId, (named.get(sessionId) ?? new Set()).add(id)),
+    });
+    const [denying, waiting] = [client(c, terms("d", "deny")), client(c, terms("w", "wait"))];
+    const [denied, kept] = [await opened(denying), await opened(waiting)];
+    named.clear();
+    for (const id of [denied, kept]) {
+      for (const tell of listeners) tell(id);
+      c.runtime.of(id).ask("r1");
+    }
+    expect((await c.seen(denied, "permission.answered")).data).toMatchObject({ behavior: "deny", by: "rule" });
+    await c.seen(kept, "permission.asked");
+    expect((await c.backend.rows.get(kept))?.state).toMatchObject({ reach: { caller: false }, requests: [{}] });
+    await denying.get("local", kept);
+    expect([...(named.get(kept) ?? [])]).toEqual(["d"]);
+  });
+});

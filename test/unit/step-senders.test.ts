@@ -1,0 +1,170 @@
+import { describe, expect, it } from "vitest";
+import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts";
+import type { CommandOf } from "../../src/domain/command.ts";
+import { policyOfProcess } from "../../src/engine/policy/of-turn.ts";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import { BEGUN, requestOf, resultSignal, SECOND, SHELL_TASK, Walk } from "../support/step/walk.ts";
+
+/** Prompts of clients that allow less than the one that started the session, or have another environment. */
+
+const UP: AgentSignal[] = [{ type: "admitted" }, { type: "started", pid: 4711, resumed: true }, { type: "ready" }];
+const GONE: AgentSignal = { type: "exited", code: 0, signal: null };
+
+type Sent = Partial<CommandOf<"prompt">["data"]>;
+const under = (over: Partial<SessionPolicy>, more: Sent = {}): Sent => ({ policy: { ...BEGUN, ...over }, ...more });
+const PLAIN = under({});
+const DENIES = under({ rules: { allow: [], ask: [], deny: ["WebFetch"] } });
+const SANDBOXED = under({ sandbox: "required", sandboxDomains: ["a.example"] });
+
+const begun = () => new Walk().promptWith("p1", PLAIN).hear(...UP);
+/** Claude Code has done with the prompt that runs. */
+const done = (walk: Walk) => walk.hear(resultSignal({ promptIds: walk.state.turn?.awaiting ?? [] }), { type: "idle" });
+const idle = () => done(begun());
+const effects = (walk: Walk, type: string) => walk.last.effects.filter((effect) => effect.type === type).length;
+
+/** A prompt to its end, with a new process where it takes one. Resolves with whether it took one. */
+function run(walk: Walk, id: string, sent: Sent): boolean {
+  walk.promptWith(id, sent);
+  const isStopped = effects(walk, "stop") === 1;
+  if (isStopped) walk.hear(GONE, ...UP);
+  done(walk);
+  return isStopped;
+}
+
+describe("a prompt of a client that allows less", () => {
+  it("restarts an idle process once, under both policies; a looser client does not loosen it later", () => {
+    const walk = idle();
+    expect(run(walk, "p2", DENIES)).toBe(true);
+    expect(policyOfProcess(walk.policy, walk.state).rules.deny).toEqual(["WebFetch"]);
+    expect([run(walk, "p3", PLAIN), run(walk, "p4", DENIES), run(walk, "p5", {})]).toEqual([false, false, false]);
+    expect(policyOfProcess(walk.policy, walk.state).rules.deny).toEqual(["WebFetch"]);
+  });
+
+  it("restarts it no more when two that each allow what the other does not take turns", () => {
+    const walk = idle();
+    expect([run(walk, "p2", DENIES), run(walk, "p3", SANDBOXED)]).toEqual([true, true]);
+    expect(policyOfProcess(walk.policy, walk.state)).toMatchObject({
+      sandbox: "required",
+      rules: { deny: ["WebFetch"] },
+    });
+    const next = [DENIES, SANDBOXED, PLAIN, DENIES].map((sent, index) => run(walk, `q${String(index)}`, sent));
+    expect(next).toEqual([false, false, false, false]);
+  });
+
+  it("starts from its own policy where the process ended by itself", () => {
+    const walk = idle();
+    run(walk, "p2", DENIES);
+    walk.due().hear(GONE).promptWith("p3", SANDBOXED);
+    expect(walk.state.process).toMatchObject({ policy: { sandbox: "required" } });
+    expect(policyOfProcess(walk.policy, walk.state).rules.deny).toEqual([]);
+  });
+
+  it("needs no other process where only times, approvers or answers differ, which hold for its turn", () => {
+    const over = { callerApproves: "none", approvalChain: ["user"] } as const;
+    const walk = idle().promptWith(
+      "p2",
+      under({ ...over, approvalChain: ["user"], limits: { ...BEGUN.limits, turnMaxMs: 7 * SECOND } }),
+    );
+    expect(effects(walk, "stop")).toBe(0);
+    walk.hear({ type: "asked", request: requestOf("a1") }).due();
+    expect(walk.told).toContain("permission.answered(deny timeout)");
+    walk.due();
+    expect(walk.state.turn?.stopping).toMatchObject({ reason: "time_limit" });
+    walk
+      .hear(GONE)
+      .promptWith("p3", PLAIN)
+      .hear(...UP, { type: "asked", request: requestOf("a2") })
+      .due();
+    expect(walk.told).toBe("request.passed(user caller time)");
+  });
+
+  it("waits behind background work and says so, while prompts that the process may take go on", () => {
+    const walk = begun().hear({ type: "background", tasks: [SHELL_TASK] });
+    done(walk).promptWith("p2", DENIES);
+    expect(walk.told).toBe("prompt.queued notice ok");
+    expect(walk.log.at(-1)).toMatchObject({ data: { kind: "waiting" } });
+    expect(run(walk, "p3", PLAIN)).toBe(false);
+    expect(walk.state.queue.map(({ promptId }) => promptId)).toEqual(["p2"]);
+    walk.hear({ type: "background", tasks: [] });
+    expect([walk.told, walk.state.turn?.pending]).toEqual(["background.changed turn.started(prompt) stop", true]);
+    expect(walk.hear(GONE).told).toBe("process.exited(expected) start push");
+  });
+
+  it("runs when the process has ended with the work that it waited for", () => {
+    const walk = begun().hear({ type: "background", tasks: [SHELL_TASK] });
+    done(walk).promptWith("p2", DENIES).hear({ type: "exited", code: 1, signal: null });
+    expect(walk.told).toBe("process.exited background.changed turn.started(prompt) start push");
+  });
+
+  it("may not join a running turn, and waits behind it; one that allows as much joins", () => {
+    const walk = begun().promptWith("p2", { ...DENIES, whenBusy: "steer" });
+    expect([walk.told, walk.last.effects.length]).toEqual(["PERMISSION_DENIED", 1]);
+    expect(walk.promptWith("p3", { ...DENIES, whenBusy: "queue" }).told).toBe("prompt.queued notice ok");
+    expect(walk.promptWith("p4", { ...PLAIN, whenBusy: "steer" }).told).toBe("prompt.queued prompt.steered push ok");
+    expect(done(walk).told).toBe("turn.ended(done) turn.started(prompt) stop");
+  });
+
+  it("is refused where no other process could go on with the session", () => {
+    const walk = new Walk({ ephemeral: true }, idle()).promptWith("p2", DENIES);
+    expect(walk.told).toBe("PERMISSION_DENIED");
+    expect(walk.promptWith("p3", PLAIN).told).toBe("prompt.queued turn.started(prompt) push ok");
+  });
+
+  it("holds its client's policy over turns that Claude Code begins by itself, until the next prompt", () => {
+    const walk = idle();
+    run(walk, "p2", under({ approvalChain: [] }));
+    walk.hear({ type: "busy", id: "self" }, { type: "asked", request: requestOf("a1") });
+    expect(walk.told).toContain("permission.answered(deny");
+  });
+});
+
+describe("the environment of a process", () => {
+  const starts = (walk: Walk) => walk.last.effects.find((effect) => effect.type === "start");
+
+  it("is that of the client whose prompt starts it, also of one that has waited", () => {
+    const walk = new Walk().promptWith("p1", { environmentId: "e1" });
+    expect(starts(walk)).toMatchObject({ environmentId: "e1" });
+    walk.hear({ type: "admitted" }, { type: "started", resumed: false, environmentId: "e1" }, { type: "ready" });
+    expect(walk.state.environmentId).toBe("e1");
+    walk.promptWith("p2", { environmentId: "e2", whenBusy: "queue" });
+    done(walk);
+    expect([starts(walk), walk.state.environmentId]).toEqual([undefined, "e1"]);
+    walk.hear({ type: "exited", code: 1, signal: null }).promptWith("p3", { environmentId: "e2" });
+    expect(starts(walk)).toMatchObject({ environmentId: "e2" });
+    walk.hear({ type: "admitted" }, { type: "started", resumed: true });
+    expect(walk.state.environmentId).toBeUndefined();
+  });
+});
+
+describe("the state", () => {
+  it("keeps each sender once, and none whose prompts are over", () => {
+    const walk = begun();
+    for (const id of ["p2", "p3", "p4"]) walk.promptWith(id, { ...DENIES, environmentId: "e1", whenBusy: "queue" });
+    expect(Object.keys(walk.state.senders ?? {})).toHaveLength(1);
+    walk.command("interrupt", { by: "caller" }).hear({ type: "idle" });
+    walk.command("queue", { do: "drop", by: "caller" });
+    expect(walk.state).not.toHaveProperty("senders");
+  });
+
+  it("stays within 16 KiB with a full queue of as many senders as may wait; one more is refused", () => {
+    const limits = { noDialog: true, noCaller: true, endWithClient: true, turnMs: 600_000, requestTimeoutMs: 60_000 };
+    const walk = begun();
+    const sent = (index: number): Sent => ({
+      ...under({
+        rules: { allow: [], ask: [], deny: [`Bash(curl https://${String(index % 8)}.example/*)`, "WebFetch"] },
+      }),
+      environmentId: String(index % 8).repeat(32),
+      limits,
+      whenBusy: "queue",
+    });
+    const uuid = (index: number) => `00000000-0000-4000-8000-0000000000${String(index).padStart(2, "0")}`;
+    for (let index = 0; index < 50; index += 1) walk.promptWith(uuid(index), sent(index));
+    expect(walk.state.queue).toHaveLength(50);
+    expect(JSON.stringify(walk.state).length).toBeLessThan(16_384);
+    walk.command("interrupt", { by: "caller" }).command("queue", { do: "drop", by: "caller" });
+    for (let index = 0; index < 8; index += 1) walk.promptWith(uuid(index), sent(index));
+    expect(walk.promptWith("more", { environmentId: "another", whenBusy: "queue" }).told).toBe("SESSION_BUSY");
+    expect(walk.promptWith("known", sent(3)).told).toBe("prompt.queued notice ok");
+    expect(walk.promptWith("own", { whenBusy: "queue" }).told).toBe("prompt.queued ok");
+  });
+});
