@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { waitForRequest, writing } from "../support/faults/driving.ts";
 import { canHang, hang, type HungFolder } from "../support/faults/hung-folder.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
@@ -53,17 +54,38 @@ describe.runIf(canHang())("a folder that does not answer", () => {
     expect(await refusal(one, join(cwd, "below"))).toEqual(unanswered(`cwd: ${cwd}`));
     expect(await one.refusal("claude_code_reply", { sessionId, prompt })).toEqual(unanswered(`cwd: ${cwd}`));
     for (const [field, given] of [
-      ["additionalDirectories[0]", { advanced: { additionalDirectories: [cwd] } }],
-      ["attachments[0].path", { attachments: [{ path: join(cwd, "picture.png") }] }],
-      ["debugFile", { advanced: { debugFile: join(cwd, "debug.txt") } }],
+      ["additionalDirectories[0]: ", { advanced: { additionalDirectories: [cwd] } }],
+      ["attachments[0].path: ", { attachments: [{ path: join(cwd, "picture.png") }] }],
+      ["debugFile: ", { advanced: { debugFile: join(cwd, "debug.txt") } }],
+      ["pathToClaudeCodeExecutable: ", { advanced: { pathToClaudeCodeExecutable: join(cwd, "claude") } }],
     ] as const) {
       const refused = await one.refusal("claude_code", { prompt, cwd: elsewhere, ...given });
-      expect(refused).toEqual(unanswered(`${field}: ${cwd}`));
+      expect(refused).toEqual(unanswered(`${field}${cwd}`));
     }
+    const env = { CLAUDE_CONFIG_DIR: join(cwd, "config") };
+    const { result } = await one.call("claude_code", { prompt, cwd: elsewhere, advanced: { env }, waitMs: 40_000 });
+    expect(result).toMatchObject({ errorSubtype: "start_failed", result: unanswered(cwd).text });
     expect(await start(one, elsewhere)).toMatchObject(done);
     hung.pop()?.release();
     expect(await start(one, cwd)).toMatchObject(done);
     expect(world.daemons()).toEqual(daemons);
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  it("holds up the Claude Code that works in it, which can be ended", async () => {
+    const [one, other] = [await world.shared(), await world.shared()];
+    const cwd = world.folder();
+    const { sessionId } = await one.call("claude_code", { prompt: writing(join(cwd, "a.txt")), cwd });
+    const { actions } = await waitForRequest(one, sessionId);
+    hung.push(hang(cwd));
+    const answer = { action: "respond_permission", sessionId, requestId: actions[0]!.requestId };
+    await one.call("claude_code_check", { ...answer, decision: "allow", waitMs: 0 });
+    const processes = () => world.processes().filter(({ command }) => command.includes(sessionId));
+    expect(processes()).toHaveLength(1);
+    expect(await start(other, world.folder())).toMatchObject(done);
+    await one.call("claude_code_session", { action: "cancel", sessionId });
+    await expect.poll(processes).toEqual([]);
+    expect(await start(other, world.folder())).toMatchObject(done);
     await Promise.all([one.close(), other.close()]);
   });
 
