@@ -103,7 +103,7 @@ export async function isolationOf({ processIsolation }: Config): Promise<readonl
 
 /** Those of a client that has this server to itself, and of all that come over HTTP. */
 export function ownTerms({ config, environment, start }: Pick<AppSettings, "config" | "environment" | "start">): Terms {
-  return { ...start, config, environment };
+  return { ...start, config, environment, isOwn: true };
 }
 
 /** The one assembly. Nothing that a first `initialize` does not need is loaded before the first tool call. */
@@ -112,7 +112,7 @@ export function createApp(settings: AppSettings): App {
   const { environments, masker } = recordsOf(settings);
   const log = createLogger({ level: config.logLevel, masker });
   const connections = new Connections(
-    { allowsBypass: config.allowBypass, mayAllow: settings.bounds?.allowBypass !== false },
+    { allowsBypass: config.allowBypass, environments, mayAllow: settings.bounds?.allowBypass !== false },
     log,
   );
   const audit = auditTo(config.auditLog, log, masker);

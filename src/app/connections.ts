@@ -4,11 +4,15 @@ import type { Logger } from "../engine/ports.ts";
 import type { BypassSwitch } from "../tools/define.ts";
 import { Leaving } from "../tools/leaving.ts";
 import type { OwnCommand, Terms } from "./terms.ts";
+import type { Environments } from "../claude/environments.ts";
+import { withClaudePath } from "../domain/client-environment.ts";
 
 /** A client that is connected. */
 export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"> {
   /** Short; in lines of the log and of the audit log. */
   readonly id: string;
+  /** The environment record with which its sessions start. */
+  readonly environmentId: string;
   /** Of this client alone; it ends with the connection. */
   readonly bypass: BypassSwitch;
   /** What ends with this client. */
@@ -21,12 +25,22 @@ export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"
   readonly log: Logger;
 }
 
+interface ConnectionsOptions {
+  /** The operator's setting: it holds while no client is connected. */
+  readonly allowsBypass: boolean;
+  readonly environments: Environments;
+  /** Whether a client may allow it. */
+  readonly mayAllow: boolean;
+}
+
 /** The clients of one engine. */
 export class Connections {
   readonly #allowsBypass: boolean;
   readonly #mayAllow: boolean;
   readonly #log: Logger;
+  readonly #environments: Environments;
   readonly #open = new Map<string, Connection>();
+  readonly #records = new Map<string, ReturnType<Environments["open"]>>();
   /** By their spelling; kept when the client leaves, since spares that were started under them are still good. */
   readonly #ownCommands = new Map<string, OwnCommand>();
   readonly #onNewCommand: (() => void)[] = [];
@@ -38,14 +52,14 @@ export class Connections {
   readonly #named = new Map<string, Set<string>>();
   readonly #onReach: ((sessionId: string) => void)[] = [];
 
-  /** `allowsBypass` is the operator's setting: it holds while no client is connected. `mayAllow`: whether a client may allow it. */
-  constructor({ allowsBypass, mayAllow }: { allowsBypass: boolean; mayAllow: boolean }, log: Logger) {
+  constructor({ allowsBypass, environments, mayAllow }: ConnectionsOptions, log: Logger) {
+    this.#environments = environments;
     this.#allowsBypass = allowsBypass;
     this.#mayAllow = mayAllow;
     this.#log = log;
   }
 
-  open({ ownCommands, ...terms }: Terms): Connection {
+  open({ isOwn = false, ownCommands, ...terms }: Terms): Connection {
     this.#count += 1;
     const id = `c${String(this.#count)}`;
     const log = withFields(this.#log, { connection: id });
@@ -54,13 +68,17 @@ export class Connections {
     const heard = (showsForms: boolean) => this.#heard(id, showsForms);
     const named = (sessionId: string) => this.#name(id, sessionId);
     const bypass = bypassSwitch(terms.config.allowBypass, this.#mayAllow, log);
-    const connection = { ...terms, id, heard, named, leaving, log, bypass };
+    const record = isOwn ? undefined : this.#environments.open(recordOf(terms));
+    if (record) this.#records.set(id, record);
+    const connection = { ...terms, id, heard, named, leaving, log, bypass, environmentId: record?.id ?? "" };
     this.#open.set(id, connection);
     return connection;
   }
 
   close({ id, leaving }: Pick<Connection, "id" | "leaving">): void {
     this.#open.delete(id);
+    this.#records.get(id)?.close();
+    this.#records.delete(id);
     leaving.end();
     const sessions = this.#named.get(id) ?? [];
     this.#named.delete(id);
@@ -122,6 +140,10 @@ export class Connections {
 
 /** Sessions of one connection; the one that it named longest ago is forgotten first. */
 const MAX_NAMED = 10_000;
+
+function recordOf({ config, environment }: Pick<Terms, "config" | "environment">) {
+  return withClaudePath(environment, config.claudePath);
+}
 
 function bypassSwitch(allowed: boolean, mayAllow: boolean, log: Logger): BypassSwitch {
   let isAllowed = allowed;

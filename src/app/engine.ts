@@ -140,7 +140,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     processLimits: processLimitsOf(config),
   });
   const { shims, spares, startGuards } = runtime;
-  const termsOf: Running["termsOf"] = (connection) => connectionTerms(connection, { depth, environmentId: "", bounds });
+  const termsOf: Running["termsOf"] = (connection) => connectionTerms(connection, { depth, bounds });
   return { engine, termsOf, store, spares, shims, startGuards, approvers };
 }
 

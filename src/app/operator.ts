@@ -40,10 +40,10 @@ export function operatorOf(
 
 /** Those of one connection. */
 export function connectionTerms(
-  { bypass, id, named, ...given }: Given & Pick<Connection, "bypass" | "id" | "named">,
-  parts: Omit<Parts, "allowsBypass">,
+  { bypass, environmentId, id, named, ...given }: Given & Pick<Connection, "bypass" | "environmentId" | "id" | "named">,
+  parts: Pick<Parts, "bounds" | "depth">,
 ): ConnectionTerms {
-  return { ...operatorOf(given, { ...parts, allowsBypass: () => bypass.isAllowed() }), id, named };
+  return { ...operatorOf(given, { ...parts, environmentId, allowsBypass: () => bypass.isAllowed() }), id, named };
 }
 
 function allowed({ config, environment }: Given, { allowsBypass, depth }: Pick<Parts, "allowsBypass" | "depth">) {

@@ -22,6 +22,8 @@ export interface Terms extends ClientStart {
   readonly config: Config;
   /** The environment of the client's end. */
   readonly environment: NodeJS.ProcessEnv;
+  /** That environment is the server's own. */
+  readonly isOwn?: boolean;
 }
 
 /** The terms of a client of a daemon. Throws ConfigError for settings that it may not give, or that cannot be used. */

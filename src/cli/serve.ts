@@ -67,7 +67,7 @@ export async function serveWithoutDaemon(argv: string[], why: string): Promise<D
   return theirs;
 }
 
-type Given = "named" | "outlivesClients" | "shim" | "start" | "withoutDaemon";
+type Given = "environmentKey" | "isApart" | "named" | "outlivesClients" | "shim" | "start" | "withoutDaemon";
 
 interface Assembly extends Pick<AppSettings, Given> {
   readonly argv: readonly string[];

@@ -25,6 +25,7 @@ import { takeTurn } from "../../daemon/starting.ts";
 import { shimSettings } from "../../daemon/shim-sockets.ts";
 import { readyLine, restartOf } from "../../daemon/start.ts";
 import { namedDaemon } from "../../proxy/own-server.ts";
+import { keyFor } from "../../security/key-file.ts";
 import { connectionLimit } from "../../security/descriptors.ts";
 
 /** `daemon run`: in the foreground, until a signal ends it, `daemon stop` does, or it was idle for too long. */
@@ -77,7 +78,8 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const endTurn = isAutomatic && readyFd === undefined ? await turnOf(folders, name) : undefined;
   let onNamed: () => void = () => undefined;
   const named = new Promise<void>((resolve) => (onNamed = resolve));
-  const app = await assemble({ settings, argv: rest, start, outlivesClients: true, shim, named });
+  const records = { environmentKey: await keyFor("environment", folder), isApart: declared === undefined };
+  const app = await assemble({ settings, argv: rest, start, outlivesClients: true, shim, named, ...records });
   const deaths = new DeathRecord(folder, name, await thisProcess());
   let closing: Promise<void> | undefined;
   const listener = new Listener({
