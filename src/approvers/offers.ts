@@ -1,6 +1,6 @@
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import { requestOf } from "../domain/event.ts";
-import { approverOf, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
+import { type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { Scope } from "../domain/principal.ts";
 import type { Append, Logger, SessionBackend, SessionRecord } from "../engine/ports.ts";
 import type { ApproverPort, Offered, OfferedSession, OfferVerbs, Reception } from "./approver.ts";
@@ -60,7 +60,7 @@ export class Offers {
   #begin(which: Omit<Turn, "name" | "port">, request?: PermissionRequest): void {
     const { sessionId, requestId } = which;
     const open = this.#find(sessionId, requestId);
-    const name = open && approverOf(open);
+    const name = open?.approver;
     const port = name === undefined ? undefined : this.#options.ports.get(name);
     if (!open || name === undefined || !port) return;
     const turn = { ...which, name, port };
@@ -126,7 +126,7 @@ export class Offers {
   /** As long as it is with them. */
   #openOf({ name, requestId, sessionId }: Turn): OpenRequest | undefined {
     const open = this.#find(sessionId, requestId);
-    return open && approverOf(open) === name ? open : undefined;
+    return open?.approver === name ? open : undefined;
   }
 
   #find(sessionId: string, requestId: string): OpenRequest | undefined {
@@ -135,7 +135,7 @@ export class Offers {
 }
 
 function endOf(open: OpenRequest | undefined): number {
-  return open?.approverDeadline ?? open?.expiresAt ?? 0;
+  return open?.approverDeadline ?? 0;
 }
 
 /** What approvers learn about a session. */

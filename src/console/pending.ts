@@ -1,6 +1,6 @@
 import { rulesToRemember } from "../domain/approvals/remembered.ts";
 import { requestOf, type EventType, type StoredEvent } from "../domain/event.ts";
-import { approverOf, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
+import { type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { Principal } from "../domain/principal.ts";
 import { uncheckedFor } from "../engine/policy/unchecked.ts";
 import type { SessionRecord } from "../engine/ports.ts";
@@ -58,8 +58,8 @@ function described({ request, open, record, title }: FullRequest): PendingReques
     ...(unchecked !== undefined && { unchecked }),
     ...(agentId !== undefined && { agentId }),
     remember: type === "permission" ? rulesToRemember(request) : [],
-    approver: approverOf(open),
-    ...(open.approverDeadline !== undefined && { approverDeadline: open.approverDeadline }),
+    approver: open.approver,
+    approverDeadline: open.approverDeadline,
     createdAt: open.createdAt,
     expiresAt: open.expiresAt,
   };

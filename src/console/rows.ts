@@ -1,4 +1,3 @@
-import { approverOf } from "../domain/permission.ts";
 import { optionsOf, statusOf } from "../domain/session.ts";
 import { unreadableText } from "../domain/unreadable.ts";
 import type { SessionRecord } from "../engine/ports.ts";
@@ -33,7 +32,7 @@ export async function rowOf({ engine, titles }: Described, record: SessionRecord
     costUsd: totals.costUsd,
     ...(turn && { turnStartedAt: turn.startedAt }),
     ...(lastOutcome && { lastOutcome }),
-    waitsFor: [...new Set(requests.map(approverOf))],
+    waitsFor: [...new Set(requests.map(({ approver }) => approver))],
     requests: requests.length,
     queued: queue.length,
     held: queue.filter(({ held }) => held).length,

@@ -123,7 +123,7 @@ export interface PendingRequest {
   /** The rules by which "allow for the session" would be remembered; [] where it cannot be. */
   readonly remember: readonly string[];
   readonly approver: ApproverName;
-  readonly approverDeadline?: number;
+  readonly approverDeadline: number;
   readonly createdAt: number;
   readonly expiresAt: number;
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Risk, RISK_LEVELS } from "./approvals/risk.ts";
-import { CALLER, ApproverName, UNASKED } from "./approvals/answer-source.ts";
+import { ApproverName, UNASKED } from "./approvals/answer-source.ts";
 import { JsonObject } from "./json.ts";
 
 /** Permission modes of Claude Code today. Seed 001's `delegate` no longer exists there. */
@@ -94,14 +94,13 @@ export const OpenRequest = z.object({
   eventId: z.number().int(),
   toolName: z.string(),
   createdAt: z.number(),
-  /** Without: as an older server wrote it. */
-  clock: RequestClock.exactOptional(),
+  clock: RequestClock,
   /** The request is denied at this time. It moves when the request is shown to its approver, or goes to the next. */
   expiresAt: z.number(),
-  /** The approver that has it, since when, and until when. Missing in rows of servers without approval chains: the caller. */
-  approver: ApproverName.exactOptional(),
-  approverSince: z.number().exactOptional(),
-  approverDeadline: z.number().exactOptional(),
+  /** The approver that has it, since when, and until when. */
+  approver: ApproverName,
+  approverSince: z.number(),
+  approverDeadline: z.number(),
   /** When it was first shown to whom it is with. */
   deliveredAt: z.number().exactOptional(),
   /** An earlier approver has seen it. */
@@ -120,8 +119,3 @@ export const OpenRequest = z.object({
   seenTo: z.number().int().exactOptional(),
 });
 export type OpenRequest = z.infer<typeof OpenRequest>;
-
-/** Whom the request is with. */
-export function approverOf({ approver }: Pick<OpenRequest, "approver">): ApproverName {
-  return approver ?? CALLER;
-}

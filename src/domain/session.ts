@@ -28,7 +28,7 @@ const Stopping = z.object({
   reason: StopReason,
   by: z.string(),
   at: z.number(),
-  forMs: z.number().exactOptional(),
+  forMs: z.number(),
   killed: z.boolean(),
 });
 
@@ -74,8 +74,7 @@ export const Turn = z.object({
   origin: z.enum(["prompt", "self"]),
   /** For people, ms since the epoch; what is decided by time is in `clock`. */
   startedAt: z.number(),
-  /** Without: as an older server wrote it. */
-  clock: TurnClock.exactOptional(),
+  clock: TurnClock,
   /** Prompts of this turn that Claude Code has not finished with: the turn cannot end before. */
   awaiting: z.array(z.string()),
   /** The prompt of a turn of origin `prompt`; its text is in the event. */
@@ -131,7 +130,6 @@ const Running = z.object({
   installing: z.boolean().exactOptional(),
   /**
    * Of a starting one: the number of starts before it that came to nothing, because their owner died before the process was recorded.
-   * Without: an older server has started it, which may have given it a prompt before.
    */
   again: z.number().int().exactOptional(),
   pid: z.number().exactOptional(),
@@ -242,7 +240,7 @@ export const SessionState = z.object({
   /** Since when nothing runs, ms since the epoch: who has rested longest makes room first. */
   idleSince: z.number(),
   /** For how long, ms of time awake: what the idle close counts. */
-  idleMs: z.number().exactOptional(),
+  idleMs: z.number(),
 });
 export type SessionState = z.infer<typeof SessionState>;
 
@@ -296,5 +294,6 @@ export function initialState(at: number): SessionState {
     chosen: {},
     reported: {},
     idleSince: at,
+    idleMs: 0,
   };
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import { requestOf } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { approverOf, type AnsweredBy, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
+import { type AnsweredBy, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { Caller } from "../domain/principal.ts";
 import { withAnswers } from "../domain/approvals/questions.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
@@ -171,8 +171,8 @@ function described({ request, open }: Open): JsonObject {
     toolName,
     input,
     ...(risk && { risk }),
-    approver: approverOf(open),
-    ...(open.approverDeadline !== undefined && { approverDeadline: new Date(open.approverDeadline).toISOString() }),
+    approver: open.approver,
+    approverDeadline: new Date(open.approverDeadline).toISOString(),
     createdAt: new Date(open.createdAt).toISOString(),
     expiresAt: new Date(open.expiresAt).toISOString(),
   };

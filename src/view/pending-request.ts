@@ -1,6 +1,6 @@
 import { CALLER } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { approverOf, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
+import { type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { ResponseMode } from "./event.ts";
 import { fit, jsonBytes, waterLevel } from "./size.ts";
 import { summaryOf } from "./summary.ts";
@@ -62,9 +62,9 @@ function presentRequest({ open, request }: PendingRequest, { mode, now }: Presen
 
 /** A request that another approver has is not yet the caller's to allow. */
 function waitsFor(open: OpenRequest, { mode, now }: Presentation): JsonObject {
-  const approver = approverOf(open);
+  const approver = open.approver;
   if (approver === CALLER) return {};
-  const until = open.approverDeadline ?? open.expiresAt;
+  const until = open.approverDeadline;
   const time =
     mode === "minimal" ? { waitsMs: Math.max(0, until - now) } : { waitsUntil: new Date(until).toISOString() };
   return { waitsFor: approver, ...time };

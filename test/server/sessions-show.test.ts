@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/domain/event.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import { addSession, id, NOW, prompt, run, seed } from "../support/sessions-command.ts";
+import { withCaller } from "../support/open-request.ts";
 
 /** What `sessions show` reports on a session, from the store alone. */
 
@@ -22,10 +23,9 @@ const request = (requestId: string, eventId: number, expiresAt: number): Session
   requestId,
   kind: "permission",
   toolName: "Bash",
-  createdAt: NOW,
-  expiresAt,
   eventId,
   seenWhole: true,
+  ...withCaller(NOW, expiresAt),
 });
 const waiting = (promptId: string, held: boolean): SessionState["queue"][number] => ({ promptId, eventId: 1, held });
 const ended: SessionEvent = {

@@ -7,6 +7,7 @@ import type { SessionEvent } from "../../src/domain/event.ts";
 import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { openStore } from "../../src/store/open.ts";
+import { TURN_CLOCK } from "./open-request.ts";
 
 export interface Ran {
   status: number | null;
@@ -94,6 +95,7 @@ export const turn: SessionState["turn"] = {
   id: "t",
   origin: "prompt",
   startedAt: NOW,
+  clock: TURN_CLOCK,
   awaiting: ["p"],
   pending: false,
   rerun: false,

@@ -13,6 +13,7 @@ import type { OpenRequest } from "../../src/domain/permission.ts";
 import { initialState } from "../../src/domain/session.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
+import { withCaller } from "../support/open-request.ts";
 
 /** Events of an open page under adverse timing: the engine of these tests does exactly what each test says. */
 
@@ -53,9 +54,8 @@ const open = (over: Partial<OpenRequest> = {}): OpenRequest => ({
   kind: "permission",
   toolName: "Bash",
   eventId: 2,
-  createdAt: 1,
-  expiresAt: 1000,
   seenWhole: false,
+  ...withCaller(1, 1000),
   ...over,
 });
 const waiting = (over: Partial<OpenRequest>, rev: number): SessionRecord => {

@@ -6,6 +6,7 @@ import type { SessionBackend, SessionLog } from "../../src/engine/ports.ts";
 import { breather, RememberedQuarters } from "../../src/usage/remembered.ts";
 import { memoryStore } from "../support/store/memory.ts";
 import { claimed, session, TTL, write } from "../support/store/vocabulary.ts";
+import { withCaller } from "../support/open-request.ts";
 
 const started: SessionEvent = { type: "turn.started", data: { turnId: "t", origin: "self", promptIds: [] } };
 const asked: SessionEvent = {
@@ -120,9 +121,8 @@ describe("the usage figures of the console", () => {
   });
 
   it("count the time of requests that are still open", async () => {
-    const createdAt = NOW - 90_000;
-    const request = { requestId: "r", kind: "permission", eventId: 1, toolName: "Bash", createdAt } as const;
-    const state = { ...initialState(NOW), requests: [{ ...request, expiresAt: NOW + 1_000, seenWhole: false }] };
+    const request = { requestId: "r", kind: "permission", eventId: 1, toolName: "Bash", seenWhole: false } as const;
+    const state = { ...initialState(NOW), requests: [{ ...request, ...withCaller(NOW - 90_000, NOW + 1_000) }] };
     await node.rows.create(session({ principal: "ann", at: NOW, spec: { cwd: "/repo" }, state }));
     const { days, totals } = await numbers();
     expect([totals.waitedMs, days[0]?.waitedMs]).toEqual([90_000, 90_000]);

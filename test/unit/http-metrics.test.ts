@@ -7,6 +7,7 @@ import type { GaugeSources } from "../../src/http/metrics/gauges.ts";
 import { memoryStore } from "../support/store/memory.ts";
 import { withObserver } from "../../src/store/open.ts";
 import { claimed, failed, notice, session, T0, TTL } from "../support/store/vocabulary.ts";
+import { TURN_CLOCK, withCaller } from "../support/open-request.ts";
 
 interface Family {
   type: string;
@@ -77,14 +78,14 @@ const ASK = {
   kind: "permission",
   eventId: 1,
   toolName: "Bash",
-  createdAt: T0,
-  expiresAt: T0,
   seenWhole: true,
+  ...withCaller(T0, T0),
 } as const;
 const turn: SessionState["turn"] = {
   id: "t",
   origin: "prompt",
   startedAt: T0,
+  clock: TURN_CLOCK,
   awaiting: [],
   pending: false,
   rerun: false,

@@ -6,6 +6,7 @@ import type { EventType, ResponseMode, ShownEvent } from "../../src/view/event.t
 import { beginningWithin, cutText, fit, jsonBytes } from "../../src/view/size.ts";
 import { amount } from "../support/amount.ts";
 import { NOW } from "../support/tools/fake-session.ts";
+import { withCaller } from "../support/open-request.ts";
 
 const { include } = readRequest({}, { maxWaitMs: 0 }).form;
 const timestamp = new Date(NOW).toISOString();
@@ -66,9 +67,8 @@ const material = fc
         kind: "permission" as const,
         eventId: 1,
         toolName: "Bash",
-        createdAt: NOW,
-        expiresAt: NOW + 60_000,
         seenWhole: false,
+        ...withCaller(NOW, NOW + 60_000),
       },
       request: {
         requestId: `r${String(index)}`,

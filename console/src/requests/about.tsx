@@ -71,7 +71,7 @@ function Fact({ children, name }: { readonly name: string; readonly children: Co
 
 function Waits({ request: { expiresAt, approver, approverDeadline } }: { readonly request: PendingRequest }) {
   const then = thenWords(approver, me.value?.approvals ?? []);
-  const isLast = approverDeadline === undefined || approverDeadline >= expiresAt;
+  const isLast = approverDeadline >= expiresAt;
   return (
     <>
       {whoWords(approver)}

@@ -1,7 +1,7 @@
 import type { NoticeType } from "./settings.ts";
 import type { TurnEnded } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { approverOf, type PermissionRequest, type OpenRequest } from "../../domain/permission.ts";
+import { type PermissionRequest, type OpenRequest } from "../../domain/permission.ts";
 import { fit } from "../../view/size.ts";
 import { summaryOf } from "../../view/summary.ts";
 
@@ -61,7 +61,7 @@ function asked(
     input,
     ...(cut && { inputTruncated: true }),
     ...(risk && { risk }),
-    approver: approverOf(open),
+    approver: open.approver,
     expiresAt: new Date(open.expiresAt).toISOString(),
   };
   return { request: described, ...(answerUrl !== undefined && { answerUrl }) };

@@ -6,7 +6,6 @@ import { denyRequest } from "./requests/requests.ts";
 import { expireSession } from "./stop.ts";
 import type { Draft } from "./draft.ts";
 import { escalate } from "./requests/approval-chain.ts";
-import { requestClockOf, clockOf } from "./time.ts";
 import { endProcess } from "./starting.ts";
 import { endTurn, goOn, stoppedEnding } from "./turn.ts";
 import { beginUnattended, endUnattended, unattendedDue } from "./unattended.ts";
@@ -30,7 +29,7 @@ type Deadline = Due & { leftMs: number };
 function deadlines(state: SessionState, base: Policy): Deadline[] {
   const policy = policyOfTurn(base, state);
   const found: Deadline[] = state.requests.map((request) => ({ leftMs: leftOf(request), kind: "request", request }));
-  const { idleMs = 0, process, turn } = state;
+  const { idleMs, process, turn } = state;
   const unattended = unattendedDue(state, policy);
   if (unattended) found.push(unattended);
   if (turn) found.push(...turnDeadlines(state, turn, policy));
@@ -45,7 +44,7 @@ function deadlines(state: SessionState, base: Policy): Deadline[] {
 
 /** Until the request goes on to the next who may answer, or is denied. */
 function leftOf(request: OpenRequest): number {
-  const { leftMs, approverLeftMs } = requestClockOf(request);
+  const { leftMs, approverLeftMs } = request.clock;
   return Math.min(approverLeftMs, leftMs);
 }
 
@@ -58,7 +57,7 @@ function upIn(process: { startingMs?: number; waiting?: boolean }, { initMs, tur
 function turnDeadlines({ requests, process }: SessionState, turn: Turn, policy: Policy): Deadline[] {
   const { stopping } = turn;
   if (stopping) {
-    return stopping.killed ? [] : [{ leftMs: policy.stopGraceMs - (stopping.forMs ?? 0), kind: "kill", turn }];
+    return stopping.killed ? [] : [{ leftMs: policy.stopGraceMs - stopping.forMs, kind: "kill", turn }];
   }
   if (process.phase === "starting") {
     const reason = process.waiting ? "time_limit" : "init_timeout";
@@ -66,7 +65,7 @@ function turnDeadlines({ requests, process }: SessionState, turn: Turn, policy: 
   }
   // The clock of a turn stands still while a request is open.
   if (requests.length > 0) return [];
-  const { ranMs, silentMs } = clockOf(turn);
+  const { ranMs, silentMs } = turn.clock;
   const turnMs = turn.prompt?.limits?.turnMs ?? policy.turnMs;
   const timeout: Deadline[] =
     turnMs === undefined ? [] : [{ leftMs: turnMs - ranMs, kind: "turn", turn, reason: "timeout" }];
@@ -118,7 +117,7 @@ export function onTick(draft: Draft): void {
 }
 
 function expire(draft: Draft, request: OpenRequest): void {
-  const { ageMs, leftMs } = requestClockOf(request);
+  const { ageMs, leftMs } = request.clock;
   if (request.denial !== undefined) return denyRequest(draft, request, "user", request.denial);
   if (leftMs > 0 && escalate(draft, request, "time")) return;
   const waited = Math.round(ageMs / 1000);

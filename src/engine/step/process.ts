@@ -4,7 +4,7 @@ import { noteEnvironment } from "./senders.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft, type Happening } from "./draft.ts";
 import { endingWith, forMsAtStop, isEndedBySelf } from "./subagents.ts";
-import { beIdle, clockOf } from "./time.ts";
+import { beIdle } from "./time.ts";
 import { restartProcess } from "./starting.ts";
 import { endingOf, endTurn, push, runNext, runPending, type Ending } from "./turn.ts";
 
@@ -78,7 +78,7 @@ function onAdmitted(draft: Draft): void {
   process.since = at;
   process.startingMs = 0;
   beIdle(draft);
-  if (turn) clockOf(turn).silentMs = 0;
+  if (turn) turn.clock.silentMs = 0;
 }
 
 function onStarted(draft: Draft, { environmentId, missing, pid, resumed, shim, startedAt }: SignalOf<"started">): void {

@@ -3,7 +3,7 @@ import type { PermissionRequest } from "../../domain/permission.ts";
 import type { AgentSignal } from "../ports.ts";
 import { openRequest, settleRequest } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
-import { beIdle, clockOf } from "./time.ts";
+import { beIdle } from "./time.ts";
 import { stopTurn } from "./deadlines.ts";
 import { isEndedBySelf, stopSubagents } from "./subagents.ts";
 import { countCost, isOver } from "./unattended.ts";
@@ -55,7 +55,7 @@ function isNews({ state }: Draft, signal: AgentSignal): signal is Exclude<AgentS
   if (state.closed) return signal.type === "exited";
   // What an ending process still says is not the work of the turn that waits for its exit.
   if (state.turn && !state.turn.pending) {
-    clockOf(state.turn).silentMs = 0;
+    state.turn.clock.silentMs = 0;
     if (BEGINNINGS.has(signal.type)) delete state.turn.unheard;
   }
   return signal.type !== "alive";

@@ -14,7 +14,7 @@ const STOP_MS = 2_000;
 export function stopSubagents(draft: Draft, turn: Turn, agents: readonly string[]): void {
   settleAllRequests(draft, "withdrawn");
   turn.stopping ??= { reason: "subagents", by: "server", at: draft.at, forMs: 0, killed: false };
-  turn.stopping.forMs = Math.max(turn.stopping.forMs ?? 0, forMsAtStop(draft));
+  turn.stopping.forMs = Math.max(turn.stopping.forMs, forMsAtStop(draft));
   draft.effects.push({ type: "stop-tasks", taskIds: agents });
 }
 

@@ -1,5 +1,5 @@
-import type { RequestClock, OpenRequest } from "../../domain/permission.ts";
-import type { SessionState, Turn, TurnClock } from "../../domain/session.ts";
+import type { OpenRequest } from "../../domain/permission.ts";
+import type { SessionState, Turn } from "../../domain/session.ts";
 import type { Draft } from "./draft.ts";
 
 /**
@@ -10,10 +10,10 @@ import type { Draft } from "./draft.ts";
 /** The shown times are put right when the clock was set by more than this, ms; less is imprecision. */
 const SET_BY_MS = 1000;
 
-/** Lets time pass in the state. What an older server wrote without these counts gets them. */
+/** Lets time pass in the state. */
 export function elapse(state: SessionState, ms: number, at: number): void {
   const { requests, process, turn } = state;
-  state.idleMs = (state.idleMs ?? 0) + ms;
+  state.idleMs += ms;
   if (process.phase === "starting") process.startingMs = (process.startingMs ?? 0) + ms;
   if (turn) elapseTurn(turn, ms, requests.length > 0 || waits(state));
   for (const request of requests) elapseRequest(request, ms, at);
@@ -24,16 +24,15 @@ function waits({ process }: SessionState): boolean {
 }
 
 function elapseTurn(turn: Turn, ms: number, standsStill: boolean): void {
-  const clock = clockOf(turn);
+  const { clock } = turn;
   clock.lastedMs += ms;
-  if (turn.stopping) turn.stopping.forMs = (turn.stopping.forMs ?? 0) + ms;
+  if (turn.stopping) turn.stopping.forMs += ms;
   if (standsStill) return;
   clock.ranMs += ms;
   clock.silentMs += ms;
 }
 
 function elapseRequest(request: OpenRequest, ms: number, at: number): void {
-  request.clock ??= readOff(request, at);
   const { clock } = request;
   clock.ageMs += ms;
   clock.approverMs += ms;
@@ -48,32 +47,8 @@ function elapseRequest(request: OpenRequest, ms: number, at: number): void {
 const IMPRECISION_MS = 100;
 
 /** A time of day as it is shown: a little imprecision is nothing that people want to see move. */
-export function shownTime(before: number | undefined, now: number): number {
-  return before !== undefined && Math.abs(now - before) <= IMPRECISION_MS ? before : now;
-}
-
-function readOff(
-  { createdAt, expiresAt, approverDeadline = expiresAt, approverSince = createdAt }: OpenRequest,
-  at: number,
-): RequestClock {
-  const upTo = (time: number) => Math.max(0, at - time);
-  const leftMs = Math.max(0, expiresAt - at);
-  return {
-    ageMs: upTo(createdAt),
-    leftMs,
-    approverMs: upTo(approverSince),
-    approverLeftMs: Math.max(0, approverDeadline - at),
-  };
-}
-
-export function clockOf(turn: Turn): TurnClock {
-  turn.clock ??= { lastedMs: 0, ranMs: 0, silentMs: 0 };
-  return turn.clock;
-}
-
-export function requestClockOf(request: OpenRequest): RequestClock {
-  request.clock ??= { ageMs: 0, leftMs: 0, approverMs: 0, approverLeftMs: 0 };
-  return request.clock;
+export function shownTime(before: number, now: number): number {
+  return Math.abs(now - before) <= IMPRECISION_MS ? before : now;
 }
 
 /** Nothing has run from now on. */

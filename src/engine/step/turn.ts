@@ -7,7 +7,7 @@ import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { mayTake, senderIn } from "./senders.ts";
 import { endProcess, resumeAtOf, startProcess } from "./starting.ts";
-import { beIdle, clockOf } from "./time.ts";
+import { beIdle } from "./time.ts";
 
 /** How a turn ends, before the numbers are added. */
 export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "message">;
@@ -223,7 +223,7 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
       isError: ending.outcome !== "done",
       ...(warnings.length > 0 && { warnings }),
       ...(turn.resultEventId !== undefined && { resultEventId: turn.resultEventId }),
-      durationMs: clockOf(turn).lastedMs,
+      durationMs: turn.clock.lastedMs,
       durationApiMs: turn.durationApiMs,
       numTurns: turn.numTurns,
       costUsd: turn.costUsd,

@@ -1,7 +1,7 @@
 import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { AppError } from "../../domain/error.ts";
-import { approverOf, type OpenRequest } from "../../domain/permission.ts";
+import { type OpenRequest } from "../../domain/permission.ts";
 import { unreadableText } from "../../domain/unreadable.ts";
 import type { NeedsInput } from "../elicitation/needs-input.ts";
 import { ElicitingWait, type Waiting } from "../elicitation/eliciting-wait.ts";
@@ -203,7 +203,7 @@ async function reactToRequests(
   const requests = state.requests.filter(({ eventId }) => eventId < next);
   const needsInput = await eliciting?.ask(view, requests, next);
   if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: whileAlive(needsInput, onSilence) } };
-  const unanswered = requests.filter((open) => eliciting?.isForUser(open) === true || approverOf(open) === CALLER);
+  const unanswered = requests.filter((open) => eliciting?.isForUser(open) === true || open.approver === CALLER);
   if (unanswered.length === 0) return undefined;
   if (deps.callersAnswer) return { why: "asked", nextCursor: next };
   for (const open of unanswered) await giveUp(view, open, call, deps);
@@ -222,7 +222,7 @@ function whileAlive({ settled }: NeedsInput, onSilence: (beat: number) => void):
 /** No approver here can answer it: the call must not hang for as long as another approver might take. */
 async function giveUp(view: SessionView, open: OpenRequest, call: ToolCall, { engine }: ToolDeps): Promise<void> {
   const { requestId } = open;
-  await engine.pass(call.principal, view.id, { requestId, from: approverOf(open), why: "unreachable" });
+  await engine.pass(call.principal, view.id, { requestId, from: open.approver, why: "unreachable" });
 }
 
 /** Ends what came of the prompt and nothing else: by now another turn may run. */

@@ -1,6 +1,5 @@
 import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { approverOf } from "../../domain/permission.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
 import { answer as answering } from "../../engine/actions/answering.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../../view/check.ts";
@@ -188,7 +187,7 @@ function isNews({ requestId, whole }: CheckAnswer["shown"][number], { requests }
   const open = requests.find((request) => request.requestId === requestId);
   if (!open) return false;
   // While another approver has the request the caller's time does not run, but the caller may read it.
-  const isUnseen = approverOf(open) === CALLER && open.deliveredAt === undefined;
+  const isUnseen = open.approver === CALLER && open.deliveredAt === undefined;
   return isUnseen || (whole && !open.seenWhole);
 }
 

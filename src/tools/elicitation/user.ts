@@ -1,7 +1,7 @@
 import { isWithin } from "../../domain/approvals/risk.ts";
 import { CALLER, USER } from "../../domain/approvals/answer-source.ts";
 import { AppError } from "../../domain/error.ts";
-import { approverOf, type OpenRequest } from "../../domain/permission.ts";
+import { type OpenRequest } from "../../domain/permission.ts";
 import { requestOf } from "../../domain/event.ts";
 import { uncheckedFor } from "../../engine/policy/unchecked.ts";
 import type { PendingRequest } from "../../view/pending-request.ts";
@@ -32,7 +32,7 @@ export function isForForm(open: OpenRequest, { call, deps }: FormContext): boole
 
 /** Whether it is for the person at a client to answer this request now. */
 function forUser(open: OpenRequest): boolean {
-  return approverOf(open) === USER;
+  return open.approver === USER;
 }
 
 /** Undefined where the request is gone from the log. */

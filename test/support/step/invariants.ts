@@ -65,7 +65,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     the,
   ) => {
     const { after, before, input } = the;
-    if (!before.turn?.clock || after.turn?.id !== before.turn.id || !after.turn.clock) return true;
+    if (!before.turn || after.turn?.id !== before.turn.id) return true;
     const { process } = before;
     const stands = before.requests.length > 0 || (process.phase === "starting" && process.waiting === true);
     const lasted = after.turn.clock.lastedMs - before.turn.clock.lastedMs;

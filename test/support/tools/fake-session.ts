@@ -2,6 +2,7 @@ import type { SessionEvent, StoredEvent, TurnEnded } from "../../../src/domain/e
 import type { PermissionRequest } from "../../../src/domain/permission.ts";
 import { initialState, type SessionState } from "../../../src/domain/session.ts";
 import type { SessionRecord } from "../../../src/engine/ports.ts";
+import { TURN_CLOCK, withCaller } from "../open-request.ts";
 
 /** A clock that only tests move. 2026-01-01. */
 export const NOW = Date.UTC(2026, 0, 1);
@@ -70,7 +71,7 @@ export class FakeSession {
     };
     const { requestId, kind, toolName } = whole;
     const eventId = this.state.lastEventId + 1;
-    const times = { createdAt: NOW, expiresAt: NOW + 1_800_000 };
+    const times = withCaller(NOW, NOW + 1_800_000);
     this.state.requests.push({ requestId, kind, eventId, toolName, seenWhole: false, ...times });
     return this.emit({ type: kind === "question" ? "question.asked" : "permission.asked", data: whole });
   }
@@ -96,6 +97,7 @@ const TURN = {
   id: "t1",
   origin: "prompt" as const,
   startedAt: NOW,
+  clock: TURN_CLOCK,
   awaiting: ["t1"],
   pending: false,
   rerun: false,

@@ -9,9 +9,9 @@ import {
 } from "../../../domain/approvals/answer-source.ts";
 import type { CommandOf } from "../../../domain/command.ts";
 import type { Refusal } from "../../../domain/error.ts";
-import { approverOf, type OpenRequest } from "../../../domain/permission.ts";
+import { type OpenRequest } from "../../../domain/permission.ts";
 import { emit, type Draft } from "../draft.ts";
-import { requestClockOf, shownTime } from "../time.ts";
+import { shownTime } from "../time.ts";
 
 /**
  * The approval chain: the approvers in their order. A request is with one approver at a time, and goes to the next when the time
@@ -48,7 +48,7 @@ function isThere({ policy, state: { reach } }: Draft, approver: ApproverName): b
 
 /** Whether the request, which has been shown to no one, can be shown to someone now. */
 export function canBeShown(draft: Draft, request: OpenRequest): boolean {
-  const own = approverOf(request);
+  const own = request.approver;
   return isThere(draft, own) || ableBehind(draft, request, own).some((approver) => isThere(draft, approver));
 }
 
@@ -59,7 +59,7 @@ export function isUnseen({ deliveredAt, seenBefore }: OpenRequest): boolean {
 
 /** Clients came or went: the request goes on to an approver that can be reached, and its time runs or stands still. */
 export function followReach(draft: Draft, request: OpenRequest): void {
-  const own = approverOf(request);
+  const own = request.approver;
   if (own !== CONSOLE && !isThere(draft, own) && canBeShown(draft, request)) {
     escalate(draft, request, "unreachable");
   } else if (waitsToBeShown(draft, request) && isWithoutLimit(request) === hasTimeToPass(draft, request)) {
@@ -74,12 +74,12 @@ export function waitsToBeShown(draft: Draft, request: OpenRequest): boolean {
 
 /** Without an answer it goes on to an approver that can be reached. */
 function hasTimeToPass(draft: Draft, request: OpenRequest): boolean {
-  const own = approverOf(request);
+  const own = request.approver;
   return ableBehind(draft, request, own).some((approver) => isThere(draft, approver));
 }
 
 function isWithoutLimit(request: OpenRequest): boolean {
-  const { approverLeftMs, leftMs } = requestClockOf(request);
+  const { approverLeftMs, leftMs } = request.clock;
   return approverLeftMs >= leftMs;
 }
 
@@ -124,7 +124,7 @@ function mayFormAnswer(draft: Draft, request: KindAndRisk): boolean {
 export function assignTo(draft: Draft, request: OpenRequest, approver: ApproverName): void {
   request.approver = approver;
   request.approverSince = draft.at;
-  requestClockOf(request).approverMs = 0;
+  request.clock.approverMs = 0;
   if (request.deliveredAt !== undefined) request.seenBefore = true;
   delete request.deliveredAt;
   delete request.extended;
@@ -138,8 +138,8 @@ export function assignTo(draft: Draft, request: OpenRequest, approver: ApproverN
  */
 export function setTimes(draft: Draft, request: OpenRequest): void {
   const { policy } = draft;
-  const approver = approverOf(request);
-  const clock = requestClockOf(request);
+  const approver = request.approver;
+  const { clock } = request;
   const before = request.extended ? { ...clock } : undefined;
   const isNew = isUnseen(request);
   clock.approverLeftMs = approver === CALLER ? callersTime(draft, request) : timeOf(draft, approver);
@@ -156,7 +156,7 @@ export function setTimes(draft: Draft, request: OpenRequest): void {
 }
 
 function showTimes({ at }: Draft, request: OpenRequest): void {
-  const clock = requestClockOf(request);
+  const { clock } = request;
   request.approverDeadline = shownTime(request.approverDeadline, at + clock.approverLeftMs);
   request.expiresAt = shownTime(request.expiresAt, at + clock.leftMs);
 }
@@ -174,7 +174,7 @@ export function extend(draft: Draft, request: OpenRequest): Refusal | undefined 
   if (request.denial !== undefined) return denied(ALREADY_DENIED);
   if (!approvalChain.includes(CONSOLE))
     return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). console is not one of them.`);
-  const clock = requestClockOf(request);
+  const { clock } = request;
   const ms = Math.max(0, Math.min(consoleMs(draft.policy), MAX_LEFT_MS - clock.leftMs));
   clock.approverLeftMs += ms;
   clock.leftMs += ms;
@@ -185,7 +185,7 @@ export function extend(draft: Draft, request: OpenRequest): Refusal | undefined 
 
 /** The approver has no longer than this from here on. */
 export function endWithin(draft: Draft, request: OpenRequest, ms: number): void {
-  const clock = requestClockOf(request);
+  const { clock } = request;
   clock.approverLeftMs = Math.min(clock.approverLeftMs, ms);
   clock.leftMs = Math.min(clock.leftMs, clock.approverLeftMs);
   showTimes(draft, request);
@@ -193,7 +193,7 @@ export function endWithin(draft: Draft, request: OpenRequest, ms: number): void 
 
 function callersTime(draft: Draft, request: OpenRequest): number {
   const { policy } = draft;
-  const { approverMs } = requestClockOf(request);
+  const { approverMs } = request.clock;
   const chosen = chosenMs(draft);
   if (chosen !== undefined) return chosen - approverMs;
   if (request.deliveredAt === undefined) return policy.requestUnseenMs - approverMs;
@@ -216,7 +216,7 @@ function chosenMs({ policy, state }: Draft): number | undefined {
 
 /** To the next approver; false where there is none. */
 export function escalate(draft: Draft, request: OpenRequest, why: Passed): boolean {
-  const from = approverOf(request);
+  const from = request.approver;
   const to = nextApprover(draft, request, from);
   if (to === undefined) return false;
   emit(draft, { type: "request.passed", data: { requestId: request.requestId, from, to, why } });
@@ -244,9 +244,9 @@ export function whyNotBy(
   if (!isService(by) && !approvalChain.includes(CALLER))
     return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). A program is not one of them.`);
   if (!mayCallerApprove(draft, request, decides)) return denied(tooMuch(draft, request));
-  const active = approverOf(request);
+  const active = request.approver;
   if (active === by || isBehind(approvalChain, active)) return undefined;
-  const until = new Date(request.approverDeadline ?? request.expiresAt).toISOString();
+  const until = new Date(request.approverDeadline).toISOString();
   return denied(`The request is with the ${active} until ${until}. Wait with claude_code_check; you may deny it now.`);
 }
 

@@ -2,7 +2,6 @@ import type { CommandOf, Delivered } from "../../../domain/command.ts";
 import { CALLER, USER, type Passed } from "../../../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../../../domain/json.ts";
 import {
-  approverOf,
   type AnsweredBy,
   type PermissionRequest,
   type PermissionUpdate,
@@ -10,7 +9,6 @@ import {
 } from "../../../domain/permission.ts";
 import { emit, noteUnattended, type Draft } from "../draft.ts";
 import type { Reach } from "../../../domain/attendance.ts";
-import { clockOf, requestClockOf } from "../time.ts";
 import {
   assignTo,
   canBeShown,
@@ -59,6 +57,9 @@ export function openRequest(draft: Draft, request: PermissionRequest): void {
     createdAt: at,
     clock: { ageMs: 0, leftMs: 0, approverMs: 0, approverLeftMs: 0 },
     expiresAt: at,
+    approver: CALLER,
+    approverSince: at,
+    approverDeadline: at,
     ...(request.risk && { risk: request.risk.level }),
     seenWhole: false,
   };
@@ -113,11 +114,11 @@ export function denyRequest(draft: Draft, request: OpenRequest, by: AnsweredBy, 
 /** The approver gives the request up. A request that was shown to it stays with it, even if another approver cannot be reached. */
 export function giveUp(draft: Draft, { from, requestId, why }: CommandOf<"pass">["data"]): void {
   const request = draft.state.requests.find((open) => open.requestId === requestId);
-  if (!request || approverOf(request) !== from || (why === "unreachable" && request.deliveredAt !== undefined)) return;
+  if (!request || request.approver !== from || (why === "unreachable" && request.deliveredAt !== undefined)) return;
   if (why !== "unattended") return moveOn(draft, request, why);
   // The client shows no forms: none is sent until the next prompt.
   draft.state.noDialog = true;
-  for (const open of draft.state.requests.filter((each) => approverOf(each) === from)) moveOn(draft, open, why);
+  for (const open of draft.state.requests.filter((each) => each.approver === from)) moveOn(draft, open, why);
 }
 
 function moveOn(draft: Draft, request: OpenRequest, why: Passed): void {
@@ -131,7 +132,7 @@ const REASON_MS = 120_000;
 /** The first of two forms is filled in. A denial is final from here: the request goes to no further approver. */
 export function fillRequest(draft: Draft, { denial, filled, from, requestId }: CommandOf<"fill">["data"]): void {
   const request = draft.state.requests.find((open) => open.requestId === requestId);
-  if (!request || approverOf(request) !== from || request.denial !== undefined) return;
+  if (!request || request.approver !== from || request.denial !== undefined) return;
   request.filled = filled;
   if (denial === undefined) return;
   request.denial = denial;
@@ -154,7 +155,7 @@ export function settleRequest(
   state.requests = state.requests.filter((open) => open.requestId !== requestId);
   const kept = { requestId, by: answer.by, behavior: answer.behavior, ...(commandId !== undefined && { commandId }) };
   state.answered = [...state.answered, { ...kept, ...(!isMasked && { eventId }) }].slice(-ANSWERED_KEPT);
-  if (state.turn && state.requests.length === 0) clockOf(state.turn).silentMs = 0;
+  if (state.turn && state.requests.length === 0) state.turn.clock.silentMs = 0;
 }
 
 export function settleAllRequests(draft: Draft, by: AnsweredBy): void {
@@ -168,9 +169,9 @@ export function markDelivered(draft: Draft, { requestId, whole, page, approver =
   if (!request) return;
   if (page && page.from <= (request.seenTo ?? 0)) request.seenTo = Math.max(request.seenTo ?? 0, page.to);
   request.seenWhole ||= whole || (page !== undefined && (request.seenTo ?? 0) >= page.of);
-  if (request.deliveredAt !== undefined || approverOf(request) !== approver) return;
+  if (request.deliveredAt !== undefined || request.approver !== approver) return;
   // The operator's cap counts from here.
-  if (waitsToBeShown(draft, request)) requestClockOf(request).approverMs = 0;
+  if (waitsToBeShown(draft, request)) request.clock.approverMs = 0;
   request.deliveredAt = at;
   setTimes(draft, request);
 }
