@@ -5,6 +5,7 @@ import { burst } from "./burst.mjs";
 import { daemon } from "./daemon.mjs";
 import { daemonWaiting } from "./daemon-waiting.mjs";
 import { firstTurn } from "./first-turn.mjs";
+import { fiveClients } from "./five-clients.mjs";
 import { laterTurn } from "./later-turn.mjs";
 import { overHttp } from "./load.mjs";
 import { longLog } from "./long-log.mjs";
@@ -19,6 +20,6 @@ import { waiting } from "./waiting.mjs";
 import { wake } from "./wake.mjs";
 
 const SHORT = [startUp, firstTurn, laterTurn, wake, permission, waiting, burst, answers, daemon];
-const LONG = [longLog, sessionList, atOnce, thousand, daemonWaiting, shim, npx, overHttp, otherServers];
+const LONG = [longLog, sessionList, atOnce, thousand, fiveClients, daemonWaiting, shim, npx, overHttp, otherServers];
 
 export const BENCHMARKS = [...SHORT, ...LONG];

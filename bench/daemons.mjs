@@ -6,8 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
 import { processorTime } from "./processes.mjs";
+import { mainProgram } from "./server.mjs";
 
-const STOP = ["dist/cli/main.js", "daemon", "stop", "--all", "--yes"];
+const stop = () => [mainProgram(), "daemon", "stop", "--all", "--yes"];
 
 /**
  * Runs the work in this world and ends the daemons that it has started, also when the benchmark is interrupted. The work is given
@@ -17,7 +18,7 @@ export async function withDaemons(world, work) {
   const options = { env: world.environment };
   const stopAtExit = () => {
     try {
-      execFileSync(process.execPath, STOP, { ...options, stdio: "ignore" });
+      execFileSync(process.execPath, stop(), { ...options, stdio: "ignore" });
     } catch {
       // There is none.
     }
@@ -27,7 +28,7 @@ export async function withDaemons(world, work) {
   try {
     return await work(world);
   } finally {
-    await promisify(execFile)(process.execPath, STOP, options).catch((error) => {
+    await promisify(execFile)(process.execPath, stop(), options).catch((error) => {
       // Exit code 1: there is none.
       if (error.code !== 1) throw error;
     });
@@ -44,7 +45,7 @@ export async function withFreshState(world, work) {
 
 /** What the daemons of this world report of themselves. */
 export async function daemonStatus({ environment: env }) {
-  const status = ["dist/cli/main.js", "daemon", "status", "--json"];
+  const status = [mainProgram(), "daemon", "status", "--json"];
   const { stdout } = await promisify(execFile)(process.execPath, status, { env });
   return JSON.parse(stdout).daemons;
 }

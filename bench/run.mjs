@@ -3,7 +3,7 @@ import { readArguments } from "../scripts/arguments.mjs";
 import { BENCHMARKS } from "./benchmarks.mjs";
 import { Figures, rowOf } from "./figures.mjs";
 import { asJson, asTable } from "./report.mjs";
-import { profileServersInto } from "./server.mjs";
+import { measureBuild, profileServersInto } from "./server.mjs";
 import { createWorld } from "./world.mjs";
 
 /** Of a benchmark that does not ask for another number. */
@@ -18,6 +18,7 @@ Measures this server against what it is made of, in one run on this machine. Wit
   --rounds <n>    interleaved runs that the medians are taken of (7, or as --list says)
   --minutes <n>   how long the load over HTTP lasts (10)
   --json          the results as JSON, every sample included
+  --dist <folder> measures the servers of this build instead of dist/
   --cpu-prof <f>  has Node write a profile of each server into this folder
   --help          shows this`;
 
@@ -26,6 +27,7 @@ const { numberOf, positionals, refuse, values } = readArguments(USAGE, {
   options: {
     all: { type: "boolean", default: false },
     "cpu-prof": { type: "string" },
+    dist: { type: "string" },
     json: { type: "boolean", default: false },
     minutes: { type: "string", default: "10" },
     list: { type: "boolean", default: false },
@@ -51,6 +53,7 @@ async function main() {
   const unknown = positionals.find((wanted) => !BENCHMARKS.some(({ name }) => name === wanted));
   if (unknown !== undefined) refuse(`There is no benchmark "${unknown}": --list names them.`);
   if (values["cpu-prof"] !== undefined) profileServersInto(values["cpu-prof"]);
+  if (values.dist !== undefined) measureBuild(values.dist);
   // Exit normally, so that the Agent SDK ends its processes.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
   const wanted = BENCHMARKS.filter(({ long, name }) =>

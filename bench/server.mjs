@@ -1,4 +1,6 @@
 /** The built server, as a real MCP client uses it. */
+import { join } from "node:path";
+
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
@@ -10,6 +12,17 @@ export const nodeArguments = [];
 
 export function profileServersInto(folder) {
   nodeArguments.push("--cpu-prof", "--cpu-prof-dir", folder);
+}
+
+let main = "dist/cli/main.js";
+
+/** Of the build that is measured. */
+export function mainProgram() {
+  return main;
+}
+
+export function measureBuild(dist) {
+  main = join(dist, "cli", "main.js");
 }
 
 /** A client of the program, not connected yet. */
@@ -43,7 +56,7 @@ export function proxyProgram(world, flags = []) {
 
 /** `constants` are those of src/config/constants.ts, beside those of the world. */
 function serving({ constants: shared = {}, environment }, flags, constants = {}) {
-  const args = [...nodeArguments, "dist/cli/main.js", "serve", "--log-level", "error", ...flags];
+  const args = [...nodeArguments, main, "serve", "--log-level", "error", ...flags];
   const given = { CLAUDE_CODE_MCP_CONSTANTS: JSON.stringify({ ...constants, ...shared }) };
   return clientOf(process.execPath, args, { ...environment, ...given });
 }

@@ -6,9 +6,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 
-import { nodeArguments } from "../server.mjs";
+import { mainProgram, nodeArguments } from "../server.mjs";
 
-const PROGRAM = "dist/cli/main.js";
 const run = promisify(execFile);
 
 /** Resolves when it listens. `complaints` holds the lines of its log with level warning or above. */
@@ -18,7 +17,7 @@ export async function startOverHttp(world, flags) {
   writeFileSync(tokenFile, token, { mode: 0o600 });
   const store = join(world.home, "load.db");
   const own = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--store", store, "--spares", "0"];
-  const child = spawn(process.execPath, [...nodeArguments, PROGRAM, "serve", ...own, ...flags], {
+  const child = spawn(process.execPath, [...nodeArguments, mainProgram(), "serve", ...own, ...flags], {
     env: { ...world.environment, CLAUDE_CODE_MCP_CONSTANTS: '{"maxStreams":1000}' },
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -42,7 +41,7 @@ export async function startOverHttp(world, flags) {
     complaints,
     /** All stored events of a session, read directly from the store. */
     async log(sessionId) {
-      const args = [PROGRAM, "sessions", "export", sessionId, "--store", store];
+      const args = [mainProgram(), "sessions", "export", sessionId, "--store", store];
       const { stdout } = await run(process.execPath, args, { env: world.environment, maxBuffer: 1_000_000_000 });
       return stdout.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
     },
