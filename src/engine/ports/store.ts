@@ -26,7 +26,7 @@ export interface SessionRecord {
   readonly id: string;
   readonly principal: Principal;
   readonly spec: SessionOptions;
-  /** That under which the session began; undefined where a server made it that stored none. */
+  /** That under which the session began; undefined where it cannot be read. */
   readonly policy: SessionPolicy | undefined;
   readonly state: SessionState;
   readonly title: string | undefined;

@@ -6,8 +6,7 @@ import type { Access } from "./connect/access.ts";
 /**
  * What other processes write is found by asking SQLite, which knows in microseconds without a look at the data. That
  * the log of the file changes is a hint to ask at once. What SQLite writes there comes before the commit is done; so
- * each process touches it after its commits. A hint may be lost, and older servers give none behind a commit: so it is
- * asked now and then, and soon after a hint.
+ * each process touches it after its commits. A hint may be lost: so it is asked now and then, and soon after a hint.
  */
 const [FIRST_MS, MAX_DELAY_MS, GROWTH] = [1, 50, 2];
 
