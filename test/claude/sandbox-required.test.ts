@@ -4,6 +4,7 @@ import { delimiter, join } from "node:path";
 
 import { beforeAll, describe, expect, it } from "vitest";
 
+import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../support/connection.ts";
 import { play } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
@@ -13,6 +14,7 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 let server: Server;
+let PATH: string;
 let log: string;
 /** A session that may run one of its two commands. */
 let session: Answer;
@@ -31,7 +33,7 @@ beforeAll(async () => {
   program(folder, "socat", [
     'case "$1" in UNIX-LISTEN:*) socket=${1#UNIX-LISTEN:}; touch "${socket%%,*}"; exec tail -f /dev/null;; esac',
   ]);
-  const PATH = [folder, process.env["PATH"]].join(delimiter);
+  PATH = [folder, process.env["PATH"]].join(delimiter);
   server = await world.server({
     args: ["--sandbox", "required", "--allow-rules", "WebFetch(domain:a.example)"],
     env: { PATH },
@@ -59,6 +61,15 @@ describe("a server with --sandbox required", () => {
     expect({ status, lines: stderr.trim().split("\n").length }).toEqual({ status: 2, lines: 1 });
     expect(stderr).toContain("--sandbox required: no sandbox is available. bwrap and socat cannot be found in PATH");
     expect(stderr).toContain("apt-get install bubblewrap socat");
+  });
+
+  it("puts into it what a session does for a prompt sent here, although the session runs at a server without it", async () => {
+    const free = await world.server({ env: { PATH } });
+    const begun = await play(free, ok, { cwd, allowedTools: ["Bash(touch *)"] });
+    const reply = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch by-reply" } }] }, ...ok]);
+    await server.call("claude_code_reply", { sessionId: begun.sessionId, prompt: reply, waitMs: 40_000 });
+    expect(existsSync(join(cwd, "by-reply"))).toBe(true);
+    expect(readFileSync(log, "utf8")).toContain("touch by-reply");
   });
 
   it("says so in its log, and puts every command into the sandbox, however it was approved", async () => {
