@@ -96,6 +96,13 @@ describe("a prompt of a client that allows less", () => {
     expect(walk.told).toBe("process.exited background.changed turn.started(prompt) start push");
   });
 
+  it("is held where that work was lost with its server", () => {
+    const walk = begun().hear({ type: "background", tasks: [SHELL_TASK] });
+    done(walk).promptWith("p2", DENIES).recover();
+    expect(walk.state).toMatchObject({ turn: null, process: { phase: "none" }, queue: [{ held: true }] });
+    expect(walk.command("queue", { do: "release", by: "caller" }).told).toBe("turn.started(prompt) start push ok");
+  });
+
   it("may not join a running turn, and waits behind it; one that allows as much joins", () => {
     const walk = begun().promptWith("p2", { ...DENIES, whenBusy: "steer" });
     expect([walk.told, walk.last.effects.length]).toEqual(["PERMISSION_DENIED", 1]);

@@ -6,7 +6,7 @@ import { emit, type Draft, type Happening } from "./draft.ts";
 import { endingWith, forMsAtStop, isEndedBySelf } from "./subagents.ts";
 import { beIdle } from "./time.ts";
 import { restartProcess } from "./starting.ts";
-import { endingOf, endTurn, push, runNext, runPending, type Ending } from "./turn.ts";
+import { endingOf, endTurn, holdQueue, push, runNext, runPending, type Ending } from "./turn.ts";
 
 /** The coming and going of a session's process. */
 
@@ -284,6 +284,7 @@ function endLost(draft: Draft, error: string): void {
   endLeftover(draft, process);
   // As if it had been up: a turn whose owner died is lost, whatever state its process was in.
   if (turn) draft.state.process = { ...process, phase: "live" };
+  else holdQueue(draft);
   const isBound = turn?.prompt?.limits?.endWithClient === true;
   if (isBound) turn.pending = false;
   const policy = isBound ? { ...draft.policy, onLost: "report" as const } : draft.policy;
