@@ -32,7 +32,12 @@ const TOOLS = {
 
 /** Each part: its file, the name in its markers, and its Markdown. */
 const PARTS = [
-  { file: "docs/configuration.md", name: "settings", render: settingsTable },
+  ...["term", "server", "client"].map((of) => ({
+    file: "docs/configuration.md",
+    name: `settings ${of}`,
+    render: () => settingsTable(of),
+  })),
+  { file: "docs/toolsets.md", name: "keys of query", render: queryTable },
   { file: "docs/approvals.md", name: "approvers", render: approverTable },
   ...Object.entries(TOOLS).flatMap(([file, tools]) =>
     tools.map((tool) => ({ file, name: `tool ${tool}`, render: () => parameterTable(tool) })),
@@ -75,12 +80,13 @@ const {
   ERRORS,
   PromptOptions,
   PUBLISHED,
+  QUERY_KEYS,
+  QUERY_VARIABLES,
   Registry,
   SETTINGS,
   TRAITS,
   code,
   instruments,
-  querySettings,
   rowsOf,
   table,
   toolsOf,
@@ -89,15 +95,28 @@ const {
 } = source;
 const { NOT_OURS, REVISIONS, scenariosOf } = await fromSource(["test/conformance/listed"]);
 
-function settingsTable() {
-  const rows = SETTINGS.map(({ flag, placeholder, variable, key, inFile, allowed, fallback, meaning, reading }) => [
-    code(reading === "boolean" ? `--${flag}` : `--${flag} ${placeholder}`),
-    code(variable),
-    inFile ? code(key) : "",
+function settingsTable(of) {
+  const rows = SETTINGS.filter((each) => each.of === of).map(
+    ({ flag, placeholder, variable, key, inFile, allowed, fallback, meaning, reading }) => [
+      code(reading === "boolean" ? `--${flag}` : `--${flag} ${placeholder}`),
+      code(variable),
+      inFile ? code(key) : "",
+      fallback,
+      `${meaning} Allowed: ${allowed}.`,
+    ],
+  );
+  return table(["Flag", "Variable", "Key in the file", "Default", "Meaning"], rows);
+}
+
+/** Keys of the setting `query`, and the variables of seed 003. */
+function queryTable() {
+  const rows = QUERY_KEYS.map(({ allowed, fallback, key, meaning, variable }) => [
+    code(key.slice("query.".length)),
+    QUERY_VARIABLES.some((each) => each.key === key) ? code(variable) : "",
     fallback,
     `${meaning} Allowed: ${allowed}.`,
   ]);
-  return table(["Flag", "Variable", "Key in the file", "Default", "Meaning"], rows);
+  return table(["Key", "Variable", "Default", "Meaning"], rows);
 }
 
 function approverTable() {
@@ -107,9 +126,7 @@ function approverTable() {
 }
 
 function parameterTable(name) {
-  const tool = toolsOf(["all"], { query: querySettings(Config.parse({})), gate: () => ({}) }).find(
-    (each) => each.name === name,
-  );
+  const tool = toolsOf(["all"], { query: Config.parse({}).query, gate: () => ({}) }).find((each) => each.name === name);
   return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000, allowsDiskResume: true }, true));
 }
 

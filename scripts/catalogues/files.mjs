@@ -141,11 +141,12 @@ ${tools.map((tool) => `| \`${tool.name}\` | ${tool.description} |`).join("\n")}
 }
 
 /** Of the default toolset, each with the first sentence of its description. */
-function toolsOf({ Config, querySettings, toolsOf: listed }) {
+function toolsOf({ Config, toolsOf: listed }) {
   const { toolsets } = Config.parse({});
-  return listed(toolsets, { query: querySettings(Config.parse({})), gate: () => ({}) }).map(
-    ({ description, name }) => ({ name, description: /^[^]*?\.(?=\s|$)/.exec(description)?.[0] ?? description }),
-  );
+  return listed(toolsets, { query: Config.parse({}).query, gate: () => ({}) }).map(({ description, name }) => ({
+    name,
+    description: /^[^]*?\.(?=\s|$)/.exec(description)?.[0] ?? description,
+  }));
 }
 
 /** A bundle for Claude Desktop: https://github.com/modelcontextprotocol/mcpb */

@@ -3,7 +3,6 @@ import type { Connection } from "./connections.ts";
 import type { Running } from "./engine.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf } from "../config/approvals/settings.ts";
-import { querySettings } from "../config/query.ts";
 import type { Config } from "../config/schema.ts";
 import { storeTraits } from "../config/store.ts";
 import type { Logger } from "../engine/ports.ts";
@@ -93,7 +92,7 @@ interface SharedParts extends ClientParts {
 /** What the clients of one connection are served with. */
 function serverOptionsOf(connection: Connection, shared: SharedParts): ServerOptions {
   const { bypass, config, leaving, log } = connection;
-  const toolNames = namesOf(config.toolsets, querySettings(config));
+  const toolNames = namesOf(config.toolsets, config.query);
   const reported = config.dynamicDescription ? shared.learned : undefined;
   const deps = lazy(async () => depsOf(connection, { ...shared, reported, toolNames }));
   return {
@@ -189,7 +188,7 @@ async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
     import("../mcp/resources/library.ts"),
     import("../mcp/prompts/prompts.ts"),
   ]);
-  const query = querySettings(config);
+  const query = config.query;
   const prompts = promptsOf(namesOf(config.toolsets, query));
   const gate = () => ({ allowsBypass: bypass.isAllowed(), bound: callerApprovesOf(config) });
   return { tools: toolsOf(config.toolsets, { query, gate }), library: LIBRARY, prompts };

@@ -4,7 +4,6 @@ import { homeIn, type Terms } from "./terms.ts";
 import { callerApprovesOf, hostsOf, rulesOf } from "../config/approvals/settings.ts";
 import { confinements } from "../config/confinement.ts";
 import { constants } from "../config/constants.ts";
-import { querySettings } from "../config/query.ts";
 import { atBounds, type Bounds } from "../config/bounds.ts";
 import type { Confinement } from "../domain/principal.ts";
 import type { Places } from "../domain/approvals/session-policy.ts";
@@ -48,7 +47,7 @@ export function connectionTerms(
 
 function allowed({ config, environment }: Given, { allowsBypass, depth }: Pick<Parts, "allowsBypass" | "depth">) {
   const confine = confinements(config);
-  const listed = namesOf(config.toolsets, querySettings(config));
+  const listed = namesOf(config.toolsets, config.query);
   const gate: Operator["gate"] = {
     allowsBypass,
     callersAnswer: canAnswer(listed),

@@ -3,6 +3,7 @@ import { approverFields } from "../config/approvals/approver-fields.ts";
 import { GONE_VARIABLES } from "../config/gone.ts";
 import { httpFields } from "../config/http.ts";
 import { loadConfig } from "../config/load.ts";
+import { QUERY_KEYS, QUERY_VARIABLES } from "../config/query.ts";
 import { CONFIG_FILE, SETTINGS } from "../config/schema.ts";
 import { readPackage } from "../config/version.ts";
 import { BOUNDS } from "../domain/approvals/risk.ts";
@@ -194,7 +195,11 @@ function table(): TableSetting[] {
     const check = key === CONFIG_FILE.key ? {} : isByHand ? byHand : undefined;
     return { key, flag, variable, of, reading, ...(plainWords && { plainWords }), ...(check && { byHand: check }) };
   });
-  return [...settings, ...gone];
+  const keys = QUERY_KEYS.map(({ byHand, key, of, plainWords, reading, variable }) => {
+    const own = QUERY_VARIABLES.some((each) => each.key === key) ? variable : "";
+    return { key, variable: own, of, reading, ...(plainWords && { plainWords }), ...(byHand && { byHand }) };
+  });
+  return [...settings, ...keys, ...gone];
 }
 
 function defaults(): StaticSettings {
@@ -204,12 +209,7 @@ function defaults(): StaticSettings {
     dynamicDescription: config.dynamicDescription,
     allowDiskResume: config.allowDiskResume,
     allowBypass: config.allowBypass,
-    queryEnable: config.queryEnable,
-    queryPermissionMode: config.queryPermissionMode,
-    queryMaxMessages: config.queryMaxMessages,
-    queryIncludeSystemMessages: config.queryIncludeSystemMessages,
-    queryAllowedTools: config.queryAllowedTools,
-    queryMaxExecutionMs: config.queryMaxExecutionMs,
+    query: config.query,
   };
 }
 

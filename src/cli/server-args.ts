@@ -25,7 +25,7 @@ export function longestCallMs(argv: readonly string[]): number {
   const lists = (name: Config["toolsets"][number]) => config.toolsets.includes(name) || config.toolsets.includes("all");
   return Math.max(
     config.maxWaitMs ?? MAX_WAIT_MS,
-    lists("query") ? config.queryMaxExecutionMs : 0,
+    lists("query") ? config.query.maxExecutionMs : 0,
     lists("chat") ? config.turnMaxMs : 0,
   );
 }

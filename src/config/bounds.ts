@@ -2,6 +2,7 @@ import { ConfigError } from "./error.ts";
 import type { GivenByKey } from "./given.ts";
 import { checked } from "./load.ts";
 import { SETTINGS, type Config, type Terms } from "./schema.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
 import { tighter } from "../domain/approvals/risk.ts";
 
 /** What no client of a server can leave: terms that the operator gives as bounds. */
@@ -11,14 +12,32 @@ export type Bounds = Partial<Terms>;
 
 /** The terms among what is given. Throws ConfigError for a value that is not allowed. */
 export function boundsOf(given: GivenByKey): Bounds {
-  const terms = SETTINGS.filter(({ key, of }) => of === "term" && given.has(key));
-  const config = checked(new Map([...given].filter(([key]) => terms.some((term) => term.key === key))));
-  return Object.fromEntries(terms.map(({ key }) => [key, Reflect.get(config, key)]));
+  const ofTerm = (key: string) => TERMS.find((term) => key === term || key.startsWith(`${term}.`));
+  const ofTerms = [...given].filter(([key]) => ofTerm(key) !== undefined);
+  const config = checked(new Map([...UNBOUND, ...ofTerms]));
+  const keys = new Set(ofTerms.map(([key]) => ofTerm(key) ?? key));
+  return Object.fromEntries([...keys].map((key) => [key, Reflect.get(config, key)]));
 }
+
+const TERMS = SETTINGS.filter(({ of }) => of === "term").map(({ key }) => key);
+
+/** Keys of `query` that are not given bound nothing. */
+const UNBOUND: GivenByKey = new Map(
+  Object.entries({ maxExecutionMs: MAX_TIMER_MS, maxBytes: 33_554_432 }).map(([key, value]) => [
+    `query.${key}`,
+    { value, from: key },
+  ]),
+);
 
 /** A connection's settings as they would be if it had chosen the bounds: the policy of its sessions is the tighter of both. */
 export function atBounds(config: Config, bounds: Bounds): Config {
-  return { ...config, ...bounds };
+  const both = (own: readonly string[], more: readonly string[] = []) => [...own, ...more];
+  const { query } = withinBounds(config, bounds);
+  const rules = {
+    askRules: both(config.askRules, bounds.askRules),
+    denyRules: both(config.denyRules, bounds.denyRules),
+  };
+  return { ...config, ...bounds, ...rules, query };
 }
 
 /**
@@ -88,16 +107,13 @@ const COMBINED: { readonly [Key in keyof Terms]-?: Combine<Terms[Key]> } = {
   maxDepth: lesser,
   toolsets: commonToolsets,
   dynamicDescription: both,
-  queryEnable: both,
-  queryCwd: byPolicy,
-  queryModel: byPolicy,
-  queryPermissionMode: byPolicy,
-  queryMaxTurns: byPolicy,
-  queryMaxMessages: byPolicy,
-  queryIncludeSystemMessages: byPolicy,
-  queryAllowedTools: byPolicy,
-  queryMaxExecutionMs: lesser,
-  queryMaxBytes: lesser,
+  // The other keys are defaults that a call may replace.
+  query: (bound, own) => ({
+    ...own,
+    enabled: both(bound.enabled, own.enabled),
+    maxExecutionMs: lesser(bound.maxExecutionMs, own.maxExecutionMs),
+    maxBytes: lesser(bound.maxBytes, own.maxBytes),
+  }),
 };
 
 function commonToolsets(bound: Terms["toolsets"], own: Terms["toolsets"]): Terms["toolsets"] {

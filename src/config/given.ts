@@ -5,6 +5,7 @@ import { ConfigError } from "./error.ts";
 import { GONE_VARIABLES, refuseGone } from "./gone.ts";
 import { readFlags } from "./parse-flags.ts";
 import { absolutePath, directoriesIn } from "./paths.ts";
+import { QUERY_KEYS, QUERY_VARIABLES } from "./query.ts";
 import { isStorePath } from "./store-spelling.ts";
 import { CONFIG_FILE, SETTINGS, type Terms } from "./schema.ts";
 import { ANYWHERE, type Setting } from "./setting.ts";
@@ -64,7 +65,7 @@ export function fromFlags(sources: ConfigSources): GivenByKey {
     const joined = setting.reading === "directories" && before !== undefined ? [before, value].flat() : value;
     given.set(setting.key, { value: joined, from: written });
   }
-  return given;
+  return withKeys(given, startOf(sources));
 }
 
 export function fromVariables(sources: ConfigSources): GivenByKey {
@@ -82,7 +83,11 @@ export function fromVariables(sources: ConfigSources): GivenByKey {
         : switched(setting, fromText(setting, text, start));
     given.set(setting.key, { value, from: setting.variable });
   }
-  return given;
+  const keys = QUERY_VARIABLES.flatMap((setting): [string, Given][] => {
+    const text = sources.env[setting.variable] ?? "";
+    return text === "" ? [] : [[setting.key, { value: fromText(setting, text, start), from: setting.variable }]];
+  });
+  return new Map([...withKeys(given, start), ...keys]);
 }
 
 /** What the file of `--config` gives, where there is one. */
@@ -111,8 +116,8 @@ export function fromObject(
   { home, name, within = "" }: InFile,
 ): GivenByKey {
   const base = () => ({ folder: dirname(name), home });
-  return new Map(
-    Object.entries(content).map(([key, value]) => {
+  const given = new Map(
+    Object.entries(content).map(([key, value]): [string, Given] => {
       const setting = settings.find((known) => known.key === key);
       if (setting === undefined) {
         refuseGone(key, `"${within}${key}" in ${name}`);
@@ -123,6 +128,24 @@ export function fromObject(
       return [key, { value: read, from: `"${within}${key}" in ${name}` }];
     }),
   );
+  return withKeys(given, base);
+}
+
+/** The keys of `query` each by itself, since they come from several sources. What is no object is refused later. */
+function withKeys(given: GivenByKey, base: Base): GivenByKey {
+  const query = given.get("query");
+  const content = JsonObject.safeParse(query?.value);
+  if (!query || !content.success) return given;
+  const keys = Object.entries(content.data).map(([key, value]): [string, Given] => {
+    const setting = QUERY_KEYS.find((known) => known.key === `query.${key}`);
+    const known = QUERY_KEYS.map((each) => each.key.slice("query.".length));
+    if (!setting) throw new ConfigError(`Unknown key "${key}" in ${query.from}.${didYouMean(key, known)}`);
+    return [
+      setting.key,
+      { value: isPath(setting, value) ? absolute(value, base) : value, from: `${key} of ${query.from}` },
+    ];
+  });
+  return new Map([...[...given].filter(([key]) => key !== "query"), ...keys]);
 }
 
 function keysOf(settings: readonly Setting[]): string[] {

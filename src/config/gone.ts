@@ -2,6 +2,9 @@ import { ConfigError } from "./error.ts";
 
 /** Settings of earlier builds, by their keys, and what is there instead: one that is given must not be ignored silently. */
 
+const QUERY =
+  "Enable Cwd Model PermissionMode MaxTurns MaxMessages IncludeSystemMessages AllowedTools MaxExecutionMs MaxBytes";
+
 const INSTEAD: Readonly<Record<string, string>> = {
   inactivityMs: "a turn ends after 30 minutes without a message",
   sessionInitTimeoutMs: "Claude Code has 60 s to start, or the sessionInitTimeoutMs of its session",
@@ -21,6 +24,9 @@ const INSTEAD: Readonly<Record<string, string>> = {
   oauthIssuer: 'it is a key of --oauth, {"issuer": ..., "audience": ..., "jwks": ...}',
   oauthAudience: 'it is a key of --oauth, {"issuer": ..., "audience": ..., "jwks": ...}',
   oauthJwks: 'it is a key of --oauth, {"issuer": ..., "audience": ..., "jwks": ...}',
+  ...Object.fromEntries(
+    QUERY.split(" ").map((key) => [`query${key}`, `it is a key of --query, as in '{"maxTurns": 5}'`]),
+  ),
   maxStreams: "a principal may have 256 open requests",
   maxConnections: "half of the file descriptors (ulimit -n) are for connections, at most 4096",
   maxBodyBytes: "a request has at most 32 MiB",

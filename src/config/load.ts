@@ -12,6 +12,7 @@ import {
   type GivenByKey,
 } from "./given.ts";
 import { checkTokens, checkConfined } from "./principals.ts";
+import { QUERY_KEYS } from "./query.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
 import { ANYWHERE } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
@@ -61,18 +62,31 @@ export function unknownVariables(env: Environment): string[] {
 
 /** Settings with these values, the others with their defaults. Throws ConfigError. */
 export function checked(given: GivenByKey): Config {
-  const settings = SETTINGS.filter(({ key, inFile }) => inFile && given.has(key));
-  const parsed = Config.safeParse(Object.fromEntries(settings.map(({ key }) => [key, given.get(key)?.value])));
+  const settings = [...SETTINGS, ...QUERY_KEYS].filter(({ key, inFile }) => inFile && given.has(key));
+  const parsed = Config.safeParse(valuesOf(given));
   if (parsed.success) return consistent(parsed.data, given.get("allowDirs")?.value === ANYWHERE);
-  const bad = settings.find(({ key }) => parsed.error.issues.some(({ path }) => path[0] === key));
+  const isOf = (key: string, { path }: { readonly path: readonly PropertyKey[] }) =>
+    key === path[0] || key === path.slice(0, 2).join(".");
+  const bad = settings.find(({ key }) => parsed.error.issues.some((issue) => isOf(key, issue)));
   const source = bad === undefined ? undefined : given.get(bad.key);
   if (bad === undefined || source === undefined) throw parsed.error;
-  const issue = parsed.error.issues.find(({ path }) => path[0] === bad.key);
+  const issue = parsed.error.issues.find((each) => isOf(bad.key, each));
   // A refinement of ours says what is wrong.
   if (issue?.code === "custom") throw new ConfigError(`${source.from} cannot be used: ${issue.message}`);
   if (bad.reading !== "json") throw refused(source, bad);
   const where = issue?.path.slice(1).map(String).join(".") ?? "";
   throw new ConfigError(`${source.from} cannot be used${where && `, at ${where}`}: ${issue?.message ?? bad.allowed}.`);
+}
+
+/** As a file would hold them. */
+function valuesOf(given: GivenByKey): Record<string, unknown> {
+  const entries = [...given]
+    .filter(([key]) => key !== CONFIG_FILE.key)
+    .map(([key, { value }]) => [key, value] as const);
+  const isOfQuery = ([key]: readonly [string, unknown]) => key.startsWith("query.");
+  const query = entries.filter(isOfQuery).map(([key, value]) => [key.slice("query.".length), value] as const);
+  const others = entries.filter((entry) => !isOfQuery(entry));
+  return Object.fromEntries([...others, ...(query.length > 0 ? [["query", Object.fromEntries(query)] as const] : [])]);
 }
 
 /** What each setting by itself could not tell. */
@@ -85,8 +99,8 @@ function consistent(config: Config, isAnywhere: boolean): Config {
 
 /** A server without a tool is a mistake that would go unnoticed. */
 function listingSomething(config: Config): Config {
-  if (config.queryEnable || config.toolsets.some((toolset) => toolset !== "query")) return config;
+  if (config.query.enabled || config.toolsets.some((toolset) => toolset !== "query")) return config;
   throw new ConfigError(
-    "toolsets: no tool would be listed, because only query is named and query-enable is false. Add a toolset, or set query-enable.",
+    "toolsets: no tool would be listed, because only query is named and query.enabled is false. Add a toolset, or enable it.",
   );
 }

@@ -10,7 +10,6 @@ export const PATH_SETTINGS: readonly PathSetting[] = [
   { flag: "allow-dir", variable: "CLAUDE_CODE_MCP_ALLOW_DIRS", isList: true },
   { flag: "trust-dir", variable: "CLAUDE_CODE_MCP_TRUST_DIRS", isList: true },
   { flag: "claude-path", variable: "CLAUDE_CODE_MCP_CLAUDE_PATH" },
-  { flag: "query-cwd", variable: "CLAUDE_CODE_DEFAULT_CWD" },
   { flag: "audit-log", variable: "CLAUDE_CODE_MCP_AUDIT_LOG" },
   { flag: "token-file", variable: "CLAUDE_CODE_MCP_TOKEN_FILE" },
   { flag: "decide-token-file", variable: "CLAUDE_CODE_MCP_DECIDE_TOKEN_FILE" },

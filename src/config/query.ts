@@ -1,105 +1,120 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { PERMISSION_MODES } from "../domain/permission.ts";
-import { choice, count, milliseconds, optionalCount, path, text, toggle, words } from "./setting.ts";
+import {
+  choice,
+  count,
+  json,
+  milliseconds,
+  optionalCount,
+  path,
+  settingOf,
+  text,
+  toggle,
+  words,
+  type Setting,
+} from "./setting.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
- * Settings of the query toolset, under the variables of seed 003. They are defaults of claude_code_query and of nothing
- * else: what a call gives wins.
+ * Settings of the query toolset: keys of the setting `query`, each under the variable of seed 003 as well. They are defaults of
+ * claude_code_query and of nothing else: what a call gives wins.
  */
-export const queryFields = {
-  queryEnable: toggle(
+
+const FLAG = "query";
+const VARIABLE = "CLAUDE_CODE_MCP_QUERY";
+
+const fields = {
+  enabled: toggle(
     {
-      flag: "query-enable",
+      flag: FLAG,
       variable: "CLAUDE_CODE_ENABLE",
       group: "Query",
       meaning: "Offer claude_code_query when its toolset is listed.",
     },
     true,
   ),
-  queryCwd: path("the folder of the server", {
-    flag: "query-cwd",
+  cwd: path("the folder of the server", {
+    flag: FLAG,
     variable: "CLAUDE_CODE_DEFAULT_CWD",
     group: "Query",
     meaning: "Default of cwd.",
   }),
-  queryModel: text("Claude Code's", {
-    flag: "query-model",
+  model: text("Claude Code's", {
+    flag: FLAG,
     variable: "CLAUDE_CODE_DEFAULT_MODEL",
     group: "Query",
     meaning: "Default of model.",
   }),
-  queryPermissionMode: choice(PERMISSION_MODES, "bypassPermissions", {
-    flag: "query-permission-mode",
+  permissionMode: choice(PERMISSION_MODES, "bypassPermissions", {
+    flag: FLAG,
     variable: "CLAUDE_CODE_DEFAULT_PERMISSION_MODE",
     group: "Query",
     meaning:
       "Default of permissionMode. bypassPermissions becomes dontAsk unless --allow-bypass is set; the answer then says so.",
   }),
-  queryMaxTurns: optionalCount({ least: 1, most: 100_000 }, "no limit", {
-    flag: "query-max-turns",
+  maxTurns: optionalCount({ least: 1, most: 100_000 }, "no limit", {
+    flag: FLAG,
     variable: "CLAUDE_CODE_MAX_TURNS",
     group: "Query",
     meaning: "Default of maxTurns.",
   }),
-  queryMaxMessages: count(
+  maxMessages: count(
     { least: 1, most: 10_000, fallback: 100 },
     {
-      flag: "query-max-messages",
+      flag: FLAG,
       variable: "CLAUDE_CODE_MAX_MESSAGES",
       group: "Query",
       meaning: "Default of maxMessages: the number of messages in an answer, counted from the last.",
     },
   ),
-  queryIncludeSystemMessages: toggle(
+  includeSystemMessages: toggle(
     {
-      flag: "query-include-system-messages",
+      flag: FLAG,
       variable: "CLAUDE_CODE_INCLUDE_SYSTEM_MESSAGES",
       group: "Query",
       meaning: "Default of includeSystemMessages.",
     },
     true,
   ),
-  queryAllowedTools: words("none", {
-    flag: "query-allowed-tools",
+  allowedTools: words("none", {
+    flag: FLAG,
     variable: "CLAUDE_CODE_ALLOWED_TOOLS",
     group: "Query",
     meaning: "Default of allowedTools.",
   }),
-  queryMaxExecutionMs: milliseconds(
+  maxExecutionMs: milliseconds(
     { least: 1_000, most: MAX_TIMER_MS, fallback: 300_000 },
     {
-      flag: "query-max-execution-ms",
+      flag: FLAG,
       variable: "CLAUDE_CODE_MAX_EXECUTION_TIME",
       group: "Query",
       meaning: "Maximum duration of a query. Its answer then contains the messages so far, and the session continues.",
     },
   ),
-  queryMaxBytes: count(
+  maxBytes: count(
     { least: 16_384, most: 33_554_432, fallback: 262_144 },
     {
-      flag: "query-max-bytes",
-      variable: "CLAUDE_CODE_MCP_QUERY_MAX_BYTES",
+      flag: FLAG,
+      variable: VARIABLE,
       group: "Query",
       meaning: "Maximum size of an answer of claude_code_query, in bytes of JSON.",
     },
   ),
 };
 
-type QueryConfig = z.output<z.ZodObject<typeof queryFields>>;
+export const queryFields = {
+  query: json(z.strictObject(fields).readonly().prefault({}), {
+    flag: FLAG,
+    variable: VARIABLE,
+    group: "Query",
+    meaning: `Defaults and limits of claude_code_query: ${Object.keys(fields).join(", ")}. See docs/toolsets.md.`,
+  }),
+};
 
-/** The same under the names that the toolset has for them. */
-export function querySettings(config: QueryConfig) {
-  return {
-    enabled: config.queryEnable,
-    cwd: config.queryCwd,
-    model: config.queryModel,
-    permissionMode: config.queryPermissionMode,
-    maxTurns: config.queryMaxTurns,
-    maxMessages: config.queryMaxMessages,
-    includeSystemMessages: config.queryIncludeSystemMessages,
-    allowedTools: config.queryAllowedTools,
-    maxExecutionMs: config.queryMaxExecutionMs,
-    maxBytes: config.queryMaxBytes,
-  };
-}
+/** The keys, as settings of their own: `query.model`. */
+export const QUERY_KEYS: readonly Setting[] = Object.entries(fields).map(([key, schema]) =>
+  settingOf(`${FLAG}.${key}`, "term", schema),
+);
+
+/** Those that have a variable of their own. */
+export const QUERY_VARIABLES = QUERY_KEYS.filter(({ variable }) => variable !== VARIABLE);

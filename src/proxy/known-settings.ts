@@ -51,7 +51,7 @@ function fromFlags(table: readonly TableSetting[], argv: readonly string[]): Val
     const before: unknown = given.get(setting.key);
     // A list of folders grows with each flag.
     const joined = setting.reading === "directories" && before !== undefined ? [before, value].flat() : value;
-    given.set(setting.key, checked(setting, joined));
+    put(given, { base: start, setting, table }, joined);
   }
   return given;
 }
@@ -80,9 +80,27 @@ function fromVariables(table: readonly TableSetting[], env: Environment): Values
       setting.reading === "directories"
         ? directoriesIn(text).map((path) => absolute(path, start))
         : fromText(setting, text, start);
-    given.set(setting.key, checked(setting, value));
+    put(given, { base: start, setting, table }, value);
   }
   return given;
+}
+
+interface Put {
+  readonly base: () => string;
+  readonly setting: TableSetting;
+  readonly table: readonly TableSetting[];
+}
+
+/** An object by its keys, which have settings of their own. Text is JSON. */
+function put(given: Map<string, unknown>, { base, setting, table }: Put, value: unknown): void {
+  if (setting.key !== "query") return void given.set(setting.key, checked(setting, value));
+  const content: unknown = typeof value === "string" ? JSON.parse(value) : value;
+  if (typeof content !== "object" || content === null || Array.isArray(content)) throw unsure(setting.key);
+  for (const [key, each] of Object.entries(content)) {
+    const own = table.find((one) => one.key === `query.${key}`);
+    if (!own) throw unsure(key);
+    given.set(own.key, checked(own, inFile(own, each, base)));
+  }
 }
 
 /** The daemon reads this file at its start. Bounds are its own business. */
@@ -94,19 +112,14 @@ function fromFile(table: readonly TableSetting[], path: unknown): Values {
   if (typeof path !== "string") return new Map();
   const content: unknown = JSON.parse(readFileSync(path, "utf8").replace(/^\uFEFF/, ""));
   if (typeof content !== "object" || content === null || Array.isArray(content)) throw unsure(path);
-  return new Map(
-    Object.entries(content).map(([key, value]: [string, unknown]) => {
-      const setting = table.find((each) => each.key === key && key !== CONFIG);
-      if (!setting) throw unsure(key);
-      return [
-        key,
-        checked(
-          setting,
-          inFile(setting, value, () => dirname(path)),
-        ),
-      ];
-    }),
-  );
+  const given = new Map<string, unknown>();
+  const base = () => dirname(path);
+  for (const [key, value] of Object.entries(content)) {
+    const setting = table.find((each) => each.key === key && each.flag !== undefined && key !== CONFIG);
+    if (!setting || (setting.reading === "json" && typeof value === "string")) throw unsure(key);
+    put(given, { base, setting, table }, inFile(setting, value, base));
+  }
+  return given;
 }
 
 /** Paths made absolute. */

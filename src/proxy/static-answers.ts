@@ -113,10 +113,18 @@ function isCandidate({ id, method }: ClientMessage): boolean {
 function knownOf(sources: Sources, file: StaticFile | undefined): Known | undefined {
   const given = file && readSettings(file.settings, sources);
   if (!given) return undefined;
-  const settings: StaticSettings = { ...file.defaults, ...Object.fromEntries(given) };
-  const names = namesOf(settings.toolsets, { enabled: settings.queryEnable });
+  const settings = settingsOf(file, given);
+  const names = namesOf(settings.toolsets, settings.query);
   // Descriptions follow what sessions report, and a server without a tool does not start.
   return settings.dynamicDescription || names.length === 0 ? undefined : { file, settings, names };
+}
+
+const QUERY = "query.";
+
+function settingsOf({ defaults }: StaticFile, given: ReadonlyMap<string, unknown>): StaticSettings {
+  const keys = [...given].filter(([key]) => key.startsWith(QUERY));
+  const query = Object.fromEntries(keys.map(([key, value]) => [key.slice(QUERY.length), value]));
+  return { ...defaults, ...Object.fromEntries(given), query: { ...defaults.query, ...query } };
 }
 
 function sendsLogsOf({ names }: Known): boolean {
@@ -161,16 +169,8 @@ function withMaximum(tool: ListedTool | undefined, maximum: number): JsonFields 
 
 /** A daemon serves no HTTP: callers may approve all unless the operator says otherwise. */
 function queryDescription({ replacedModes }: StaticFile, settings: StaticSettings): string {
-  const { allowBypass, callerApproves = "all", queryPermissionMode: mode } = settings;
+  const { allowBypass, callerApproves = "all", query } = settings;
+  const { enabled: _, permissionMode: mode, ...defaults } = query;
   const isReplaced = replacedModes.includes(modeKey(mode, callerApproves, allowBypass));
-  const defaults = {
-    cwd: settings.queryCwd,
-    model: settings.queryModel,
-    maxTurns: settings.queryMaxTurns,
-    maxMessages: settings.queryMaxMessages,
-    includeSystemMessages: settings.queryIncludeSystemMessages,
-    allowedTools: settings.queryAllowedTools,
-    maxExecutionMs: settings.queryMaxExecutionMs,
-  };
   return describeQuery(defaults, { isReplaced, mode: isReplaced ? "dontAsk" : mode });
 }

@@ -37,7 +37,9 @@ export interface ListedTool extends JsonFields {
 /** A setting as far as a process without schemas has to know it. */
 export interface TableSetting {
   readonly key: string;
-  readonly flag: string;
+  /** Missing for a key of a setting that is an object: `query.model`. */
+  readonly flag?: string;
+  /** Empty where it has none of its own. */
   readonly variable: string;
   readonly of: SettingClass;
   readonly reading: Reading;
@@ -54,15 +56,19 @@ export interface StaticSettings {
   readonly maxWaitMs?: number;
   readonly allowBypass: boolean;
   readonly callerApproves?: string;
-  readonly queryEnable: boolean;
-  readonly queryCwd?: string;
-  readonly queryModel?: string;
-  readonly queryPermissionMode: PermissionMode;
-  readonly queryMaxTurns?: number;
-  readonly queryMaxMessages: number;
-  readonly queryIncludeSystemMessages: boolean;
-  readonly queryAllowedTools: readonly string[];
-  readonly queryMaxExecutionMs: number;
+  readonly query: QuerySettings;
+}
+
+export interface QuerySettings {
+  readonly enabled: boolean;
+  readonly cwd?: string | undefined;
+  readonly model?: string | undefined;
+  readonly permissionMode: PermissionMode;
+  readonly maxTurns?: number | undefined;
+  readonly maxMessages: number;
+  readonly includeSystemMessages: boolean;
+  readonly allowedTools: readonly string[];
+  readonly maxExecutionMs: number;
 }
 
 export function modeKey(mode: string, bound: string, allowsBypass: boolean): string {

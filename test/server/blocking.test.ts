@@ -16,7 +16,7 @@ let slow: Server;
 beforeAll(async () => {
   caller = await world.server({ args: ["--toolsets", "chat,query"] });
   watcher = await world.server({ args: ["--toolsets", "agent,query,chat,configure"], env: { IS_SANDBOX: "1" } });
-  slow = await world.server({ args: ["--toolsets", "agent,query,chat", "--query-max-bytes", "16384"] });
+  slow = await world.server({ args: ["--toolsets", "agent,query,chat", "--query", '{"maxBytes":16384}'] });
 });
 
 const CHAT = "claude_chat_query";

@@ -24,7 +24,7 @@ let operator: Connection;
 const users = namedUsers({ ann: { scopes: ["read", "run"] } });
 beforeAll(async () => {
   none = await world.server({ args: [...ALL, "--caller-approves", "none"] });
-  const queries = ["--allow-bypass", "--query-allowed-tools", "Bash"];
+  const queries = ["--allow-bypass", "--query", '{"allowedTools":["Bash"]}'];
   edits = await world.server({ args: [...ALL, "--caller-approves", "edits", ...queries], env: { IS_SANDBOX: "1" } });
   http = await world.http({ args: [...users.args, ...ALL, "--store", "memory:"] });
   operator = await http.connect();

@@ -26,7 +26,7 @@ let closed: Server;
 let both: Server;
 beforeAll(async () => {
   closed = await querying();
-  both = await world.server({ args: ["--toolsets", "agent,query", "--query-max-bytes", "20000"] });
+  both = await world.server({ args: ["--toolsets", "agent,query", "--query", '{"maxBytes":20000}'] });
 });
 
 async function describedOf(server: Server): Promise<string> {

@@ -79,7 +79,7 @@ const SETTINGS: [string, Settings, [number, number]][] = [
   ["toolsets of a variable", variables({ CLAUDE_CODE_MCP_TOOLSETS: "query;chat" }), [6, 4]],
   ["toolsets of a file", flags(...file({ toolsets: ["configure", "agent"] })), [7, 5]],
   ["a flag over a variable", { argv: ["--toolsets", "agent"], env: { CLAUDE_CODE_MCP_TOOLSETS: "query" } }, [7, 5]],
-  ["query switched off", flags("--toolsets", "agent,query", "--no-query-enable"), [7, 5]],
+  ["query switched off", flags("--toolsets", "agent,query", "--query", '{"enabled":false}'), [7, 5]],
   ["sessions of the disk", flags("--allow-disk-resume"), [7, 5]],
   ["sessions of the disk, by a variable", variables({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" }), [7, 5]],
   ["a longest wait", flags("--toolsets", "all", "--max-wait-ms", "120000"), [7, 5]],
@@ -87,14 +87,14 @@ const SETTINGS: [string, Settings, [number, number]][] = [
   [
     "defaults of queries",
     {
-      argv: ["--toolsets", "all", "--query-cwd", "~/a", "--query-allowed-tools", "Bash(echo a, b),Read"],
+      argv: ["--toolsets", "all", "--query", '{"cwd":"~/a","allowedTools":["Bash(echo a, b)","Read"]}'],
       env: { CLAUDE_CODE_DEFAULT_MODEL: "opus", CLAUDE_CODE_MAX_TURNS: "3", CLAUDE_CODE_INCLUDE_SYSTEM_MESSAGES: "0" },
     },
     [7, 5],
   ],
   [
     "defaults of queries in a file",
-    flags(...file({ toolsets: ["query"], queryCwd: "here", queryMaxMessages: 7, queryMaxExecutionMs: 5_000 })),
+    flags(...file({ toolsets: ["query"], query: { cwd: "here", maxMessages: 7, maxExecutionMs: 5_000 } })),
     [6, 4],
   ],
   [
@@ -150,7 +150,15 @@ it("the default mode of queries is described as the server does, for each bound 
   for (const mode of PERMISSION_MODES) {
     for (const bound of BOUNDS) {
       for (const bypass of ["--allow-bypass", "--no-allow-bypass"]) {
-        const argv = ["--toolsets", "query", "--query-permission-mode", mode, "--caller-approves", bound, bypass];
+        const argv = [
+          "--toolsets",
+          "query",
+          "--query",
+          JSON.stringify({ permissionMode: mode }),
+          "--caller-approves",
+          bound,
+          bypass,
+        ];
         expect(await compared(flags(...argv), [modern("tools/list")])).toBe(1);
       }
     }

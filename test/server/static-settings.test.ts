@@ -49,7 +49,7 @@ describe("is left to the daemon:", () => {
     ["a value of a negated flag", flags("--no-allow-bypass=true")],
     ["an unknown toolset", flags("--toolsets", "agent,none")],
     ["no toolset", flags("--toolsets=")],
-    ["no tool", flags("--toolsets", "query", "--no-query-enable")],
+    ["no tool", flags("--toolsets", "query", "--query", '{"enabled":false}')],
     ["a number out of its range", flags("--max-live", "0")],
     ["a number of a variable that is none", variables({ CLAUDE_CODE_MCP_MAX_LIVE: "x" })],
     ["an empty list of folders", variables({ CLAUDE_CODE_MCP_ALLOW_DIRS: "" })],
@@ -90,8 +90,11 @@ const texts = [
   "caller",
   "~/x",
   "info",
+  '{"enabled":false,"maxTurns":3}',
+  '{"cwd":"~/x","model":"a"}',
+  '{"maxBytes":1}',
 ];
-const options = STATIC_FILE.settings.flatMap(({ flag }) => [`--${flag}`, `--no-${flag}`]);
+const options = STATIC_FILE.settings.flatMap(({ flag = "x" }) => [`--${flag}`, `--no-${flag}`]);
 const word = fc.oneof(fc.constantFrom(...options), fc.constantFrom(...texts));
 const inline = fc
   .tuple(fc.constantFrom(...options), fc.constantFrom(...texts))
@@ -101,6 +104,8 @@ const values = fc.oneof(
   fc.constantFrom(...texts),
   fc.constantFrom(true, false, 3, null),
   fc.constant(["agent"]),
+  fc.constant({ cwd: "x", allowedTools: ["Read"] }),
+  fc.constant({ maxMessages: "3" }),
   fc.constant([]),
 );
 const keys = fc.constantFrom(...STATIC_FILE.settings.map(({ key }) => key));
@@ -112,7 +117,12 @@ it("settings that are read without schemas are those that the server reads", () 
     if (!known) return;
     const config = new Map<string, unknown>(Object.entries(serverSettings({ argv, env }).config));
     const shown = [...known].filter(([key]) => key !== "config" && key !== "store");
-    expect(shown).toEqual(shown.map(([key]) => [key, config.get(key)]));
+    const valueOf = (key: string): unknown => {
+      const [outer = "", inner] = key.split(".");
+      const value = config.get(outer);
+      return inner === undefined ? value : Reflect.get(value as object, inner);
+    };
+    expect(shown).toEqual(shown.map(([key]) => [key, valueOf(key)]));
     read += 1;
   };
   const environment = fc.dictionary(variable, fc.constantFrom(...texts), { maxKeys: 2 });

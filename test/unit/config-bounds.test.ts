@@ -120,7 +120,18 @@ describe("bounds", () => {
     const of = daemon({ user });
     const own = client({ argv: loose.split(" ") }, of);
     expect(own.denyRules).toEqual(["Bash(x)"]);
-    expect(atBounds(own, of.bounds)).toMatchObject({ denyRules: ["WebFetch"], turnMaxMs: 5000, trustDirs: [] });
+    expect(atBounds(own, of.bounds)).toMatchObject({
+      denyRules: ["Bash(x)", "WebFetch"],
+      turnMaxMs: 5000,
+      trustDirs: [],
+    });
+  });
+
+  it("of queries close them and limit time and size; what a call may replace bounds nothing", () => {
+    const of = daemon({ user: { bounds: { query: { maxBytes: 20_000, maxTurns: 1 } } } });
+    const argv = ['--query={"maxExecutionMs":900000,"maxBytes":30000,"maxTurns":9}'];
+    expect(client({ argv }, of).query).toMatchObject({ maxExecutionMs: 900_000, maxBytes: 20_000, maxTurns: 9 });
+    expect(client({}, daemon({ user: { bounds: { query: { enabled: false } } } })).query.enabled).toBe(false);
   });
 
   it("leave no toolset where a client names only others", () => {

@@ -64,3 +64,29 @@ it("of a path counts from the folder of a daemon's client and from its home, not
   expect(config.claudePath).toBe(resolve("/work/bin/claude"));
   expect(config.trustDirs).toEqual([resolve("/work/conf/in-file"), resolve("/home/ann/t")]);
 });
+
+describe("the keys of `query`", () => {
+  it("each have the value of the highest source, and paths count from where they are given", () => {
+    const env = { CLAUDE_CODE_MAX_TURNS: "3", CLAUDE_CODE_MCP_QUERY: '{"maxTurns":4,"model":"opus","cwd":"~/x"}' };
+    const file = { query: { maxTurns: 5, maxMessages: 6, cwd: "here", allowedTools: ["Read"] } };
+    expect(load({ argv: ['--query={"model":"haiku"}'], env, file }).query).toMatchObject({
+      maxTurns: 3,
+      model: "haiku",
+      cwd: join(homedir(), "x"),
+      maxMessages: 6,
+      allowedTools: ["Read"],
+    });
+    expect(load({ file }).query.cwd).toBe(resolve("/here"));
+  });
+
+  it.each<[Sources, string]>([
+    [{ argv: ['--query={"maxTurn":3}'] }, 'Unknown key "maxTurn" in --query. Did you mean maxTurns?'],
+    [{ argv: ['--query={"maxTurns":0}'] }, "maxTurns of --query is 0: must be a whole number from 1 to 100000."],
+    [{ argv: ["--query=fast"] }, "--query cannot be used"],
+    [{ file: { query: { cwd: 1 } } }, 'cwd of "query" in /settings.json is 1: must be a path.'],
+    [{ env: { CLAUDE_CODE_MAX_TURNS: "x" } }, 'CLAUDE_CODE_MAX_TURNS is "x": must be a whole number from'],
+    [{ argv: ["--query-max-turns=3"] }, "--query-max-turns is no setting any more: it is a key of --query"],
+  ])("are refused by name: %j", (sources, message) => {
+    expect(() => load(sources)).toThrow(message);
+  });
+});

@@ -63,13 +63,15 @@ describe("the settings", () => {
       retentionMegabytes: 2_048,
       logLevel: "info",
       toolsets: ["agent"],
-      queryEnable: true,
-      queryPermissionMode: "bypassPermissions",
-      queryMaxMessages: 100,
-      queryIncludeSystemMessages: true,
-      queryAllowedTools: [],
-      queryMaxExecutionMs: 300_000,
-      queryMaxBytes: 262_144,
+      query: {
+        enabled: true,
+        permissionMode: "bypassPermissions",
+        maxMessages: 100,
+        includeSystemMessages: true,
+        allowedTools: [],
+        maxExecutionMs: 300_000,
+        maxBytes: 262_144,
+      },
       allowHosts: [],
       allowOrigins: [],
       auth: true,
@@ -85,24 +87,23 @@ describe("the settings", () => {
   it("with several names are separated by commas, or a list in a file", () => {
     expect(load({ argv: ["--toolsets", "agent, query"] }).toolsets).toEqual(["agent", "query"]);
     expect(load({ env: { CLAUDE_CODE_MCP_TOOLSETS: "all" } }).toolsets).toEqual(["all"]);
-    expect(load({ file: { toolsets: ["chat"], queryAllowedTools: ["Read", "Bash(git *)"] } })).toMatchObject({
+    expect(load({ file: { toolsets: ["chat"], query: { allowedTools: ["Read", "Bash(git *)"] } } })).toMatchObject({
       toolsets: ["chat"],
-      queryAllowedTools: ["Read", "Bash(git *)"],
+      query: { allowedTools: ["Read", "Bash(git *)"] },
     });
     const some = "must be some of agent, query, chat, configure, all";
     expect(() => load({ argv: ["--toolsets", "agent,qeury"] })).toThrow(`--toolsets is ["agent","qeury"]: ${some}`);
     expect(() => load({ env: { CLAUDE_CODE_ALLOWED_TOOLS: "Read,,Grep" } })).toThrow("CLAUDE_CODE_ALLOWED_TOOLS is");
-    expect(load({ argv: ["--query-allowed-tools", "Read, Bash(echo a, b),Grep"] }).queryAllowedTools).toEqual([
+    expect(load({ env: { CLAUDE_CODE_ALLOWED_TOOLS: "Read, Bash(echo a, b),Grep" } }).query.allowedTools).toEqual([
       "Read",
       "Bash(echo a, b)",
       "Grep",
     ]);
-    expect(() => load({ argv: ["--toolsets", "query", "--no-query-enable"] })).toThrow(
+    expect(() => load({ argv: ["--toolsets", "query", '--query={"enabled":false}'] })).toThrow(
       "toolsets: no tool would be listed",
     );
     expect(load({ env: { CLAUDE_CODE_ENABLE: "false", CLAUDE_CODE_MAX_TURNS: "3" } })).toMatchObject({
-      queryEnable: false,
-      queryMaxTurns: 3,
+      query: { enabled: false, maxTurns: 3 },
     });
   });
 

@@ -144,7 +144,7 @@ describe("flags of the server in an entry", () => {
     expect(query).toBe(300_000);
     expect(timeoutEntry(codex, query)).toEqual({ tool_timeout_sec: 330 });
     expect(timeoutEntry(gemini, query)).toEqual({});
-    expect(timeoutEntry(codex, longestCallMs(["--toolsets", "query", "--query-max-execution-ms", "50000"]))).toEqual(
+    expect(timeoutEntry(codex, longestCallMs(["--toolsets", "query", "--query", '{"maxExecutionMs":50000}']))).toEqual(
       {},
     );
     expect(timeoutEntry(gemini, longestCallMs(["--max-wait-ms", "900000"]))).toEqual({ timeout: 930_000 });

@@ -6,9 +6,9 @@ import type { PermissionMode } from "../../domain/permission.ts";
  */
 
 export interface QueryDefaults {
-  readonly cwd: string | undefined;
-  readonly model: string | undefined;
-  readonly maxTurns: number | undefined;
+  readonly cwd?: string | undefined;
+  readonly model?: string | undefined;
+  readonly maxTurns?: number | undefined;
   readonly maxMessages: number;
   readonly includeSystemMessages: boolean;
   readonly allowedTools: readonly string[];

@@ -5,10 +5,10 @@ import { mayUseMode } from "../../engine/policy/bound.ts";
 /** What the operator has set for claude_code_query, and for nothing else (seed 003's variables). */
 export interface QuerySettings {
   readonly enabled: boolean;
-  readonly cwd: string | undefined;
-  readonly model: string | undefined;
+  readonly cwd?: string | undefined;
+  readonly model?: string | undefined;
   readonly permissionMode: PermissionMode;
-  readonly maxTurns: number | undefined;
+  readonly maxTurns?: number | undefined;
   readonly maxMessages: number;
   readonly includeSystemMessages: boolean;
   readonly allowedTools: readonly string[];

@@ -9,7 +9,6 @@ import type {
   PromptRequest,
   WaitRequest,
 } from "../../../src/engine/api.ts";
-import { querySettings } from "../../../src/config/query.ts";
 import type { ToolsetSettings } from "../../../src/tools/toolsets.ts";
 import { Config } from "../../../src/config/schema.ts";
 import type { SessionOptions } from "../../../src/domain/options.ts";
@@ -236,7 +235,7 @@ export class FakeEngine implements Engine {
 
 /** The defaults of a server without settings. */
 export const TOOLSET_SETTINGS: ToolsetSettings = {
-  query: querySettings(Config.parse({})),
+  query: Config.parse({}).query,
   gate: () => ({ allowsBypass: false, bound: "all" }),
 };
 
