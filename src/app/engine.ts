@@ -27,7 +27,7 @@ import type { JsonObject } from "../domain/json.ts";
 import type { Logger, SessionBackend, Spares } from "../engine/ports.ts";
 import type { SessionMasks } from "../log/session-masks.ts";
 import { requestEntry } from "../log/audit.ts";
-import { files } from "../security/files/limited.ts";
+import { fileAccess } from "../security/files/limited.ts";
 import { ownedPlaces, ownFiles, type Installation } from "../security/owned.ts";
 import { withObserver, type OnAppended } from "../store/open.ts";
 import { stateFolder, userFilePath } from "../config/state-folder.ts";
@@ -98,7 +98,7 @@ interface EngineParts {
 
 export async function startEngine(settings: EngineSettings, parts: EngineParts): Promise<Running> {
   const { connections, environments, http, log, masker } = parts;
-  files.onStuck = (paths) => log.warn("files or folders do not answer", { paths });
+  fileAccess.onStuck = (paths) => log.warn("files or folders do not answer", { paths });
   const { config, depth } = settings;
   const confine = confinements(config);
   const approvers = await approversOf(settings, parts, () => engine);

@@ -6,7 +6,7 @@ import type { Logger } from "../engine/ports.ts";
 import { bundledClaudes, existingOnce, ownBinaryPackage, ownPlaces } from "./binary.ts";
 import type { PackageCache } from "../packages/package-cache.ts";
 import { SDK, type Pinned } from "../packages/pinned.ts";
-import { access, files, realpath } from "../security/files/limited.ts";
+import { access, fileAccess, realpath } from "../security/files/limited.ts";
 import { isExecutable } from "../security/programs.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "./version.ts";
 
@@ -100,7 +100,7 @@ export class ClaudeLocator {
 
   async #named(path: string, environment: Environment): Promise<LocatedClaude> {
     const isProgram = await isExecutable(path);
-    if (!isProgram) files.check(path, "--claude-path");
+    if (!isProgram) fileAccess.check(path, "--claude-path");
     const judged = isProgram
       ? await this.#judge(path, environment)
       : { path, problem: "is not an executable file", fix: undefined };

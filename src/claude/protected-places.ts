@@ -1,4 +1,5 @@
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
+import { fileAccess } from "../security/files/limited.ts";
 import { surroundingPlaces } from "../security/owned.ts";
 import { protectedPaths, type Owned, type ProtectedPath } from "../security/protected-paths.ts";
 import { configFolder, stateFile } from "./environment.ts";
@@ -65,13 +66,16 @@ export class ProtectedPlaces {
   async #ofRecords(): Promise<RecordPlaces[]> {
     const { ids } = this.#environments;
     for (const id of this.#records.keys()) if (!ids.includes(id)) this.#records.delete(id);
-    const found = ids.map((id) => {
-      const variables = this.#environments.get(id) ?? {};
-      const known = this.#records.get(id) ?? placesOf(variables);
-      this.#records.set(id, known);
-      return known;
-    });
-    return Promise.all(found);
+    return Promise.all(ids.map(async (id) => this.#records.get(id) ?? this.#lookUp(id)));
+  }
+
+  async #lookUp(id: string): Promise<RecordPlaces> {
+    const places = placesOf(this.#environments.get(id) ?? {});
+    this.#records.set(id, places);
+    // What does not answer is closed by its name alone until then: it is looked up again.
+    const forget = () => fileAccess.isStuck && this.#records.delete(id);
+    places.then(forget, forget);
+    return places;
   }
 }
 

@@ -26,7 +26,7 @@ import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts"
 import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
 import { findSession, openIn } from "./folder/find.ts";
-import { exists, files } from "../security/files/limited.ts";
+import { exists, fileAccess } from "../security/files/limited.ts";
 import { isExecutable } from "../security/programs.ts";
 import { readOnlyGit, type GitPlace } from "../security/git/read-only-git.ts";
 
@@ -228,7 +228,7 @@ async function check(
   if (isSandboxed(policy)) checkSandboxedOptions(options);
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !(await isExecutable(own))) {
-    files.check(own, "pathToClaudeCodeExecutable");
+    fileAccess.check(own, "pathToClaudeCodeExecutable");
     throw invalidArgument(
       "pathToClaudeCodeExecutable",
       `${own} is not an executable file. Name the Claude Code binary.`,

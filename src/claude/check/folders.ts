@@ -3,7 +3,7 @@ import { opendir } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
-import { files, lstat, otherwise, realpath, stat } from "../../security/files/limited.ts";
+import { fileAccess, lstat, otherwise, realpath, stat } from "../../security/files/limited.ts";
 import { isNormal } from "../../security/normal-path.ts";
 import { isInside, realPathOf } from "../../security/paths.ts";
 import { protectionOf, type ProtectedPath } from "../../security/protected-paths.ts";
@@ -99,7 +99,7 @@ export async function checkInside(
   // Not resolved by its text: dots behind a link go up from where the link leads.
   const real = await realPathOf(isAbsolute(path) ? path : resolve(path));
   const isTold = allowDirs.length === 0 || allowDirs.some((root) => isInside(resolve(path), root));
-  if (real === undefined && isTold) files.check(path, field);
+  if (real === undefined && isTold) fileAccess.check(path, field);
   const row = protectionOf([resolve(path), ...(real === undefined ? [] : [real])], closed, "enter");
   if (row)
     throw invalidArgument(field, `${path} belongs to ${row.why}: sessions cannot work there. Name another path.`);
@@ -148,7 +148,7 @@ export async function foldersBelow(typed: string, { allowDirs }: Pick<Confinemen
 async function foldersIn(parent: string, begun: string, allowDirs: readonly string[]): Promise<string[]> {
   if (!(await isInsideAllowed(parent, allowDirs))) return [];
   const found: string[] = [];
-  for (const entry of await files.run(parent, async () => entriesOf(parent, begun))) {
+  for (const entry of await fileAccess.run(parent, async () => entriesOf(parent, begun))) {
     if (found.length === MAX_NAMED) break;
     const path = join(parent, entry.name);
     if (entry.isDirectory() || (entry.isSymbolicLink() && (await isFolderInside(path, allowDirs)))) found.push(path);

@@ -3,7 +3,7 @@ import * as fs from "node:fs/promises";
 import { resolve } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
-import { files, open, otherwise, realpath, stat } from "../../security/files/limited.ts";
+import { fileAccess, open, otherwise, realpath, stat } from "../../security/files/limited.ts";
 import { close, partsOf } from "../../security/files/plain-file.ts";
 import type { ProtectedPath } from "../../security/protected-paths.ts";
 import { checkInside, isAllowed } from "./folders.ts";
@@ -62,7 +62,7 @@ async function readImage(field: string, path: string, { closed, roots }: Sources
   try {
     if (roots.length > 0) await checkOpened(field, place, file, roots);
     // Nothing is read that would be refused for its size.
-    const { size } = await files.run(place, async () => file.stat());
+    const { size } = await fileAccess.run(place, async () => file.stat());
     if (size > MAX_IMAGE) throw invalidArgument(field, `${path} is larger than ${String(MAX_IMAGE)} bytes.`);
     const parts: Buffer[] = [];
     for await (const part of partsOf(place, file, size)) parts.push(part);
@@ -77,12 +77,12 @@ const READ = constants.O_RDONLY | (process.platform === "win32" ? 0 : constants.
 
 /** On the way to it a folder can have become a link: what was opened must be what lies inside. */
 async function checkOpened(field: string, place: string, file: fs.FileHandle, roots: readonly string[]): Promise<void> {
-  const opened = await files.run(place, async () => file.stat({ bigint: true }));
+  const opened = await fileAccess.run(place, async () => file.stat({ bigint: true }));
   // Linux tells where it is that was opened; elsewhere the path is looked at once more, which can be raced again.
   const real =
     process.platform === "linux" ? await fs.readlink(`/proc/self/fd/${String(file.fd)}`) : await realpath(place);
   const there =
-    process.platform === "linux" ? opened : await files.run(real, async () => fs.lstat(real, { bigint: true }));
+    process.platform === "linux" ? opened : await fileAccess.run(real, async () => fs.lstat(real, { bigint: true }));
   const isSame = opened.isFile() && there.ino === opened.ino && there.dev === opened.dev;
   if (isSame && (await isAllowed(real, roots))) return;
   throw invalidArgument(field, `${place} changed while it was being read. Try again.`);

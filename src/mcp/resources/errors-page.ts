@@ -30,7 +30,7 @@ export const ERRORS: Readonly<Record<ErrorCode, Explained>> = {
     todo: "Poll: actions[] lists open requests. The first answer counts.",
   },
   TIMEOUT: {
-    when: "as the code of a result: the turn exceeded its time limit or was inactive, or Claude Code did not start; as an error: the server that owns the session did not answer in time",
+    when: "as the code of a result: the turn exceeded its time limit or was inactive, or Claude Code did not start; as an error: the server that owns the session, or a folder or file, did not answer in time",
     todo: "Reply to continue where the turn stopped, in smaller steps; or call again.",
   },
   CANCELLED: {

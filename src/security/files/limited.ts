@@ -157,7 +157,7 @@ const ADVICE = "a network folder may be gone, or a FUSE program frozen. Mount it
 const MOST = Math.max(1, Math.min(8, Math.floor(THREADS / 2)));
 
 /** Of this process. */
-export const files = new LimitedAccess({
+export const fileAccess = new LimitedAccess({
   most: MOST,
   mostOfOne: Math.ceil(MOST / 4),
   limitMs: 5_000,
@@ -165,7 +165,7 @@ export const files = new LimitedAccess({
 });
 
 // An exit waits for its threads, and these may never end.
-process.on("exit", () => files.isStuck && process.kill(process.pid, "SIGKILL"));
+process.on("exit", () => fileAccess.isStuck && process.kill(process.pid, "SIGKILL"));
 
 /** For `catch`: `value` in place of an error about the file. Throws where there was no answer, naming `field`. */
 export function otherwise<T>(value: T, field?: string): (error: unknown) => T {
@@ -176,7 +176,7 @@ export function otherwise<T>(value: T, field?: string): (error: unknown) => T {
 }
 
 export async function access(path: string, mode?: number): Promise<void> {
-  return files.run(path, async () => fs.access(path, mode));
+  return fileAccess.run(path, async () => fs.access(path, mode));
 }
 
 export async function exists(path: string): Promise<boolean> {
@@ -184,18 +184,18 @@ export async function exists(path: string): Promise<boolean> {
 }
 
 export async function lstat(path: string): Promise<Stats> {
-  return files.run(path, async () => fs.lstat(path));
+  return fileAccess.run(path, async () => fs.lstat(path));
 }
 
 export async function mkdir(path: string, options: { readonly recursive: true; readonly mode: number }): Promise<void> {
-  return files.run(path, async () => void (await fs.mkdir(path, options)));
+  return fileAccess.run(path, async () => void (await fs.mkdir(path, options)));
 }
 
 /** Closes what is opened too late. */
 export async function open(path: string, flags: number): Promise<fs.FileHandle> {
   let opening: Promise<fs.FileHandle> | undefined;
   try {
-    return await files.run(path, async () => (opening = fs.open(path, flags)));
+    return await fileAccess.run(path, async () => (opening = fs.open(path, flags)));
   } catch (error) {
     opening?.then(async (handle) => handle.close()).catch(() => undefined);
     throw error;
@@ -203,17 +203,17 @@ export async function open(path: string, flags: number): Promise<fs.FileHandle> 
 }
 
 export async function readdir(path: string): Promise<Dirent[]> {
-  return files.run(path, async () => fs.readdir(path, { withFileTypes: true }));
+  return fileAccess.run(path, async () => fs.readdir(path, { withFileTypes: true }));
 }
 
 export async function readlink(path: string): Promise<string> {
-  return files.run(path, async () => fs.readlink(path));
+  return fileAccess.run(path, async () => fs.readlink(path));
 }
 
 export async function realpath(path: string): Promise<string> {
-  return files.run(path, async () => fs.realpath(path));
+  return fileAccess.run(path, async () => fs.realpath(path));
 }
 
 export async function stat(path: string): Promise<Stats> {
-  return files.run(path, async () => fs.stat(path));
+  return fileAccess.run(path, async () => fs.stat(path));
 }

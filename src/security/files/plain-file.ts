@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
-import { files, open } from "./limited.ts";
+import { fileAccess, open } from "./limited.ts";
 
 /**
  * Files that another program may have put there. A pipe in place of one would keep its reader waiting for ever, and one that is
@@ -16,7 +16,7 @@ export async function openPlainFile(file: string): Promise<FileHandle> {
   const nonBlocking = process.platform === "win32" ? 0 : constants.O_NONBLOCK;
   const handle = await open(file, constants.O_RDONLY | nonBlocking);
   try {
-    const found = await files.run(file, async () => handle.stat());
+    const found = await fileAccess.run(file, async () => handle.stat());
     if (!found.isFile()) throw new Error(`${file} is no regular file`);
     return handle;
   } catch (error) {
@@ -27,7 +27,7 @@ export async function openPlainFile(file: string): Promise<FileHandle> {
 
 /** Never rejects. */
 export async function close(file: string, handle: FileHandle): Promise<void> {
-  await files.run(file, async () => handle.close()).catch(() => undefined);
+  await fileAccess.run(file, async () => handle.close()).catch(() => undefined);
 }
 
 /** What an open file holds, at most `mostBytes` of it. */
@@ -35,7 +35,7 @@ export async function* partsOf(file: string, handle: FileHandle, mostBytes = Inf
   let left = mostBytes;
   while (left > 0) {
     const part = Buffer.allocUnsafe(Math.min(left, PART_BYTES));
-    const { bytesRead } = await files.run(file, async () => handle.read(part, 0, part.length, null));
+    const { bytesRead } = await fileAccess.run(file, async () => handle.read(part, 0, part.length, null));
     if (bytesRead === 0) return;
     left -= bytesRead;
     yield part.subarray(0, bytesRead);
@@ -46,7 +46,7 @@ export async function* partsOf(file: string, handle: FileHandle, mostBytes = Inf
 export async function readSmall(file: string, mostBytes: number): Promise<string> {
   const handle = await openPlainFile(file);
   try {
-    const { size } = await files.run(file, async () => handle.stat());
+    const { size } = await fileAccess.run(file, async () => handle.stat());
     if (size > mostBytes) throw new Error(`${file} holds more than ${String(mostBytes)} bytes`);
     const parts: Buffer[] = [];
     // What is appended meanwhile is left for the next reader.
