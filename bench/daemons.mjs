@@ -7,7 +7,6 @@ import { promisify } from "node:util";
 
 import { processorTime } from "./processes.mjs";
 import { mainProgram } from "./server.mjs";
-import { writeUserFile } from "./world.mjs";
 
 const stop = () => [mainProgram(), "daemon", "stop", "--all", "--yes"];
 
@@ -37,13 +36,11 @@ export async function withDaemons(world, work) {
   }
 }
 
-/** The same in a state folder where no daemon and no store has been yet, for servers with these settings. */
-export async function withFreshState(world, work, settings = {}) {
+/** The same in a state folder where no daemon and no store has been yet. */
+export async function withFreshState(world, work) {
   // Short, for sockets have short paths.
   const state = mkdtempSync(join(world.home, "s-"));
-  const environment = { ...world.environment, XDG_STATE_HOME: state, XDG_CONFIG_HOME: join(state, "config") };
-  writeUserFile(environment.XDG_CONFIG_HOME, settings);
-  return withDaemons({ ...world, environment }, work);
+  return withDaemons({ ...world, environment: { ...world.environment, XDG_STATE_HOME: state } }, work);
 }
 
 /** What the daemons of this world report of themselves. */

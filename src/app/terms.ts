@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import type { ConfigSources } from "../config/given.ts";
 import type { Config } from "../config/schema.ts";
-import { clientSettings, type ServerSettings } from "../config/server-settings.ts";
+import { clientSettings, termsWithin, type ServerSettings } from "../config/server-settings.ts";
 import { ConfigError } from "../config/error.ts";
 import type { ClientHello } from "../daemon/wire.ts";
 
@@ -28,11 +28,13 @@ export interface Terms extends ClientStart {
 
 /** The terms of a client of a daemon. Throws ConfigError for settings that it may not give, or that cannot be used. */
 export function termsOf(
-  { argv, configFile, cwd, environment }: ClientHello,
+  { argv, configFile, cwd, environment, purpose }: ClientHello,
   { ownCommands, server }: Pick<Terms, "ownCommands"> & { readonly server: ServerSettings },
 ): Terms {
   const sources = { argv, env: environment, cwd, home: homeIn(environment), readFile: readerOf(configFile) };
-  return { config: clientSettings(server, sources), environment, cwd: () => cwd, ownCommands };
+  // The console is a server itself.
+  const settingsOf = purpose === "operations" ? termsWithin : clientSettings;
+  return { config: settingsOf(server, sources), environment, cwd: () => cwd, ownCommands };
 }
 
 function readerOf(file: ClientHello["configFile"]): NonNullable<ConfigSources["readFile"]> {

@@ -75,14 +75,13 @@ function unreachableLine({ name, pid, why }: UnreachableDaemon): string {
 }
 
 function paragraph(each: RunningDaemon): string {
-  const { differs, log, name, nodeVersion, pid, processes, proxies, sessions, startedAt, state, version } = each;
+  const { log, name, nodeVersion, pid, processes, proxies, sessions, startedAt, state, version } = each;
   const work = `${count(proxies, "client")}, ${count(sessions, "session")} at work, ${count(processes, "Claude Code process", "es")}`;
   const lines = [
     `${name}  ${state}, ${work}`,
     `  version ${version} on Node ${nodeVersion}, pid ${String(pid)}, since ${startedAt}`,
     ...(log === undefined ? [] : [`  log: ${log}`]),
     ...shimLines(each),
-    ...(differs.length === 0 ? [] : [`  unlike the others in: ${differs.join(", ")}`]),
   ];
   return `${lines.join("\n")}\n`;
 }

@@ -6,7 +6,7 @@ import { startFolder } from "../config/start-folder.ts";
 import { configFileOf, unknownVariables } from "../config/load.ts";
 import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
-import { serverSettings, type ServerSettings } from "../config/server-settings.ts";
+import { clientSettings, serverSettings, type ServerSettings } from "../config/server-settings.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
@@ -29,25 +29,28 @@ export async function serve(argv: string[]): Promise<void> {
   await app.serveHttp();
 }
 
-/** The next server with the same arguments, settings and environment goes on with its turns; who runs it starts it again. */
+/** The next server with the same arguments goes on with its turns; who runs it starts it again. */
 async function shimFor(config: Config, argv: readonly string[]): Promise<AppSettings["shim"]> {
   if (config.http === undefined || !constants().shim || process.platform === "win32") return undefined;
   // A session in memory ends with its server.
   if (config.store && !storeTraits(config.store).isShared) return undefined;
-  const [{ socketFolders }, { identityOf }, { shimSettings }] = await Promise.all([
+  const [{ socketFolders }, { daemonName }, { shimSettings }] = await Promise.all([
     import("../daemon/folders.ts"),
-    import("../daemon/identity.ts"),
+    import("../daemon/name.ts"),
     import("../daemon/shim-sockets.ts"),
   ]);
   const folder = stateFolder(process.env, process.platform);
   const folders = await socketFolders(folder);
-  const { name } = await identityOf({ argv, cwd: process.cwd(), env: process.env, stateFolder: folder });
+  const store = config.store && storeTraits(config.store).file;
+  const name = await daemonName({ argv, stateFolder: folder, store });
   return shimSettings({ folders, name, stateFolder: folder });
 }
 
-/** Rejects with ConfigError for settings with which `serve` does not start. */
+/** Rejects with ConfigError for settings with which a client of the automatic daemon is not served. */
 export async function checkSettings(argv: readonly string[]): Promise<void> {
-  await prepare(serverSettings({ argv, env: process.env }).config);
+  const { env } = process;
+  const { daemonEnvironment } = await import("../daemon/environment.ts");
+  await prepare(clientSettings(serverSettings({ argv: [], env: daemonEnvironment(env) }), { argv, env }));
 }
 
 /** Serves a client that no daemon can be had for, and ends the process when the client is gone; resolves to the client's end. */

@@ -3,7 +3,6 @@ import { ownFlags } from "./own-flags.ts";
 import { ConfigError } from "../config/error.ts";
 import { loadConfig } from "../config/load.ts";
 import { readFlags } from "../config/parse-flags.ts";
-import { PATH_SETTINGS } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { isStorePath } from "../config/store-spelling.ts";
 import { checkName } from "../daemon/socket.ts";
@@ -50,10 +49,9 @@ function read(argv: readonly string[]): Config {
 
 /** The client starts the server in a folder of its own. */
 function refuseRelative(argv: readonly string[]): void {
-  const paths = PATH_SETTINGS.map(({ flag }) => flag);
   for (const { setting, text = "", written } of readFlags(argv)) {
-    if (!paths.includes(setting.flag) || isAbsolute(text) || text.startsWith("~")) continue;
-    if (setting.flag === "store" && !isStorePath(text)) continue;
+    const isPath = setting.reading === "store" ? isStorePath(text) : ["directories", "path"].includes(setting.reading);
+    if (!isPath || isAbsolute(text) || text.startsWith("~")) continue;
     throw new ConfigError(
       `${written} is a relative path, and the client starts the server in another folder. Make it absolute.`,
     );

@@ -29,8 +29,13 @@ export function daemonSettings(sources: Omit<ConfigSources, "user">): ServerSett
 }
 
 /** Of a client of a daemon: its terms within bounds, and the settings of the server. Throws ConfigError where it gives one of those. */
-export function clientSettings({ bounds, config, user }: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
-  refuseServerSettings(sources, user.path);
+export function clientSettings(server: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
+  refuseServerSettings(sources, server.user.path);
+  return termsWithin(server, sources);
+}
+
+/** The same of a client that is a server itself, whose own settings are its own. */
+export function termsWithin({ bounds, config, user }: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
   const own = withinBounds(loadConfig({ ...sources, user }), bounds);
   return { ...own, ...Object.fromEntries(OF_SERVER.map(({ key }) => [key, Reflect.get(config, key)])) };
 }

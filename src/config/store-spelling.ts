@@ -21,6 +21,9 @@ const NO_PATH = /^\s*(?:file:|:memory:\s*$|[a-z][a-z\d+.-]+:\/\/)/i;
 /** As `--store` takes it. */
 export const MEMORY = "memory:";
 
+/** Without `--store`, in the state folder. */
+export const STORE_FILE = "store.db";
+
 export const SPELLINGS: Readonly<Record<StoreKind, Spelling>> = {
   memory: { matches: (text) => text === MEMORY, isPath: false, isShared: false },
   sqlite: { matches: (text) => text !== MEMORY && !NO_PATH.test(text), isPath: true, isShared: true },

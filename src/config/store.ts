@@ -1,6 +1,6 @@
 import { posix, win32 } from "node:path";
 import { z } from "zod";
-import { MEMORY, SPELLINGS, storeKindOf, type StoreKind } from "./store-spelling.ts";
+import { MEMORY, SPELLINGS, STORE_FILE, storeKindOf, type StoreKind } from "./store-spelling.ts";
 
 /**
  * Where sessions are kept. The kinds are listed in store-spelling.ts. Only that file, this one and `openStore` (store/open.ts)
@@ -30,9 +30,6 @@ export function storeTraits(location: StoreLocation): StoreTraits {
       return { text: location.file, file: location.file, isShared };
   }
 }
-
-/** In the state folder. */
-export const STORE_FILE = "store.db";
 
 /** The location without `--store`. `folder` is the state folder. */
 export function defaultStore(folder: string, platform: NodeJS.Platform): StoreLocation & { readonly file: string } {

@@ -3,15 +3,16 @@ import { closeSync, openSync } from "node:fs";
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import type { Identity } from "./identity.ts";
-import { THREADS } from "./environment.ts";
+import { daemonEnvironment, THREADS } from "./environment.ts";
 import { Patience } from "./patience.ts";
 import { PRODUCT } from "../domain/names.ts";
 
 /** Starts a daemon that does not end with its starter, however that is ended, nor with the package it was started from. */
 
 export interface DaemonStart {
-  readonly identity: Identity;
+  readonly name: string;
+  /** Arguments of `daemon run`. */
+  readonly words: readonly string[];
   readonly stateFolder: string;
   /** The script of the command line: `dist/cli/main.js`. */
   readonly main: string;
@@ -63,12 +64,12 @@ function startDirectly(
  * with why it is not ready.
  */
 export async function startDaemon(start: DaemonStart): Promise<string> {
-  const { identity, main, ms, platform = process.platform, stateFolder } = start;
-  const log = logOf(stateFolder, identity.name);
+  const { main, ms, name: expected, platform = process.platform, stateFolder, words } = start;
+  const log = logOf(stateFolder, expected);
   const lengthBefore = await makeLog(stateFolder, log);
   const ready = ["daemon", "run", "--ready-fd", String(READY_FD)];
-  const command = [process.execPath, ...process.execArgv, main, ...ready, ...identity.argv];
-  const options = { cwd: stateFolder, detached: true, env: withThreads(identity.environment) };
+  const command = [process.execPath, ...process.execArgv, main, ...ready, ...words];
+  const options = { cwd: stateFolder, detached: true, env: environmentOfDaemon() };
   // No await between its start and `wordOf`: Node discards what a process has said if it ends before a listener is there.
   const child = platform === "win32" ? startDirectly(command, log, options) : startThroughShell(command, log, options);
   child.unref();
@@ -107,20 +108,20 @@ async function wordOf(child: ChildProcess, ms: number): Promise<string> {
  * What a shim starts when the daemon has died: the same daemon, with the same log. It has no parent among the processes of a client
  * as it is.
  */
-export function restartOf({ identity, main, stateFolder }: Omit<DaemonStart, "ms">) {
-  const command = [process.execPath, ...process.execArgv, main, "daemon", "run", ...identity.argv];
-  const log = logOf(stateFolder, identity.name);
+export function restartOf({ main, name, stateFolder, words }: Omit<DaemonStart, "ms">) {
+  const command = [process.execPath, ...process.execArgv, main, "daemon", "run", ...words];
+  const log = logOf(stateFolder, name);
   return {
     command: "/bin/sh",
     args: ["-c", 'log=$1; shift; exec "$@" </dev/null >>"$log" 2>&1', "sh", log, ...command],
-    env: withThreads(identity.environment),
+    env: environmentOfDaemon(),
     cwd: stateFolder,
   };
 }
 
 /** Files that do not answer hold up to half of the threads of a daemon: Node's own number would be 4. */
-function withThreads(environment: Identity["environment"]): Record<string, string> {
-  return { ...environment, [THREADS]: "16" };
+function environmentOfDaemon(): Record<string, string> {
+  return { ...daemonEnvironment(process.env), [THREADS]: "16" };
 }
 
 export function logFolder(stateFolder: string): string {

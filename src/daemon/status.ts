@@ -9,10 +9,8 @@ import { firstLine, objectIn, PROTOCOL, type DaemonStatus, type Question } from 
 /** Time limit of an answer, ms. */
 const ANSWER_MS = 5_000;
 
-export interface RunningDaemon extends Omit<DaemonStatus, "traits"> {
+export interface RunningDaemon extends DaemonStatus {
   readonly name: string;
-  /** Variables, flags and traits that are not the same in all of them. */
-  readonly differs: readonly string[];
 }
 
 /** A daemon that runs and cannot be asked. */
@@ -55,19 +53,14 @@ export async function describeDaemons(places: readonly Place[]): Promise<Daemons
     }
   });
   const found = (await Promise.all(asked)).flat().toSorted((one, other) => (one.startedAt < other.startedAt ? -1 : 1));
-  return { running: found.map(({ traits, ...each }) => ({ ...each, differs: differences(traits, found) })), silent };
-}
-
-function differences(traits: DaemonStatus["traits"], all: readonly DaemonStatus[]): string[] {
-  const names = new Set(all.flatMap((each) => Object.keys(each.traits)));
-  return [...names].filter((name) => all.some((other) => other.traits[name] !== traits[name])).toSorted();
+  return { running: found, silent };
 }
 
 /** Undefined where nothing listens. Rejects when the daemon does not answer. */
 async function askDaemon(path: string): Promise<DaemonStatus | undefined> {
   return say(path, "status", (answer) => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by this program
-    return { traits: {}, turns: [], ...answer } as unknown as DaemonStatus;
+    return { turns: [], ...answer } as unknown as DaemonStatus;
   });
 }
 

@@ -78,8 +78,6 @@ export interface DaemonStatus {
   readonly shim?: ShimStatus | undefined;
   /** Why the one before it has ended, where that was not in order. */
   readonly lastDeath?: { readonly pid: number; readonly noticedAt: string; readonly why: string } | undefined;
-  /** Digests of what it was made with, by what each is called: compared, they tell by what two daemons differ, never how. */
-  readonly traits: Readonly<Record<string, string>>;
 }
 
 export interface ShimStatus {

@@ -35,16 +35,13 @@ export async function checkDaemons({ stateFolder }: Machine): Promise<Finding[]>
   return [...found, { id: "stale-sockets", level: "warning", text: left, fix: MEND, mend }];
 }
 
-/** Each daemon, and the variables, flags and traits in which they are not the same: why there are several. */
 function described(running: readonly RunningDaemon[]): string {
   if (running.length === 0) return "No daemon runs.";
   const each = running.map(({ name, pid, proxies, sessions, version }) => {
     const work = `${counted(proxies, "client")}, ${counted(sessions, "session")} at work`;
     return `${name} (version ${version}, pid ${String(pid)}, ${work})`;
   });
-  const differs = [...new Set(running.flatMap((daemon) => daemon.differs))].toSorted();
-  const why = running.length === 1 ? "" : ` They differ in: ${differs.join(", ") || "nothing that they report"}.`;
-  return `${counted(running.length, "daemon")} running: ${each.join("; ")}.${why}`;
+  return `${counted(running.length, "daemon")} running: ${each.join("; ")}.`;
 }
 
 function unanswered({ name }: { name: string }): Finding {

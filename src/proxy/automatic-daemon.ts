@@ -1,10 +1,11 @@
 import type { Socket } from "node:net";
 import { AbsentError, RefusedError, whyOf } from "./failures.ts";
 import { greet, ownHello } from "./greet.ts";
+import { storeFile } from "./own-server.ts";
 import { constants } from "../config/constants.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/folders.ts";
-import { identityOf, type Identity } from "../daemon/identity.ts";
+import { daemonName } from "../daemon/name.ts";
 import { Patience } from "../daemon/patience.ts";
 import { startDaemon } from "../daemon/start.ts";
 import { takeTurn } from "../daemon/starting.ts";
@@ -15,7 +16,7 @@ import type { ClientHello } from "../daemon/wire.ts";
 /** A daemon that says nothing for this time is taken for frozen, ms. */
 const FROZEN_MS = 1_000;
 
-/** The daemon of these arguments and this environment: found, or started. */
+/** The daemon of this store, state folder, build and confinement: found, or started. */
 export class AutomaticDaemon {
   readonly startMs: number;
   readonly #argv: readonly string[];
@@ -40,7 +41,7 @@ export class AutomaticDaemon {
       this.#place = undefined;
       throw error;
     }));
-    const { folders, identity, state } = place;
+    const { folders, state, store } = place;
     const meet = async () => greet({ folders, name: place.name, hello: this.#hello }, Math.min(left(), FROZEN_MS));
     try {
       return await meet();
@@ -50,7 +51,8 @@ export class AutomaticDaemon {
       if (!endTurn) return meet();
       try {
         const start = async () => {
-          place.name = await startDaemon({ identity, main: this.#main, ms: left(), stateFolder: state });
+          const words = store === undefined ? [] : ["--store", store];
+          place.name = await startDaemon({ name: place.name, words, main: this.#main, ms: left(), stateFolder: state });
         };
         // Another client's turn may have ended just before this one began; a frozen daemon is still there.
         const there = error instanceof AbsentError ? await meet().catch(() => undefined) : undefined;
@@ -71,11 +73,11 @@ async function startAndMeet(start: () => Promise<void>, meet: () => Promise<Sock
 }
 
 interface Place {
-  /** Name of the daemon: that of `identity`, until a daemon was started under another name. */
+  /** That of this build, until a daemon was started under another name. */
   name: string;
   readonly folders: readonly string[];
-  readonly identity: Identity;
   readonly state: string;
+  readonly store: string | undefined;
 }
 
 /** Rejects with RefusedError: where the state folder cannot be used there will be no daemon. */
@@ -83,8 +85,8 @@ async function placeOf(argv: readonly string[]): Promise<Place> {
   const state = stateFolder(process.env, process.platform);
   try {
     const folders = await socketFolders(state);
-    const identity = await identityOf({ argv, cwd: process.cwd(), env: process.env, stateFolder: state });
-    return { name: identity.name, folders, identity, state };
+    const store = storeFile({ argv, env: process.env });
+    return { name: await daemonName({ stateFolder: state, store }), folders, state, store };
   } catch (error) {
     throw new RefusedError(whyOf(error));
   }

@@ -4,7 +4,7 @@
 export class RefusedError extends Error {}
 
 /** The client's own settings, or the lack of the daemon that they name, keep it from being served. The message is for its user. */
-export class SettingsError extends Error {}
+export class SettingsError extends RefusedError {}
 
 export class AbsentError extends Error {
   constructor(cause: unknown) {

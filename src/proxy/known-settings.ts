@@ -26,7 +26,9 @@ export function readSettings(table: readonly TableSetting[], { argv, env }: Sour
     const flags = fromFlags(table, argv);
     const variables = fromVariables(table, env);
     const file = fromFile(table, flags.get(CONFIG) ?? variables.get(CONFIG));
-    return new Map([...fromUserFile(table, userFilePath(env)), ...file, ...variables, ...flags]);
+    const own = new Map([...file, ...variables, ...flags]);
+    if (table.some(({ key, of }) => of === "server" && own.has(key))) return undefined;
+    return new Map([...fromUserFile(table, userFilePath(env)), ...own]);
   } catch {
     return undefined;
   }

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Environment } from "../daemon/environment.ts";
 import { absolutePath } from "../config/paths.ts";
 import { userFilePath } from "../config/state-folder.ts";
@@ -73,7 +74,7 @@ const NO_VALUE = "true";
 
 /** A flag over a variable over the file over the user's file. */
 function settingOf(start: Pick<Start, "argv" | "env">, name: Name): string | undefined {
-  return given(start, name) ?? inFile(given(start, CONFIG), name.key) ?? inFile(userFilePath(start.env), name.key);
+  return given(start, name) ?? inFile(ownFile(start), name.key) ?? inFile(userFilePath(start.env), name.key);
 }
 
 function given({ argv, env }: Pick<Start, "argv" | "env">, { flag, variable }: Name): string | undefined {
@@ -87,21 +88,37 @@ function given({ argv, env }: Pick<Start, "argv" | "env">, { flag, variable }: N
   return found.at(-1) ?? (env[variable] === "" ? undefined : env[variable]);
 }
 
+/** The file of the sessions, by its absolute path; undefined for that of the state folder. */
+export function storeFile(start: Pick<Start, "argv" | "env">): string | undefined {
+  const own = given(start, STORE);
+  if (own !== undefined) return absolutePath(own, process.cwd());
+  for (const file of [ownFile(start), userFilePath(start.env)]) {
+    const path = inFile(file, STORE.key);
+    if (file !== undefined && path !== undefined) return absolutePath(path, dirname(file));
+  }
+  return undefined;
+}
+
 /** The text of the client's file of settings, or why it cannot be read; undefined where it names none. */
 export function clientFile(start: Pick<Start, "argv" | "env">): { text: string } | { fault: string } | undefined {
-  const file = given(start, CONFIG);
+  const file = ownFile(start);
   if (file === undefined) return undefined;
   try {
-    return { text: readFileSync(absolutePath(file, process.cwd()), "utf8") };
+    return { text: readFileSync(file, "utf8") };
   } catch (error) {
     return { fault: error instanceof Error ? error.message : String(error) };
   }
 }
 
+function ownFile(start: Pick<Start, "argv" | "env">): string | undefined {
+  const file = given(start, CONFIG);
+  return file === undefined ? undefined : absolutePath(file, process.cwd());
+}
+
 function inFile(file: string | undefined, key: string): string | undefined {
   if (file === undefined) return undefined;
   try {
-    const content: unknown = JSON.parse(readFileSync(absolutePath(file, process.cwd()), "utf8").replace(/^\uFEFF/, ""));
+    const content: unknown = JSON.parse(readFileSync(file, "utf8").replace(/^\uFEFF/, ""));
     const value: unknown = typeof content === "object" && content !== null ? Reflect.get(content, key) : undefined;
     return typeof value === "string" || typeof value === "boolean" || typeof value === "number"
       ? String(value)

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { daemonStatus, homeOf, persistently, wholeLog } from "../support/faults/shims.ts";
+import { preloading } from "../support/preload.ts";
 import { useWorld } from "../support/world.ts";
 
 /** A daemon that ends itself, without order, hands its turns over like one that is killed. */
@@ -18,9 +19,9 @@ it.each([
 ])("a turn is whole when %s ends its daemon (%s, %s)", async (_, way, point, why) => {
   const cwd = world.folder();
   const [mark, file] = [join(cwd, "killed"), join(cwd, "ran.txt")];
-  const limit = way === "memory" ? " --max-old-space-size=64" : "";
-  const env = { NODE_OPTIONS: `--import=${KILLER}${limit}`, KILL_MARK: mark, KILL_POINTS: point, KILL_WAY: way };
-  const client = await world.shared({ env });
+  const limit = way === "memory" ? ["--max-old-space-size=64"] : [];
+  const node = [...limit, preloading(KILLER, { KILL_MARK: mark, KILL_POINTS: point, KILL_WAY: way })];
+  const client = await world.shared({ node });
   const step = (at: number) => ({
     tools: [{ name: "Bash", input: { command: `echo ${String(at)} $PPID >> ${file}` } }],
   });

@@ -83,7 +83,7 @@ it("a frozen proxy uses up nothing of the time that its daemon has to start", as
   writeFileSync(file, `if (process.argv.includes("daemon")) { ${cell} ${waits} }`);
   const startMs = 6_000;
   const limit = constants({ daemonStartMs: startMs });
-  const client = await world.shared({ env: { HOME, NODE_OPTIONS: `--require ${file}`, ...limit } });
+  const client = await world.shared({ env: { HOME, ...limit }, node: ["--require", file] });
   const called = client.call("claude_code_session", { action: "list" });
   await expect.poll(() => world.daemons(), { interval: 20 }).toHaveLength(1);
   // It waits for the daemon's word by then.

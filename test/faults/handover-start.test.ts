@@ -5,6 +5,7 @@ import { afterEach, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { homeOf, killDaemons, persistently, wholeLog } from "../support/faults/shims.ts";
 import type { Server } from "../support/stdio-server.ts";
+import { preloading } from "../support/preload.ts";
 import { useWorld, type World } from "../support/world.ts";
 
 /**
@@ -89,9 +90,8 @@ it(
     const cwd = standIn.folder();
     const [file, mark] = [join(cwd, "ran.txt"), join(cwd, "asked")];
     const points = { KILL_MARK: mark, KILL_POINTS: "before attach", KILL_WAY: "SIGTERM" };
-    const env = { NODE_OPTIONS: `--import=${KILLER}`, ...points };
     const settings = { drainMs: 0 };
-    const client = await standIn.shared({ settings, env });
+    const client = await standIn.shared({ settings, node: [preloading(KILLER, points)] });
     const command = `echo held >> ${file}; until [ -e ${join(cwd, "never")} ]; do sleep 0.05; done`;
     const prompt = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd, allowedTools: ["Bash"] });
@@ -116,8 +116,8 @@ async function atRest(client: Server, sessionId: string): Promise<void> {
 async function started(world: World, points: string, more: Readonly<Record<string, string>> = {}) {
   const cwd = world.folder();
   const [file, mark] = [join(cwd, "ran.txt"), join(cwd, "killed")];
-  const env = { NODE_OPTIONS: `--import=${KILLER}`, KILL_MARK: mark, KILL_POINTS: points, ...more };
-  const client = await world.shared({ env, args: ["--idle-process-ms", "1000"] });
+  const node = [preloading(KILLER, { KILL_MARK: mark, KILL_POINTS: points, ...more })];
+  const client = await world.shared({ node, args: ["--idle-process-ms", "1000"] });
   const first = { prompt: noting("first", file), cwd, allowedTools: ["Bash"] };
   const begun = await client.call("claude_code", first).catch((error: unknown) => {
     if (!String(error).includes("has ended")) throw error;

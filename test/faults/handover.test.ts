@@ -7,6 +7,7 @@ import type { Answer } from "../support/connection.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { waitForRequest } from "../support/faults/driving.ts";
 import { storedEvents } from "../support/store/stored.ts";
+import { preloading } from "../support/preload.ts";
 import { useWorld } from "../support/world.ts";
 
 /** The daemon is killed at exact points of a turn of the real Claude Code. test/support/faults/kill-daemon.mjs acts at them. */
@@ -85,12 +86,8 @@ async function drive(client: Server, sessionId: string): Promise<Answer> {
 async function start(points: string): Promise<Case & { readonly client: Server }> {
   const cwd = world.folder();
   const about = { cwd, file: join(cwd, "ran.txt"), mark: join(cwd, "killed") };
-  const env = {
-    NODE_OPTIONS: `--import=${KILLER}`,
-    KILL_MARK: about.mark,
-    KILL_POINTS: points,
-  };
-  return { ...about, client: await world.shared({ env }) };
+  const node = [preloading(KILLER, { KILL_MARK: about.mark, KILL_POINTS: points })];
+  return { ...about, client: await world.shared({ node }) };
 }
 
 async function run(points: string): Promise<Case & { readonly answer: Answer; readonly sessionId: string }> {

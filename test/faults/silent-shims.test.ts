@@ -7,6 +7,7 @@ import { constants } from "../support/constants.ts";
 import { back } from "../support/faults/driving.ts";
 import { commandOf, killDaemons, persistently, theShim, untilGone } from "../support/faults/shims.ts";
 import type { Server } from "../support/stdio-server.ts";
+import { preloading } from "../support/preload.ts";
 import { useWorld } from "../support/world.ts";
 
 /**
@@ -27,10 +28,10 @@ async function endAll(): Promise<void> {
 }
 
 /** A client of a daemon that sends its shim a signal at the point. */
-async function clientOf(point: string, signal: NodeJS.Signals, others: Record<string, string> = {}) {
+async function clientOf(point: string, signal: NodeJS.Signals, env: Record<string, string> = {}) {
   const mark = join(world.folder(), "stopped");
-  const env = { NODE_OPTIONS: `--import=${STOPPER}`, STOP_MARK: mark, STOP_POINT: point, STOP_SIGNAL: signal };
-  const client = await world.shared({ env: { ...env, ...others } });
+  const node = [preloading(STOPPER, { STOP_MARK: mark, STOP_POINT: point, STOP_SIGNAL: signal })];
+  const client = await world.shared({ node, env });
   const shim = async () => {
     await vi.waitUntil(() => existsSync(mark) && readFileSync(mark, "utf8") !== "", { timeout: 30_000, interval: 20 });
     const pid = Number(readFileSync(mark, "utf8"));

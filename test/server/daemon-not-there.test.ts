@@ -21,8 +21,8 @@ function environment(env: Record<string, string>) {
 }
 
 /** A process that a client starts, and its answers by id. */
-function started(env: Record<string, string>, ...args: string[]) {
-  const child = spawn(process.execPath, [MAIN, "serve", ...args], {
+function started({ env, node = [] }: { env: Record<string, string>; node?: string[] }, ...args: string[]) {
+  const child = spawn(process.execPath, [...node, MAIN, "serve", ...args], {
     env: environment(env),
     stdio: ["pipe", "pipe", "ignore"],
   });
@@ -51,8 +51,8 @@ function heldDaemons() {
   const wait = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)";
   const hold = `while (!require("node:fs").existsSync(${JSON.stringify(gate)})) ${wait};`;
   writeFileSync(code, `if (process.argv.includes("daemon")) ${hold}`);
-  const env = { HOME: home, NODE_OPTIONS: `--require ${code}`, ...constants({ daemonStartMs: 30_000 }) };
-  return { env, release: () => writeFileSync(gate, "") };
+  const env = { HOME: home, ...constants({ daemonStartMs: 30_000 }) };
+  return { env, node: ["--require", code], release: () => writeFileSync(gate, "") };
 }
 
 const call = { name: "claude_code_session", arguments: { action: "list" } };
@@ -72,14 +72,14 @@ const ERAS: [string, string[], string, string][] = [
 it.each(ERAS)(
   "a client of the %s era is answered as by the daemon, which takes its call when it is there",
   async (_, opening, laterCall, again) => {
-    const { env, release } = heldDaemons();
-    const proxy = started(env);
+    const { release, ...start } = heldDaemons();
+    const proxy = started(start);
     proxy.send(...opening, laterCall);
     const ids = opening.map(idOf).filter((id) => id !== undefined);
     const given = await Promise.all(ids.map(async (id) => proxy.answerTo(id)));
     expect(proxy.answers.has("call")).toBe(false);
 
-    const own = started({ HOME: world.folder() }, "--daemon", "off");
+    const own = started({ env: { HOME: world.folder() } }, "--daemon", "off");
     own.send(...opening);
     expect(given).toEqual(await Promise.all(ids.map(async (id) => own.answerTo(id))));
     await own.end();
@@ -97,8 +97,8 @@ it.each(ERAS)(
 it.each(ERAS)(
   "a client of the %s era is served by its own process where no daemon comes",
   async (_, opening, laterCall, again) => {
-    const { env } = heldDaemons();
-    const proxy = started({ ...env, ...constants({ daemonStartMs: 1 }) });
+    const { env, node } = heldDaemons();
+    const proxy = started({ env: { ...env, ...constants({ daemonStartMs: 1 }) }, node });
     proxy.send(...opening, laterCall);
     expect(await proxy.answerTo("call")).toContain("because no daemon can be had");
     proxy.answers.delete(idOf(again));
@@ -109,9 +109,9 @@ it.each(ERAS)(
 );
 
 it("a client that only lists tools and leaves is answered, in the order of its lines", () => {
-  const { env } = heldDaemons();
+  const { env, node } = heldDaemons();
   const opening = legacyLines({});
-  const { status, stdout } = spawnSync(process.execPath, [MAIN], {
+  const { status, stdout } = spawnSync(process.execPath, [...node, MAIN], {
     env: environment(env),
     encoding: "utf8",
     input: opening.map((each) => `${each}\n`).join(""),
@@ -125,11 +125,11 @@ it("a client that only lists tools and leaves is answered, in the order of its l
 it("a setting with which no server starts is an error of the command, and the answer to the client's first request", () => {
   for (const first of [initialize(), modern("server/discover")]) {
     const env = environment({ HOME: world.folder() });
-    const run = spawnSync(process.execPath, [MAIN, "--max-live", "x"], { env, encoding: "utf8", input: `${first}\n` });
+    const run = spawnSync(process.execPath, [MAIN, "--max-depth", "x"], { env, encoding: "utf8", input: `${first}\n` });
     expect(run.status).toBe(2);
-    expect(run.stderr).toContain('--max-live is "x"');
+    expect(run.stderr).toContain('--max-depth is "x"');
     const { error, id } = JSON.parse(run.stdout) as { error: { message: string }; id: unknown };
-    expect([id, error.message]).toEqual([idOf(first), expect.stringContaining('--max-live is "x"')]);
+    expect([id, error.message]).toEqual([idOf(first), expect.stringContaining('--max-depth is "x"')]);
   }
 });
 
@@ -142,8 +142,7 @@ it("a server that cannot start where only that shows it ends the command, althou
     `const files = require("node:fs/promises"), { readFile } = files;
      files.readFile = async (path, ...rest) => path === "/proc/self/mountinfo" ? ${JSON.stringify(mounts)} : readFile(path, ...rest);`,
   );
-  const env = environment({ HOME: home, NODE_OPTIONS: `--require ${broken}` });
-  const child = spawn(process.execPath, [MAIN], { env });
+  const child = spawn(process.execPath, ["--require", broken, MAIN], { env: environment({ HOME: home }) });
   let [said, why] = ["", ""];
   child.stdout.on("data", (text) => (said += String(text)));
   child.stderr.on("data", (text) => (why += String(text)));

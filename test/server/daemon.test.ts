@@ -188,7 +188,6 @@ it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end
       turns: [],
       socket: expect.stringContaining("one.sock") as string,
       shim: { setting: "auto", shims: [expect.objectContaining({ processes: [] })] },
-      differs: [],
     },
   ]);
   expect(run("run", "--daemon", "one").stderr).toContain('Another daemon has the name "one"');

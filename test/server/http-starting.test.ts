@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, it } from "vitest";
-import { STORE_FILE } from "../../src/config/store.ts";
+import { STORE_FILE } from "../../src/config/store-spelling.ts";
 import { newClient } from "../support/connection.ts";
 import { signIn } from "../support/console-client.ts";
 import { connectOver } from "../support/http-server.ts";

@@ -46,6 +46,8 @@ export interface World {
     cwd?: string;
     env?: Record<string, string>;
     main?: string;
+    /** Words of Node, which the daemon gets too. */
+    node?: readonly string[];
     person?: Person;
     settings?: Settings;
   }): Promise<Server>;
@@ -132,7 +134,7 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
     ...SHORT_LIVED,
     ...environmentOf(agent),
   };
-  const living = () => processesWith(`CLAUDE_CONFIG_DIR=${configFolder}`);
+  const living = () => processesIn(root);
   const world: World = {
     model,
     configFolder,
@@ -154,9 +156,9 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
       return server;
     },
     settings,
-    async shared({ args = [], client = "modern", cwd, env = {}, main = MAIN, person, settings: more = {} } = {}) {
-      const all = merged(environment, AUTOMATIC, settings(more), env);
-      const server = await connectTo(client, [main, "serve", ...args], all, { cwd, person });
+    async shared({ args = [], client = "modern", cwd, env = {}, main = MAIN, node = [], person, settings: more } = {}) {
+      const all = merged(environment, AUTOMATIC, settings(more ?? {}), env);
+      const server = await connectTo(client, [...node, main, "serve", ...args], all, { cwd, person });
       servers.push(server);
       return server;
     },
@@ -249,13 +251,13 @@ async function endDaemons(living: () => number[]): Promise<void> {
   }
 }
 
-/** Finds processes by an inherited variable, so that shells which left their group and parent are included. */
-function processesWith(variable: string): { pid: number; command: string }[] {
+/** Finds processes by their inherited variables, so that shells which left their group and parent are included. */
+function processesIn(root: string): { pid: number; command: string }[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => {
       try {
-        if (!readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(variable)) return [];
+        if (!readFileSync(`/proc/${name}/environ`, "utf8").includes(`=${root}`)) return [];
         const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim();
         return command === "" ? [] : [{ pid: Number(name), command: command.slice(0, 40_000) }];
       } catch {

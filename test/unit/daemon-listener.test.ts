@@ -51,7 +51,6 @@ describe("a daemon's socket", () => {
         sessions: 0,
         processes: 0,
         turns: [],
-        traits: {},
       }),
     onStop: () => undefined,
     onCount: () => undefined,

@@ -2,9 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { existingFolders, makePrivate, socketFolders } from "../../src/daemon/folders.ts";
-import type { Identity } from "../../src/daemon/identity.ts";
 import { bind, connectByName, isAbsent, socketsIn, sweep } from "../../src/daemon/socket.ts";
 import { logOf, startDaemon } from "../../src/daemon/start.ts";
 import { takeTurn } from "../../src/daemon/starting.ts";
@@ -70,15 +69,16 @@ it("of several clients one starts the daemon, and the others wait for its turn t
 
 it("a daemon is started without a shell, writes to its log, and says that it is ready or why it is not", async () => {
   const main = join(root, "main.mjs");
+  vi.stubEnv("TZ", "UTC").stubEnv("FOO", "bar");
   const begin = async (code: string) => {
     writeFileSync(main, `import { writeSync } from "node:fs";\n${code}`);
-    const identity: Identity = { name: "n", argv: ["--spares", "2"], environment: { FOO: "bar" }, traits: {} };
-    return startDaemon({ identity, main, ms: 15_000, platform: "win32", stateFolder: root });
+    return startDaemon({ name: "n", words: ["--spares", "2"], main, ms: 15_000, platform: "win32", stateFolder: root });
   };
   const name = await begin(
-    'console.error(process.argv.slice(2).join(" "), process.env.FOO); writeSync(3, "ready other\\n");',
+    'console.error(process.argv.slice(2).join(" "), process.env.TZ, process.env.FOO); writeSync(3, "ready other\\n");',
   );
   expect(name).toBe("other");
-  expect(readFileSync(logOf(root, "n"), "utf8")).toBe("daemon run --ready-fd 3 --spares 2 bar\n");
+  expect(readFileSync(logOf(root, "n"), "utf8")).toBe("daemon run --ready-fd 3 --spares 2 UTC undefined\n");
   await expect(begin('console.error("claude-agents-mcp: no luck"); process.exit(3);')).rejects.toThrow("no luck");
+  vi.unstubAllEnvs();
 });

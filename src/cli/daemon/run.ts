@@ -17,7 +17,7 @@ import { readPackage } from "../../config/version.ts";
 import { daemonEnvironment } from "../../daemon/environment.ts";
 import { DeathRecord, recordedDaemons } from "../../daemon/deaths.ts";
 import { socketFolders } from "../../daemon/folders.ts";
-import { identityOf } from "../../daemon/identity.ts";
+import { daemonName } from "../../daemon/name.ts";
 import { Listener, type ListenerOptions } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
 import { checkName, connectByName, nameIsTaken, socketsIn, sweep, type Naming } from "../../daemon/socket.ts";
@@ -64,16 +64,18 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   if (declared === undefined) keepOnly(daemonEnvironment(process.env));
   const folder = stateFolder(process.env, process.platform);
   const folders = await socketFolders(folder);
-  const identity = await identityOf({ argv: rest, cwd: process.cwd(), env: process.env, stateFolder: folder });
-  const name = declared ?? identity.name;
   const settings = settingsOf(declared, rest);
+  const { store } = settings.config;
+  const name = declared ?? (await daemonName({ stateFolder: folder, store: store && storeTraits(store).file }));
   const { name: product, version } = readPackage();
   const start = { cwd: startFolder, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
   const place = { folders, name, stateFolder: folder };
   const log = ownLog(folder, name);
   // One that was started in the background; another is brought back by what runs it.
   const isAutomatic = declared === undefined && log !== undefined;
-  const restart = isAutomatic ? restartOf({ identity, main: process.argv[1] ?? "", stateFolder: folder }) : undefined;
+  const restart = isAutomatic
+    ? restartOf({ name, words: rest, main: process.argv[1] ?? "", stateFolder: folder })
+    : undefined;
   const shim = shimSettings(place, restart);
   const endTurn = isAutomatic && readyFd === undefined ? await turnOf(folders, name) : undefined;
   let onNamed: () => void = () => undefined;
@@ -89,7 +91,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     version,
     maxConnections: constants().maxConnections || connectionLimit(),
     accept: acceptor(app, settings, product),
-    status: async () => statusOf(app, { deaths, isDraining: closing !== undefined, identity, log, version }),
+    status: async () => statusOf(app, { deaths, isDraining: closing !== undefined, log, version }),
     onStop: () => end("daemon stop", 0),
     onCount: () => idle.look(),
     log: app.log,
@@ -184,7 +186,7 @@ function preloadLater(app: App): void {
   setTimeout(() => void openAndPreload().catch((error: unknown) => app.log.warn(String(error))), PRELOAD_MS);
 }
 
-/** Some variables are the terminal's or the editor's from which it was started, and not its clients'. */
+/** One that was started by hand has no more of its own either: its clients find the same daemon, however it was started. */
 function keepOnly(environment: Readonly<Record<string, string>>): void {
   for (const name of Object.keys(process.env)) {
     if (!(name in environment)) Reflect.deleteProperty(process.env, name);

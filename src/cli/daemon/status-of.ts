@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { App, NodeReport } from "../../app/app.ts";
 import { constants } from "../../config/constants.ts";
 import type { DeathRecord } from "../../daemon/deaths.ts";
-import type { Identity } from "../../daemon/identity.ts";
 
 /** What a daemon says of itself, but for its connections. */
 
@@ -12,15 +11,13 @@ interface About {
   readonly deaths: Pick<DeathRecord, "last">;
   readonly isDraining: boolean;
   readonly log: string | undefined;
-  readonly identity: Identity;
   readonly version: string;
 }
 
-export async function statusOf(app: App, { deaths, identity, isDraining, log, version }: About) {
+export async function statusOf(app: App, { deaths, isDraining, log, version }: About) {
   const state = isDraining ? ("draining" as const) : ("ready" as const);
   const setting = constants().shim ? ("auto" as const) : ("off" as const);
   const { node: nodeVersion } = process.versions;
-  const { traits } = identity;
   // Where no session is at work there may be no store yet: npm installs its driver, or cannot.
   const { shim, ...report } = await (app.atWork() > 0 ? app.report() : reportSoon(app));
   return {
@@ -30,7 +27,6 @@ export async function statusOf(app: App, { deaths, identity, isDraining, log, ve
     nodeVersion,
     state,
     sessions: app.atWork(),
-    traits,
     ...report,
     log,
     lastDeath: deaths.last,

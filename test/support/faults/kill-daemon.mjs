@@ -1,4 +1,4 @@
-// Loaded with NODE_OPTIONS=--import: kills the daemon at an exact point of its work. KILL_POINTS names a point for the first daemon, one
+// Loaded with --import (preload.ts): kills the daemon at an exact point of its work. KILL_POINTS names a point for the first daemon, one
 // for the next, and so on; in the file KILL_MARK each death leaves a character. The first daemon lives on KILL_SKIP times at its point.
 // KILL_WAY is "exit", "exception" or "memory" where it is to die in another way than by SIGKILL, and "SIGTERM" where it is to end in order.
 // In every other process it does nothing.

@@ -1,4 +1,4 @@
-// Loaded with NODE_OPTIONS=--import: the daemon sends its shim STOP_SIGNAL at STOP_POINT, once. STOP_POINT is "spawn" for a shim that
+// Loaded with --import (preload.ts): the daemon sends its shim STOP_SIGNAL at STOP_POINT, once. STOP_POINT is "spawn" for a shim that
 // was just started, or the type of the message before which the shim is to stop. The file STOP_MARK then holds the pid of the shim.
 // In every other process it does nothing.
 import childProcess from "node:child_process";

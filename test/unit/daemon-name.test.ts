@@ -1,0 +1,77 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { daemonEnvironment } from "../../src/daemon/environment.ts";
+import { daemonName } from "../../src/daemon/name.ts";
+
+/** Who shares a daemon, and what it keeps of the environment in which it was started. */
+
+let root: string;
+beforeEach(() => void (root = mkdtempSync(join(tmpdir(), "ccm-name-"))));
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function folder(name: string): string {
+  const path = join(root, name);
+  mkdirSync(path);
+  return path;
+}
+
+describe("the name of a daemon", () => {
+  it("is that of its state folder and its store, however they are spelled", async () => {
+    const state = folder("state");
+    const name = await daemonName({ stateFolder: state });
+    expect(name).toMatch(/^[0-9a-f]{24}$/);
+    symlinkSync(state, join(root, "link"));
+    for (const spelling of [join(root, "link"), join(root, "x", "..", "state")]) {
+      expect(await daemonName({ stateFolder: spelling })).toBe(name);
+      expect(await daemonName({ stateFolder: state, store: join(spelling, "store.db") })).toBe(name);
+    }
+  });
+
+  it("differs by the store, the state folder, its key, and the arguments of a server over HTTP", async () => {
+    const state = folder("state");
+    const names = [
+      await daemonName({ stateFolder: state }),
+      await daemonName({ stateFolder: state, store: join(root, "other.db") }),
+      await daemonName({ stateFolder: folder("other"), store: join(state, "store.db") }),
+      await daemonName({ stateFolder: state, argv: ["--http"] }),
+    ];
+    rmSync(join(state, "local.key"));
+    names.push(await daemonName({ stateFolder: state }));
+    expect(new Set(names).size).toBe(names.length);
+  });
+});
+
+describe("of the environment in which it is started, a daemon keeps", () => {
+  const own = {
+    HOME: "/home/ann",
+    PATH: "/bin",
+    LC_ALL: "C",
+    XDG_STATE_HOME: "/s",
+    SSL_CERT_FILE: "/c.pem",
+    TZ: "UTC",
+  };
+  const others = {
+    ANTHROPIC_API_KEY: "sk-1",
+    SSH_AUTH_SOCK: "/tmp/agent",
+    CLAUDE_CONFIG_DIR: "/c",
+    VSCODE_PID: "7",
+    TERM: "xterm",
+    NODE_OPTIONS: "--inspect",
+    HTTPS_PROXY: "http://u:p@127.0.0.1",
+    CLAUDE_CODE_MCP_ALLOW_BYPASS: "1",
+    XDG_SESSION_ID: "3",
+  };
+
+  it("what it needs itself, and nothing in which its clients may differ", () => {
+    expect(daemonEnvironment({ ...own, ...others }, "linux")).toEqual(own);
+    expect(daemonEnvironment(daemonEnvironment({ ...own, ...others }, "linux"), "linux")).toEqual(own);
+  });
+
+  it("on Windows the same in any case, and what programs need there", () => {
+    const windows = { Path: "C:\\x", SystemRoot: "C:\\Windows", "ProgramFiles(x86)": "C:\\p", userprofile: "C:\\ann" };
+    expect(daemonEnvironment({ ...windows, ...others }, "win32")).toEqual(windows);
+    expect(daemonEnvironment(windows, "linux")).toEqual({});
+  });
+});
