@@ -50,15 +50,17 @@ describe("a request that is made while no client is connected", () => {
     await daemon.close();
   });
 
-  it("is denied at once with `--unattended deny`, and Claude Code is told why", async () => {
-    const daemon = await world.daemon({ name: "denies", args: ["--unattended", "deny"] });
+  it("is denied at once in sessions of a client with `--unattended deny`, whichever others are connected, and Claude Code is told why", async () => {
+    const daemon = await world.daemon({ name: "denies" });
     const cwd = world.folder();
-    const first = await daemon.client();
+    const [first, next] = [await daemon.client({ args: ["--unattended", "deny"] }), await daemon.client()];
     const { sessionId } = await first.call("claude_code", { prompt: asks("no.txt", "gone"), cwd });
+    const { sessionId: own } = await next.call("claude_code", { prompt: asks("own.txt", "gone"), cwd });
     await first.close();
     world.model.release("gone");
     await expect.poll(() => world.transcript(sessionId)).toContain("has such requests denied");
-    const next = await daemon.client();
+    expect((await next.news(own)).actions).toMatchObject([{ toolName: "Bash" }]);
+    await next.call("claude_code_session", { action: "cancel", sessionId: own });
     expect(await next.end(sessionId)).toMatchObject({ result: { result: "asked" } });
     expect(existsSync(join(cwd, "no.txt"))).toBe(false);
     expect(await notices(next, sessionId)).toContain("denied (--unattended deny)");

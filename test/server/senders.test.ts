@@ -22,15 +22,23 @@ function at(cwd: string) {
   return { made: (name: string) => existsSync(join(cwd, name)), processes: text };
 }
 
+type Start = (options: { args?: string[]; env?: Record<string, string> }) => Promise<Pick<Connection, "call">>;
+const ofOneDaemon = async (): Promise<Start> => {
+  const daemon = await world.daemon();
+  return async (options) => daemon.client(options);
+};
+const ofTwoServers = async (): Promise<Start> => Promise.resolve(async (options) => world.server(options));
+
 it.each([
-  ["of two servers", "server"],
-  ["of one daemon", "shared"],
+  ["of two servers", ofTwoServers],
+  ["of one daemon", ofOneDaemon],
 ] as const)(
   "a stricter prompt restarts the process once, and the same two clients %s in turn do not again",
   async (_, of) => {
     const cwd = world.folder();
     const { made, processes } = at(cwd);
-    const [loose, strict] = [await world[of](), await world[of]({ args: STRICT })];
+    const start = await of();
+    const [loose, strict] = [await start({}), await start({ args: STRICT })];
     const begin = { prompt: deed("first"), cwd, allowedTools: ["Bash"], ...REST };
     const { sessionId } = await loose.call("claude_code", begin);
     for (const [index, client] of [strict, loose, strict].entries()) {
@@ -70,4 +78,27 @@ it("a stricter prompt over HTTP does not join a running turn; it waits, and anot
   expect([made("queued"), processes().length]).toEqual([false, 1]);
   await loose.call("claude_code_reply", { sessionId, prompt: deed("after"), ...REST });
   expect([made("after"), new Set(processes()).size]).toEqual([false, 1]);
+});
+
+it("a process starts in the environment of the client whose prompt starts it, or, if that pays otherwise, in the session's last one", async () => {
+  const cwd = world.folder();
+  const start = await ofOneDaemon();
+  const clientWith = async (env: Record<string, string>) => start({ env, args: ["--idle-process-ms", "1000"] });
+  const other = { ANTHROPIC_AUTH_TOKEN: "another way to pay" };
+  const [a, b, c] = await Promise.all([{ MARK: "a" }, { MARK: "b" }, { MARK: "c", ...other }].map(clientWith));
+  const prompt = calling([{ name: "Bash", input: { command: "echo $MARK >> marks" } }]);
+  const { sessionId } = await a!.call("claude_code", { prompt, cwd, allowedTools: ["Bash"], ...REST });
+  const reply = async (client: Pick<Connection, "call">) =>
+    client.call("claude_code_reply", { sessionId, prompt, ...REST });
+  const rest = async () => {
+    const isLive = async () =>
+      (await a!.call("claude_code_session", { action: "get", sessionId })).sessions[0]?.["processLive"];
+    await expect.poll(isLive).toBe(false);
+  };
+  await reply(b!);
+  await rest();
+  await reply(b!);
+  await rest();
+  await reply(c!);
+  expect(readFileSync(join(cwd, "marks"), "utf8").trim().split("\n")).toEqual(["a", "a", "b", "b"]);
 });

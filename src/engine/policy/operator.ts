@@ -118,7 +118,9 @@ export function gateUnder(operator: Operator, session: Begun): Gate {
   const isBegunWithout = session.policy?.allowsBypass === false;
   // It can be switched while the server runs.
   const allowsBypass = () => policyFor(operator, session).allowsBypass;
-  return { ...operator.gate, allowsBypass, isBegunWithout, callerApproves };
+  const { bounds, gate } = operator;
+  const maxDepth = Math.min(gate.maxDepth, bounds?.gate.maxDepth ?? gate.maxDepth);
+  return { ...gate, allowsBypass, isBegunWithout, callerApproves, maxDepth };
 }
 
 /** Throws PERMISSION_DENIED where the session began under rules that this server, being older, cannot keep. */
