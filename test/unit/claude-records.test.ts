@@ -1,0 +1,118 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { childEnvironment, credentialOf } from "../../src/claude/environment.ts";
+import { Environments } from "../../src/claude/environments.ts";
+import { ProtectedPlaces } from "../../src/claude/protected-places.ts";
+import { protectionOf } from "../../src/security/protected-paths.ts";
+import { placed, runtimeFor } from "../support/confined-runtime.ts";
+import { OPEN_POLICY } from "../support/open-gate.ts";
+
+const root = mkdtempSync(join(tmpdir(), "ccm-records-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+const work = join(root, "work");
+mkdirSync(work);
+
+/** The environment of a client with a home folder, and a Claude Code in PATH, of its own. */
+function clientOf(name: string, more: Record<string, string> = {}) {
+  const home = join(root, name);
+  mkdirSync(join(home, "bin"), { recursive: true });
+  writeFileSync(join(home, "bin/claude"), "", { mode: 0o755 });
+  return { HOME: home, PATH: join(home, "bin"), ...more };
+}
+
+const environments = new Environments(Buffer.alloc(32), clientOf("server"));
+const one = environments.open(clientOf("one"));
+const other = environments.open(clientOf("other", { ANTHROPIC_API_KEY: "key-of-the-other" }));
+const server = { owned: [], files: [], configFolders: [], trusted: [] };
+const folderOf = (name: string) => join(root, name, ".claude");
+
+describe("a session in a record", () => {
+  const runtime = runtimeFor({}, { environments });
+  const identity = { configFolder: folderOf("other"), paidBy: "ANTHROPIC_API_KEY" };
+
+  it("has the configuration and the payer of that record", async () => {
+    const session = placed({ cwd: work });
+    expect((await runtime.plan({ ...session, environmentId: other.id })).identity).toEqual(identity);
+    const mine = await runtime.plan({ ...session, environmentId: one.id });
+    expect(mine.identity).toMatchObject({ configFolder: folderOf("one") });
+    expect((await runtime.plan(session)).identity).toMatchObject({ configFolder: folderOf("server") });
+    expect(runtime.environments.identityOf(other.id, "ann", {})).toEqual(identity);
+    const added = { env: { CLAUDE_CONFIG_DIR: "/added" } };
+    expect(runtime.environments.identityOf(one.id, "ann", added)).toMatchObject({ configFolder: "/added" });
+    expect(await runtime.environments.find(identity, "ann", 0)).toBe(other.id);
+  });
+
+  it("is not started where the record is gone", async () => {
+    expect(runtime.environments.identityOf("gone", "ann", {})).toBeUndefined();
+    const gone = runtime.plan({ ...placed({ cwd: work }), environmentId: "gone" });
+    await expect(gone).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+      message: expect.stringContaining("is gone"),
+    });
+    const installing = runtime.installMissing({ environmentId: "gone", options: {} }, () => undefined);
+    await expect(installing).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+  });
+});
+
+describe("what sessions are kept from", () => {
+  // The search for Claude Code ends at the Agent SDK's, which is there: only what is named is started.
+  const named = environments.open({
+    ...clientOf("named"),
+    CLAUDE_CODE_MCP_CLAUDE_PATH: join(root, "named/bin/claude"),
+  });
+  const places = new ProtectedPlaces(server, environments);
+
+  it("is the configuration of each record, and the Claude Code that it names", async () => {
+    const closed = await places.closed();
+    const files = ["server", "one", "other", "named"].map((name) => join(folderOf(name), "settings.json"));
+    for (const file of [...files, join(root, "one/.claude.json"), join(root, "named/bin/claude")]) {
+      expect(protectionOf([file], closed, "write"), file).toBeDefined();
+    }
+    expect(protectionOf([join(root, "one/bin/other")], closed, "write")).toBeUndefined();
+    const session = { ...placed({ cwd: folderOf("other") }), environmentId: one.id };
+    await expect(runtimeFor({}, { environments, protection: places }).plan(session)).rejects.toThrow("cwd: ");
+  });
+
+  it("is that of a record that came later, and no longer that of one that is gone", async () => {
+    const late = environments.open(clientOf("late"));
+    const settings = join(folderOf("late"), "settings.json");
+    expect(protectionOf([settings], await places.closed(), "read")).toBeDefined();
+    late.close();
+    expect(protectionOf([settings], await places.closed(), "read")).toBeUndefined();
+  });
+
+  it("is closed to the sandbox as well, whose other bounds are those of the policy", async () => {
+    const trusting = { allowDirs: [], trustDirs: ["/trusted"], trustsRecord: true, spawnWrapper: [] };
+    const sandbox = await places.sandbox({ ...OPEN_POLICY, sandboxDomains: ["example.com"], places: [trusting] });
+    expect(sandbox).toMatchObject({ domains: ["example.com"], trusted: ["/trusted"] });
+    expect(sandbox.configFolders).toEqual(["server", "one", "other", "named"].map(folderOf));
+    expect(sandbox.closed).toContain(join(root, "other/.claude.json"));
+    expect(sandbox.kept).toContain(join(root, "named/bin/claude"));
+    named.close();
+  });
+});
+
+describe("the environment of a process", () => {
+  const own = { PATH: "/bin", CLAUDE_CONFIG_DIR: "/client", A_KEY: "kept", CLAUDE_CODE_MCP_CLAUDE_PATH: "/c" };
+
+  it("has nothing of the settings, and is the same when it is made of itself", () => {
+    const child = { depth: 1, configDir: "/ann", added: { A_KEY: "added" } };
+    const made = childEnvironment(own, child);
+    expect(made).toMatchObject({ PATH: "/bin", CLAUDE_CONFIG_DIR: "/ann", A_KEY: "added" });
+    expect(made).not.toHaveProperty("CLAUDE_CODE_MCP_CLAUDE_PATH");
+    expect(childEnvironment(made, child)).toEqual(made);
+  });
+
+  it.each([
+    [{}, {}],
+    [{ ANTHROPIC_API_KEY: "a", ANTHROPIC_AUTH_TOKEN: "b" }, { ANTHROPIC_AUTH_TOKEN: "b" }],
+    [
+      { CLAUDE_CODE_USE_BEDROCK: "1", AWS_PROFILE: "p", AWS_REGION: "r", ANTHROPIC_API_KEY: "a" },
+      { AWS_PROFILE: "p", AWS_REGION: "r" },
+    ],
+  ])("names the credential of its payer: %j", (environment, credential) => {
+    expect(credentialOf({ PATH: "/bin", ...environment })).toEqual(credential);
+  });
+});
