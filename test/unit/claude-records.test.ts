@@ -68,7 +68,7 @@ describe("what sessions are kept from", () => {
     const closed = await places.closed();
     const files = ["server", "one", "other", "named"].map((name) => join(folderOf(name), "settings.json"));
     for (const file of [...files, join(root, "one/.claude.json"), join(root, "named/bin/claude")]) {
-      expect(protectionOf([file], closed, "write"), file).toBeDefined();
+      expect(protectionOf([file], closed, "write")).toBeDefined();
     }
     expect(protectionOf([join(root, "one/bin/other")], closed, "write")).toBeUndefined();
     const session = { ...placed({ cwd: folderOf("other") }), environmentId: one.id };
