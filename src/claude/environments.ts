@@ -136,6 +136,8 @@ export class Environments {
         resolve(id);
       };
       const timer = setTimeout(finish, ms);
+      // A server that ends meanwhile does not wait for it.
+      timer.unref();
       const tell = (id: string) => {
         if (isFit(id)) finish(id);
       };

@@ -231,7 +231,7 @@ class SessionEngine implements Engine {
   async enforceGate(): Promise<number> {
     const isOurs = (id: string) => this.#node.connectionOf(id) === this.#connection?.id;
     const mayNot = (record: SessionRecord) => isForbidden(gateUnder(this.#options, record), record);
-    return this.#node.ownership.suspendWhere({ isOurs, mayNot }, "forbidden");
+    return this.#node.suspending.suspendWhere({ isOurs, mayNot }, "forbidden");
   }
 
   async stop(graceMs: number): Promise<void> {

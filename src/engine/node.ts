@@ -7,6 +7,7 @@ import { mayPrompt } from "./session/check-prompt.ts";
 import { startRetention, type Retention } from "./retention.ts";
 import { Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionRecord } from "./ports.ts";
+import { Suspending } from "./suspending.ts";
 import { asTakenOver, Recovery } from "./recovery.ts";
 
 /** `Operator` is the server's own terms here: for recovery, and for what no client has sent. */
@@ -24,6 +25,7 @@ export class EngineNode {
   readonly options: EngineOptions;
   readonly limiter: ProcessLimiter;
   readonly ownership: Ownership;
+  readonly suspending: Suspending;
   /** Sessions as they are recorded: for a server inside a session. It is no client that attends to one. */
   readonly inside: Looking;
   /** Sessions after recovery, for services: they deliver requests, and attend to no session. */
@@ -40,12 +42,13 @@ export class EngineNode {
     this.options = options;
     const mayRun = async (record: SessionRecord, environmentId: string) =>
       mayPrompt({ ...options, environmentId }, this.ownership, record);
-    const suspend: Suspend = async (record, reason) => this.ownership.suspend(record, reason);
+    const suspend: Suspend = async (record, reason) => this.suspending.suspend(record, reason);
     const connectionOf = (sessionId: string) => this.connectionOf(sessionId);
     const stateOf = (sessionId: string) => this.ownership.stateOf(sessionId);
     this.limiter = new ProcessLimiter({ ...options, suspend, connectionOf, stateOf });
     const takenOver = async (record: SessionRecord) => asTakenOver(record, { ...options, mayRun });
     this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
+    this.suspending = new Suspending(options, this.ownership);
     const recovery = new Recovery({ ...options, ownership: this.ownership });
     this.#attention = new Attention(options, this.ownership);
     this.#shown = async (record) => recovery.recovered(record);

@@ -1,7 +1,5 @@
-import { randomUUID } from "node:crypto";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
-import type { SuspendRequest } from "../domain/control.ts";
 import type { Reach } from "../domain/attendance.ts";
 import type { SessionState } from "../domain/session.ts";
 import { SessionActor } from "./actor.ts";
@@ -38,11 +36,6 @@ interface Reachable {
   readonly onReach: (listener: (sessionId: string) => void) => void;
 }
 
-interface Which {
-  readonly isOurs: (sessionId: string) => boolean;
-  readonly mayNot: (record: SessionRecord) => boolean;
-}
-
 /** A session as this node goes on with it. */
 export interface TakenOver {
   readonly record: SessionRecord;
@@ -62,11 +55,9 @@ export class Ownership {
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
   /** Sessions that this node was at work on when their store went away, and why. */
   readonly #lost = new Map<string, Refusal>();
-  /** Sessions whose process did not close when that was asked last. */
-  readonly #unclosed = new Set<string>();
   #lease: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
-  #draining = false;
+  readonly #leaving = new AbortController();
 
   /** `asTakenOver` says how this server continues a session without an owner. */
   constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<TakenOver>) {
@@ -78,6 +69,11 @@ export class Ownership {
 
   owns(sessionId: string): boolean {
     return this.#actors.has(sessionId);
+  }
+
+  /** Ids of the sessions that it owns. */
+  get owned(): string[] {
+    return [...this.#actors.keys()];
   }
 
   /** Throws why the log of a session that this node owns cannot be written at present. */
@@ -114,7 +110,8 @@ export class Ownership {
 
   /** Sends a command to the owner: this node's actor, another node's inbox, or this node after it has claimed a session without one. */
   async command(command: Command, record: SessionRecord): Promise<CommandReply> {
-    if (this.#draining) throw new AppError("INTERNAL", "The server is shutting down. Try again in a moment.");
+    if (this.#leaving.signal.aborted)
+      throw new AppError("INTERNAL", "The server is shutting down. Try again in a moment.");
     const actor = this.#actors.get(record.id) ?? (await this.claim(record));
     const answered = actor && (await actor.command(command));
     // An actor that has just retired leaves the session to the next caller.
@@ -145,36 +142,10 @@ export class Ownership {
 
   /** Records what runs as interrupted and gives all sessions up. */
   async drain(): Promise<void> {
-    this.#draining = true;
+    this.#leaving.abort();
     this.#cancelHeartbeat?.();
     await Promise.allSettled(this.#claims.values());
     await Promise.all([...this.#actors.values()].map(async (actor) => actor.shutdown()));
-  }
-
-  /** Asks the owner of the session to close its process when nothing runs. The result is seen in the store. */
-  async suspend(record: SessionRecord, reason: SuspendRequest["reason"] | undefined): Promise<void> {
-    const { id: sessionId, principal } = record;
-    const data = { by: "server", request: { do: "suspend", ...(reason && { reason }) } } as const;
-    try {
-      await this.command({ id: randomUUID(), principal, kind: "control", data }, record);
-      this.#unclosed.delete(sessionId);
-    } catch (error) {
-      // Another session may wait for its slot, and asks ten times a second.
-      if (this.#unclosed.has(sessionId)) return;
-      this.#unclosed.add(sessionId);
-      const about = { sessionId, reason: reason ?? "idle", error: String(error) };
-      this.#options.log.warn("a process was not closed", about);
-    }
-  }
-
-  /** The same for those of these sessions of this node for which `mayNot` holds. Resolves with their number. */
-  async suspendWhere({ isOurs, mayNot }: Which, reason: SuspendRequest["reason"]): Promise<number> {
-    const ids = [...this.#actors.keys()].filter(isOurs);
-    const records = await Promise.all(ids.map(async (id) => this.#options.backend.rows.get(id)));
-    // Includes unreadable sessions, because `mayNot` might hold for them.
-    const named = records.filter((each) => each !== undefined).filter((each) => each.unreadable ?? mayNot(each));
-    await Promise.all(named.map(async (record) => this.suspend(record, reason)));
-    return named.length;
   }
 
   announce(): void {
@@ -233,7 +204,7 @@ export class Ownership {
     const own = this.#actors.get(record.id);
     if (own) return own;
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
-    if (isForeign || this.#draining) return undefined;
+    if (isForeign || this.#leaving.signal.aborted) return undefined;
     await refuseUnclaimable(record, runtime);
     await this.beAlive();
     const lease = await backend.leases.claim(record.id);
@@ -247,7 +218,13 @@ export class Ownership {
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
     const why = shim === "gone" ? await whyGone(current, runtime) : undefined;
     if (shim === "ours") return this.#own(lease, current, { type: "attached" });
-    const { record: taken, ...how } = await this.#asTakenOver(current);
+    // It may wait for a client of the session: the session is left to the next server if this one ends meanwhile.
+    const takenOver = await Promise.race([this.#asTakenOver(current), once(this.#leaving.signal)]);
+    if (!takenOver) {
+      await backend.leases.release(lease);
+      return undefined;
+    }
+    const { record: taken, ...how } = takenOver;
     const whole = [why, how.why].filter((each) => each !== undefined).join(" ");
     return this.#own(lease, taken, { type: "recovered", ...how, ...(whole !== "" && { why: whole }) });
   }
@@ -289,11 +266,16 @@ export class Ownership {
   #renewIn(ms: number): void {
     const { clock, log } = this.#options;
     this.#cancelHeartbeat = clock.after(ms, () => {
-      if (this.#draining) return;
+      if (this.#leaving.signal.aborted) return;
       this.#heartbeat().catch((error: unknown) => {
         log.warn("lease not renewed", { error: String(error) });
         this.#renewIn(RENEW_AGAIN_MS);
       });
     });
   }
+}
+
+async function once(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return undefined;
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
 }

@@ -84,6 +84,41 @@ it(
 );
 
 it(
+  "a session that waits for a slot is lost where no client of its identity comes, and goes on when one has",
+  { timeout: 60_000 },
+  async () => {
+    const settings = { maxLive: 1 };
+    const client = await standIn.shared({ settings });
+    const folder = standIn.folder();
+    const [gate, held, file] = ["gate", "held", "ran.txt"].map((name) => join(folder, name));
+    const loop = { command: `touch ${held!}; until [ -e ${gate!} ]; do sleep 0.05; done` };
+    const start = async (prompt: string) =>
+      (await client.call("claude_code", { prompt, cwd: folder, allowedTools: ["Bash"] })).sessionId;
+    await start(scriptTag([{ tools: [{ name: "Bash", input: loop }] }, { text: "let go" }]));
+    await expect.poll(() => existsSync(held!), { timeout: 20_000 }).toBe(true);
+    const sessionId = await start(noting("first", file!));
+    await client.call("claude_code_reply", {
+      sessionId,
+      prompt: noting("second", file!),
+      whenBusy: "queue",
+      waitMs: 0,
+    });
+    await client.close();
+    await killDaemons(standIn);
+    const other = await standIn.shared({ settings, env: { ANTHROPIC_AUTH_TOKEN: "another way to pay" } });
+    const lost = await other.end(sessionId);
+    expect(JSON.stringify(lost)).toContain("The environment of its client is gone. Reply to the session to go on.");
+    const release = { action: "release_queue", sessionId };
+    expect(await other.refusal("claude_code_session", release)).toMatchObject({ code: "PERMISSION_DENIED" });
+    writeFileSync(gate!, "");
+    const again = await standIn.shared({ settings });
+    await again.call("claude_code_session", release);
+    await again.end(sessionId);
+    expect(read(file!)).toEqual(["second"]);
+  },
+);
+
+it(
   "a daemon that gets SIGTERM while it takes sessions over ends them and is not started again",
   { timeout: 60_000 },
   async () => {

@@ -180,6 +180,20 @@ describe("a session whose server and client are gone", () => {
     expect(b.runtime.processes).toEqual([]);
   });
 
+  it("is left to the next server by one that ends while it waits", async () => {
+    const id = await died();
+    const asked = new Promise<void>((resolve) => {
+      b.runtime.comes = async () => {
+        resolve();
+        return new Promise(() => undefined);
+      };
+    });
+    void b.engine.get("local", id).catch(() => undefined);
+    await asked;
+    await b.engine.stop(0);
+    expect((await b.backend.leases.abandoned(9)).map((record) => record.id)).toEqual([id]);
+  });
+
   it("is started for a prompt that waited only if there is an environment for it; else the queue is held", async () => {
     a.runtime.records.set("e1", identity);
     const id = await a.open();
