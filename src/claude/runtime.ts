@@ -51,10 +51,11 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
   const run = (request: AgentStart, launch: Promise<LaunchPlan>): AgentProcess => {
     const { epoch, onPartial, processTag, transcriptId } = request;
     const masks = masksFor(request, config);
+    const recipe = recipeOf(request, config);
     const onSignal: AgentStart["onSignal"] = (signal, line) => {
       request.onSignal(signal, line);
       if (signal.type === "ready") spares.stir();
-      if (signal.type === "idle") void spares.remember(recipeOf(request, config), request.hasFreeSlot);
+      if (signal.type === "idle") spares.remember(recipe, request.hasFreeSlot);
     };
     const stir = () => spares.stir();
     request.admitted.then(stir, stir);

@@ -63,7 +63,7 @@ function poolOf({ room = 10, size = 1 } = {}) {
     pool,
     begun,
     /** A turn ends in a session whose spares have the key that `keyOf` returns just then. */
-    turnEnds: async (keyOf: () => string) =>
+    turnEnds: (keyOf: () => string) =>
       pool.remember(
         async () => Promise.resolve({ key: keyOf(), options: {}, wrapper: [], record: {} } satisfies SpareSpec),
         hasFreeSlot,
@@ -84,7 +84,7 @@ function poolOf({ room = 10, size = 1 } = {}) {
 describe("spares", () => {
   it("are started a second after the last start of a session or end of a turn, not right behind it", async () => {
     const { begun, passes, pool, turnEnds } = poolOf();
-    await turnEnds(() => "a");
+    turnEnds(() => "a");
     await passes(QUIET - 2);
     pool.stir();
     await passes(QUIET - 2);
@@ -95,7 +95,7 @@ describe("spares", () => {
 
   it("come one after the other, and no further one while sessions start", async () => {
     const { begun, passes, pool, turnEnds } = poolOf({ size: 2 });
-    await turnEnds(() => "a");
+    turnEnds(() => "a");
     await vi.advanceTimersByTimeAsync(QUIET);
     expect(begun).toHaveLength(1);
     pool.stir();
@@ -109,20 +109,29 @@ describe("spares", () => {
   it("are kept for the last three keys: a fourth ends those of the key that was used longest ago", async () => {
     const { living, passes, turnEnds } = poolOf();
     for (const key of ["a", "b", "c", "a"]) {
-      await turnEnds(() => key);
+      turnEnds(() => key);
       await passes(QUIET);
     }
     expect(living()).toEqual(["a", "b", "c"]);
-    await turnEnds(() => "d");
+    turnEnds(() => "d");
     await passes(QUIET);
     expect(living()).toEqual(["a", "c", "d"]);
   });
 
+  it("are kept for a key of which no session was among the last five that ended turns without a pause", async () => {
+    const { living, passes, turnEnds } = poolOf();
+    turnEnds(() => "a");
+    await passes(QUIET);
+    for (let session = 0; session < 8; session++) turnEnds(() => "b");
+    await passes(QUIET);
+    expect(living()).toEqual(["a", "b"]);
+  });
+
   it("do not end others where there is no room", async () => {
     const { living, passes, turnEnds } = poolOf({ room: 1 });
-    await turnEnds(() => "a");
+    turnEnds(() => "a");
     await passes(QUIET);
-    await turnEnds(() => "b");
+    turnEnds(() => "b");
     await passes(QUIET);
     expect(living()).toEqual(["a"]);
   });
@@ -130,8 +139,8 @@ describe("spares", () => {
   it("make way for those that what has changed fits; the others stay", async () => {
     const { living, passes, pool, turnEnds } = poolOf();
     let key = "a";
-    await turnEnds(() => key);
-    await turnEnds(() => "b");
+    turnEnds(() => key);
+    turnEnds(() => "b");
     await passes(QUIET);
     key = "a with a command line more";
     pool.stir();
@@ -141,13 +150,13 @@ describe("spares", () => {
 
   it("of a key that cannot be started leave the others alone, and are tried again after the next turn", async () => {
     const { begun, living, passes, turnEnds } = poolOf();
-    await turnEnds(() => "a");
-    await turnEnds(() => "b");
+    turnEnds(() => "a");
+    turnEnds(() => "b");
     await vi.advanceTimersByTimeAsync(QUIET);
     begun[0]!.end();
     await passes(0);
     expect(begun.map(({ key }) => key)).toEqual(["b", "a"]);
-    await turnEnds(() => "a");
+    turnEnds(() => "a");
     await passes(QUIET);
     expect(living()).toEqual(["a", "b"]);
   });
@@ -156,7 +165,7 @@ describe("spares", () => {
 describe("a spare that is still starting", () => {
   async function starting() {
     const all = poolOf();
-    await all.turnEnds(() => "a");
+    all.turnEnds(() => "a");
     await vi.advanceTimersByTimeAsync(QUIET);
     return { ...all, spare: all.begun[0]! };
   }

@@ -22,6 +22,8 @@ export type Recipe = () => Promise<SpareSpec | undefined>;
 
 /** Number of keys for which spares are kept: clients that take turns do not end each other's. */
 const MAX_KEYS = 3;
+/** Number of sessions whose turns ended since it was last quiet that are looked at. */
+const MAX_RECENT = 5;
 /** Time without the start of a session or the end of a turn before spares are started: what follows right behind needs the processor, ms. */
 const QUIET_MS = 1_000;
 
@@ -36,8 +38,10 @@ export class SparePool {
   readonly #reserved = new Map<string, Parked>();
   /** Of all that are neither taken nor gone. */
   readonly #timers = new Map<Parked, NodeJS.Timeout>();
-  /** The last used first. */
-  #recipes: { readonly recipe: Recipe; key: string }[] = [];
+  /** Of the keys that have spares, the last used first. */
+  #kept: readonly Recipe[] = [];
+  /** Their keys are computed when it is quiet, which takes the server some milliseconds. */
+  #recent: readonly Recipe[] = [];
   #hasFreeSlot = async (): Promise<boolean> => Promise.resolve(false);
   #untilQuiet: NodeJS.Timeout | undefined;
   #isQuiet = false;
@@ -85,14 +89,11 @@ export class SparePool {
     if (spare) await this.#end(spare);
   }
 
-  /** Sessions like the one of this recipe may follow. */
-  async remember(recipe: Recipe, hasFreeSlot: () => Promise<boolean>): Promise<void> {
+  /** A turn has ended, and sessions like the one of this recipe may follow. */
+  remember(recipe: Recipe, hasFreeSlot: () => Promise<boolean>): void {
     if (this.#options.size === 0) return;
     this.#hasFreeSlot = hasFreeSlot;
-    const spec = await recipe().catch(() => undefined);
-    if (!spec) return;
-    const others = this.#recipes.filter(({ key }) => key !== spec.key);
-    this.#recipes = [{ key: spec.key, recipe }, ...others].slice(0, MAX_KEYS);
+    this.#recent = [recipe, ...this.#recent.filter((each) => each !== recipe)].slice(0, MAX_RECENT);
     this.stir();
   }
 
@@ -100,7 +101,7 @@ export class SparePool {
   stir(): void {
     this.#isQuiet = false;
     clearTimeout(this.#untilQuiet);
-    if (this.#closed || this.#recipes.length === 0) return;
+    if (this.#closed || this.#recent.length + this.#kept.length === 0) return;
     this.#untilQuiet = setTimeout(() => this.#onQuiet(), QUIET_MS).unref();
   }
 
@@ -138,18 +139,19 @@ export class SparePool {
     return hasRoom && this.#isQuiet ? next : undefined;
   }
 
-  /** What spares would be started with now, the last used first. Ends those that nothing of it fits any more. */
+  /** What spares would be started with now, the last used first; none where it is not quiet any more. Ends those that fit nothing of it. */
   async #wanted(): Promise<SpareSpec[]> {
-    const found = await Promise.all(
-      this.#recipes.map(async (each) => ({ each, spec: await each.recipe().catch(() => undefined) })),
-    );
-    const wanted = found.flatMap(({ each, spec }) => {
-      if (spec) each.key = spec.key;
-      else this.#recipes = this.#recipes.filter((other) => other !== each);
-      return spec ?? [];
-    });
-    await this.#endAll(this.#unclaimed.filter(({ key }) => !this.#recipes.some((each) => each.key === key)));
-    return wanted;
+    const found = new Map<string, { readonly recipe: Recipe; readonly spec: SpareSpec }>();
+    const recent = this.#recent;
+    for (const recipe of new Set([...recent, ...this.#kept])) {
+      const spec = found.size < MAX_KEYS ? await recipe().catch(() => undefined) : undefined;
+      if (!this.#isQuiet) return [];
+      if (spec && !found.has(spec.key)) found.set(spec.key, { recipe, spec });
+    }
+    this.#kept = [...found.values()].map(({ recipe }) => recipe);
+    this.#recent = this.#recent.filter((recipe) => !recent.includes(recipe));
+    await this.#endAll(this.#unclaimed.filter(({ key }) => !found.has(key)));
+    return [...found.values()].map(({ spec }) => spec);
   }
 
   async #add(spec: SpareSpec): Promise<boolean> {
