@@ -1,5 +1,4 @@
 import { isAbsolute } from "node:path";
-import { ownFlags } from "./own-flags.ts";
 import { ConfigError } from "../config/error.ts";
 import { loadConfig } from "../config/load.ts";
 import { readFlags } from "../config/parse-flags.ts";
@@ -30,7 +29,6 @@ export function longestCallMs(argv: readonly string[]): number {
 }
 
 function read(argv: readonly string[]): Config {
-  const { rest } = ownFlags(argv, ["--daemon"]);
   const name = namedDaemon({ argv, env: {} });
   if (name !== undefined) {
     try {
@@ -39,8 +37,8 @@ function read(argv: readonly string[]): Config {
       throw new ConfigError(`--daemon ${error instanceof Error ? error.message : String(error)}.`, error);
     }
   }
-  const config = loadConfig({ argv: rest, env: {} });
-  refuseRelative(rest);
+  const config = loadConfig({ argv, env: {} });
+  refuseRelative(argv);
   if (config.http === undefined) return config;
   throw new ConfigError(
     "install: a server over HTTP is started by you, not by the client. docs/http.md says what its entry is.",

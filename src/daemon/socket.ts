@@ -175,7 +175,7 @@ async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming
   return { path, release, isRemoved: async () => (await fileAt(path)) === undefined };
 }
 
-export function nameIsTaken(name: string, cause?: unknown): ConfigError {
+function nameIsTaken(name: string, cause?: unknown): ConfigError {
   return new ConfigError(`Another daemon has the name "${name}". Stop it, or choose another name.`, cause);
 }
 

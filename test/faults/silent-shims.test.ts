@@ -31,7 +31,8 @@ async function endAll(): Promise<void> {
 async function clientOf(point: string, signal: NodeJS.Signals, env: Record<string, string> = {}) {
   const mark = join(world.folder(), "stopped");
   const node = [preloading(STOPPER, { STOP_MARK: mark, STOP_POINT: point, STOP_SIGNAL: signal })];
-  const client = await world.shared({ node, env });
+  // Each has a daemon of its own.
+  const client = await world.shared({ node, env: { HOME: world.folder(), ...env } });
   const shim = async () => {
     await vi.waitUntil(() => existsSync(mark) && readFileSync(mark, "utf8") !== "", { timeout: 30_000, interval: 20 });
     const pid = Number(readFileSync(mark, "utf8"));

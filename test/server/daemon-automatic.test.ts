@@ -66,6 +66,9 @@ it("clients that start at once share one daemon, whatever they were started from
   expect(daemons).toHaveLength(3);
   expect(doctorOn(env.HOME, "daemons")).toContain("3 daemons running");
 
+  const second = command(env.HOME, "run");
+  expect([second.status, second.stderr]).toEqual([2, expect.stringContaining("it runs already, with pid")]);
+
   // Each of them wrote a log of its own, and nothing to its clients.
   expect(command(env.HOME, "logs", daemons[0]!.name).stdout).toContain("the daemon is ready");
   const later = new Date(Date.now() + 60_000);

@@ -103,6 +103,52 @@ it("each client has its own tools, limits of waits and folders, and is refused f
   await Promise.all([all.close(), few.close()]);
 });
 
+it("bounds of the user's file hold for every client, whatever it gives", async () => {
+  const env = { HOME: world.folder() };
+  const settings = { bounds: { denyRules: ["Bash(touch *)"], toolsets: ["agent", "chat"], allowBypass: false } };
+  const client = await world.shared({
+    env,
+    settings,
+    args: ["--toolsets", "all", "--allow-rules", "Bash", "--allow-bypass"],
+  });
+  const { tools } = await client.client.listTools();
+  expect(tools.map(({ name }) => name)).toContain("claude_session_create");
+  expect(tools.map(({ name }) => name)).not.toContain("claude_code_query");
+  const cwd = world.folder();
+  const script = scriptTag([{ tools: [bash("touch made"), bash("mkdir other")] }, { text: "tried" }]);
+  const started = await client.call("claude_code", { prompt: script, cwd, waitMs: 40_000 });
+  expect(started).toMatchObject({ result: { result: "tried" } });
+  expect([existsSync(join(cwd, "made")), existsSync(join(cwd, "other"))]).toEqual([false, true]);
+  const bypass = client.call("claude_code", { prompt: script, cwd, permissionMode: "bypassPermissions" });
+  await expect(bypass).rejects.toThrow("bypassPermissions");
+  await client.close();
+});
+
+it("`--unattended deny` of one client decides for its sessions alone", async () => {
+  const env = { HOME: world.folder() };
+  const start = async (args: string[]) => {
+    const client = await world.shared({ env, args });
+    const cwd = world.folder();
+    const sessionId = await idOf(
+      client,
+      [{ tools: [bash("touch made")], gateBefore: "alone" }, { text: "asked" }],
+      cwd,
+    );
+    return { client, cwd, sessionId };
+  };
+  const [denies, waits] = [await start(["--unattended", "deny"]), await start([])];
+  await Promise.all([denies.client.close(), waits.client.close()]);
+  // It is connected, and uses none of the two sessions.
+  const other = await world.shared({ env });
+  await other.call("claude_code_session", { action: "list" });
+  world.model.release("alone");
+  const log = async (id: string) => JSON.stringify(await storedEvents(env.HOME, id));
+  await expect.poll(async () => log(waits.sessionId)).toContain("It waits for the next one");
+  await expect.poll(async () => log(denies.sessionId)).toContain("turn.ended");
+  expect(await log(waits.sessionId)).not.toContain("turn.ended");
+  await other.close();
+});
+
 it("cron, ssh with and without an agent, an editor and a terminal have one daemon", () => {
   const home = world.folder();
   const own = {

@@ -239,6 +239,13 @@ it("a client of a daemon that is not there is told so, and one inside a session 
       "no daemon of this name runs. Start it: claude-agents-mcp daemon run --daemon none",
     ) as string,
   });
+  const asked = { id: 1, jsonrpc: "2.0", method: "initialize" };
+  const told = spawnSync(process.execPath, [main, "--daemon", "none"], {
+    env,
+    encoding: "utf8",
+    input: `${JSON.stringify(asked)}\n`,
+  });
+  expect([told.status, told.stdout]).toEqual([2, expect.stringContaining("daemon run --daemon none")]);
   expect(run(["--daemon", "../x"]).stderr).toContain("must be");
   expect(run(["--daemon", "none"], { CLAUDE_CODE_MCP_DEPTH: "1" }).stderr).toContain("inside a session");
 });

@@ -20,7 +20,8 @@ import { socketFolders } from "../../daemon/folders.ts";
 import { daemonName } from "../../daemon/name.ts";
 import { Listener, type ListenerOptions } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
-import { checkName, connectByName, nameIsTaken, socketsIn, sweep, type Naming } from "../../daemon/socket.ts";
+import { checkName, socketsIn, sweep, type Naming } from "../../daemon/socket.ts";
+import { describeDaemons } from "../../daemon/status.ts";
 import { takeTurn } from "../../daemon/starting.ts";
 import { shimSettings } from "../../daemon/shim-sockets.ts";
 import { readyLine, restartOf } from "../../daemon/start.ts";
@@ -77,7 +78,8 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
     ? restartOf({ name, words: rest, main: process.argv[1] ?? "", stateFolder: folder })
     : undefined;
   const shim = shimSettings(place, restart);
-  const endTurn = isAutomatic && readyFd === undefined ? await turnOf(folders, name) : undefined;
+  const isByClient = readyFd !== undefined;
+  const endTurn = declared === undefined && !isByClient ? await turnOf(folders, name, isAutomatic) : undefined;
   let onNamed: () => void = () => undefined;
   const named = new Promise<void>((resolve) => (onNamed = resolve));
   const records = { environmentKey: await keyFor("environment", folder), isApart: declared === undefined };
@@ -109,7 +111,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   const isIdle = () => declared === undefined && listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(constants().daemonIdleMs, isIdle, () => end("idle", 0));
   const socket = await unlessEnded(
-    begin(app, { folders, name, state: folder, listener, onNamed, isAwaited: readyFd !== undefined }),
+    begin(app, { folders, name, state: folder, listener, onNamed, isAwaited: isByClient }),
     () => closing,
   );
   endTurn?.();
@@ -164,15 +166,17 @@ const TURN_MS = 30_000;
 
 /**
  * Several shims may start the same daemon at once, and clients as well: only one is to take sessions over. Throws ConfigError where
- * another has the name.
+ * the daemon runs.
  */
-async function turnOf(folders: readonly string[], name: string): Promise<(() => void) | undefined> {
-  const endTurn = await takeTurn(folders, name, TURN_MS);
-  const other = await connectByName(folders, name).catch(() => undefined);
+async function turnOf(folders: readonly string[], name: string, waits: boolean): Promise<(() => void) | undefined> {
+  const endTurn = waits ? await takeTurn(folders, name, TURN_MS) : undefined;
+  const places = (await socketsIn(folders)).filter((place) => place.name === name);
+  const [other] = (await describeDaemons(places)).running;
   if (!other) return endTurn;
-  other.destroy();
   endTurn?.();
-  throw nameIsTaken(name);
+  throw new ConfigError(
+    `daemon run: it runs already, with pid ${String(other.pid)}. Stop it (\`claude-agents-mcp daemon stop\`), or name another one: --daemon NAME.`,
+  );
 }
 
 /**
@@ -214,13 +218,14 @@ const FIRST_CLIENT_MS = 5_000;
 
 /** Serves the clients of a daemon, each under its own terms. `product`: the name of the command. */
 function acceptor(app: App, server: ServerSettings, product: string): ListenerOptions["accept"] {
+  // Where it is there once, it is for all with these programs.
+  const withSandbox = new Set<string | undefined>();
   return async (hello) => {
     const { clientPid, commandLine, cwd, purpose } = hello;
     const commands = commandLine.length > 0 ? ownCommands(product, commandLine) : [];
-    // Read by the client.
-    const { rest: argv } = ownFlags(hello.argv, ["--daemon"]);
-    const start = termsOf({ ...hello, argv }, { server, ownCommands: commands });
-    await requireSandbox(start.config, start.environment);
+    const start = termsOf(hello, { server, ownCommands: commands });
+    if (!withSandbox.has(start.environment["PATH"])) await requireSandbox(start.config, start.environment);
+    if (start.config.sandbox === "required") withSandbox.add(start.environment["PATH"]);
     app.log.debug("a client has connected", { cwd, purpose, ...(clientPid !== undefined && { clientPid }) });
     return (client) => {
       if (purpose === "operations") app.serveOperations({ ...client, start });

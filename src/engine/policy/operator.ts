@@ -71,7 +71,31 @@ export function policyFor(operator: Terms, { policy, principal }: Begun): Sessio
   if (!policy || !addsOnlyBounds) return tighterPolicy(policy, ownPolicy(operator, principal));
   if (!bounds) return policy;
   const own = { ...policyOfTerms({ gate, limits }, principal), allowsBypass: true };
-  return tighterPolicy(policy, withAdded(policy, addedBy(policyOfTerms(bounds, principal), own)));
+  const most = policyOfTerms(bounds, principal);
+  const { limits: times, rules, ...added } = addedBy(most, own) ?? {};
+  // What bounds leave out is each client's own.
+  const allow = most.rules.allow.join() === own.rules.allow.join() ? policy.rules.allow : most.rules.allow;
+  const ofBounds = {
+    ...(rules && { rules: { ...rules, allow } }),
+    ...(times && { limits: timesBoundBy(most.limits, own.limits, policy.limits) }),
+  };
+  return tighterPolicy(policy, withAdded(policy, { ...added, ...ofBounds }));
+}
+
+type Times = SessionPolicy["limits"];
+
+/** A time of `most` that is not that of `own` is a bound. */
+function timesBoundBy(most: Times, own: Times, begun: Times): Times {
+  const isBound = (name: keyof Times) => most[name] !== own[name];
+  return {
+    requestDeliveredMs: isBound("requestDeliveredMs") ? most.requestDeliveredMs : begun.requestDeliveredMs,
+    requestMaxMs: isBound("requestMaxMs") ? most.requestMaxMs : begun.requestMaxMs,
+    requestUnseenMs: isBound("requestUnseenMs") ? most.requestUnseenMs : begun.requestUnseenMs,
+    turnMaxMs: isBound("turnMaxMs") ? most.turnMaxMs : begun.turnMaxMs,
+    inactivityMs: isBound("inactivityMs") ? most.inactivityMs : begun.inactivityMs,
+    idleProcessMs: isBound("idleProcessMs") ? most.idleProcessMs : begun.idleProcessMs,
+    stopGraceMs: begun.stopGraceMs,
+  };
 }
 
 /** The session as the runtime is asked about it under these terms. */
