@@ -1,9 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Daemon } from "../support/daemon.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { storedEvents } from "../support/store/stored.ts";
 import { useWorld } from "../support/world.ts";
@@ -20,11 +19,15 @@ const keyOf = (name: Name) => `the-key-of-${name}`;
 const ARGS = ["--allow-rules", "Bash"];
 const home = () => join(world.configFolder, "..");
 
-/** The environment of a client, with a program that only it finds. */
+/** There once the git of this client has run. */
+const gitOf = (name: Name) => join(home(), `git-of-${name}`);
+
+/** The environment of a client, with programs that only it finds. */
 function environmentOf(name: Name): Record<string, string> {
   const bin = join(home(), `bin-of-${name}`);
   mkdirSync(bin, { recursive: true });
   writeFileSync(join(bin, "who"), `#!/bin/sh\necho ${name}\n`, { mode: 0o755 });
+  writeFileSync(join(bin, "git"), `#!/bin/sh\ntouch ${gitOf(name)}\nexit 1\n`, { mode: 0o755 });
   const PATH = `${bin}:${process.env["PATH"] ?? ""}`;
   return { A_TOKEN: secretOf(name), ANTHROPIC_API_KEY: keyOf(name), PATH };
 }
@@ -54,15 +57,15 @@ async function begin(client: Server, name: Name): Promise<Begun> {
   return { name, sessionId, at };
 }
 
-async function beginAll(daemon: Daemon) {
-  const clients = NAMES.map(async (name) => daemon.client({ env: environmentOf(name) }));
-  return Promise.all(
-    NAMES.map(async (name, at) => {
-      const client = await clients[at]!;
-      return { client, session: await begin(client, name) };
-    }),
-  );
+async function beginAll(connect: (env: Record<string, string>) => Promise<Server>) {
+  const begun = NAMES.map(async (name) => {
+    const client = await connect(environmentOf(name));
+    return { client, session: await begin(client, name) };
+  });
+  return Promise.all(begun);
 }
+
+const connectShared = async (env: Record<string, string>) => world.shared({ args: ARGS, env });
 
 /** What commands of the session have seen: the environment of this client alone. */
 function expectSeen({ at }: Begun, file: string, name: Name): void {
@@ -87,36 +90,42 @@ function keptFiles(): string[] {
 
 it("each session has the environment of its client, and the log of the daemon has no secret of any", async () => {
   const daemon = await world.daemon({ args: ARGS });
-  for (const { client, session } of await beginAll(daemon)) {
+  for (const { client, session } of await beginAll(async (env) => daemon.client({ env }))) {
     writeFileSync(session.at("go"), "");
     await client.end(session.sessionId);
     for (const file of ["before", "after"]) expectSeen(session, file, session.name);
     await expectMasked(session, [session.name]);
+    // Claude Code has asked its git as well.
+    for (const name of NAMES) rmSync(gitOf(name), { force: true });
+    await client.call("claude_code_session", { action: "diff", sessionId: session.sessionId });
+    expect(NAMES.filter((name) => existsSync(gitOf(name)))).toEqual([session.name]);
   }
   expect(NAMES.filter((name) => daemon.stderr().includes(secretOf(name)))).toEqual([]);
 });
 
-it("turns go on in their own environments, masked, when the daemon is killed and their clients have left", async () => {
-  const daemon = await world.daemon({ args: ARGS, name: "killed" });
-  const begun = await beginAll(daemon);
+it("turns go on in their own environments, masked, when their daemon is killed and their clients have left", async () => {
+  const begun = await beginAll(connectShared);
+  const daemons = world.daemons();
+  expect(daemons).toHaveLength(1);
   await Promise.all(begun.map(async ({ client }) => client.close()));
-  await daemon.end("SIGKILL");
-  const next = await world.daemon({ args: ARGS, name: "killed" });
+  for (const pid of daemons) process.kill(pid, "SIGKILL");
+  // The shim starts the next one.
   for (const { session } of begun) {
     writeFileSync(session.at("go"), "");
     await expect.poll(() => existsSync(session.at("after")), { timeout: 30_000 }).toBe(true);
   }
-  const reader = await next.client({ env: environmentOf("one") });
+  const reader = await connectShared(environmentOf("one"));
   for (const { session } of begun) {
     expect(await reader.end(session.sessionId)).toMatchObject({ result: { result: "done", isError: false } });
     expectSeen(session, "after", session.name);
     await expectMasked(session, [session.name]);
   }
-  expect(NAMES.filter((name) => next.stderr().includes(secretOf(name)))).toEqual([]);
   const files = keptFiles();
-  expect(files.some((file) => file.endsWith("store.db"))).toBe(true);
-  // Sessions have said the other secrets.
+  expect(files.filter((file) => /store\.db$|\.log$/.test(file)).length).toBeGreaterThan(1);
+  // Of the other secrets, sessions have told those of clients that they have had nothing to do with.
   expect(files.filter((file) => NAMES.some((name) => readFileSync(file, "latin1").includes(keyOf(name))))).toEqual([]);
+  const logs = files.filter((file) => file.endsWith(".log")).map((file) => readFileSync(file, "utf8"));
+  expect(NAMES.filter((name) => logs.join("").includes(secretOf(name)))).toEqual([]);
 });
 
 it("a prompt starts a process in the environment of its client, or in the session's where that is another's", async () => {
