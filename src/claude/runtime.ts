@@ -113,9 +113,9 @@ function environmentsOf(config: ClaudeSettings): AgentRuntime["environments"] {
       return record && identityOf(record, principal, options);
     },
     hold: (sessionId, environmentId) => environments.hold(sessionId, environmentId),
-    find: async ({ configFolder: folder, paidBy }, principal, ms) =>
+    find: async ({ configFolder: folder, paidBy }, { options, principal }, ms) =>
       environments.find((variables) => {
-        const found = identityOf(variables, principal, {});
+        const found = identityOf(variables, principal, options);
         return found.configFolder === folder && found.paidBy === paidBy;
       }, ms),
   };

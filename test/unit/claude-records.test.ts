@@ -41,7 +41,15 @@ describe("a session in a record", () => {
     expect(runtime.environments.identityOf(other.id, "ann", {})).toEqual(identity);
     const added = { env: { CLAUDE_CONFIG_DIR: "/added" } };
     expect(runtime.environments.identityOf(one.id, "ann", added)).toMatchObject({ configFolder: "/added" });
-    expect(await runtime.environments.find(identity, "ann", 0)).toBe(other.id);
+    const plain = { principal: "ann", options: {} };
+    expect(await runtime.environments.find(identity, plain, 0)).toBe(other.id);
+    const named = {
+      ...plain,
+      options: { env: { CLAUDE_CONFIG_DIR: "/added" } },
+    };
+    const ofNamed = { ...identity, configFolder: "/added" };
+    expect(await runtime.environments.find(ofNamed, plain, 0)).toBeUndefined();
+    expect(await runtime.environments.find(ofNamed, named, 0)).toBe(other.id);
   });
 
   it("is not started where the record is gone", async () => {

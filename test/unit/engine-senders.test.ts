@@ -168,7 +168,7 @@ describe("a session whose server and client are gone", () => {
     await b.engine.get("local", id);
     await b.runtime.of(id).called("push then");
     expect(b.runtime.of(id).environmentId).toBe("e2");
-    expect(asked).toEqual([[identity, "local", 10_000]]);
+    expect(asked).toEqual([[identity, expect.objectContaining({ principal: "local" }), 10_000]]);
   });
 
   it("is reported lost when none comes, with the advice to reply", async () => {

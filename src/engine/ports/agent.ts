@@ -215,8 +215,12 @@ export interface SessionEnvironments {
   identityOf(environmentId: string, principal: Principal, options: Pick<SessionOptions, "env">): Identity | undefined;
   /** The session has to do with this record: it is kept, and its secrets are masked in the session's events. */
   hold(sessionId: string, environmentId: string): void;
-  /** The record of a connection with that identity, open or opened within `ms`. */
-  find(identity: Identity, principal: Principal, ms: number): Promise<string | undefined>;
+  /** The record of a connection, open or opened within `ms`, with which a process of the session has that identity. */
+  find(
+    identity: Identity,
+    session: { readonly principal: Principal; readonly options: Pick<SessionOptions, "env"> },
+    ms: number,
+  ): Promise<string | undefined>;
 }
 
 export interface AgentRuntime {

@@ -38,14 +38,14 @@ export async function environmentOfLost(
   environments: Environments,
   record: Shown,
 ): Promise<string | undefined> {
-  const { principal, state } = record;
+  const { principal, spec, state } = record;
   const sender = state.turn?.prompt?.sender ?? "";
   const wanted = state.senders?.[sender]?.environmentId ?? "";
   const found =
     environmentFor(environments, record, wanted) ??
     (addsOnlyBounds ? undefined : environmentFor(environments, record, own));
   if (found !== undefined || !state.identity) return found;
-  return environments.find(state.identity, principal, CLIENT_MS);
+  return environments.find(state.identity, { principal, options: optionsOf(spec, state) }, CLIENT_MS);
 }
 
 /** Throws PERMISSION_DENIED, naming both, where none may be used: a session does not go on unseen with another's configuration or money. */
