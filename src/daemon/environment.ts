@@ -5,6 +5,9 @@
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Number of threads for files, which a daemon gets at its start. */
+export const THREADS = "UV_THREADPOOL_SIZE";
+
 /** Names, and beginnings of names that end in `*`. */
 const KEPT = [
   "HOME",
@@ -24,6 +27,7 @@ const KEPT = [
   "SSL_CERT_*",
   "NODE_EXTRA_CA_CERTS",
   "CLAUDE_CODE_MCP_CONSTANTS",
+  THREADS,
 ];
 
 /** In capitals: the case of a name does not matter there. */
@@ -51,9 +55,6 @@ const KEPT_ON_WINDOWS = [
   "USERPROFILE",
   "WINDIR",
 ];
-
-/** Number of threads for files, which a daemon gets at its start. */
-export const THREADS = "UV_THREADPOOL_SIZE";
 
 /** Of its own environment it is the same. */
 export function daemonEnvironment(
