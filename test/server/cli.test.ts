@@ -102,10 +102,8 @@ describe("a command line that cannot be used: one line on stderr, nothing on std
   });
 
   it("names a variable", () => {
-    const { status, stdout, stderr } = run([], { env: { CLAUDE_CODE_MCP_LOG_LEVEL: "loud" } });
-    expect(stderr).toBe(
-      'claude-agents-mcp: CLAUDE_CODE_MCP_LOG_LEVEL is "loud": must be one of debug, info, warn, error, silent.\n',
-    );
+    const { status, stdout, stderr } = run([], { env: { CLAUDE_CODE_MCP_UNATTENDED: "loud" } });
+    expect(stderr).toBe('claude-agents-mcp: CLAUDE_CODE_MCP_UNATTENDED is "loud": must be one of wait, deny.\n');
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
   });
 

@@ -197,7 +197,8 @@ describe("a webhook that cannot be used is refused at the start", () => {
     ],
   ])("%j", async (args, env: Record<string, string>, message) => {
     receiver = await startReceiver();
-    const { status, stderr } = spawnSync(process.execPath, ["dist/cli/main.js", "serve", ...args], {
+    const own = ["dist/cli/main.js", "serve", "--daemon", "off"];
+    const { status, stderr } = spawnSync(process.execPath, [...own, ...args], {
       encoding: "utf8",
       env: { PATH: process.env["PATH"] ?? "", ...env },
     });
