@@ -27,10 +27,11 @@ export const claudeSessionCreate = defineTool({
       args.sessionId === undefined
         ? await create.run(actingCaller(call, deps), { options: conversationOptions(args, deps) })
         : { sessionId: known(args, args.sessionId), withheld: [] };
-    const model = await liveModel(sessionId, call, deps).catch(async (error: unknown) => {
+    const live = liveModel(sessionId, call, deps).catch(async (error: unknown) => {
       if (args.sessionId === undefined) await discard(sessionId, call, deps);
       throw error;
     });
+    const model = await Promise.race([live, cancelled(call.signal)]);
     if (call.signal.aborted && args.sessionId === undefined) {
       // A caller that gave up does not know its id.
       await discard(sessionId, call, deps);
@@ -59,6 +60,14 @@ function endWithClient(
 ): void {
   if (outlivesClients)
     client.leaving?.add(sessionId, async () => engine.close(principal, sessionId, "the end of its client"));
+}
+
+/** Resolves when the caller gives up, which may be long before Claude Code is up or its time is over. */
+async function cancelled(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(null);
+    signal.addEventListener("abort", () => resolve(null), { once: true });
+  });
 }
 
 /** A session whose Claude Code never ran is not reported. */
