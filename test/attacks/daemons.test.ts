@@ -115,7 +115,7 @@ describe.each(Object.entries(MEANS))(
 );
 
 it("a server that needs a pid namespace and cannot have one does not start, and says what is missing", () => {
-  const args = ["dist/cli/main.js", "serve", "--process-isolation", "pid-namespace"];
+  const args = ["dist/cli/main.js", "serve", "--daemon", "off", "--process-isolation", "pid-namespace"];
   const { status, stderr } = spawnSync(process.execPath, args, { env: { PATH: standIn.folder() }, encoding: "utf8" });
   expect(status).toBe(2);
   expect(stderr).toMatch(

@@ -7,7 +7,7 @@ import { storedEvents } from "../support/store/stored.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** A declared daemon that is killed and started again with other settings, which goes on with a Claude Code of the former. */
+/** A named daemon that is killed and started again with other settings, which goes on with a Claude Code of the former. */
 
 const world = useWorld();
 const RULES = ["--deny-rules", "Bash(touch denied*)"];
@@ -58,8 +58,20 @@ async function sendMessage({ cwd, title }: Attack): Promise<void> {
   await runStranger(world, messageTo(title, obey));
 }
 
-it.each([
-  ["a command of a skill that a rule denies since", { before: [], after: RULES, act: useSkill, file: "denied" }],
+interface Row {
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+  readonly act: (attack: Attack) => Promise<void>;
+  readonly file: string;
+  /** Processes of the session. */
+  readonly starts?: number;
+}
+
+it.each<[string, Row]>([
+  [
+    "a command of a skill that a rule denies since",
+    { before: [], after: RULES, act: useSkill, file: "denied", starts: 2 },
+  ],
   ["a command of a skill that a rule denied before", { before: RULES, after: [], act: useSkill, file: "denied" }],
   [
     "a command of a skill, with messages asked before",
@@ -67,14 +79,14 @@ it.each([
   ],
   [
     "a file that runs by itself, with rules since",
-    { before: [], after: RULES, act: write(".github/workflows/ci.yml"), file: ".github/workflows/ci.yml" },
+    { before: [], after: RULES, act: write(".github/workflows/ci.yml"), file: ".github/workflows/ci.yml", starts: 2 },
   ],
   ["a message that would have been asked before", { before: ASKING, after: [], act: sendMessage, file: "denied" }],
   ["a message that is asked", { before: ASKING, after: [...ASKING, ...RULES], act: sendMessage, file: "denied" }],
-])("%s", { timeout: 60_000 }, async (name, { act, after, before, file }) => {
+])("%s", { timeout: 60_000 }, async (name, { act, after, before, file, starts = 1 }) => {
   const title = name.replaceAll(/\W+/g, "-");
   const daemon = `d${String((daemons += 1))}`;
-  const first = await world.daemon({ name: daemon, args: before, env });
+  const first = await world.daemon({ name: daemon, args: [...before], env });
   const cwd = world.folder();
   const client = await first.client();
   const begun = {
@@ -87,11 +99,12 @@ it.each([
   const { sessionId } = await client.call("claude_code", begun);
   await client.end(sessionId);
   await first.end("SIGKILL");
-  const second = await world.daemon({ name: daemon, args: after, env });
+  const second = await world.daemon({ name: daemon, args: [...after], env });
   const server = await second.client();
   await act({ cwd, server, sessionId, title });
   await settled(sessionId);
   const log = await storedEvents(join(world.configFolder, ".."), sessionId);
-  expect(log.filter(({ type }) => type === "process.started")).toHaveLength(1);
+  // A prompt under stricter rules than those of an idle process starts another one.
+  expect(log.filter(({ type }) => type === "process.started")).toHaveLength(starts);
   expect(existsSync(join(cwd, file))).toBe(false);
 });

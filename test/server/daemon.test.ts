@@ -103,7 +103,7 @@ it("each of two clients has its own folder, switch, log level, declined forms an
   await daemon.close();
 });
 
-it("an open call to a declared daemon that is killed is answered with an error, and the next one of its name is used", async () => {
+it("an open call to a named daemon that is killed is answered with an error, and the next one of its name is used", async () => {
   const daemon = await world.daemon({ name: "killed" });
   const client = await daemon.client();
   const slow = scriptTag([{ text: "slow", gateBefore: "killed" }]);

@@ -53,7 +53,7 @@ function tell(fd: number | undefined, line: string): void {
 }
 
 interface RunFlags {
-  /** That of a declared daemon; the others have the name of what they are. */
+  /** That of a named daemon; the others have the name of what they are. */
   readonly name: string | undefined;
   readonly readyFd: number | undefined;
   /** Those of serve. */
@@ -107,7 +107,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   process.on("uncaughtException", (error) => deaths.crashed(error));
   // Installed before `begin`: SIGTERM then ends the sessions too, and does not hand them over as a crash does.
   const end = endWith({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
-  // Its operator ends a declared one.
+  // Its operator ends a named one.
   const isIdle = () => declared === undefined && listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(constants().daemonIdleMs, isIdle, () => end("idle", 0));
   const socket = await unlessEnded(
