@@ -150,15 +150,12 @@ function adoptWhenNamed({ shims }: ClaudeRuntime, { named }: EngineSettings): vo
   else shims?.adopt();
 }
 
-/** Locator and preparation of Claude Code, and the setting for messages of other sessions. */
-function claudeOf(
-  { config, environment }: EngineSettings,
-  log: Logger,
-): Pick<ClaudeSettings, "claude" | "peerMessages" | "preparation"> {
+/** Locator and preparation of Claude Code. */
+function claudeOf({ environment }: EngineSettings, log: Logger): Pick<ClaudeSettings, "claude" | "preparation"> {
   const place = { environment, cacheFolder: cacheFolder(environment) };
   const packages = new PackageCache(place);
   const claude = new ClaudeLocator({ ...place, log, packages });
-  return { claude, preparation: new Preparation({ claude, packages }), peerMessages: config.peerMessages };
+  return { claude, preparation: new Preparation({ claude, packages }) };
 }
 
 /** Where this server keeps what is its own. */

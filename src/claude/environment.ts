@@ -59,7 +59,7 @@ const OF_THE_SERVER: Readonly<Record<string, string>> = {
   [DEPTH_VARIABLE]: "it counts how deep servers are nested in each other's sessions",
   [PROCESS_VARIABLE]: "the processes of a session are found by it",
   [STATE_EVENTS]: "the server learns from it when a turn has ended",
-  [MESSAGING]: "--peer-messages decides which messages reach a session",
+  [MESSAGING]: "rules for PeerMessage decide which messages reach a session",
   CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "onLost decides whether a lost turn is run again",
 };
 

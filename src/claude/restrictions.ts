@@ -37,11 +37,7 @@ export async function restrictions(
   // In the settings they would close the files to the sandbox as well: a shell could not start node any more.
   const sandboxDeny = sandboxed ? [...own, ...sandboxed.deny] : [];
   const { deny, divided } = forCommandLine([...disallowedTools, ...handedOver(rules.deny, folder), ...sandboxDeny]);
-  const { peerMessages } = config;
-  const { hooks, settings: guarded } = declaredGuards(
-    { rules, disallowedTools: denyingOf(options) },
-    { canHold, peerMessages },
-  );
+  const { hooks, settings: guarded } = declaredGuards({ rules, disallowedTools: denyingOf(options) }, canHold);
   const denied = await deniedServers(policy, config);
   const settings = {
     ...guarded,

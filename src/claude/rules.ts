@@ -1,3 +1,4 @@
+import { PEER_MESSAGE } from "../domain/approvals/peer-message.ts";
 import { namedBy, parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 
@@ -14,7 +15,8 @@ export function rulesOf({ rules }: Pick<SessionPolicy, "rules">): Record<RuleBeh
 }
 
 export function handedOver(rules: readonly Rule[], cwd: string): string[] {
-  return rules.flatMap((rule) => (rule.content === undefined ? namedBy(rule.toolName) : [withPath(rule, cwd)]));
+  const known = rules.filter(({ toolName }) => toolName !== PEER_MESSAGE);
+  return known.flatMap((rule) => (rule.content === undefined ? namedBy(rule.toolName) : [withPath(rule, cwd)]));
 }
 
 /** Rules of settings that lie in the folder, as they mean the same in settings that lie nowhere. */

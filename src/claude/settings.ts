@@ -1,4 +1,5 @@
-import type { PeerMessages } from "../domain/approvals/peer-message.ts";
+import { refusesPeers } from "../domain/approvals/peer-message.ts";
+import { rulesOf } from "./rules.ts";
 import { AppError } from "../domain/error.ts";
 import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 import type { SessionOptions } from "../domain/options.ts";
@@ -28,8 +29,6 @@ export interface ClaudeSettings {
   ownUrls: () => Promise<readonly string[]>;
   /** What the sessions of each principal may use. */
   confine: Confine;
-  /** Treatment of messages of other Claude Codes. */
-  peerMessages: PeerMessages;
   /** What sessions are kept from. */
   protection: Pick<ProtectedPlaces, "closed" | "sandbox">;
   /** Which Claude Code runs the sessions. */
@@ -87,13 +86,12 @@ export function recordOf({ environments }: Pick<ClaudeSettings, "environments">,
 
 /** What the processes of a session are started with. Throws as `recordOf` and `confinementOf` do. */
 export function environmentOf(
-  config: Pick<ClaudeSettings, "confine" | "depth" | "environments" | "peerMessages">,
-  { environmentId, options: { env = {} }, principal }: Omit<Placed, "policy">,
+  config: Pick<ClaudeSettings, "confine" | "depth" | "environments">,
+  { environmentId, options: { env = {} }, policy, principal }: Placed,
 ): Record<string, string> {
   const { configDir } = confinementOf(config, principal);
-  const { depth, peerMessages } = config;
-  const isHidden = peerMessages === "refuse";
-  return childEnvironment(recordOf(config, environmentId), { depth, configDir, added: env, isHidden });
+  const isHidden = refusesPeers(rulesOf(policy).deny);
+  return childEnvironment(recordOf(config, environmentId), { depth: config.depth, configDir, added: env, isHidden });
 }
 
 /**

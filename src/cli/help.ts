@@ -169,26 +169,37 @@ function examples(): string {
   ].join("\n");
 }
 
+const CLASSES = {
+  term: "Terms of a connection",
+  server: "Settings of the server (in a daemon: of the user's file, claude-agents-mcp/config.json)",
+  client: "Settings of the client",
+};
+
+/** A line each, so that all are on one screen. */
 function flags(): string {
-  const groups = [...new Set(SETTINGS.map(({ group }) => group))];
-  const blocks = groups.map((group) =>
-    [group, ...SETTINGS.filter((each) => each.group === group).map(flag)].join("\n"),
+  const blocks = Object.entries(CLASSES).map(([of, title]) =>
+    [title, ...SETTINGS.filter((each) => each.of === of).map(flag)].join("\n"),
   );
-  return [
-    "Flags take precedence over the variables in brackets, and those over the file named by --config.",
-    ...blocks,
-  ].join("\n\n");
+  return blocks.join("\n\n");
 }
 
-function flag(setting: Setting): string {
-  const { flag: name, placeholder, variable, fallback, reading, meaning } = setting;
-  const left = reading === "boolean" ? `--${name}, --no-${name}` : `--${name} ${placeholder}`;
-  const again = reading === "directories" ? " Repeatable." : "";
-  return `${entry(left, meaning + again)}\n${indented(`[${variable}, default: ${fallback}]`)}`;
+function flag({ flag: name, placeholder, meaning, reading, fallback }: Setting): string {
+  const isOn = reading === "boolean" && fallback === "true";
+  const whole = reading === "boolean" ? `--${isOn ? "[no-]" : ""}${name}` : `--${name} ${placeholder}`;
+  const left = whole.length < WIDTH ? whole : `--${name} <word>`;
+  return `  ${left.padEnd(WIDTH)} ${summaryOf(meaning)}`;
+}
+
+/** The values of a longer one are in the docs. */
+const WIDTH = 36;
+
+/** The first sentence. */
+function summaryOf(meaning: string): string {
+  return meaning.split(/(?<=\.) (?=[A-Z]|memory)/)[0] ?? "";
 }
 
 function more(): string {
-  return "More: docs/configuration.md in this package.";
+  return "Each is a variable and a key of a file, too: docs/configuration.md in this package.";
 }
 
 /** A name and what it is, side by side where the name leaves room. */

@@ -97,7 +97,6 @@ const COMBINED: { readonly [Key in keyof Terms]-?: Combine<Terms[Key]> } = {
   allowRules: byPolicy,
   askRules: byPolicy,
   denyRules: byPolicy,
-  peerMessages: strict("refuse"),
   sandbox: strict("required"),
   allowDiskResume: both,
   allowSensitiveSessionDetails: both,

@@ -19,6 +19,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
   keepMs: "a shim keeps Claude Code for 5 minutes",
   tasks: "clients with the Tasks extension have their turns as tasks",
   stdio: "a client on stdio is served by `claude-agents-mcp` without --http, and has the same sessions",
+  peerMessages: "--ask-rules PeerMessage makes messages of other sessions requests; otherwise they are turned away",
   permissionTimeoutMs: "the time of the calling model is said in --approvals, as caller:60000",
   sandboxDomains: "hosts are those of WebFetch(domain:...) in --allow-rules",
   oauthIssuer: 'it is a key of --oauth, {"issuer": ..., "audience": ..., "jwks": ...}',

@@ -25,34 +25,29 @@ export const httpFields = {
   http: optionalText("off", DEFAULT_LISTEN, {
     flag: "http",
     variable: "CLAUDE_CODE_MCP_HTTP",
-    group: "HTTP",
-    meaning: `Serve MCP over HTTP at /mcp on this host:port, in place of stdio. Without a value: ${DEFAULT_LISTEN}. Port 0 selects a free port.`,
+    meaning: `Serve MCP over HTTP at /mcp on this host:port. In place of stdio. Without a value: ${DEFAULT_LISTEN}. Port 0 selects a free port.`,
   }),
   publicUrl: optionalText("http://<host:port>", undefined, {
     flag: "public-url",
     variable: "CLAUDE_CODE_MCP_PUBLIC_URL",
-    group: "HTTP",
     meaning:
-      "URL at which clients reach this server, such as https://agents.example.com behind a proxy. Its host is allowed in the Host header.",
+      "URL at which clients reach this server. Such as https://agents.example.com behind a proxy. Its host is allowed in the Host header.",
   }),
   allowHosts: words("the host of --http and of --public-url; on loopback also localhost, 127.0.0.1, [::1]", {
     flag: "allow-host",
     variable: "CLAUDE_CODE_MCP_ALLOW_HOSTS",
-    group: "HTTP",
-    meaning: "Additional allowed values of the Host header, without the port.",
+    meaning: "Additional allowed values of the Host header, without port.",
   }),
   allowOrigins: words("pages of the allowed hosts", {
     flag: "allow-origin",
     variable: "CLAUDE_CODE_MCP_ALLOW_ORIGINS",
-    group: "HTTP",
-    meaning: "Additional allowed values of the Origin header, such as https://inspector.example.com.",
+    meaning: "Additional allowed values of the Origin header. Such as https://inspector.example.com.",
   }),
   console: toggle(
     {
       flag: "console",
       variable: "CLAUDE_CODE_MCP_CONSOLE",
-      group: "HTTP",
-      meaning: "Serve the web console at /console/; users sign in with a token. See docs/console.md.",
+      meaning: "Serve the web console at /console/. Users sign in with a token. See docs/console.md.",
     },
     true,
   ),
@@ -60,7 +55,6 @@ export const httpFields = {
     {
       flag: "auth",
       variable: "CLAUDE_CODE_MCP_AUTH",
-      group: "HTTP",
       meaning:
         "Require a token. With --no-auth, anyone who can reach the port can do everything, so it is allowed on loopback only.",
     },
@@ -69,42 +63,37 @@ export const httpFields = {
   tokenFile: path("a file in your state folder, made at the first start", {
     flag: "token-file",
     variable: "CLAUDE_CODE_MCP_TOKEN_FILE",
-    group: "HTTP",
-    meaning: "File with the operator's token, which has every scope except decide.",
+    meaning: "File with the operator's token. It has every scope except decide.",
   }),
   attended: toggle({
     flag: "attended",
     variable: "CLAUDE_CODE_MCP_ATTENDED",
-    group: "HTTP",
     meaning:
-      "A person sits at every client that uses the operator's token: form answers count as theirs, otherwise as the calling model's. For named users, set `attended` in --principals.",
+      "A person sits at clients that use the operator's token. Form answers count as theirs, otherwise as the calling model's. For named users, set `attended` in --principals.",
   }),
   decideTokenFile: path("none", {
     flag: "decide-token-file",
     variable: "CLAUDE_CODE_MCP_DECIDE_TOKEN_FILE",
-    group: "HTTP",
     meaning:
-      "File with a second token of the operator, with the scopes read, approve and decide. For a program that answers on your behalf, such as a webhook receiver; never give it to a calling model.",
+      "File with a second token, with scopes read, approve, decide. For a program that answers on your behalf, such as a webhook receiver; never give it to a calling model.",
   }),
   oauth: json(OAuth, {
     flag: "oauth",
     variable: "CLAUDE_CODE_MCP_OAUTH",
-    group: "HTTP",
     meaning:
-      "Accept access tokens (JWT) of an authorization server: its issuer, and optionally their audience (default: <public-url>/mcp) and its key set, jwks (default: named by its metadata). Their scopes are read, run, approve, decide and admin.",
+      "Accept access tokens (JWT) of an authorization server. Keys: its issuer, and optionally their audience (default: <public-url>/mcp) and its key set, jwks (default: named by its metadata). Their scopes are read, run, approve, decide and admin.",
   }),
   principals: json(Principals, {
     flag: "principals",
     variable: "CLAUDE_CODE_MCP_PRINCIPALS",
-    group: "HTTP",
-    meaning: "Named users of the server: token digest, scopes, and what their sessions may use. See docs/http.md.",
+    meaning:
+      "Named users of the server. They have token digests, scopes, and what their sessions may use. See docs/http.md.",
   }),
   rateLimit: count(
     { least: 1, most: 1_000_000, fallback: 600 },
     {
       flag: "rate-limit",
       variable: "CLAUDE_CODE_MCP_RATE_LIMIT",
-      group: "HTTP",
       meaning:
         "Maximum requests per minute of each principal. Each address may make a tenth of that without a valid token.",
     },
@@ -114,9 +103,8 @@ export const httpFields = {
     {
       flag: "drain-ms",
       variable: "CLAUDE_CODE_MCP_DRAIN_MS",
-      group: "HTTP",
       meaning:
-        "With --http and in a daemon: time that running turns have to end after SIGTERM or daemon stop, while new ones are refused and /readyz fails. Turns that still run are then interrupted.",
+        "Time that running turns have to end, at SIGTERM or a stop. With --http and in a daemon; new ones are refused and /readyz fails. Turns that still run are then interrupted.",
     },
   ),
 };

@@ -28,7 +28,6 @@ const fields = {
     {
       flag: FLAG,
       variable: "CLAUDE_CODE_ENABLE",
-      group: "Query",
       meaning: "Offer claude_code_query when its toolset is listed.",
     },
     true,
@@ -36,26 +35,22 @@ const fields = {
   cwd: path("the folder of the server", {
     flag: FLAG,
     variable: "CLAUDE_CODE_DEFAULT_CWD",
-    group: "Query",
     meaning: "Default of cwd.",
   }),
   model: text("Claude Code's", {
     flag: FLAG,
     variable: "CLAUDE_CODE_DEFAULT_MODEL",
-    group: "Query",
     meaning: "Default of model.",
   }),
   permissionMode: choice(PERMISSION_MODES, "bypassPermissions", {
     flag: FLAG,
     variable: "CLAUDE_CODE_DEFAULT_PERMISSION_MODE",
-    group: "Query",
     meaning:
       "Default of permissionMode. bypassPermissions becomes dontAsk unless --allow-bypass is set; the answer then says so.",
   }),
   maxTurns: optionalCount({ least: 1, most: 100_000 }, "no limit", {
     flag: FLAG,
     variable: "CLAUDE_CODE_MAX_TURNS",
-    group: "Query",
     meaning: "Default of maxTurns.",
   }),
   maxMessages: count(
@@ -63,7 +58,6 @@ const fields = {
     {
       flag: FLAG,
       variable: "CLAUDE_CODE_MAX_MESSAGES",
-      group: "Query",
       meaning: "Default of maxMessages: the number of messages in an answer, counted from the last.",
     },
   ),
@@ -71,7 +65,6 @@ const fields = {
     {
       flag: FLAG,
       variable: "CLAUDE_CODE_INCLUDE_SYSTEM_MESSAGES",
-      group: "Query",
       meaning: "Default of includeSystemMessages.",
     },
     true,
@@ -79,7 +72,6 @@ const fields = {
   allowedTools: words("none", {
     flag: FLAG,
     variable: "CLAUDE_CODE_ALLOWED_TOOLS",
-    group: "Query",
     meaning: "Default of allowedTools.",
   }),
   maxExecutionMs: milliseconds(
@@ -87,7 +79,6 @@ const fields = {
     {
       flag: FLAG,
       variable: "CLAUDE_CODE_MAX_EXECUTION_TIME",
-      group: "Query",
       meaning: "Maximum duration of a query. Its answer then contains the messages so far, and the session continues.",
     },
   ),
@@ -96,7 +87,6 @@ const fields = {
     {
       flag: FLAG,
       variable: VARIABLE,
-      group: "Query",
       meaning: "Maximum size of an answer of claude_code_query, in bytes of JSON.",
     },
   ),
@@ -106,8 +96,7 @@ export const queryFields = {
   query: json(z.strictObject(fields).readonly().prefault({}), {
     flag: FLAG,
     variable: VARIABLE,
-    group: "Query",
-    meaning: `Defaults and limits of claude_code_query: ${Object.keys(fields).join(", ")}. See docs/toolsets.md.`,
+    meaning: `Defaults and limits of claude_code_query. Keys: ${Object.keys(fields).join(", ")}; see docs/toolsets.md.`,
   }),
 };
 

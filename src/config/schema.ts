@@ -13,15 +13,13 @@ const clientFields = {
     fallback: "auto; off on Windows",
     flag: "daemon",
     variable: "CLAUDE_CODE_MCP_DAEMON",
-    group: "Daemon",
     meaning:
-      "With auto, sessions of clients on stdio run in a daemon, which starts by itself, is shared by clients of the same settings and environment, and goes on when they end. With off, each client has a server of its own, which interrupts its turns when the client ends.",
+      "Daemon that the client uses. With auto, sessions run in a daemon of the user, which starts by itself, is shared by the clients of a store, and goes on when they end. With off, the client has a server of its own, which interrupts its turns when the client ends. A name is that of a daemon that its operator has started (daemon run --daemon NAME).",
   }),
   store: storeLocation("a file in your state folder", {
     flag: "store",
     variable: "CLAUDE_CODE_MCP_STORE",
-    group: "Store",
-    meaning: "File in which sessions are kept; memory: keeps them only while the server runs.",
+    meaning: "File in which sessions are kept. memory: keeps them only while the server runs.",
   }),
 };
 
@@ -47,13 +45,12 @@ export const CONFIG_FILE: Setting = {
   inFile: false,
   flag: "config",
   variable: "CLAUDE_CODE_MCP_CONFIG",
-  group: "Server",
   of: "client",
   reading: "path",
   placeholder: "<path>",
   allowed: "a path",
   fallback: "none",
-  meaning: "JSON file with settings.",
+  meaning: "JSON file with settings of this client or server.",
 };
 
 function settingsIn(all: Readonly<Record<string, z.ZodType>>, of: SettingClass): Setting[] {

@@ -6,34 +6,30 @@ export const serverFields = {
   maxLive: optionalCount({ least: 1, most: 10_000 }, "what half of the memory holds, at 110 MB each; at least 4", {
     flag: "max-live",
     variable: "CLAUDE_CODE_MCP_MAX_LIVE",
-    group: "Claude Code",
     meaning:
-      "Maximum number of Claude Code processes, across all servers that share a store. When none is free, the one that has been idle longest is closed; when none is idle, new sessions queue.",
+      "Maximum number of Claude Code processes. They are counted across all servers that share a store. When none is free, the one that has been idle longest is closed; when none is idle, new sessions queue.",
   }),
   spares: count(
     { least: 0, most: 100, fallback: 1 },
     {
       flag: "spares",
       variable: "CLAUDE_CODE_MCP_SPARES",
-      group: "Claude Code",
       meaning:
-        "Number of pre-started Claude Code processes that a server or daemon keeps for new sessions with the same options as a former one (cwd, permission mode and title may differ), for each of the last three sets of options. They are started once no session has started and no turn has ended for a second, while half of --max-live is free. They also start your MCP servers; they are stopped when a session waits for a slot, and after --idle-process-ms.",
+        "Number of pre-started Claude Code processes. They are those that a server or daemon keeps for new sessions with the same options as a former one (cwd, permission mode and title may differ), for each of the last three sets of options. They are started once no session has started and no turn has ended for a second, while half of --max-live is free. They also start your MCP servers; they are stopped when a session waits for a slot, and after --idle-process-ms.",
     },
   ),
   processIsolation: choice(["none", "pid-namespace"], "none", {
     flag: "process-isolation",
     variable: "CLAUDE_CODE_MCP_PROCESS_ISOLATION",
-    group: "Claude Code",
     meaning:
-      "With pid-namespace, each Claude Code gets its own pid namespace (Linux, as root or with bubblewrap): no process survives it, and its commands cannot see or signal processes outside. The server does not start if that is unavailable.",
+      "What separates each Claude Code from other processes. With pid-namespace, it gets its own pid namespace (Linux, as root or with bubblewrap): no process survives it, and its commands cannot see or signal processes outside. The server does not start if that is unavailable.",
   }),
   retentionDays: count(
     { least: 1, most: 36_500, fallback: 30 },
     {
       flag: "retention-days",
       variable: "CLAUDE_CODE_MCP_RETENTION_DAYS",
-      group: "Store",
-      meaning: "Delete sessions from the store after this many days without an event.",
+      meaning: "Delete sessions after this many days without an event.",
     },
   ),
   retentionMegabytes: count(
@@ -41,22 +37,19 @@ export const serverFields = {
     {
       flag: "retention-megabytes",
       variable: "CLAUDE_CODE_MCP_RETENTION_MEGABYTES",
-      group: "Store",
       meaning: "Maximum size of the store. Beyond it, the sessions that have been idle longest are deleted.",
     },
   ),
   auditLog: path("none", {
     flag: "audit-log",
     variable: "CLAUDE_CODE_MCP_AUDIT_LOG",
-    group: "Server",
     meaning:
-      "Append an audit log (JSON Lines) to this file: caller, action, session and outcome of every request, including refused ones. Prompts and answers are not recorded.",
+      "Append an audit log (JSON Lines) to this file. It has caller, action, session and outcome of every request, including refused ones. Prompts and answers are not recorded.",
   }),
   logLevel: choice(["debug", "info", "warn", "error", "silent"], "info", {
     flag: "log-level",
     variable: "CLAUDE_CODE_MCP_LOG_LEVEL",
-    group: "Server",
-    meaning: "Minimum level of log lines, written as JSON to stderr, or by a daemon to its log file.",
+    meaning: "Minimum level of log lines. They are written as JSON to stderr, or by a daemon to its log file.",
   }),
   ...httpFields,
 };

@@ -5,24 +5,12 @@ import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 
 /** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
 
-export type Group =
-  | "Time"
-  | "Permissions"
-  | "Directories"
-  | "Claude Code"
-  | "Daemon"
-  | "Store"
-  | "Query"
-  | "HTTP"
-  | "Notifications"
-  | "Server";
-
 /** What the table says of a setting beside its schema. */
 interface About {
   /** Without the dashes. */
   readonly flag: string;
   readonly variable: string;
-  readonly group: Group;
+  /** The first sentence stands in the help text as well, where it has one line. */
   readonly meaning: string;
 }
 

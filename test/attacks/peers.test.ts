@@ -16,7 +16,7 @@ beforeAll(async () => {
   // Senders are offered `SendMessage` without a search.
   const env = { ENABLE_TOOL_SEARCH: "false" };
   refusing = await world.server({ env });
-  asking = await world.server({ args: ["--peer-messages", "ask"], env });
+  asking = await world.server({ args: ["--ask-rules", "PeerMessage"], env });
 });
 afterEach(() => rmSync(join(world.configFolder, "settings.json"), { force: true }));
 
@@ -91,7 +91,7 @@ describe("a message of another session is refused", () => {
   });
 });
 
-describe("with --peer-messages ask a message is a request that names its sender", () => {
+describe("with --ask-rules PeerMessage a message is a request that names its sender", () => {
   const decide = async (sessionId: string, requestId: string | undefined, decision: string) =>
     asking.call("claude_code_check", { action: "respond_permission", sessionId, requestId, decision });
 
@@ -168,7 +168,7 @@ it.each([
   ["allow", true],
   ["deny", false],
 ])("a request for a message outlives the daemon: %s", { timeout: 60_000 }, async (decision, isMade) => {
-  const client = await world.shared({ args: ["--peer-messages", "ask"] });
+  const client = await world.shared({ args: ["--ask-rules", "PeerMessage"] });
   const { file, message, sessionId } = await victimOf(client, [{ text: "Here." }]);
   const { nextCursor } = await client.end(sessionId);
   await runStranger(world, message);

@@ -11,7 +11,7 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 const RULES = ["--deny-rules", "Bash(touch denied*)"];
-const ASKING = ["--peer-messages", "ask"];
+const ASKING = ["--ask-rules", "PeerMessage"];
 beforeAll(addSkill);
 const env = { ENABLE_TOOL_SEARCH: "false" };
 
@@ -75,7 +75,7 @@ it.each<[string, Row]>([
   ["a command of a skill that a rule denied before", { before: RULES, after: [], act: useSkill, file: "denied" }],
   [
     "a command of a skill, with messages asked before",
-    { before: [...RULES, ...ASKING], after: RULES, act: useSkill, file: "denied" },
+    { before: [...RULES, ...ASKING], after: RULES, act: useSkill, file: "denied", starts: 2 },
   ],
   [
     "a file that runs by itself, with rules since",

@@ -33,19 +33,29 @@ describe("version", () => {
 
 describe("help", () => {
   it.each([[["--help"]], [["-h"]], [["help"]], [["help", "serve"]], [["serve", "--nonsense", "--help"]]])(
-    "%j lists every flag with its variable and default, in at most 100 columns",
+    "%j lists every flag by whom it belongs to, in a line of at most 100 columns",
     (args) => {
       const { status, stdout, stderr } = run(args);
-      const words = stdout.replaceAll(/\s+/g, " ");
-      for (const { flag, variable, fallback, meaning } of SETTINGS) {
-        expect(words).toContain(` --${flag}`);
-        expect(words).toContain(meaning);
-        expect(words).toContain(`[${variable}, default: ${fallback}]`);
+      const lines = stdout.split("\n");
+      const at = (begin: string) => lines.findIndex((line) => line.startsWith(begin));
+      const [term, server, client] = [at("Terms of"), at("Settings of the server"), at("Settings of the client")];
+      const ends = { term: server, server: client, client: lines.length };
+      for (const { flag, meaning, of } of SETTINGS) {
+        const line = lines.findIndex((each) => new RegExp(`^  --(\\[no-\\])?${flag} `).test(each));
+        expect(line).toBeGreaterThan({ term, server, client }[of]);
+        expect(line).toBeLessThan(ends[of]);
+        const [, about = ""] = /^ {2}.{36} (.+)$/.exec(lines[line] ?? "") ?? [];
+        expect(meaning.startsWith(about)).toBe(true);
+        expect(about).toMatch(/\.$/);
       }
       expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(100);
       expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
     },
   );
+
+  it("of serve fits on a screen", () => {
+    expect(run(["help", "serve"]).stdout.split("\n").length).toBeLessThanOrEqual(60);
+  });
 
   it.each(["demo", "token", "version"])("of %s is short", (command) => {
     const { status, stdout } = run(["help", command]);

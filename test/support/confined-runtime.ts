@@ -36,7 +36,6 @@ export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<
     server: { store: "a store", pid: process.pid, startedAt: "1" },
     spares: 0,
     spareIdleMs: 1_000,
-    peerMessages: "refuse",
     masksOf: () => ({ text: (text) => text, unfinished: (text) => text }),
     log: { debug: () => undefined, info: () => undefined },
     ...settings,

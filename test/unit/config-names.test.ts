@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { unknownTools } from "../../src/config/approvals/settings.ts";
+import { rulesOf, unknownTools } from "../../src/config/approvals/settings.ts";
 import { loadConfig, unknownVariables } from "../../src/config/load.ts";
 import { nearest } from "../../src/domain/suggest.ts";
 
@@ -36,4 +36,12 @@ describe("near matches", () => {
       "CLAUDE_CODE_MCP_ALLOW_DIR is not a setting of this version and has no effect. Did you mean CLAUDE_CODE_MCP_ALLOW_DIRS?",
     ]);
   });
+});
+
+it("messages of other sessions are denied, unless an allow or ask rule names them", () => {
+  const denied = (...argv: string[]) => rulesOf(loadConfig({ argv, env: {} })).deny.map(({ text }) => text);
+  expect(denied()).toEqual(["PeerMessage"]);
+  expect(denied("--ask-rules", "Bash", "--deny-rules", "WebFetch")).toEqual(["WebFetch", "PeerMessage"]);
+  expect(denied("--ask-rules", "PeerMessage")).toEqual([]);
+  expect(denied("--allow-rules", "PeerMessage", "--deny-rules", "PeerMessage")).toEqual(["PeerMessage"]);
 });

@@ -80,7 +80,6 @@ describe("the settings", () => {
       principals: {},
       rateLimit: 600,
       drainMs: 10_000,
-      peerMessages: "refuse",
     });
   });
 
@@ -121,6 +120,11 @@ describe("the settings", () => {
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.isFrozen(config.allowDirs)).toBe(true);
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
+  });
+
+  it("are 47, each of a connection, a server or a client's process", () => {
+    const count = (of: string) => SETTINGS.filter((each) => each.of === of).length;
+    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 22, 3, 47]);
   });
 
   it("each have their own flag, variable and description", () => {

@@ -18,14 +18,12 @@ export const notifyFields = {
   notifyUrl: text("none", {
     flag: "notify-url",
     variable: "CLAUDE_CODE_MCP_NOTIFY_URL",
-    group: "Notifications",
-    meaning: `Webhook URL: https, or http on loopback. Receives a signed POST for each permission request and each finished turn; needs --notify-secret-file, or ${NOTIFY_SECRET_VARIABLE} in the environment. See docs/approvals.md.`,
+    meaning: `URL of a webhook. It must be https, or http on loopback. Receives a signed POST for each permission request and each finished turn; needs --notify-secret-file, or ${NOTIFY_SECRET_VARIABLE} in the environment. See docs/approvals.md.`,
   }),
   notifySecretFile: path("none", {
     flag: "notify-secret-file",
     variable: "CLAUDE_CODE_MCP_NOTIFY_SECRET_FILE",
-    group: "Notifications",
-    meaning: "File with the signing secret, readable only by you: whsec_ and 24 to 64 bytes in base64.",
+    meaning: "File with the signing secret of the webhook. Readable only by you: whsec_ and 24 to 64 bytes in base64.",
   }),
 };
 

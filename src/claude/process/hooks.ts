@@ -12,7 +12,7 @@ import { namedPaths, type Folders } from "../risk/places.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { isKeptByClaude } from "../../security/kept-by-claude.ts";
 import { normalPath } from "../../security/normal-path.ts";
-import type { PeerMessages } from "../../domain/approvals/peer-message.ts";
+import { refusesPeers } from "../../domain/approvals/peer-message.ts";
 import type { Confirm } from "./open-requests.ts";
 import { messageGuard } from "./held-messages.ts";
 import { skillGuard, strictest } from "./skill-commands.ts";
@@ -80,7 +80,7 @@ export function hooksByEvent(
   return { PreToolUse: [{ hooks: Array.from({ length: NUMBERS }, () => judge) }] };
 }
 
-const REFUSED = "This server refuses messages of other sessions (--peer-messages).";
+const REFUSED = "This server refuses messages of other sessions (PeerMessage is in none of its rules).";
 
 interface GuardContext {
   readonly folders: Folders;
@@ -134,12 +134,6 @@ function hookDecision(permissionDecision: "ask" | "deny", permissionDecisionReas
  * permission mode and in subagents. Without such rules there is no hook.
  */
 
-interface Others {
-  readonly peerMessages: PeerMessages;
-  /** Set if hooks of this Claude Code can hold messages of other sessions, and commands of skills. */
-  readonly canHold: boolean;
-}
-
 interface Guarded {
   /** Of the operator. */
   readonly rules: { readonly allow: readonly Rule[]; readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
@@ -160,10 +154,12 @@ interface Guards {
   readonly settings: Settings;
 }
 
-/** Hooks and settings for a process. An empty list of hooks asks `hooksOf` for one that needs the session. */
-export function declaredGuards(guarded: Guarded, { canHold, peerMessages }: Others): Guards {
+/**
+ * Hooks and settings for a process. `canHold`: hooks of this Claude Code can hold messages of other sessions, and commands of skills. An empty list of hooks asks `hooksOf` for one that needs the session.
+ */
+export function declaredGuards(guarded: Guarded, canHold: boolean): Guards {
   const hooks = commandGuard(guarded);
-  const asks = canHold && peerMessages === "ask";
+  const asks = canHold && !refusesPeers(guarded.rules.deny);
   return {
     hooks: { ...hooks, ...(asks && { UserPromptSubmit: [] }), ...(canHold && { PreSkillShellCommand: [] }) },
     settings: {

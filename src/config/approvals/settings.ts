@@ -3,7 +3,7 @@ import { BOUNDS, type Bound } from "../../domain/approvals/risk.ts";
 import type { Approver } from "../../approvers/approver.ts";
 import { APPROVERS } from "../../approvers/approvers.ts";
 import { APPROVAL_ENTRY, APPROVAL_ENTRIES } from "./approvals-flag.ts";
-import { PEER_MESSAGE, PEER_MESSAGES } from "../../domain/approvals/peer-message.ts";
+import { PEER_MESSAGE } from "../../domain/approvals/peer-message.ts";
 import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
 import { didYouMean } from "../../domain/suggest.ts";
@@ -16,41 +16,29 @@ export const approvalFields = {
     byHand: { values: APPROVERS.flatMap(wordsByHand), isOnceEach: true },
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",
-    group: "Permissions",
-    meaning: `Approvers, in the order in which they are asked: ${whoTheyAre()}. Each has its time (name:ms), then the next is asked; after the last, the request is denied. console:0 may answer at any time and is only asked about prompts given in the console. See docs/approvals.md.`,
+    meaning: `Approvers, in the order in which they are asked. They are: ${whoTheyAre()}. Each has its time (name:ms), then the next is asked; after the last, the request is denied. console:0 may answer at any time and is only asked about prompts given in the console. See docs/approvals.md.`,
   }),
   callerApproves: optionalChoice(BOUNDS, "all; with --http edits", {
     flag: "caller-approves",
     variable: "CLAUDE_CODE_MCP_CALLER_APPROVES",
-    group: "Permissions",
     meaning:
-      "What the calling model may approve at most, through answers, options and modes: nothing, reads or edits inside the session's folders, or everything. Requests beyond that go to other approvers.",
+      "What the calling model may approve at most. Through answers, options and modes: nothing, reads or edits inside the session's folders, or everything. Requests beyond that go to other approvers.",
   }),
   allowRules: rules("allow", {
     flag: "allow-rules",
     variable: "CLAUDE_CODE_MCP_ALLOW_RULES",
-    group: "Permissions",
-    meaning: "Tool uses that run without approval, in Claude Code's rule syntax. Ask and deny rules take precedence.",
+    meaning: "Tool uses that run without approval. In Claude Code's rule syntax. Ask and deny rules take precedence.",
   }),
   askRules: rules("ask", {
     flag: "ask-rules",
     variable: "CLAUDE_CODE_MCP_ASK_RULES",
-    group: "Permissions",
     meaning:
-      "Tool uses that always need approval, in Claude Code's rule syntax. Read,Bash,Agent,Skill covers what Claude Code runs without approval in mode default.",
+      "Tool uses that always need approval. In Claude Code's rule syntax. Read,Bash,Agent,Skill covers what Claude Code runs without approval in mode default. PeerMessage makes messages that other Claude Codes of this machine send to a session requests; without a rule for them they are turned away, and the session is hidden from others.",
   }),
   denyRules: rules("deny", {
     flag: "deny-rules",
     variable: "CLAUDE_CODE_MCP_DENY_RULES",
-    group: "Permissions",
-    meaning: "Tool uses that are never allowed, in any permission mode, in Claude Code's rule syntax.",
-  }),
-  peerMessages: choice(PEER_MESSAGES, "refuse", {
-    flag: "peer-messages",
-    variable: "CLAUDE_CODE_MCP_PEER_MESSAGES",
-    group: "Permissions",
-    meaning:
-      "What becomes of a message that another Claude Code of this machine sends to a session. refuse turns it away and hides the session from others; ask makes it a permission request (PeerMessage), and Claude sees it only when it was allowed. See docs/security.md.",
+    meaning: "Tool uses that are never allowed. In any permission mode, in Claude Code's rule syntax.",
   }),
 };
 
@@ -66,8 +54,11 @@ function whoTheyAre(): string {
 
 type ApprovalConfig = z.output<z.ZodObject<typeof approvalFields>>;
 
+/** Messages of other sessions are denied, unless a rule names them. */
 export function rulesOf({ allowRules, askRules, denyRules }: ApprovalConfig): Record<RuleBehavior, Rule[]> {
-  return { allow: parsed(allowRules, "allow"), ask: parsed(askRules, "ask"), deny: parsed(denyRules, "deny") };
+  const [allow, ask, deny] = [parsed(allowRules, "allow"), parsed(askRules, "ask"), parsed(denyRules, "deny")];
+  const hearsPeers = [...allow, ...ask].some(({ toolName }) => toolName === PEER_MESSAGE);
+  return { allow, ask, deny: hearsPeers ? deny : [...deny, ...parsed([PEER_MESSAGE], "deny")] };
 }
 
 export function callerApprovesOf({
@@ -101,9 +92,8 @@ export const sandboxFields = {
   sandbox: choice(["off", "required"], "off", {
     flag: "sandbox",
     variable: "CLAUDE_CODE_MCP_SANDBOX",
-    group: "Permissions",
     meaning:
-      "With required every session runs in Claude Code's own sandbox (bubblewrap on Linux, Seatbelt on macOS): commands write in the session's folders only, and reach no host. The server does not start where there is none. With off it is each session's own option. See docs/security.md.",
+      "Whether every session must run in a sandbox. With required each runs in Claude Code's own sandbox (bubblewrap on Linux, Seatbelt on macOS): commands write in the session's folders only, and reach no host. The server does not start where there is none. With off it is each session's own option. See docs/security.md.",
   }),
 };
 

@@ -9,7 +9,6 @@ const settings = {
   dropFolder: path("none", {
     flag: "drop-folder",
     variable: "CLAUDE_CODE_MCP_DROP_FOLDER",
-    group: "Permissions",
     meaning: "Where requests are written, and decisions are read.",
   }),
 };
