@@ -15,7 +15,7 @@ const SDK = "@anthropic-ai/claude-agent-sdk";
 
 /** What those who install from a catalogue are asked for; all else has a default, or is set later. Keys of src/config. */
 const ASKED = {
-  registry: "toolsets approvals callerApproves allowDirs trustDirs sandbox claudePath store maxLive",
+  registry: "toolsets approvals callerApproves allowDirs trustDirs sandbox claudePath store",
   bundle: "claudePath toolsets approvals callerApproves",
 };
 

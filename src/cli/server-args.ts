@@ -3,6 +3,8 @@ import { ConfigError } from "../config/error.ts";
 import { loadConfig } from "../config/load.ts";
 import { readFlags } from "../config/parse-flags.ts";
 import type { Config } from "../config/schema.ts";
+import { refuseServerSettings } from "../config/server-settings.ts";
+import { userFilePath } from "../config/state-folder.ts";
 import { isStorePath } from "../config/store-spelling.ts";
 import { checkName } from "../daemon/socket.ts";
 import { namedDaemon } from "../proxy/own-server.ts";
@@ -39,7 +41,11 @@ function read(argv: readonly string[]): Config {
   }
   const config = loadConfig({ argv, env: {} });
   refuseRelative(argv);
-  if (config.http === undefined) return config;
+  const daemon = config.daemon ?? (process.platform === "win32" ? "off" : "auto");
+  if (config.http === undefined) {
+    if (daemon !== "off") refuseServerSettings({ argv, env: {} }, userFilePath(process.env));
+    return config;
+  }
   throw new ConfigError(
     "install: a server over HTTP is started by you, not by the client. docs/http.md says what its entry is.",
   );

@@ -42,7 +42,8 @@ export function termsWithin({ bounds, config, user }: ServerSettings, sources: O
 
 const OF_SERVER = SETTINGS.filter(({ of }) => of === "server");
 
-function refuseServerSettings(sources: ConfigSources, file: string): void {
+/** Of a client of a daemon; `file` is the user's. Throws ConfigError. */
+export function refuseServerSettings(sources: ConfigSources, file: string): void {
   const given = givenIn(sources);
   const setting = OF_SERVER.find(({ key }) => given.has(key));
   if (!setting) return;

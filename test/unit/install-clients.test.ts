@@ -166,11 +166,14 @@ describe("flags of the server in an entry", () => {
     [["--store=store.db"], "--store is a relative path"],
     [["--http"], "a server over HTTP is started by you"],
     [["--daemon", "a/b"], "--daemon"],
+    [["--max-live", "3"], "--max-live belongs to the server, which has other clients, too."],
+    [["--keep-ms", "3"], "--keep-ms is no setting any more"],
   ])("are refused as the server would: %j", (args, message) => {
     expect(() => longestCallMs(args)).toThrow(message);
   });
 
-  it("may name a daemon, a folder and a store", () => {
+  it("may name a daemon, a folder and a store, and settings of the server for a server of its own", () => {
+    expect(longestCallMs(["--daemon", "off", "--max-live", "3"])).toBe(45_000);
     expect(longestCallMs(["--daemon", "main"])).toBe(45_000);
     expect(longestCallMs(["--allow-dir", "~/src", "--allow-dir", "/srv", "--store", "memory:"])).toBe(45_000);
   });
