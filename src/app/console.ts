@@ -1,7 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { OverHttp, Running } from "./engine.ts";
 import { APPROVERS } from "../approvers/approvers.ts";
-import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { constants } from "../config/constants.ts";
 import { confinements } from "../config/confinement.ts";
 import type { Config } from "../config/schema.ts";
@@ -38,7 +37,6 @@ export function consoleOf(parts: ConsoleParts): NonNullable<HttpAppOptions["cons
   const confine = confinements(config);
   const api = createConsoleApi(() => sessions.get(), {
     version,
-    approvals: parseApprovals(config.approvals).approvers,
     approvers: Object.fromEntries(APPROVERS.map(({ name, words }) => [name, words])),
     cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? startFolder(),
     allowsBypass,

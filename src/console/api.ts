@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import { PERMISSION_MODES } from "../domain/permission.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
-import { CONSOLE, type ApproverName } from "../domain/approvals/answer-source.ts";
+import { CONSOLE } from "../domain/approvals/answer-source.ts";
 import { SessionStatus } from "../domain/session.ts";
 import type { ActingCaller } from "../engine/actions/action.ts";
 import { start } from "../engine/actions/begin.ts";
@@ -28,7 +28,6 @@ import type { EventPage, Me, Usage, RequestList, SessionDetail, SessionList } fr
 
 interface ConsoleOptions {
   readonly version: string;
-  readonly approvals: readonly ApproverName[];
   readonly approvers: Me["approvers"];
   /** Where a principal's sessions work unless told otherwise. Throws AppError where there is none. */
   readonly cwdOf: (principal: Principal) => string;
@@ -126,10 +125,10 @@ function actingCaller({ engine }: Pick<Sources, "engine">, { caller }: Pick<ApiR
 }
 
 function meOf({ principal, scopes }: Caller, options: ConsoleOptions): Me {
-  const { allowsBypass, approvals, approvers, cwdOf, signsIn, version } = options;
+  const { allowsBypass, approvers, cwdOf, signsIn, version } = options;
   const permissionModes = PERMISSION_MODES.filter((mode) => mode !== "bypassPermissions" || allowsBypass());
   const cwd = folderOrNone(() => cwdOf(principal));
-  const about = { principal, scopes, version, signsIn, approvals, approvers };
+  const about = { principal, scopes, version, signsIn, approvers };
   return { ...about, ...(cwd !== undefined && { cwd }), permissionModes };
 }
 

@@ -58,6 +58,7 @@ function described({ request, open, record, title }: FullRequest): PendingReques
     ...(unchecked !== undefined && { unchecked }),
     ...(agentId !== undefined && { agentId }),
     remember: type === "permission" ? rulesToRemember(request) : [],
+    approvals: record.policy?.approvalChain ?? [],
     approver: open.approver,
     approverDeadline: open.approverDeadline,
     createdAt: open.createdAt,

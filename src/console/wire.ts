@@ -20,8 +20,6 @@ export interface Me {
   readonly version: string;
   /** False if the server does not authenticate users (--no-auth). */
   readonly signsIn: boolean;
-  /** Who answers what Claude Code asks, in order; without `console` this page can only look. */
-  readonly approvals: readonly ApproverName[];
   /** All approvers by name, with their display names. */
   readonly approvers: Readonly<Record<ApproverName, ApproverWords>>;
   /** Where a new session works unless told otherwise; missing where that is gone. */
@@ -122,6 +120,8 @@ export interface PendingRequest {
   readonly agent?: AskingAgent;
   /** The rules by which "allow for the session" would be remembered; [] where it cannot be. */
   readonly remember: readonly string[];
+  /** Approvers of the session, in order; without `console` this page can only look. */
+  readonly approvals: readonly ApproverName[];
   readonly approver: ApproverName;
   readonly approverDeadline: number;
   readonly createdAt: number;

@@ -114,7 +114,6 @@ describe("the actions", () => {
     );
     const options = {
       version: "",
-      approvals: [],
       approvers: {},
       cwdOf: () => "/",
       allowsBypass: () => false,

@@ -42,7 +42,6 @@ const statusOf = async (answer: Promise<Response>) => (await answer).status;
 
 const OPTIONS = {
   version: "",
-  approvals: [],
   approvers: {},
   cwdOf: () => "/",
   allowsBypass: () => false,

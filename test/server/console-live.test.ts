@@ -152,7 +152,7 @@ describe("`claude-agents-mcp console`", () => {
   it("is for the user who starts it: it shows the session of a server on stdio and answers its request, at any approver's turn", async () => {
     const [cwd, home] = [world.folder(), world.folder()];
     const env = { HOME: home };
-    const server = await world.server({ env });
+    const server = await world.server({ args: ["--approvals", "caller,console:0"], env });
     const { args, tokens } = namedUsers({ ann: { scopes: ["read"] } });
     const others = ["--public-url", "https://agents.example/here", "--oauth", '{"issuer":"https://issuer.example"}'];
     const file = join(cwd, "a");
@@ -166,11 +166,13 @@ describe("`claude-agents-mcp console`", () => {
     });
     expect(started.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\/$/);
     const at = await signIn(started, started.token);
-    expect(await at.get("me")).toMatchObject({ principal: "local", approvals: ["user", "caller", "console"] });
+    expect(await at.get("me")).toMatchObject({ principal: "local" });
     const { sessions } = await at.get<SessionList>("sessions");
     expect(sessions).toMatchObject([{ id: sessionId, cwd, status: "waiting_permission", waitsFor: ["caller"] }]);
     const { open } = await at.get<RequestList>("requests");
-    expect(open).toMatchObject([{ requestId: actions[0]?.requestId, toolName: "Write", input: { file_path: file } }]);
+    // The approvers are those of the session, not those of the console's own settings.
+    const asked = { requestId: actions[0]?.requestId, toolName: "Write", input: { file_path: file } };
+    expect(open).toMatchObject([{ ...asked, approvals: ["caller", "console"] }]);
     const answer = await at.post(`sessions/${sessionId}/requests/${open[0]?.requestId ?? ""}`, { decision: "allow" });
     expect(answer.status).toBe(200);
     const done = await server.end(sessionId);

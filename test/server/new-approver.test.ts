@@ -85,7 +85,7 @@ describe("an approver that was added, before a caller who may allow nothing,", (
     await expect.poll(() => readFileSync(auditLog, "utf8")).toContain('"decision":"allow","by":"file-drop"');
     await expect.poll(() => requestsIn(drop)).toEqual([]);
     const me = (await (await http.fetch("/console/api/me")).json()) as Record<string, unknown>;
-    expect(me).toMatchObject({ approvals: ["file-drop", "caller"], approvers: { "file-drop": fileDrop.words } });
+    expect(me).toMatchObject({ approvers: { "file-drop": fileDrop.words } });
   });
 
   it("denies with a reason, which reaches Claude Code", async () => {

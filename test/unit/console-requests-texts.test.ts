@@ -19,6 +19,7 @@ const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
   approver: "console",
   createdAt: 1_000,
   expiresAt: 60_000,
+  approvals: ["user", "console", "caller"],
   approverDeadline: 60_000,
   ...changes,
 });

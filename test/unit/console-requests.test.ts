@@ -28,6 +28,7 @@ const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
   approver: "console",
   createdAt: 1_000,
   expiresAt: 60_000,
+  approvals: ["user", "console", "caller"],
   approverDeadline: 60_000,
   ...changes,
 });
@@ -151,14 +152,10 @@ describe("the texts about approvers", () => {
   });
 
   test("explain why a page is read-only, and the operator's options", () => {
-    expect(whyOnlyLook({ approvals: ["console"], scopes: ["read", "approve"] })).toBeUndefined();
-    expect(whyOnlyLook({ approvals: ["user", "caller"], scopes: ["approve"] })).toContain(
-      "--approvals user,console,caller.",
-    );
-    expect(whyOnlyLook({ approvals: [], scopes: ["approve"] })).toMatch(
-      /^No one can answer requests.*--approvals console\.$/,
-    );
-    expect(whyOnlyLook({ approvals: ["console"], scopes: ["read"] })).toContain("scope approve");
+    expect(whyOnlyLook({ scopes: ["read", "approve"] })).toBeUndefined();
+    expect(whyOnlyLook({ scopes: ["approve"] }, ["user", "caller"])).toContain("--approvals user,console,caller.");
+    expect(whyOnlyLook({ scopes: ["approve"] }, [])).toMatch(/^No one can answer requests.*--approvals console\.$/);
+    expect(whyOnlyLook({ scopes: ["read"] }, ["console"])).toContain("scope approve");
   });
 });
 

@@ -6,7 +6,6 @@ import { ActionButton } from "../parts/action-button.tsx";
 import { leftWords, moment } from "../parts/format.ts";
 import { whoWords } from "../state/answer-source.ts";
 import { now } from "../state/clock.ts";
-import { me } from "../state/me.ts";
 import { EscapedText } from "./escaped-text.tsx";
 import { thenWords } from "./words/deciders.ts";
 import { RISK_WORDS } from "./words/subject.ts";
@@ -69,8 +68,12 @@ function Fact({ children, name }: { readonly name: string; readonly children: Co
   );
 }
 
-function Waits({ request: { expiresAt, approver, approverDeadline } }: { readonly request: PendingRequest }) {
-  const then = thenWords(approver, me.value?.approvals ?? []);
+function Waits({
+  request: { expiresAt, approvals, approver, approverDeadline },
+}: {
+  readonly request: PendingRequest;
+}) {
+  const then = thenWords(approver, approvals);
   const isLast = approverDeadline >= expiresAt;
   return (
     <>

@@ -81,7 +81,7 @@ function AgentLine({ request: { agent, sessionId } }: { readonly request: Pendin
 
 /** The card of an open request. */
 function Open({ draft, request }: { readonly request: PendingRequest; readonly draft: Draft }) {
-  const only = me.value && whyOnlyLook(me.value);
+  const only = me.value && whyOnlyLook(me.value, request.approvals);
   const form = { request, draft, mayAnswer: me.value !== undefined && only === undefined };
   return (
     <div>

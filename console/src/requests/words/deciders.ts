@@ -33,14 +33,20 @@ export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule" |
   return `${what} ${byWords(decided.by)}`;
 }
 
-/** Why this page may only look, and what the operator can do; undefined where it may answer. */
-export function whyOnlyLook(me: Pick<Me, "approvals" | "scopes">): string | undefined {
-  if (!me.approvals.includes("console")) {
+/**
+ * Why this page may only look, and what helps; undefined where it may answer. `approvals` are the approvers of the session, where it is
+ * about one.
+ */
+export function whyOnlyLook(
+  me: Pick<Me, "scopes">,
+  approvals: readonly ApproverName[] = ["console"],
+): string | undefined {
+  if (!approvals.includes("console")) {
     const isBefore = (approver: ApproverName) => approver === "user";
-    const [before, behind] = [me.approvals.filter(isBefore), me.approvals.filter((approver) => !isBefore(approver))];
+    const [before, behind] = [approvals.filter(isBefore), approvals.filter((approver) => !isBefore(approver))];
     const approvalChain = [...before, "console", ...behind].join(",");
-    const now = me.approvals.length === 0 ? "No one" : `Only ${me.approvals.map(whoWords).join(" or ")}`;
-    return `${now} can answer requests, not this page. To change that, the operator starts the server with --approvals ${approvalChain}.`;
+    const now = approvals.length === 0 ? "No one" : `Only ${approvals.map(whoWords).join(" or ")}`;
+    return `${now} can answer requests of this session, not this page. For others, start its client or server with --approvals ${approvalChain}.`;
   }
   if (me.scopes.includes("approve")) return undefined;
   return "You can view requests but not answer them. That requires a token with the scope approve; ask the operator for one.";
