@@ -5,6 +5,7 @@ import type { BypassSwitch } from "../tools/define.ts";
 import { Leaving } from "../tools/leaving.ts";
 import type { OwnCommand, Terms } from "./terms.ts";
 import type { Environments } from "../claude/environments.ts";
+import { unknownVariables } from "../config/load.ts";
 import { withClaudePath } from "../domain/client-environment.ts";
 
 /** A client that is connected. */
@@ -63,6 +64,8 @@ export class Connections {
     this.#count += 1;
     const id = `c${String(this.#count)}`;
     const log = withFields(this.#log, { connection: id });
+    // Those of the server itself were logged at its start.
+    if (!isOwn) for (const problem of unknownVariables(terms.environment)) log.warn(problem);
     this.#learn(ownCommands);
     const leaving = new Leaving(log);
     const heard = (showsForms: boolean) => this.#heard(id, showsForms);

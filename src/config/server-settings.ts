@@ -43,12 +43,13 @@ export function termsWithin({ bounds, config, user }: ServerSettings, sources: O
 const OF_SERVER = SETTINGS.filter(({ of }) => of === "server");
 
 /** Of a client of a daemon; `file` is the user's. Throws ConfigError. */
-export function refuseServerSettings(sources: ConfigSources, file: string): void {
+export function refuseServerSettings(sources: ConfigSources, path: string): void {
   const given = givenIn(sources);
   const setting = OF_SERVER.find(({ key }) => given.has(key));
   if (!setting) return;
   const from = given.get(setting.key)?.from ?? setting.flag;
   const others = "which has other clients, too";
+  const file = `${path}, which a daemon reads at its start (\`claude-agents-mcp daemon stop\`)`;
   const advice = `Set "${setting.key}" in ${file}, or give this client a server of its own: --daemon off.`;
   throw new ConfigError(`${from} belongs to the server, ${others}. ${advice}`);
 }

@@ -21,6 +21,11 @@ export function readUserFile({ env, home, readFile }: Pick<ConfigSources, "env" 
   const own = JsonObject.safeParse(bounds);
   if (!own.success) throw new ConfigError(`"${BOUNDS}" in ${path} must be an object with terms as its keys.`);
   const terms = keys.filter(({ of }) => of === "term");
+  const unbound = keys.find(({ key, of }) => of !== "term" && key in own.data);
+  if (unbound) {
+    const advice = `Set "${unbound.key}" beside "${BOUNDS}".`;
+    throw new ConfigError(`"${BOUNDS}.${unbound.key}" in ${path} bounds nothing: it is no term of clients. ${advice}`);
+  }
   const place = { name: path, home };
   return {
     path,

@@ -29,6 +29,8 @@ export interface Machine {
   readonly config: Config;
   /** Why the settings cannot be used; `config` has the defaults then. */
   readonly configProblem: string | undefined;
+  /** What the user's file says, by keys; undefined where the settings cannot be used. */
+  readonly userFile: UserSettings | undefined;
   readonly stateFolder: string;
   readonly cacheFolder: string;
   /** Undefined where no file holds the sessions. */
@@ -46,9 +48,15 @@ export interface Machine {
   readonly sandboxProblem: () => Promise<string | undefined>;
 }
 
+interface UserSettings {
+  readonly path: string;
+  readonly keys: readonly string[];
+  readonly bounds: readonly string[];
+}
+
 /** `argv` has the flags of serve. */
 export function thisMachine(argv: readonly string[], environment: NodeJS.ProcessEnv): Machine {
-  const { config, problem } = settings(argv, environment);
+  const { config, problem, userFile } = settings(argv, environment);
   const { store = defaultStore(stateFolder(environment, process.platform), process.platform) } = config;
   const cache = cacheFolder(environment);
   const packages = new PackageCache({ cacheFolder: cache, environment });
@@ -61,6 +69,7 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
     home: environment["HOME"] ?? environment["USERPROFILE"] ?? homedir(),
     config,
     configProblem: problem,
+    userFile,
     stateFolder: stateFolder(environment, process.platform),
     cacheFolder: cache,
     store: storeTraits(store).file,
@@ -74,12 +83,18 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
   };
 }
 
-function settings(argv: readonly string[], env: NodeJS.ProcessEnv): { config: Config; problem: string | undefined } {
+interface Settings extends Pick<Machine, "config" | "userFile"> {
+  readonly problem: string | undefined;
+}
+
+function settings(argv: readonly string[], env: NodeJS.ProcessEnv): Settings {
   try {
-    return { config: serverSettings({ argv, env }).config, problem: undefined };
+    const { bounds, config, user } = serverSettings({ argv, env });
+    const userFile = { path: user.path, keys: [...user.given.keys()], bounds: Object.keys(bounds) };
+    return { config, userFile, problem: undefined };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { config: loadConfig({ argv: [], env: {} }), problem: error.message };
+    return { config: loadConfig({ argv: [], env: {} }), userFile: undefined, problem: error.message };
   }
 }
 

@@ -13,7 +13,7 @@ import type { Machine } from "./machine.ts";
 
 /** What runs of ours: daemons, what dead servers have left, and who has our port. */
 
-export async function checkDaemons({ stateFolder }: Machine): Promise<Finding[]> {
+export async function checkDaemons({ stateFolder, userFile }: Machine): Promise<Finding[]> {
   // To look for sockets must not make their folder.
   if (!(await isFolder(stateFolder))) return [{ id: "daemons", level: "ok", text: "No daemon runs." }];
   const looked = await socketsOf(stateFolder).catch(refusal);
@@ -25,7 +25,12 @@ export async function checkDaemons({ stateFolder }: Machine): Promise<Finding[]>
   const isStale = await Promise.all(sockets.map(async ({ path }) => isDead(path)));
   const stale = sockets.filter((_, at) => isStale[at]);
   const { running, silent } = await describeDaemons(sockets.filter((_, at) => isStale[at] !== true));
-  const found: Finding[] = [{ id: "daemons", level: "ok", text: described(running) }, ...silent.map(unanswered)];
+  const outdated = await startedBefore(userFile?.path, running);
+  const found: Finding[] = [
+    { id: "daemons", level: "ok", text: described(running) },
+    ...outdated,
+    ...silent.map(unanswered),
+  ];
   if (stale.length === 0) return found;
   const mend = async () => {
     await sweep(folders);
@@ -33,6 +38,21 @@ export async function checkDaemons({ stateFolder }: Machine): Promise<Finding[]>
   };
   const left = `Sockets of daemons that have died: ${stale.map(({ path }) => path).join(", ")}.`;
   return [...found, { id: "stale-sockets", level: "warning", text: left, fix: MEND, mend }];
+}
+
+/** Daemons read the user's file at their start. */
+async function startedBefore(path: string | undefined, running: readonly RunningDaemon[]): Promise<Finding[]> {
+  const changed =
+    path === undefined
+      ? 0
+      : await stat(path).then(
+          ({ mtimeMs }) => mtimeMs,
+          () => 0,
+        );
+  const old = running.filter(({ startedAt }) => Date.parse(startedAt) < changed).map(({ name }) => name);
+  if (path === undefined || old.length === 0) return [];
+  const text = `${path} was changed after the start of ${old.join(", ")}, which read it before. Restart it.`;
+  return [{ id: "daemons", level: "warning", text, fix: `claude-agents-mcp daemon stop ${old.map(quoted).join(" ")}` }];
 }
 
 function described(running: readonly RunningDaemon[]): string {

@@ -33,14 +33,16 @@ function isAtLeast(version: string, { major, minor }: typeof NODE): boolean {
   return ours > major || (ours === major && part >= minor);
 }
 
-export async function checkSettings({ configProblem, environment }: Machine): Promise<Finding[]> {
+export async function checkSettings({ configProblem, environment, userFile }: Machine): Promise<Finding[]> {
   if (configProblem !== undefined) {
     const text = `Servers do not start with these settings: ${configProblem}`;
     return Promise.resolve([{ id: "settings", level: "error", text, fix: "claude-agents-mcp help serve" }]);
   }
   const unknown = unknownVariables(environment);
-  if (unknown.length === 0)
-    return Promise.resolve([{ id: "settings", level: "ok", text: "The settings can be used." }]);
+  if (unknown.length === 0) {
+    const text = `The settings can be used.${userFile ? ` ${saidBy(userFile)}` : ""}`;
+    return Promise.resolve([{ id: "settings", level: "ok", text }]);
+  }
   return Promise.resolve(
     unknown.map((text): Finding => ({
       id: "settings",
@@ -49,6 +51,12 @@ export async function checkSettings({ configProblem, environment }: Machine): Pr
       fix: `unset ${text.split(" ")[0] ?? ""}`,
     })),
   );
+}
+
+function saidBy({ bounds, keys, path }: NonNullable<Machine["userFile"]>): string {
+  if (keys.length + bounds.length === 0) return `The user's file, ${path}, gives none.`;
+  const limits = bounds.length === 0 ? "no bounds" : `bounds of ${bounds.join(", ")}`;
+  return `The user's file, ${path}, gives ${[...keys, limits].join(", ")}.`;
 }
 
 /** The Claude Code of the sessions, its version, and the login that it would use. */

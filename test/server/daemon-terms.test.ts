@@ -23,7 +23,8 @@ async function clientOf(name: string, home: string, args: string[]) {
   writeFileSync(join(bin, "who-is-it"), `#!/bin/sh\necho ${name}\n`, { mode: 0o755 });
   const secret = `secret-of-${name}-0123456789`;
   const path = `${bin}:${process.env["PATH"] ?? ""}`;
-  const env = { HOME: home, PATH: path, CLAUDE_CONFIG_DIR: config, MY_API_TOKEN: secret };
+  const misspelt = { [`CLAUDE_CODE_MCP_DENY_RULE_${name}`]: "Bash" };
+  const env = { HOME: home, PATH: path, CLAUDE_CONFIG_DIR: config, MY_API_TOKEN: secret, ...misspelt };
   return { args, client: await world.shared({ args, env }), config, cwd, env, name, secret };
 }
 
@@ -78,6 +79,9 @@ it("two clients with other programs, folders, secrets and rules have sessions of
   expect(await ann.client.end(again)).toMatchObject({ result: { result: "told" } });
   expect(await bob.client.end(denied)).toMatchObject({ result: { result: "told" } });
   expect([ann, bob].map(({ cwd }) => existsSync(join(cwd, "made")))).toEqual([true, false]);
+  // A misspelt rule is no rule, which no one would notice.
+  const { stdout } = spawnSync(process.execPath, [MAIN, "daemon", "logs"], { env: ann.env, encoding: "utf8" });
+  for (const name of ["ann", "bob"]) expect(stdout).toContain(`CLAUDE_CODE_MCP_DENY_RULE_${name} is not a setting`);
   await Promise.all([ann.client.close(), bob.client.close()]);
 });
 

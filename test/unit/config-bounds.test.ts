@@ -72,7 +72,7 @@ describe("the user's file", () => {
     [{ maxLife: 1 }, `Unknown key "maxLife" in ${FILE}. Did you mean maxLive?`],
     [{ maxLive: 0 }, `"maxLive" in ${FILE} is 0: must be`],
     [{ bounds: [] }, `"bounds" in ${FILE} must be an object`],
-    [{ bounds: { maxLive: 3 } }, `Unknown key "bounds.maxLive" in ${FILE}.`],
+    [{ bounds: { maxLive: 3 } }, `"bounds.maxLive" in ${FILE} bounds nothing`],
     [{ bounds: { turnMaxMs: 1 } }, `"bounds.turnMaxMs" in ${FILE} is 1: must be`],
   ])("is refused where it is %j", (user, message) => {
     expect(() => server({ user })).toThrow(ConfigError);
@@ -164,7 +164,7 @@ describe("a client of a daemon", () => {
     [{ argv: ["--max-live", "3"] }, '--max-live belongs to the server, which has other clients, too. Set "maxLive" in'],
     [{ env: { CLAUDE_CODE_MCP_LOG_LEVEL: "debug" } }, "CLAUDE_CODE_MCP_LOG_LEVEL belongs to the server"],
     [{ argv: ["--config=/file"] }, '"logLevel" in /file belongs to the server'],
-    [{ argv: ["--notify-url=https://x.org"] }, `Set "notifyUrl" in ${FILE}, or give this client a server of its own`],
+    [{ argv: ["--notify-url=https://x.org"] }, `Set "notifyUrl" in ${FILE}, which a daemon reads at its start`],
   ])("may not give a setting of the server: %j", (own, message) => {
     expect(() => client(own)).toThrow(ConfigError);
     expect(() => client(own)).toThrow(message);

@@ -116,8 +116,8 @@ describe("an entry of a client", () => {
 
 describe("daemons", () => {
   /** One that listens in this process. Returns the function that ends it. */
-  async function daemon(name: string): Promise<() => Promise<void>> {
-    const about = { startedAt: name, version: "1.2.3", nodeVersion: "", nodeId: "", state: "ready" as const };
+  async function daemon(name: string, startedAt = name): Promise<() => Promise<void>> {
+    const about = { startedAt, version: "1.2.3", nodeVersion: "", nodeId: "", state: "ready" as const };
     const listener = new Listener({
       folders: await socketFolders(machine.stateFolder),
       name,
@@ -146,6 +146,22 @@ describe("daemons", () => {
     const text = await textOf("daemons");
     expect(text).toContain(`2 daemons running: ${one}; two (`);
     expect(await machine.faults()).toEqual([]);
+    for (const end of ends) await end();
+  });
+
+  it("that were started before the user's file was changed are a warning, which says what the file gives", async () => {
+    machine.environment["XDG_CONFIG_HOME"] = at("config");
+    const file = at("config", "claude-agents-mcp", "config.json");
+    mkdirSync(dirname(file), { recursive: true });
+    expect(await textOf("settings")).toBe(`The settings can be used. The user's file, ${file}, gives none.`);
+    writeFileSync(file, JSON.stringify({ spares: 0, bounds: { turnMaxMs: 5000, allowBypass: false } }));
+    expect(await textOf("settings")).toContain(`${file}, gives spares, bounds of turnMaxMs, allowBypass.`);
+    const ends = [await daemon("late", "2100-01-01T00:00:00.000Z")];
+    expect(await machine.faults()).toEqual([]);
+    ends.push(await daemon("early", "2026-01-01T00:00:00.000Z"));
+    const found = await machine.fault();
+    expect(found).toMatchObject({ id: "daemons", level: "warning", fix: "claude-agents-mcp daemon stop early" });
+    expect(found.text).toContain(`${file} was changed after the start of early`);
     for (const end of ends) await end();
   });
 

@@ -22,9 +22,8 @@ export async function logs({ positionals, values }: Flags): Promise<number> {
   const log = name === undefined ? await newestIn(logFolder(folder)) : logOf(folder, name);
   const length = log === undefined ? undefined : await lengthOf(log);
   if (log === undefined || length === undefined) {
-    process.stderr.write(
-      name === undefined ? "No daemon has written a log.\n" : `No daemon "${name}" has written a log.\n`,
-    );
+    const absent = name === undefined ? "No daemon has written a log." : `No daemon "${name}" has written a log.`;
+    process.stderr.write(`${absent} One that \`daemon run\` has started logs to its stderr.\n`);
     return 1;
   }
   process.stdout.on("error", () => process.exit(0));

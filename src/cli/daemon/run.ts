@@ -61,35 +61,35 @@ interface RunFlags {
 }
 
 /** Resolves to its name. */
-async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promise<string> {
-  if (declared === undefined) keepOnly(daemonEnvironment(process.env));
+async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<string> {
+  const isUnnamed = given === undefined;
+  if (isUnnamed) keepOnly(daemonEnvironment(process.env));
   const folder = stateFolder(process.env, process.platform);
   const folders = await socketFolders(folder);
-  const settings = settingsOf(declared, rest);
+  const settings = settingsOf(given, rest);
   const { store } = settings.config;
-  const name = declared ?? (await daemonName({ stateFolder: folder, store: store && storeTraits(store).file }));
+  const name = given ?? (await daemonName({ stateFolder: folder, store: store && storeTraits(store).file }));
   const { name: product, version } = readPackage();
   const start = { cwd: startFolder, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
-  const place = { folders, name, stateFolder: folder };
   const log = ownLog(folder, name);
   // One that was started in the background; another is brought back by what runs it.
-  const isAutomatic = declared === undefined && log !== undefined;
+  const isAutomatic = isUnnamed && log !== undefined;
   const restart = isAutomatic
     ? restartOf({ name, words: rest, main: process.argv[1] ?? "", stateFolder: folder })
     : undefined;
-  const shim = shimSettings(place, restart);
+  const shim = shimSettings({ folders, name, stateFolder: folder }, restart);
   const isByClient = readyFd !== undefined;
-  const endTurn = declared === undefined && !isByClient ? await turnOf(folders, name, isAutomatic) : undefined;
+  const endTurn = isUnnamed && !isByClient ? await turnOf(folders, name, isAutomatic) : undefined;
   let onNamed: () => void = () => undefined;
   const named = new Promise<void>((resolve) => (onNamed = resolve));
-  const records = { environmentKey: await keyFor("environment", folder), isApart: declared === undefined };
+  const records = { environmentKey: await keyFor("environment", folder), isApart: isUnnamed };
   const app = await assemble({ settings, argv: rest, start, outlivesClients: true, shim, named, ...records });
   const deaths = new DeathRecord(folder, name, await thisProcess());
   let closing: Promise<void> | undefined;
   const listener = new Listener({
     folders,
     name,
-    mayDisplace: declared === undefined,
+    mayDisplace: isUnnamed,
     version,
     maxConnections: constants().maxConnections || connectionLimit(),
     accept: acceptor(app, settings, product),
@@ -108,7 +108,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   // Installed before `begin`: SIGTERM then ends the sessions too, and does not hand them over as a crash does.
   const end = endWith({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
   // Its operator ends a named one.
-  const isIdle = () => declared === undefined && listener.clients === 0 && app.atWork() === 0;
+  const isIdle = () => isUnnamed && listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(constants().daemonIdleMs, isIdle, () => end("idle", 0));
   const socket = await unlessEnded(
     begin(app, { folders, name, state: folder, listener, onNamed, isAwaited: isByClient }),
@@ -116,7 +116,7 @@ async function serveClients({ name: declared, readyFd, rest }: RunFlags): Promis
   );
   endTurn?.();
   await deaths.begin(isRunning);
-  if (declared === undefined) idle.allow(FIRST_CLIENT_MS);
+  if (isUnnamed) idle.allow(FIRST_CLIENT_MS);
   idle.look();
   app.log.info("the daemon is ready", { socket, pid: process.pid });
   return name;
@@ -274,8 +274,9 @@ function readRunFlags(argv: readonly string[]): RunFlags {
     throw new ConfigError(`daemon run: --ready-fd is "${readyFd}": must be the number of an open file descriptor.`);
   }
   const name = namedDaemon({ argv, env: process.env });
-  if (own.get("--daemon") === "off")
-    throw new ConfigError("daemon run: --daemon off runs none. Leave it out, or name one.");
+  const word = own.get("--daemon");
+  if (word === "off") throw new ConfigError("daemon run: --daemon off runs none. Leave it out, or name one.");
+  if (word === "") throw new ConfigError("daemon run: --daemon has no name. Add one, or leave it out.");
   try {
     const checked = name === undefined ? undefined : checkName(name);
     return { name: checked, readyFd: readyFd === undefined ? undefined : Number(readyFd), rest };
