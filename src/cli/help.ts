@@ -165,7 +165,7 @@ function examples(): string {
   return [
     "Examples",
     "  claude mcp add claude-agents-mcp -- claude-agents-mcp --allow-dir ~/src",
-    "  claude-agents-mcp --turn-max-ms 600000 --log-level=debug",
+    "  claude-agents-mcp --turn-max-ms 600000 --toolsets=agent,chat",
   ].join("\n");
 }
 
