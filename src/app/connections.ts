@@ -14,13 +14,13 @@ export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"
   readonly id: string;
   /** The environment record with which its sessions start. */
   readonly environmentId: string;
-  /** Of this client alone; it ends with the connection. */
+  /** The switch of this client alone; it ends with the connection. */
   readonly bypass: BypassSwitch;
-  /** What ends with this client. */
+  /** Work that ends with this client. */
   readonly leaving: Leaving;
-  /** It makes a call: what it can show is known from then on. */
+  /** Notes that it makes a call: what it can show is known from then on. */
   readonly heard: (showsForms: boolean) => void;
-  /** It has to do with this session: who is reached in the session's requests is known from then on. */
+  /** Notes that it has to do with this session, whose requests can be shown to it from then on. */
   readonly named: (sessionId: string) => void;
   /** The log with the connection's id in each line. */
   readonly log: Logger;
@@ -30,7 +30,7 @@ interface ConnectionsOptions {
   /** The operator's setting: it holds while no client is connected. */
   readonly allowsBypass: boolean;
   readonly environments: Environments;
-  /** Whether a client may allow it. */
+  /** Says that clients may allow bypass. */
   readonly mayAllow: boolean;
 }
 
@@ -64,7 +64,7 @@ export class Connections {
     this.#count += 1;
     const id = `c${String(this.#count)}`;
     const log = withFields(this.#log, { connection: id });
-    // Those of the server itself were logged at its start.
+    // Variables of the server itself were logged at its start.
     if (!isOwn) for (const problem of unknownVariables(terms.environment)) log.warn(problem);
     this.#learn(ownCommands);
     const leaving = new Leaving(log);

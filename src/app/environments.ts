@@ -15,7 +15,7 @@ export interface RecordSettings {
 
 interface Settings extends RecordSettings {
   readonly config: { readonly claudePath?: string | undefined };
-  /** Of the server itself. */
+  /** Environment of the server itself. */
   readonly environment: NodeJS.ProcessEnv;
   readonly approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
 }

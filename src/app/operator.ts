@@ -11,13 +11,13 @@ import type { ConnectionTerms } from "../engine/api.ts";
 import type { Operator } from "../engine/policy/operator.ts";
 import { canAnswer, namesOf, switchIn } from "../tools/listed.ts";
 
-/** What the settings of a client, or of the server itself, allow in the terms of the engine. */
+/** Translates the settings of a client, or of the server itself, into the terms of the engine. */
 
 interface Parts {
-  /** How deep this server is nested in sessions of servers like it. */
+  /** Depth to which this server is nested in sessions of servers like it. */
   readonly depth: number;
   readonly environmentId: string;
-  /** What no client can leave. */
+  /** Terms that no client can leave. */
   readonly bounds: Bounds;
   readonly allowsBypass: () => boolean;
 }
@@ -37,7 +37,7 @@ export function operatorOf(
   return { ...terms, bounds: allowed({ config: atMost, environment }, { allowsBypass: bypass, depth }) };
 }
 
-/** Those of one connection. */
+/** Returns the terms of one connection. */
 export function connectionTerms(
   { bypass, environmentId, id, named, ...given }: Given & Pick<Connection, "bypass" | "environmentId" | "id" | "named">,
   parts: Pick<Parts, "bounds" | "depth">,
@@ -68,7 +68,7 @@ function sandboxDomainsOf(config: Given["config"]): string[] {
   return hostsOf(rulesOf(config).allow);
 }
 
-/** Of what a principal may use, what is stored with their sessions. */
+/** Returns that part of a confinement which is stored with the principal's sessions. */
 function sessionPlaces(confinement: Confinement | undefined): Places | undefined {
   if (!confinement) return undefined;
   const { allowDirs, spawnWrapper, trustDirs, trustsRecord } = confinement;

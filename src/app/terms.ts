@@ -5,24 +5,24 @@ import { clientSettings, termsWithin, type ServerSettings } from "../config/serv
 import { ConfigError } from "../config/error.ts";
 import type { ClientHello } from "../daemon/wire.ts";
 
-/** How a client has started this server: what belongs to it, and not to the process that serves it. */
+/** The start of this server by a client, which belongs to that client and not to the process that serves it. */
 export interface ClientStart {
   /** The folder in which it was started: the default `cwd`, and the one from which relative paths count. Throws AppError. */
   readonly cwd: () => string;
-  /** Its command line in all spellings under which a session could start this server again. */
+  /** The client's command line in all spellings under which a session could start this server again. */
   readonly ownCommands: readonly OwnCommand[];
 }
 
 /** [command, ...args] */
 export type OwnCommand = readonly [string, ...string[]];
 
-/** What belongs to one connection, and not to the process that serves it. */
+/** Properties of one connection, and not of the process that serves it. */
 export interface Terms extends ClientStart {
   /** Terms are the client's, all other settings the server's. */
   readonly config: Config;
   /** The environment of the client's end. */
   readonly environment: NodeJS.ProcessEnv;
-  /** That environment is the server's own. */
+  /** True where that environment is the server's own. */
   readonly isOwn?: boolean;
 }
 

@@ -15,7 +15,7 @@ const MAX_SESSIONS = 200;
 
 interface Entry {
   readonly variables: Variables;
-  /** Of clients that have it. */
+  /** Number of clients that have it. */
   connections: number;
 }
 

@@ -49,7 +49,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
   process.stdout.write(`${linkText(new URL("/console/", url).href, token, daemon !== undefined)}\n`);
 }
 
-/** That of the same store, as `serve` would use it; undefined where this process is to run what is started. */
+/** Returns the automatic daemon of the store; undefined where this process is to run what is started. */
 function daemonFor(argv: readonly string[]): AutomaticDaemon | undefined {
   const { env, pid, platform } = process;
   if (reasonForOwnServer({ argv, env, pid, platform }) !== undefined) return undefined;

@@ -44,7 +44,7 @@ const DAEMON_VERBS = {
 };
 const DAEMON_FLAGS = {
   "run --daemon <name>":
-    "Name for clients that give the same flag. Default: that of the automatic daemon. All flags of serve work too, except --http.",
+    "Name for clients that give the same flag. All flags of serve work too, except --http. Default: the automatic daemon, with settings of the server.",
   "run --ready-fd <n>": "Write one line to this file descriptor: ready, or why it did not start.",
   "stop --all": "Stop all daemons of this state folder.",
   "stop --yes": "Skip the confirmation.",

@@ -5,7 +5,7 @@ import { SETTINGS, type Config, type Terms } from "./schema.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 import { tighter } from "../domain/approvals/risk.ts";
 
-/** What no client of a server can leave: terms that the operator gives as bounds. */
+/** Bounds: terms that the operator gives, and no client of a server can leave. */
 
 /** A term that is not there is each connection's own. */
 export type Bounds = Partial<Terms>;

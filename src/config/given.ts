@@ -17,14 +17,14 @@ import { didYouMean } from "../domain/suggest.ts";
  */
 
 export interface ConfigSources {
-  /** What stands behind the command. */
+  /** Words behind the command. */
   readonly argv: readonly string[];
   readonly env: Environment;
   /** Relative paths of flags and variables count from it. A daemon gives that of its client; default: that of this process. */
   readonly cwd?: string;
   /** The folder that a leading ~ stands for; default: that of the user of this process. */
   readonly home?: string;
-  /** What the user's file says; none is read by default. */
+  /** Settings of the user's file; none is read by default. */
   readonly user?: Pick<UserFile, "given">;
   /** The text of a file. Throws when it cannot be read. */
   readonly readFile?: (path: string) => string;
@@ -90,7 +90,7 @@ export function fromVariables(sources: ConfigSources): GivenByKey {
   return new Map([...withKeys(given, start), ...keys]);
 }
 
-/** What the file of `--config` gives, where there is one. */
+/** Reads the file of `--config`, where there is one. */
 export function fromConfigFile(
   path: Given | undefined,
   { home, readFile = readText }: Pick<ConfigSources, "home" | "readFile">,
@@ -105,7 +105,7 @@ export function fromConfigFile(
 interface InFile {
   readonly name: string;
   readonly home: string | undefined;
-  /** Of the object inside the file that has the keys. */
+  /** Path of the object inside the file that has the keys. */
   readonly within?: string;
 }
 

@@ -26,7 +26,7 @@ export function loadConfig(sources: ConfigSources): Config {
   return checked(new Map([...(sources.user?.given ?? []), ...givenIn(sources)]));
 }
 
-/** What is given beside the user's file. Throws ConfigError. */
+/** Reads all that is given beside the user's file. Throws ConfigError. */
 export function givenIn(sources: ConfigSources): GivenByKey {
   const flags = fromFlags(sources);
   const variables = fromVariables(sources);
@@ -40,7 +40,7 @@ export function configFileOf(sources: ConfigSources): string | undefined {
   return typeof path?.value === "string" ? path.value : undefined;
 }
 
-/** How deep this server is nested: 0 unless a server above it set the variable for the Claude Code that started this one. */
+/** Returns how deep this server is nested: 0 unless a server above it set the variable for the Claude Code that started this one. */
 export function readDepth(env: Environment): number {
   const text = env[DEPTH_VARIABLE] ?? "";
   if (text === "") return 0;

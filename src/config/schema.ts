@@ -29,17 +29,17 @@ const clientFields = {
  */
 const fields = { ...termFields, ...serverFields, ...clientFields };
 
-/** Of their own settings approvers know alone: they are checked here, and read where the approver is. */
+/** Settings that only their approvers know: checked here, and read where the approver is. */
 const OF_APPROVERS: object = approverFields;
 
 /** The settings as the program uses them: checked, complete, frozen. Every `...Ms` is in ms, every path absolute. */
 export const Config = z.strictObject({ ...OF_APPROVERS, ...fields }).readonly();
 export type Config = z.output<typeof Config>;
 
-/** Of the settings those that belong to a connection. */
+/** Settings that belong to a connection. */
 export type Terms = Pick<Config, keyof typeof termFields>;
 
-/** Where the file is cannot stand in the file. */
+/** The place of the file cannot stand in the file. */
 export const CONFIG_FILE: Setting = {
   key: "config",
   inFile: false,

@@ -8,33 +8,44 @@ import { readUserFile } from "./user-file.ts";
 /** Settings of a server, and those of its clients within them. */
 
 export interface ServerSettings {
-  /** Of the server, within the bounds of the user's file. */
+  /** Settings of the server, within the bounds of the user's file. */
   readonly config: Config;
-  /** What its clients cannot leave. */
+  /** Bounds of its clients. */
   readonly bounds: Bounds;
   readonly user: UserFile;
 }
 
-/** Of a server that this process becomes. Terms that are given to a daemon are bounds of its clients. Throws ConfigError. */
+/** Reads the settings of a server that this process becomes. Throws ConfigError. */
 export function serverSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const user = readUserFile(sources);
   const config = withinBounds(loadConfig({ ...sources, user }), user.bounds);
   return { config, bounds: user.bounds, user };
 }
 
-/** Those of a daemon: the terms that it was started with are bounds of its clients. Throws ConfigError. */
+/** Reads the settings of a named daemon: the terms that it was started with are bounds of its clients. Throws ConfigError. */
 export function daemonSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const settings = serverSettings(sources);
   return { ...settings, bounds: commonBounds(settings.bounds, boundsOf(givenIn(sources))) };
 }
 
-/** Of a client of a daemon: its terms within bounds, and the settings of the server. Throws ConfigError where it gives one of those. */
+/** Reads the settings of an automatic daemon. Throws ConfigError, also for a term: it would hold for none of its clients. */
+export function automaticSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
+  const settings = serverSettings(sources);
+  const given = givenIn(sources);
+  const [key] = Object.keys(boundsOf(given));
+  if (key === undefined) return settings;
+  const from = given.get(key)?.from ?? key;
+  const advice = `Set "${key}" in "bounds" of ${settings.user.path}, or name the daemon: --daemon NAME.`;
+  throw new ConfigError(`daemon run: ${from} would hold for no client of this daemon. ${advice}`);
+}
+
+/** Returns a client's terms within bounds, with the settings of its daemon. Throws ConfigError where the client gives one of those. */
 export function clientSettings(server: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
   refuseServerSettings(sources, server.user.path);
   return termsWithin(server, sources);
 }
 
-/** The same of a client that is a server itself, whose own settings are its own. */
+/** Returns the terms of a client that is a server itself: it may give settings of a server, which are for itself. */
 export function termsWithin({ bounds, config, user }: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
   const own = withinBounds(loadConfig({ ...sources, user }), bounds);
   return { ...own, ...Object.fromEntries(OF_SERVER.map(({ key }) => [key, Reflect.get(config, key)])) };
@@ -42,7 +53,7 @@ export function termsWithin({ bounds, config, user }: ServerSettings, sources: O
 
 const OF_SERVER = SETTINGS.filter(({ of }) => of === "server");
 
-/** Of a client of a daemon; `file` is the user's. Throws ConfigError. */
+/** Throws ConfigError where a client of a daemon gives a setting of the server. `path` is that of the user's file. */
 export function refuseServerSettings(sources: ConfigSources, path: string): void {
   const given = givenIn(sources);
   const setting = OF_SERVER.find(({ key }) => given.has(key));

@@ -56,7 +56,7 @@ const KEPT_ON_WINDOWS = [
   "WINDIR",
 ];
 
-/** Of its own environment it is the same. */
+/** Returns what a daemon keeps of the environment; given its own, the same again. */
 export function daemonEnvironment(
   environment: Environment,
   platform: NodeJS.Platform = process.platform,

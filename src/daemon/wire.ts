@@ -24,7 +24,7 @@ export interface Question {
 /** Variables of a process. */
 export type Environment = Readonly<Record<string, string>>;
 
-/** What a connection is for whose client is served, and all that its client has of its own. */
+/** The purpose of a connection, and all that its client has of its own. */
 export interface ClientHello {
   readonly protocol: number;
   readonly purpose: "mcp" | "operations";
@@ -34,7 +34,7 @@ export interface ClientHello {
   readonly argv: readonly string[];
   /** The whole environment of the client's end. The daemon keeps it in memory alone. */
   readonly environment: Environment;
-  /** Its file of settings, as far as it names one. The client's end reads it: a mount that hangs then holds up no other client. */
+  /** The client's file of settings, where it names one. The client's end reads it: a mount that hangs then holds up no other client. */
   readonly configFile?: { readonly text: string } | { readonly fault: string };
   /** The command line by which the client has started its end. */
   readonly commandLine: readonly string[];

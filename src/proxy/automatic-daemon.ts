@@ -73,7 +73,7 @@ async function startAndMeet(start: () => Promise<void>, meet: () => Promise<Sock
 }
 
 interface Place {
-  /** That of this build, until a daemon was started under another name. */
+  /** Name of this build's daemon, until a daemon was started under another name. */
   name: string;
   readonly folders: readonly string[];
   readonly state: string;

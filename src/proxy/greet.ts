@@ -12,7 +12,7 @@ export interface Meeting {
   readonly hello: ClientHello;
 }
 
-/** That of the client whose end this process is. `argv`: arguments of `serve`. */
+/** Makes the hello of the client whose end this process is. `argv`: arguments of `serve`. */
 export function ownHello(argv: readonly string[], purpose: ClientHello["purpose"] = "mcp"): ClientHello {
   const { env } = process;
   const variables = Object.entries(env).flatMap(([name, value]) =>

@@ -11,7 +11,7 @@ import type { ClientHello } from "../daemon/wire.ts";
 
 /** `--daemon NAME`: the daemon that its operator has started under this name, with whatever build of the same protocol. */
 
-/** How long its operator may take to start it again, ms. */
+/** Time that its operator may take to start it again, ms. */
 const START_MS = 3_000;
 
 export class NamedDaemon implements DaemonSource {

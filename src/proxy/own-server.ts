@@ -6,7 +6,7 @@ import { userFilePath } from "../config/state-folder.ts";
 import { SPELLINGS, storeKindOf } from "../config/store-spelling.ts";
 import { depthAbove, depthIn } from "../security/ancestors.ts";
 
-/** Which clients get a server of their own, in the process that they start, and why; the daemon that the others name, if any. */
+/** Tells which clients get a server of their own, in the process that they start, and why; and which daemon the others name. */
 
 interface Start {
   /** Arguments of `serve`. */
@@ -45,7 +45,7 @@ export function namedDaemon(start: Pick<Start, "argv" | "env">): string | undefi
   return name === undefined || ["auto", "off", NO_VALUE].includes(name) ? undefined : name;
 }
 
-/** Of programs that confine what they start by means that no process can see of itself: Seatbelt, Landlock. */
+/** Variables of programs that confine what they start by means that no process can see of itself: Seatbelt, Landlock. */
 const OF_CONFINEMENT = [
   "APP_SANDBOX_CONTAINER_ID",
   "CODEX_SANDBOX",

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { atBounds } from "../../src/config/bounds.ts";
 import { ConfigError } from "../../src/config/error.ts";
 import {
+  automaticSettings,
   clientSettings,
   daemonSettings,
   serverSettings,
@@ -145,6 +146,15 @@ describe("bounds", () => {
     expect(of.bounds).not.toHaveProperty("maxLive");
     expect(client({}, of)).toMatchObject({ turnMaxMs: 3000, sandbox: "required", maxLive: 7 });
     expect(() => daemon({ user, argv: ["--deny-rules=Bash"] })).toThrow("denyRules: the bounds of the user's file");
+  });
+
+  it.each<[string, string]>([
+    ["--deny-rules=Bash", "--deny-rules would hold for no client of this daemon"],
+    ['--query={"maxTurns":1}', 'Set "query" in "bounds" of'],
+  ])("are not those that the automatic daemon is started with: %s", (flag, message) => {
+    const automatic = (...argv: string[]) => automaticSettings({ argv, env: HOME, readFile: reading(user) });
+    expect(() => automatic(flag)).toThrow(message);
+    expect(automatic("--max-live=7").config).toMatchObject({ maxLive: 7, turnMaxMs: 5000 });
   });
 });
 

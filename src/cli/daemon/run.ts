@@ -8,7 +8,7 @@ import { termsOf } from "../../app/terms.ts";
 import { hasDriver, isRunning, thisProcess } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { constants } from "../../config/constants.ts";
-import { daemonSettings, serverSettings, type ServerSettings } from "../../config/server-settings.ts";
+import { automaticSettings, daemonSettings, type ServerSettings } from "../../config/server-settings.ts";
 import { startFolder } from "../../config/start-folder.ts";
 import type { Config } from "../../config/schema.ts";
 import { stateFolder } from "../../config/state-folder.ts";
@@ -53,7 +53,7 @@ function tell(fd: number | undefined, line: string): void {
 }
 
 interface RunFlags {
-  /** That of a named daemon; the others have the name of what they are. */
+  /** Name of a named daemon; undefined for the automatic one. */
   readonly name: string | undefined;
   readonly readyFd: number | undefined;
   /** Those of serve. */
@@ -190,7 +190,7 @@ function preloadLater(app: App): void {
   setTimeout(() => void openAndPreload().catch((error: unknown) => app.log.warn(String(error))), PRELOAD_MS);
 }
 
-/** One that was started by hand has no more of its own either: its clients find the same daemon, however it was started. */
+/** Leaves an automatic daemon no more where it was started by hand: its clients find the same daemon, however it was started. */
 function keepOnly(environment: Readonly<Record<string, string>>): void {
   for (const name of Object.keys(process.env)) {
     if (!(name in environment)) Reflect.deleteProperty(process.env, name);
@@ -201,7 +201,7 @@ function keepOnly(environment: Readonly<Record<string, string>>): void {
 /** Terms that a named daemon is given are bounds of its clients. Throws ConfigError. */
 function settingsOf(name: string | undefined, argv: readonly string[]): ServerSettings {
   const sources = { argv, env: process.env };
-  const settings = name === undefined ? serverSettings(sources) : daemonSettings(sources);
+  const settings = name === undefined ? automaticSettings(sources) : daemonSettings(sources);
   refuseUnfit(settings.config);
   return settings;
 }

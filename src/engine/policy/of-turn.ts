@@ -13,7 +13,7 @@ import type { Policy } from "./policy.ts";
 type Senders = Pick<SessionState, "senders">;
 type Sent = Pick<QueuedPrompt, "sender">;
 
-/** What the senders of prompts add, each once. */
+/** Lists what the senders of prompts add, each once. */
 function addedIn({ senders = {} }: Senders, prompts: readonly Sent[]): AddedPolicy[] {
   const names = new Set(prompts.flatMap(({ sender }) => sender ?? []));
   return [...names].flatMap((name) => senders[name]?.policy ?? []);
@@ -30,7 +30,7 @@ function textOf({ begun, here }: Policy, added: readonly AddedPolicy[]): Session
   return added.reduce<SessionPolicy>((text, each) => tighterPolicy(withAdded(begun, each), text), here);
 }
 
-/** What holds now. */
+/** Returns the policy that holds now. */
 export function policyOfTurn(policy: Policy, state: SessionState): Policy {
   const added = addedIn(state, inForce(state));
   if (added.length === 0) return policy;
@@ -39,7 +39,7 @@ export function policyOfTurn(policy: Policy, state: SessionState): Policy {
   return { ...policy, ...limits, callerApproves: tighter(limits.callerApproves, policy.sessionApproves), unattended };
 }
 
-/** Whether the session's process, if it has one, was started under terms that are strict enough for the prompt. */
+/** Tells whether the session's process, if it has one, was started under terms that are strict enough for the prompt. */
 export function isStrictEnough(policy: Policy, state: SessionState, added: AddedPolicy | undefined): boolean {
   const { process } = state;
   if (process.phase !== "starting" && process.phase !== "live") return true;
@@ -47,7 +47,7 @@ export function isStrictEnough(policy: Policy, state: SessionState, added: Added
 }
 
 /**
- * What is added to the policy that the session began under, of a process that starts now. `former` is that of a process that ends for this
+ * Returns what a process that starts now adds to the policy that the session began under. `former` is that of a process that ends for this
  * one: where it was not strict enough, both hold, so that two senders in turn do not make it start anew each time.
  */
 export function policyOfStart(policy: Policy, state: SessionState, former?: AddedPolicy): AddedPolicy | undefined {

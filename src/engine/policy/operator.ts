@@ -11,7 +11,7 @@ import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { Command } from "../../domain/command.ts";
 import { checkModeWithin, decisionWithin } from "./bound.ts";
 
-/** What the operator of this server allows, as it is stored with a session, and what of it holds for a session of another's. */
+/** Terms that the operator of this server allows, as stored with a session, and what of it holds for a session of another's. */
 
 /** The terms under which a client, or the server itself, starts and continues sessions. */
 export interface Operator {
@@ -22,7 +22,7 @@ export interface Operator {
   readonly initMs: number;
   /** The environment record with which the processes of its sessions start; "" is that of the server itself. */
   readonly environmentId: string;
-  /** What its sessions may not leave, whatever `gate` and `limits` say: the tighter of both holds. */
+  /** Terms that its sessions may not leave, whatever `gate` and `limits` say: the tighter of both holds. */
   readonly bounds?: Pick<Operator, "gate" | "limits"> | undefined;
   /**
    * Of a server that runs the sessions of many clients: what it adds to the policy of a session is `bounds` only. Its own terms are
@@ -33,7 +33,7 @@ export interface Operator {
 
 type Begun = Pick<SessionRecord, "policy" | "principal">;
 
-/** That of these terms alone, within their bounds: for a session that begins under them. */
+/** Returns the policy of these terms alone, within their bounds: for a session that begins under them. */
 export function ownPolicy({ bounds, ...own }: Terms, principal: Principal): SessionPolicy {
   return tighterPolicy(bounds && policyOfTerms(bounds, principal), policyOfTerms(own, principal));
 }
@@ -65,7 +65,7 @@ function timesOf(limits: Limits): SessionPolicy["limits"] {
   return { requestDeliveredMs, requestMaxMs, requestUnseenMs, turnMaxMs, inactivityMs, idleProcessMs, stopGraceMs };
 }
 
-/** What holds for the session under these terms: what it began under, and what they allow. */
+/** Returns what holds for the session under these terms: what it began under, and what they allow. */
 export function policyFor(operator: Terms, { policy, principal }: Begun): SessionPolicy {
   const { addsOnlyBounds, bounds, gate, limits } = operator;
   if (!policy || !addsOnlyBounds) return tighterPolicy(policy, ownPolicy(operator, principal));
@@ -73,7 +73,7 @@ export function policyFor(operator: Terms, { policy, principal }: Begun): Sessio
   const own = { ...policyOfTerms({ gate, limits }, principal), allowsBypass: true };
   const most = policyOfTerms(bounds, principal);
   const { limits: times, rules, ...added } = addedBy(most, own) ?? {};
-  // What bounds leave out is each client's own.
+  // Terms that bounds leave out are each client's own.
   const allow = most.rules.allow.join() === own.rules.allow.join() ? policy.rules.allow : most.rules.allow;
   const ofBounds = {
     ...(rules && { rules: { ...rules, allow } }),

@@ -4,14 +4,14 @@ import type { Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionRecord } from "../ports.ts";
 
 /**
- * With which environment record a process starts: that of the client whose prompt starts it, if it is for the same configuration folder
+ * The environment record with which a process starts: that of the client whose prompt starts it, if it is for the same configuration folder
  * and payer as the session; else the last one of the session, if this server has it.
  */
 
 type Environments = AgentRuntime["environments"];
 type Shown = Pick<SessionRecord, "principal" | "spec"> & { readonly state: SessionState };
 
-/** How long a session that has no process waits for a client of its identity, ms: clients of a daemon that died connect to the next one. */
+/** Time that a session without a process waits for a client of its identity, ms: clients of a dead daemon connect to the next one. */
 const CLIENT_MS = 10_000;
 
 export const GONE = "The environment of its client is gone.";
@@ -30,7 +30,7 @@ export function environmentFor(
 }
 
 /**
- * The same, for what no client has sent just now: waits for one of the session's identity. A server that runs the sessions of many
+ * Finds one for what no client has sent just now: waits for a client of the session's identity. A server that runs the sessions of many
  * clients (`addsOnlyBounds`) has an environment of its own that is no client's.
  */
 export async function environmentOfLost(

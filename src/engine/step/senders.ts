@@ -4,7 +4,7 @@ import { addedBy } from "../../security/tighter-policy.ts";
 import { isStrictEnough } from "../policy/of-turn.ts";
 import type { Draft } from "./draft.ts";
 
-/** Who has sent the prompts that wait or run: under which policy, and with which environment. */
+/** Senders of the prompts that wait or run: their policies and environments. */
 
 /** Keeps the state small: senders, and characters of all of them where there are several. */
 const MAX_SENDERS = 8;
@@ -12,13 +12,13 @@ const MAX_TEXT = 4_096;
 
 type Sent = CommandOf<"prompt">["data"];
 
-/** What is kept of the sender of a prompt; nothing of one whose terms are those of the session, and whose environment is the server's. */
+/** Keeps of a sender only what differs: nothing where the terms are those of the session, and the environment is the server's. */
 export function senderOf({ policy: { begun } }: Draft, { environmentId = "", policy }: Sent): Sender {
   const added = policy && addedBy(policy, begun);
   return { ...(environmentId !== "" && { environmentId }), ...(added && { policy: added }) };
 }
 
-/** Whether one more may be kept. */
+/** Tells whether one more may be kept. */
 export function hasRoom({ senders = {} }: SessionState, sender: Sender): boolean {
   if (Object.keys(sender).length === 0) return true;
   const others = Object.values(senders).filter((each) => JSON.stringify(each) !== JSON.stringify(sender));
@@ -41,7 +41,7 @@ function freeName(senders: Readonly<Record<string, Sender>>): string {
   for (let number = 1; ; number += 1) if (!(String(number) in senders)) return String(number);
 }
 
-/** Whether the session's process, if it has one, may take a prompt of that sender. */
+/** Tells whether the session's process, if it has one, may take a prompt of that sender. */
 export function mayTake({ base, state }: Pick<Draft, "base" | "state">, { policy }: Sender): boolean {
   return isStrictEnough(base, state, policy);
 }
@@ -50,7 +50,7 @@ export function senderIn({ senders = {} }: SessionState, { sender }: Pick<Queued
   return (sender === undefined ? undefined : senders[sender]) ?? {};
 }
 
-/** Of a process that starts, or has started. */
+/** Notes the record of a process that starts, or has started. */
 export function noteEnvironment(state: SessionState, environmentId = ""): void {
   if (environmentId === "") delete state.environmentId;
   else state.environmentId = environmentId;
