@@ -17,7 +17,7 @@ const LANES = 5;
 /** From the answer to the first call to the end of the queued prompt. */
 const MAX_KILL_MS = 6_000;
 
-const daemonOf = (lane: string) => world.daemons().filter((pid) => environmentOf(pid).includes(lane));
+const daemonOf = (home: string) => world.daemons().filter((pid) => environmentOf(pid).includes(`HOME=${home}`));
 
 function environmentOf(pid: number): string[] {
   try {
@@ -28,16 +28,17 @@ function environmentOf(pid: number): string[] {
   }
 }
 
-async function killAt(lane: string, ms: number): Promise<void> {
+async function killAt(home: string, ms: number): Promise<void> {
   await sleep(ms);
-  const killed = daemonOf(lane);
+  const killed = daemonOf(home);
+  expect(killed).toHaveLength(1);
   for (const pid of killed) process.kill(pid, "SIGKILL");
   await untilGone(killed);
 }
 
 /** Half of the kills happen with no client connected. */
-async function run(number: number, lane: string, random: () => number): Promise<void> {
-  const env = { LANE: lane };
+async function run(number: number, home: string, random: () => number): Promise<void> {
+  const env = { HOME: home };
   const ms = ((number + random()) / runs) * MAX_KILL_MS;
   const start = async () => world.shared({ env, settings: { maxLive: 8 } });
   const client = await start();
@@ -45,8 +46,8 @@ async function run(number: number, lane: string, random: () => number): Promise<
   const turn = await beginTurn(client, world);
   const driven = driveTurn(client, turn);
   if (number % 2 === 0) {
-    await Promise.all([driven, killAt(`LANE=${lane}`, ms)]);
-    await expectWholeTurn(world, turn);
+    await Promise.all([driven, killAt(home, ms)]);
+    await expectWholeTurn(world, home, turn);
     // A daemon killed after the turn leaves shims without an owner: the next call brings one.
     await persistently(async () => client.call("claude_code_session", { action: "list" }));
     await client.close();
@@ -56,10 +57,10 @@ async function run(number: number, lane: string, random: () => number): Promise<
   driven.catch(() => undefined);
   await sleep(ms);
   await client.close();
-  await killAt(`LANE=${lane}`, 0);
+  await killAt(home, 0);
   const next = await start();
   await driveTurn(next, turn);
-  await expectWholeTurn(world, turn);
+  await expectWholeTurn(world, home, turn);
   await next.close();
 }
 
@@ -70,13 +71,13 @@ it(
     const random = randoms(seed);
     const numbers = Array.from({ length: runs }, (_, at) => at);
     const failed: string[] = [];
-    const lane = async (name: string) => {
+    const lane = async (home: string) => {
       for (let number = numbers.shift(); number !== undefined; number = numbers.shift()) {
         const at = number;
-        await run(at, name, random).catch((error: unknown) => failed.push(`run ${String(at)}: ${String(error)}`));
+        await run(at, home, random).catch((error: unknown) => failed.push(`run ${String(at)}: ${String(error)}`));
       }
     };
-    await Promise.all(Array.from({ length: LANES }, async (_, at) => lane(`lane-${String(at)}`)));
+    await Promise.all(Array.from({ length: LANES }, async () => lane(world.folder())));
     report({ fault: "daemon killed at a random moment, handed over", runs, lost: failed.length, leftOver: 0 });
     expect(failed).toEqual([]);
   },

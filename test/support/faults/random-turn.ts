@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { scriptTag } from "../../../src/demo/model/script.ts";
 import type { Server } from "../stdio-server.ts";
 import type { World } from "../world.ts";
-import { homeOf, persistently, wholeLog } from "./shims.ts";
+import { persistently, wholeLog } from "./shims.ts";
 
 /** A turn of the real Claude Code with all that can be under way when its server dies, and a queued prompt after it. */
 
@@ -70,8 +70,8 @@ export async function driveTurn(client: Server, { cwd, sessionId }: RandomTurn):
 }
 
 /** The same process, each tool once, each event once and in order, each answer once; the results are there. */
-export async function expectWholeTurn(world: World, turn: RandomTurn): Promise<void> {
-  const log = await wholeLog(homeOf(world), turn.sessionId);
+export async function expectWholeTurn(world: World, home: string, turn: RandomTurn): Promise<void> {
+  const log = await wholeLog(home, turn.sessionId);
   try {
     check(world, turn, log);
   } catch (cause) {
