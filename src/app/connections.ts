@@ -42,7 +42,7 @@ export class Connections {
   readonly #environments: Environments;
   readonly #open = new Map<string, Connection>();
   readonly #records = new Map<string, ReturnType<Environments["open"]>>();
-  /** By their spelling; kept when the client leaves, since spares that were started under them are still good. */
+  /** By their spelling, the newest last; kept when the client leaves, since spares that were started under them are still good. */
   readonly #ownCommands = new Map<string, OwnCommand>();
   readonly #onNewCommand: (() => void)[] = [];
   #count = 0;
@@ -131,14 +131,36 @@ export class Connections {
   }
 
   #learn(commands: readonly OwnCommand[]): void {
-    const before = this.#ownCommands.size;
-    for (const command of commands) this.#ownCommands.set(JSON.stringify(command), command);
-    if (this.#ownCommands.size > before) for (const listener of this.#onNewCommand) listener();
+    const spelled = new Map(commands.map((command) => [JSON.stringify(command), command]));
+    if (lengthOf(spelled) > MAX_OWN / 2) {
+      this.#log.warn("a client has a command line that is too long: sessions can start this server by it");
+      return;
+    }
+    const isNew = [...spelled.keys()].some((text) => !this.#ownCommands.has(text));
+    for (const [text, command] of spelled) {
+      this.#ownCommands.delete(text);
+      this.#ownCommands.set(text, command);
+    }
+    for (const text of this.#ownCommands.keys()) {
+      if (lengthOf(this.#ownCommands) <= MAX_OWN) break;
+      this.#ownCommands.delete(text);
+    }
+    if (isNew) for (const listener of this.#onNewCommand) listener();
   }
 
   ownCommands(): readonly OwnCommand[] {
     return [...this.#ownCommands.values()];
   }
+}
+
+/**
+ * Characters of all command lines, which stand in one argument of each process that is started: Linux takes 131072 bytes. The
+ * command line of the client that came longest ago is forgotten first.
+ */
+const MAX_OWN = 60_000;
+
+function lengthOf(spelled: ReadonlyMap<string, OwnCommand>): number {
+  return [...spelled.keys()].reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Sessions of one connection; the one that it named longest ago is forgotten first. */

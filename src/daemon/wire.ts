@@ -116,7 +116,9 @@ function fileIn(value: unknown): Pick<ClientHello, "configFile"> {
   return { configFile: typeof text === "string" ? { text } : { fault: String(fault) } };
 }
 
-const isVariable = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === "string";
+/** What no process can have is left out: a program would refuse to start with it, and say its value. */
+const isVariable = (entry: [string, unknown]): entry is [string, string] =>
+  typeof entry[1] === "string" && !entry.join("").includes("\0");
 
 function wordsIn(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((word) => typeof word === "string") : [];
