@@ -39,6 +39,21 @@ export function policyOfTurn(policy: Policy, state: SessionState): Policy {
   return { ...policy, ...limits, callerApproves: tighter(limits.callerApproves, policy.sessionApproves), unattended };
 }
 
+/**
+ * What a mode may let run unasked: it lasts, so it holds for the prompts that wait as well. A process that is to check
+ * nothing starts anew, and Claude Code begins no turn in it by itself.
+ */
+export function policyOfModes(
+  policy: Policy,
+  state: SessionState,
+): Pick<SessionPolicy, "allowsBypass" | "callerApproves"> {
+  const { queue, turn } = state;
+  const textFor = (prompts: readonly Sent[]) => textOf(policy, addedIn(state, [...prompts, ...queue]));
+  const { callerApproves } = textFor(inForce(state));
+  const { allowsBypass } = textFor(turn ? inForce(state) : []);
+  return { allowsBypass, callerApproves: tighter(callerApproves, policy.sessionApproves) };
+}
+
 /** Tells whether the session's process, if it has one, was started under terms that are strict enough for the prompt. */
 export function isStrictEnough(policy: Policy, state: SessionState, added: AddedPolicy | undefined): boolean {
   const { process } = state;

@@ -1,8 +1,9 @@
+import type { Refusal } from "../../domain/error.ts";
 import { NO_ENVIRONMENT, type Command, type CommandOf, type CommandReply } from "../../domain/command.ts";
 import { optionsOf, type SessionState } from "../../domain/session.ts";
 import type { ActorContext, ActorSession } from "../actor-context.ts";
 import { checkSession } from "../policy/gate.ts";
-import { policyOfTurn } from "../policy/of-turn.ts";
+import { policyOfModes, policyOfTurn } from "../policy/of-turn.ts";
 import { checkRules, gateUnder, objectionTo, policyFor, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
 import { environmentFor, environmentOrRefusal } from "./environment.ts";
@@ -68,9 +69,35 @@ interface Owner {
 /** What the owner has against a command that was let through where it was given, maybe by another server. */
 export function refusalAtOwner(command: Command, owner: Owner): CommandReply | undefined {
   const { gate, policy } = owner.session;
-  const refusal = objectionTo(command, { gate, policy: policyOfTurn(policy, owner.state) });
+  const { allowsBypass, callerApproves } = policyOfModes(policy, owner.state);
+  const refusal =
+    objectionTo(command, { gate, policy: { ...policyOfTurn(policy, owner.state), callerApproves } }) ??
+    (bypasses(command, owner) ? bypassRefusal(command, allowsBypass) : undefined);
   if (refusal) return { ok: false, refusal };
   return command.kind === "prompt" && !hasEnvironmentFor(command.data, owner) ? NO_ENVIRONMENT : undefined;
+}
+
+/** Whether something is to run without any checks. */
+function bypasses({ data, kind }: Command, { session, state }: Owner): boolean {
+  const modes =
+    kind === "control" && data.request.do === "configure"
+      ? [data.request.permissionMode]
+      : kind === "answer" && data.decision.behavior === "allow"
+        ? (data.decision.updatedPermissions ?? []).map((update) => update.type === "setMode" && update.mode)
+        : kind === "prompt"
+          ? [optionsOf(session.spec, state).permissionMode]
+          : [];
+  return modes.includes("bypassPermissions");
+}
+
+/** Undefined where each client allows it whose prompt this would be for. `isAllowed`: for those that run and wait. */
+function bypassRefusal(command: Command, isAllowed: boolean): Refusal | undefined {
+  const isSenders = command.kind === "prompt";
+  if (isSenders ? command.data.policy?.allowsBypass !== false : isAllowed) return undefined;
+  const message = isSenders
+    ? "The session is in permissionMode bypassPermissions by now, which this client does not allow (--allow-bypass). Set another mode first (claude_code_session, set_permission_mode)."
+    : "permissionMode bypassPermissions: a prompt runs or waits in the session whose client does not allow it. Wait for its end, or drop it (claude_code_session, drop_queue).";
+  return { code: "PERMISSION_DENIED", message };
 }
 
 /** A prompt to a process runs in it as it is; else one has to be started for it. */

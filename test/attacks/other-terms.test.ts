@@ -1,0 +1,67 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { daemonStatus } from "../support/faults/shims.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Clients of one daemon with other terms: each tries to get around those of the other one. */
+
+const world = useWorld({ agent: "stand-in", daemon: "never" });
+
+const bash = (command: string) => ({ name: "Bash", input: { command } });
+const running = (command: string) => scriptTag([{ tools: [bash(command)] }, { text: "Over." }]);
+
+/** A turn of the looser client runs, and a prompt of the stricter one waits behind it, held by an interrupt. */
+async function heldPrompt(looser: string[], stricter: string[]) {
+  const daemon = await world.daemon();
+  const [loose, strict] = [await daemon.client({ args: looser }), await daemon.client({ args: stricter })];
+  const cwd = world.folder();
+  const begun = scriptTag([{ gateBefore: "an interrupt", text: "Begun." }]);
+  const { sessionId } = await loose.call("claude_code", { prompt: begun, cwd });
+  await world.model.waitForRequest((request) => request.sessionId === sessionId);
+  await strict.call("claude_code_reply", { sessionId, prompt: running("touch made"), whenBusy: "queue" });
+  await loose.call("claude_code_session", { action: "interrupt", sessionId });
+  await loose.end(sessionId);
+  return { loose, strict, sessionId, made: join(cwd, "made") };
+}
+
+it.each([
+  ["bypassPermissions", ["--allow-bypass"], []],
+  ["acceptEdits", [], ["--caller-approves", "none"]],
+])(
+  "a looser client cannot set %s for a prompt of a stricter one that is held",
+  async (permissionMode, looser, stricter) => {
+    const { loose, made, sessionId, strict } = await heldPrompt(looser, stricter);
+    const mode = { action: "set_permission_mode", sessionId, permissionMode };
+    const refused = await loose.refusal("claude_code_session", mode);
+    await loose.call("claude_code_session", { action: "release_queue", sessionId });
+    await loose.news(sessionId);
+    expect(existsSync(made)).toBe(false);
+    expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
+    await loose.call("claude_code_session", { action: "interrupt", sessionId });
+    await loose.end(sessionId);
+    // Behind a prompt of its own nothing keeps the session's client from it.
+    await loose.call("claude_code_reply", { sessionId, prompt: scriptTag([{ text: "Own." }]) });
+    await loose.end(sessionId);
+    await loose.call("claude_code_session", mode);
+    await strict.close();
+  },
+);
+
+it("a user's file that is no file is refused, and keeps no client from a daemon that runs", async () => {
+  const home = world.folder();
+  const [folder, fifo] = [world.folder(), join(world.folder(), "claude-agents-mcp")];
+  mkdirSync(fifo);
+  expect(spawnSync("mkfifo", [join(fifo, "config.json")]).status).toBe(0);
+  const env = { HOME: home, XDG_CONFIG_HOME: dirname(fifo) };
+  const refused = world.shared({ client: "legacy", env });
+  await expect(refused).rejects.toThrow("config.json cannot be read: it is no regular file");
+  const first = await world.shared({ env: { HOME: home, XDG_CONFIG_HOME: folder } });
+  await first.call("claude_code_session", { action: "list" });
+  const second = await world.shared({ env });
+  await second.call("claude_code_session", { action: "list" });
+  expect(daemonStatus(home)).toHaveLength(1);
+  await Promise.all([first.close(), second.close()]);
+});
