@@ -3,6 +3,7 @@ import { ConfigError } from "./error.ts";
 import { fromObject, readObject, type ConfigSources, type UserFile } from "./given.ts";
 import { SETTINGS } from "./schema.ts";
 import { JsonObject } from "../domain/json.ts";
+import { readSettingsFile } from "./settings-file.ts";
 import { userFilePath } from "./state-folder.ts";
 
 /**
@@ -34,7 +35,7 @@ export function readUserFile({ env, home, readFile }: Pick<ConfigSources, "env" 
   };
 }
 
-function contentOf(path: string, readFile: ConfigSources["readFile"]): JsonObject {
+function contentOf(path: string, readFile: ConfigSources["readFile"] = readSettingsFile): JsonObject {
   try {
     return readObject(path, path, readFile);
   } catch (error) {

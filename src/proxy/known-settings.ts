@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { isAllowed } from "../config/by-hand.ts";
 import { absolutePath, directoriesIn } from "../config/paths.ts";
+import { readSettingsFile } from "../config/settings-file.ts";
 import { userFilePath } from "../config/state-folder.ts";
 import { isStorePath } from "../config/store-spelling.ts";
 import type { Environment } from "../daemon/environment.ts";
@@ -112,7 +113,7 @@ function fromUserFile(table: readonly TableSetting[], path: string): Values {
 
 function fromFile(table: readonly TableSetting[], path: unknown): Values {
   if (typeof path !== "string") return new Map();
-  const content: unknown = JSON.parse(readFileSync(path, "utf8").replace(/^\uFEFF/, ""));
+  const content: unknown = JSON.parse(readSettingsFile(path).replace(/^\uFEFF/, ""));
   if (typeof content !== "object" || content === null || Array.isArray(content)) throw unsure(path);
   const given = new Map<string, unknown>();
   const base = () => dirname(path);

@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Environment } from "../daemon/environment.ts";
 import { absolutePath } from "../config/paths.ts";
+import { readSettingsFile } from "../config/settings-file.ts";
 import { userFilePath } from "../config/state-folder.ts";
 import { SPELLINGS, storeKindOf } from "../config/store-spelling.ts";
 import { depthAbove, depthIn } from "../security/ancestors.ts";
@@ -104,7 +104,7 @@ export function clientFile(start: Pick<Start, "argv" | "env">): { text: string }
   const file = ownFile(start);
   if (file === undefined) return undefined;
   try {
-    return { text: readFileSync(file, "utf8") };
+    return { text: readSettingsFile(file) };
   } catch (error) {
     return { fault: error instanceof Error ? error.message : String(error) };
   }
@@ -118,7 +118,7 @@ function ownFile(start: Pick<Start, "argv" | "env">): string | undefined {
 function inFile(file: string | undefined, key: string): string | undefined {
   if (file === undefined) return undefined;
   try {
-    const content: unknown = JSON.parse(readFileSync(file, "utf8").replace(/^\uFEFF/, ""));
+    const content: unknown = JSON.parse(readSettingsFile(file).replace(/^\uFEFF/, ""));
     const value: unknown = typeof content === "object" && content !== null ? Reflect.get(content, key) : undefined;
     return typeof value === "string" || typeof value === "boolean" || typeof value === "number"
       ? String(value)
