@@ -60,7 +60,7 @@ export class Connections {
     this.#log = log;
   }
 
-  open({ isOwn = false, ownCommands, ...terms }: Terms): Connection {
+  open({ isOwn = false, ownCommands, sessions = [], ...terms }: Terms): Connection {
     this.#count += 1;
     const id = `c${String(this.#count)}`;
     const log = withFields(this.#log, { connection: id });
@@ -75,6 +75,7 @@ export class Connections {
     if (record) this.#records.set(id, record);
     const connection = { ...terms, id, heard, named, leaving, log, bypass, environmentId: record?.id ?? "" };
     this.#open.set(id, connection);
+    for (const sessionId of sessions) named(sessionId);
     return connection;
   }
 

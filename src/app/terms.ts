@@ -24,17 +24,19 @@ export interface Terms extends ClientStart {
   readonly environment: NodeJS.ProcessEnv;
   /** True where that environment is the server's own. */
   readonly isOwn?: boolean;
+  /** Sessions that the client has had to do with before. */
+  readonly sessions?: readonly string[];
 }
 
 /** The terms of a client of a daemon. Throws ConfigError for settings that it may not give, or that cannot be used. */
 export function termsOf(
-  { argv, configFile, cwd, environment, purpose }: ClientHello,
+  { argv, configFile, cwd, environment, purpose, sessions = [] }: ClientHello,
   { ownCommands, server }: Pick<Terms, "ownCommands"> & { readonly server: ServerSettings },
 ): Terms {
   const sources = { argv, env: environment, cwd, home: homeIn(environment), readFile: readerOf(configFile) };
   // The console is a server itself.
   const settingsOf = purpose === "operations" ? termsWithin : clientSettings;
-  return { config: settingsOf(server, sources), environment, cwd: () => cwd, ownCommands };
+  return { config: settingsOf(server, sources), environment, cwd: () => cwd, ownCommands, sessions };
 }
 
 function readerOf(file: ClientHello["configFile"]): NonNullable<ConfigSources["readFile"]> {

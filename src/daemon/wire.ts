@@ -40,6 +40,8 @@ export interface ClientHello {
   readonly commandLine: readonly string[];
   /** The process that has started it, as far as it is known. */
   readonly clientPid?: number;
+  /** Ids of the sessions that it has had to do with at the daemon before. */
+  readonly sessions?: readonly string[];
 }
 
 export interface DaemonHello {
@@ -93,7 +95,7 @@ export interface ShimStatus {
 
 /** Throws what is wrong, for the other end. Questions are understood in every protocol, so that a daemon of another build can be stopped. */
 export function readClientHello(line: string): ClientHello | Question {
-  const { argv, clientPid, commandLine, configFile, cwd, environment, protocol, purpose } = objectIn(line);
+  const { argv, clientPid, commandLine, configFile, cwd, environment, protocol, purpose, sessions } = objectIn(line);
   if (purpose === "status" || purpose === "stop") return { protocol: PROTOCOL, purpose };
   if (protocol !== PROTOCOL) throw new Error(otherProtocol(protocol, PROTOCOL));
   if (purpose !== "mcp" && purpose !== "operations") throw new Error("the purpose of the connection is unknown");
@@ -107,6 +109,7 @@ export function readClientHello(line: string): ClientHello | Question {
     ...fileIn(configFile),
     commandLine: wordsIn(commandLine),
     ...(typeof clientPid === "number" && { clientPid }),
+    ...(sessions !== undefined && { sessions: wordsIn(sessions) }),
   };
 }
 

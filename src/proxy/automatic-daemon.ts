@@ -35,14 +35,15 @@ export class AutomaticDaemon {
     return `No daemon can be had: ${why}. Nothing that was recorded is lost; \`claude-agents-mcp daemon status\` and \`daemon logs\` tell more.`;
   }
 
-  async connect(patience = new Patience(this.startMs)): Promise<Socket> {
+  async connect(patience = new Patience(this.startMs), sessions?: readonly string[]): Promise<Socket> {
     const left = () => Math.max(1, patience.leftMs);
     const place = await (this.#place ??= placeOf(this.#argv).catch((error: unknown) => {
       this.#place = undefined;
       throw error;
     }));
     const { folders, state, store } = place;
-    const meet = async () => greet({ folders, name: place.name, hello: this.#hello }, Math.min(left(), FROZEN_MS));
+    const meet = async () =>
+      greet({ folders, name: place.name, hello: this.#hello, sessions }, Math.min(left(), FROZEN_MS));
     try {
       return await meet();
     } catch (error) {

@@ -64,7 +64,7 @@ function automaticDaemon(argv: readonly string[], main: string): DaemonSource {
   };
   return {
     startMs: constants().daemonStartMs,
-    connect: async (patience) => (await (loading ??= load())).connect(patience),
+    connect: async (...how) => (await (loading ??= load())).connect(...how),
     // This process serves where there is no daemon.
     absent: (why) => why,
   };

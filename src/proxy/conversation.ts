@@ -10,6 +10,7 @@ interface Message {
   readonly id?: unknown;
   readonly method?: unknown;
   readonly params?: unknown;
+  readonly result?: unknown;
 }
 
 /** Requests of the client by which it opens a conversation, or changes what it is sent. */
@@ -24,6 +25,11 @@ const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 
 const INTERNAL_ERROR = -32_603;
 
+/** Sessions of which the next daemon is told; the one that was named longest ago is forgotten first. */
+const MAX_SESSIONS = 1_000;
+/** Characters; what is longer is no id. */
+const MAX_ID = 100;
+
 export class Conversation {
   #initialize: string | undefined;
   #initialized: string | undefined;
@@ -37,6 +43,8 @@ export class Conversation {
   /** Open requests of the server: the daemon's id by ours, which is unique for the life of the proxy. */
   readonly #requests = new Map<string, Id>();
   #requestCount = 0;
+  /** Ids in arguments and answers of tools. */
+  readonly #sessions = new Set<string>();
   /** Answers that the client has had before. */
   readonly #swallowed = new Set<string>();
   #restored = 0;
@@ -51,6 +59,11 @@ export class Conversation {
     return this.#subscriptions.size > 0 || this.#listens.size > 0;
   }
 
+  /** Ids of the sessions that the client has had to do with. */
+  get sessions(): string[] {
+    return [...this.#sessions];
+  }
+
   /** The line for the daemon; undefined for one that is for a daemon before. */
   fromClient(line: string): string | undefined {
     const message = parse(line);
@@ -61,6 +74,7 @@ export class Conversation {
     if (method === CANCELLED) this.#forget(requestIdOf(message));
     if (!isId(id)) return line;
     this.#note(method, message, line);
+    this.#name(record(message.params)?.["arguments"]);
     if (method === LISTEN) this.#listens.set(keyOf(id), line);
     else this.#calls.set(keyOf(id), id);
     return line;
@@ -82,6 +96,7 @@ export class Conversation {
     if (typeof method === "string") return isId(id) ? this.#request(message, id) : this.#notification(message, line);
     if (!isId(id)) return line;
     this.#forget(id);
+    this.#name(record(message.result)?.["structuredContent"]);
     return this.#swallowed.delete(keyOf(id)) ? undefined : line;
   }
 
@@ -147,6 +162,15 @@ export class Conversation {
     if (method === LEVEL) this.#level = line;
     if (method === SUBSCRIBE && uri !== undefined) this.#subscriptions.set(uri, line);
     if (method === UNSUBSCRIBE && uri !== undefined) this.#subscriptions.delete(uri);
+  }
+
+  #name(fields: unknown): void {
+    const sessionId = textAt(fields, "sessionId");
+    if (sessionId === undefined || sessionId.length > MAX_ID) return;
+    this.#sessions.delete(sessionId);
+    this.#sessions.add(sessionId);
+    const [oldest] = this.#sessions;
+    if (oldest !== undefined && this.#sessions.size > MAX_SESSIONS) this.#sessions.delete(oldest);
   }
 
   #request(message: Message, id: Id): string {

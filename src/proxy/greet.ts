@@ -10,6 +10,8 @@ export interface Meeting {
   readonly folders: readonly string[];
   readonly name: string;
   readonly hello: ClientHello;
+  /** Those of the conversation so far. */
+  readonly sessions?: ClientHello["sessions"] | undefined;
 }
 
 /** Makes the hello of the client whose end this process is. `argv`: arguments of `serve`. */
@@ -35,13 +37,13 @@ export function ownHello(argv: readonly string[], purpose: ClientHello["purpose"
  * Resolves to a connection to the daemon of this name, which has said hello. Rejects with RefusedError, with SettingsError where
  * nothing but other settings or another build helps, or with AbsentError.
  */
-export async function greet({ folders, hello, name }: Meeting, ms: number): Promise<Socket> {
+export async function greet({ folders, hello, name, sessions }: Meeting, ms: number): Promise<Socket> {
   const socket = await connectByName(folders, name).catch((error: unknown) => {
     throw isAbsent(error) ? new AbsentError(error) : error;
   });
   // What ends it is told by "close".
   socket.on("error", () => undefined);
-  socket.write(`${JSON.stringify(hello)}\n`);
+  socket.write(`${JSON.stringify({ ...hello, sessions })}\n`);
   try {
     const { isEnding, isOfClient, protocol, refused } = readDaemonHello(await firstLine(socket, Math.max(1, ms)));
     if (protocol !== PROTOCOL) throw new SettingsError(`--daemon ${name}: ${otherProtocol(PROTOCOL, protocol)}`);

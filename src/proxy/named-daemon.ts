@@ -29,10 +29,10 @@ export class NamedDaemon implements DaemonSource {
     return `--daemon ${this.#name}: ${why}. Start it: ${command}. \`claude-agents-mcp daemon status\` lists daemons.`;
   }
 
-  async connect({ leftMs }: Patience): Promise<Socket> {
+  async connect({ leftMs }: Patience, sessions: readonly string[]): Promise<Socket> {
     this.#check();
     const folders = await socketFolders(stateFolder(process.env, process.platform));
-    return greet({ folders, name: this.#name, hello: this.#hello }, leftMs);
+    return greet({ folders, name: this.#name, hello: this.#hello, sessions }, leftMs);
   }
 
   #check(): void {

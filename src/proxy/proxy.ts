@@ -24,9 +24,9 @@ export interface DaemonSource {
   readonly startMs: number;
   /**
    * Resolves to a daemon that has said hello. Rejects with why there is none: RefusedError where there will be none, SettingsError
-   * where the client's own settings keep it from being served by any server.
+   * where the client's own settings keep it from being served by any server. `sessions`: those of the conversation so far.
    */
-  connect(patience: Patience): Promise<Socket>;
+  connect(patience: Patience, sessions: readonly string[]): Promise<Socket>;
   /** What a client is told whose call no daemon takes. */
   absent(why: string): string;
 }
@@ -110,7 +110,7 @@ export class Proxy {
     try {
       for (;;) {
         try {
-          return this.#adopt(await this.#source.connect(patience));
+          return this.#adopt(await this.#source.connect(patience, this.#conversation.sessions));
         } catch (error) {
           if (error instanceof SettingsError) throw error;
           if (error instanceof RefusedError || patience.leftMs <= LOOK_MS) return await this.#without(error);

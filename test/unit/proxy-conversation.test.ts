@@ -37,6 +37,17 @@ describe("a conversation through a proxy", () => {
     expect(conversation.isFollowing).toBe(false);
   });
 
+  it("knows the sessions that calls and their answers name, the last ones last", () => {
+    const conversation = new Conversation();
+    const call = (id: number, fields: object) =>
+      conversation.fromClient(line({ id, method: "tools/call", params: { name: "x", arguments: fields } }));
+    call(1, { sessionId: "a" });
+    call(2, { prompt: "b" });
+    conversation.fromDaemon(line({ id: 2, result: { structuredContent: { sessionId: "b" } } }));
+    for (const sessionId of ["a", 1, "x".repeat(101)]) call(3, { sessionId });
+    expect(conversation.sessions).toEqual(["b", "a"]);
+  });
+
   it("answers open calls with an error when the daemon is gone, each once, by ids of their own kind", () => {
     const conversation = new Conversation();
     for (const id of [1, "1", 2]) conversation.fromClient(line({ id, method: "tools/call" }));
