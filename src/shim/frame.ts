@@ -6,8 +6,8 @@ import type { Writable } from "node:stream";
  * UTF-8 with the kind of the message in `t`, and the body as raw bytes.
  */
 
-/** Bytes. */
-export const MAX_HEADER = 1_048_576;
+/** Bytes: the whole environment of a client, which is in its hello to the daemon, and the arguments of Claude Code. */
+export const MAX_HEADER = 8_388_608;
 export const MAX_BODY = 134_217_728;
 const LENGTHS = 8;
 
@@ -52,8 +52,10 @@ export function writeFrame(
   onFlushed?: (error?: Error | null) => void,
 ): boolean {
   if (body === undefined || body.length <= SMALL) return stream.write(encodeFrame(header, body), onFlushed);
+  // Throws: a stream that stays corked sends nothing of any process.
+  const head = frameHead(header, body.length);
   stream.cork();
-  stream.write(frameHead(header, body.length));
+  stream.write(head);
   const hasRoom = stream.write(body, onFlushed);
   stream.uncork();
   return hasRoom;

@@ -65,3 +65,18 @@ it("a user's file that is no file is refused, and keeps no client from a daemon 
   expect(daemonStatus(home)).toHaveLength(1);
   await Promise.all([first.close(), second.close()]);
 });
+
+it("a client with a large environment has sessions of its own, and leaves those of the others as they are", async () => {
+  const daemon = await world.daemon();
+  const first = await daemon.client();
+  const over = { prompt: scriptTag([{ text: "Over." }]), waitMs: 40_000 };
+  const { sessionId } = await first.call("claude_code", { ...over, cwd: world.folder() });
+  const variables = Array.from({ length: 11 }, (_, at) => [`LARGE_${String(at)}`, "x".repeat(120_000)]);
+  const large = await daemon.client({ env: Object.fromEntries(variables) as Record<string, string> });
+  expect(await large.call("claude_code", { ...over, cwd: world.folder() })).toMatchObject({
+    result: { result: "Over.", isError: false },
+  });
+  expect(await first.call("claude_code_reply", { ...over, sessionId })).toMatchObject({ result: { result: "Over." } });
+  expect(daemon.stderr()).not.toContain("a shim is frozen");
+  await Promise.all([first.close(), large.close()]);
+});

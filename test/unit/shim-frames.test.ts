@@ -1,3 +1,4 @@
+import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -8,6 +9,7 @@ import {
   MAX_BODY,
   MAX_HEADER,
   ProtocolError,
+  writeFrame,
 } from "../../src/shim/frame.ts";
 import { type FromShim, isId, readFromShim, readToShim, type ToShim } from "../../src/shim/protocol.ts";
 import { amount } from "../support/amount.ts";
@@ -85,10 +87,20 @@ describe("frames between a shim and its owner", () => {
     ["a header that is a list", raw(Buffer.from('["t"]')), "not a JSON object"],
     ["a header without a kind", raw(Buffer.from('{"id":"a"}')), "no `t`"],
     ["no header", raw(Buffer.alloc(0)), "not JSON"],
-    ["a header above its limit, at its length", lengthsOf(MAX_HEADER + 1, 0), "1048577 bytes"],
+    ["a header above its limit, at its length", lengthsOf(MAX_HEADER + 1, 0), "8388609 bytes"],
     ["a body above its limit, at its length", lengthsOf(2, MAX_BODY + 1), "134217729 bytes"],
   ] as const)("refuse %s", ([, stream, message]) => {
     expect(() => new FrameReader().push(stream)).toThrow(message);
+  });
+
+  it("that are above a limit leave the stream to those behind them", () => {
+    const stream = new PassThrough();
+    const body = Buffer.alloc(20_000);
+    const long = { t: "x".repeat(MAX_HEADER) };
+    expect(() => writeFrame(stream, long, body)).toThrow(ProtocolError);
+    writeFrame(stream, { t: "list" });
+    const next: unknown = stream.read();
+    expect(next).toEqual(encodeFrame({ t: "list" }));
   });
 
   it("carry a line of 100 MB, and are not made above their limits", () => {

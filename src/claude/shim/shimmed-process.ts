@@ -84,7 +84,14 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
 
   static start(options: ShimmedOptions, { record, ...start }: Start) {
     const process = new ShimmedProcess(options);
-    options.connection.send({ t: "start", id: options.id, epoch: options.epoch, ...start }, Buffer.from(record));
+    const { connection, epoch, id } = options;
+    try {
+      connection.send({ t: "start", id, epoch, ...start }, Buffer.from(record));
+    } catch (error) {
+      // Nothing of it comes back.
+      connection.unfollow(id);
+      throw error;
+    }
     process.#isStarting = true;
     process.#onAnswer = unlessWithin(START_MS, () => process.#giveUp());
     return process;
