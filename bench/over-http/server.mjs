@@ -18,7 +18,7 @@ export async function startOverHttp(world, flags) {
   const store = join(world.home, "load.db");
   const own = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--store", store, "--spares", "0"];
   const child = spawn(process.execPath, [...nodeArguments, mainProgram(), "serve", ...own, ...flags], {
-    env: { ...world.environment, CLAUDE_CODE_MCP_CONSTANTS: '{"maxStreams":1000}' },
+    env: { ...world.environment, CLAUDE_CODE_MCP_CONSTANTS: '{"maxStreams":1000,"shim":false}' },
     stdio: ["ignore", "ignore", "pipe"],
   });
   // Over HTTP it has no stdin whose end would report that we are gone.
