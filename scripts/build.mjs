@@ -50,7 +50,7 @@ const CHUNKS = [
   // Separate, because `--version` and the proxy need nothing else of the server.
   {
     name: "config/version",
-    test: /src\/(config\/(cache-folder|constants|error|paths|state-folder|store-spelling|version)|security\/(ancestors|paths)|tools\/(arguments\/wait-limits|listed|query\/in-force))\.ts$/,
+    test: /src\/(config\/(cache-folder|constants|error|paths|settings-file|state-folder|store-spelling|version)|security\/(ancestors|paths)|tools\/(arguments\/wait-limits|listed|query\/in-force))\.ts$/,
   },
   { name: "claude/supervise/tree", test: /src\/claude\/supervise\/tree\.ts$/ },
   // The reaper needs this chunk as well, but nothing else that is loaded with the engine.
