@@ -20,15 +20,16 @@ beforeAll(async () => {
   const own = [...args, "--max-live", "60"];
   const bounds = constants({ unattendedAfterMs: 100, unattendedMaxMs: 2000 });
   const client = async () => world.shared({ args, settings });
+  const unattendedHome = world.folder();
   const servers = {
     plain: await client(),
     budget: await world.shared({ args, settings, env: limitedClaude(world.folder(), 0.15) }),
     deaf: await world.server({ args: own, env: limitedClaude(world.folder(), 0.15, { deaf: true }) }),
     brief: await world.server({ args: [...own, "--turn-max-ms", "4000"] }),
     silent: await world.server({ args: own, env: constants({ inactivityMs: 2500 }) }),
-    unattended: await world.shared({ args, settings, env: { HOME: world.folder(), ...bounds } }),
+    unattended: await world.shared({ args, settings, env: { HOME: unattendedHome, ...bounds } }),
   };
-  const scene = { client, servers, world };
+  const scene = { client, servers, unattendedHome, world };
   const rows = END_NAMES.flatMap((end) => kindsOf(end).map((kind) => [end, kind] as const));
   const lanes = Array.from({ length: AT_ONCE }, (): Promise<unknown> => Promise.resolve());
   for (const [index, row] of rows.entries()) {

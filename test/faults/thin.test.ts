@@ -95,7 +95,14 @@ async function alone(env: Record<string, string>, cwd?: string): Promise<Server>
 /** Through npx, as most clients start it; a daemon of this world. Elsewhere: in its own repository npx would run that. */
 async function throughNpx(env: Record<string, string>): Promise<Server> {
   const model = world.model.environment(world.configFolder);
-  const all = { ...model, CLAUDE_CODE_MCP_DAEMON: "auto", ...constants({ daemonStartMs: 30_000 }), ...env };
+  // A folder of the world, by which its end finds the daemon.
+  const all = {
+    ...model,
+    ...world.settings({}),
+    CLAUDE_CODE_MCP_DAEMON: "auto",
+    ...constants({ daemonStartMs: 30_000 }),
+    ...env,
+  };
   return connectTo("modern", [NPX, "-y", "claude-agents-mcp", "serve"], all, { cwd: env["HOME"] });
 }
 

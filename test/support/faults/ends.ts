@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { scriptTag, type Script } from "../../../src/demo/model/script.ts";
@@ -70,6 +69,8 @@ interface Servers {
 
 interface Scene {
   readonly servers: Servers;
+  /** The home folder of `unattended`, which has a store of its own. */
+  readonly unattendedHome: string;
   readonly world: World;
   /** Another client of `plain`. */
   client(): Promise<Server>;
@@ -153,8 +154,8 @@ async function acted(prompt: string, { servers, world }: Scene, action: string):
 }
 
 /** No client may look meanwhile. */
-async function hasEnded({ configFolder }: World, sessionId: string): Promise<void> {
-  const types = async () => (await storedEvents(join(configFolder, ".."), sessionId)).map(({ type }) => type);
+async function hasEnded(home: string, sessionId: string): Promise<void> {
+  const types = async () => (await storedEvents(home, sessionId)).map(({ type }) => type);
   while (!(await types()).includes("turn.ended")) await sleep(200);
 }
 
@@ -246,9 +247,9 @@ const ENDS = {
   },
   "the most unattended work": {
     errorSubtype: "unattended_limit",
-    begin: async (prompt, { servers, world }) => {
+    begin: async (prompt, { servers, unattendedHome, world }) => {
       const begun = await start(servers.unattended, world, prompt);
-      await hasEnded(world, begun.sessionId);
+      await hasEnded(unattendedHome, begun.sessionId);
       return begun;
     },
   },
