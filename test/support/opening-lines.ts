@@ -29,7 +29,8 @@ export function modern(method: string, meta: object = {}): string {
 }
 
 const initialized = line({ method: "notifications/initialized" });
-const asked = [...LISTS, "ping"].map((method, id) => line({ id, method }));
+/** Ids follow that of `initialize`: two requests with one id would make the answer to it depend on the moment. */
+const asked = [...LISTS, "ping"].map((method, at) => line({ id: at + 1, method }));
 const level = line({ id: "l", method: "logging/setLevel", params: { level: "warning" } });
 
 export const legacyLines = (params: object) => [initialize(params), initialized, ...asked, level];
