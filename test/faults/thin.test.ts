@@ -92,10 +92,9 @@ async function alone(env: Record<string, string>, cwd?: string): Promise<Server>
   return world.shared({ main, env: { ...env, CLAUDE_CODE_MCP_DAEMON: "off" }, ...(cwd !== undefined && { cwd }) });
 }
 
-/** Through npx, as most clients start it; a daemon of this world. Elsewhere: in its own repository npx would run that. */
+/** Through npx, as most clients start it; a daemon of this world, whose end finds it by the folder of its settings. Elsewhere: in its own repository npx would run that. */
 async function throughNpx(env: Record<string, string>): Promise<Server> {
   const model = world.model.environment(world.configFolder);
-  // A folder of the world, by which its end finds the daemon.
   const all = {
     ...model,
     ...world.settings({}),
