@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { daemonsIn, shareOfCore, withDaemons } from "./daemons.mjs";
+import { daemonsIn, shareOfCore, withDaemons, withFreshState } from "./daemons.mjs";
 import { proxyProgram, startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
@@ -37,7 +37,7 @@ export const daemonWaiting = {
   async run({ figures, progress, rounds, world }) {
     for (let round = 1; round <= rounds; round++) {
       progress(`round ${String(round)} of ${String(rounds)}`);
-      await withDaemons(world, async () => figures.note("idle", await idle(world)));
+      await withFreshState(world, async (fresh) => figures.note("idle", await idle(fresh)), { spares: 1 });
       await withDaemons(world, async () => {
         figures.note(ONE, await waiting(world, 1, figures));
         figures.note("many", await waiting(world, MANY, figures));
@@ -48,7 +48,7 @@ export const daemonWaiting = {
 
 /** The daemon, what watches over its processes, and the spare of a session that has ended; no client is connected. */
 async function idle(world) {
-  const server = await startServer(world, ["--spares", "1"], proxyProgram);
+  const server = await startServer(world, [], proxyProgram);
   const sessionId = await server.begin(ASK);
   await server.end(sessionId);
   await server.call("claude_code_session", { action: "cancel", sessionId });

@@ -20,8 +20,7 @@ const SPARE_MS = 3_000;
 /** Later turns, and texts of one turn, in a round: they are short. */
 const [TURNS, TEXTS] = [8, 8];
 
-const NO_SPARES = ["--spares", "0"];
-/** Of the servers with sessions that live: the flags of `startServer`. */
+/** Of the servers with sessions that live. */
 const TALKING = ["--toolsets", "agent,chat"];
 
 const SMALLEST = "the smallest server of the MCP SDK";
@@ -46,20 +45,20 @@ export const daemon = {
     // The very first start after an installation reads the program from the disk.
     await rawQuery(world, ASK);
     const smallest = await bundledSmallestServer(world);
-    await withDaemons(world, async () => {
+    const inDaemons = async (withSpare) => {
       const sides = [await startTalking(world, proxyProgram, ""), await startTalking(world, serverProgram, `${OFF}: `)];
       // It starts the daemon that has a spare.
-      await callFirst(world, proxyProgram(world));
+      await callFirst(withSpare, proxyProgram(withSpare));
       for (let round = 1; round <= rounds; round++) {
         progress(`round ${String(round)} of ${String(rounds)}`);
         await sleep(SPARE_MS);
         await initialize(clientOf(process.execPath, [smallest], world.environment), figures, `${SMALLEST}: `);
-        await initialize(proxyProgram(world), figures, "");
-        figures.note("warm: result", (await callFirst(world, proxyProgram(world))).resultMs);
+        await initialize(proxyProgram(withSpare), figures, "");
+        figures.note("warm: result", (await callFirst(withSpare, proxyProgram(withSpare))).resultMs);
         await sleep(SPARE_MS);
         const { resultMs, startMs } = await rawInFreshNode(world, ASK);
         figures.note(RAW, startMs + resultMs);
-        figures.note("cold: result", (await callFirst(world, proxyProgram(world, flagsOfTalking()))).resultMs);
+        figures.note("cold: result", (await callFirst(world, proxyProgram(world, TALKING))).resultMs);
         // As quiet as it is for the smallest server: the processes of the call above are still ending.
         await sleep(SPARE_MS);
         await callWithoutDaemon(world, figures);
@@ -67,7 +66,8 @@ export const daemon = {
         for (const side of sides) await side.hearTexts(figures);
       }
       for (const { server } of sides) await server.close();
-    });
+    };
+    await withDaemons(world, async () => withFreshState(world, inDaemons, { spares: 1 }));
   },
 };
 
@@ -91,11 +91,6 @@ async function initialize(program, figures, prefix) {
   await program.client.close();
 }
 
-/** Of the daemon of `startTalking`. */
-function flagsOfTalking() {
-  return [...NO_SPARES, ...TALKING];
-}
-
 /** A client from its start to the result of its first call, ms, and its end. */
 async function callFirst(world, program) {
   const cwd = world.folder();
@@ -114,7 +109,7 @@ async function callFirst(world, program) {
 
 /** Each in a state folder of its own, also the one that starts no daemon: it makes a store as well. */
 async function callWithoutDaemon(world, figures) {
-  const first = (programOf) => withFreshState(world, async (fresh) => callFirst(fresh, programOf(fresh, NO_SPARES)));
+  const first = (programOf) => withFreshState(world, async (fresh) => callFirst(fresh, programOf(fresh)));
   const none = await first(proxyProgram);
   figures.note("none: initialize", none.initializeMs);
   figures.note("none: result", none.resultMs);

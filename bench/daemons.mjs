@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 
 import { processorTime } from "./processes.mjs";
 import { mainProgram } from "./server.mjs";
+import { writeUserFile } from "./world.mjs";
 
 const stop = () => [mainProgram(), "daemon", "stop", "--all", "--yes"];
 
@@ -36,11 +37,13 @@ export async function withDaemons(world, work) {
   }
 }
 
-/** The same in a state folder where no daemon and no store has been yet. */
-export async function withFreshState(world, work) {
+/** The same in a state folder where no daemon and no store has been yet, for servers with these settings. */
+export async function withFreshState(world, work, settings = {}) {
   // Short, for sockets have short paths.
   const state = mkdtempSync(join(world.home, "s-"));
-  return withDaemons({ ...world, environment: { ...world.environment, XDG_STATE_HOME: state } }, work);
+  const environment = { ...world.environment, XDG_STATE_HOME: state, XDG_CONFIG_HOME: join(state, "config") };
+  writeUserFile(environment.XDG_CONFIG_HOME, settings);
+  return withDaemons({ ...world, environment }, work);
 }
 
 /** What the daemons of this world report of themselves. */

@@ -41,29 +41,32 @@ export function clientOf(command, args, env, stderr = "inherit") {
   };
 }
 
-/** The server in this world, on its own store unless another is named; not connected yet. */
+/**
+ * The server in this world, on its own store unless another is named; not connected yet. Without spares unless the flags request
+ * them: their start would distort the figures.
+ */
 export function serverProgram(world, flags = []) {
-  return serving(world, ["--daemon", "off", ...flags]);
+  return serving(world, ["--daemon", "off", "--log-level", "error", "--spares", "0", ...flags]);
 }
 
 /** On a busy machine a proxy does not fall back to a server of its own, which is not what is to be measured, ms. */
 const DAEMON_START_MS = 60_000;
 
-/** What a client starts by default: it connects to the daemon of these flags, and starts it if there is none. */
+/** What a client starts by default: it connects to the daemon of this world, whose settings are in the user's file, and starts it if there is none. */
 export function proxyProgram(world, flags = []) {
   return serving(world, flags, { daemonStartMs: DAEMON_START_MS });
 }
 
 /** `constants` are those of src/config/constants.ts, beside those of the world. */
 function serving({ constants: shared = {}, environment }, flags, constants = {}) {
-  const args = [...nodeArguments, main, "serve", "--log-level", "error", ...flags];
+  const args = [...nodeArguments, main, "serve", ...flags];
   const given = { CLAUDE_CODE_MCP_CONSTANTS: JSON.stringify({ ...constants, ...shared }) };
   return clientOf(process.execPath, args, { ...environment, ...given });
 }
 
-/** Started and initialized. Without spares unless the flags request them: their start would distort the figures. */
+/** Started and initialized. */
 export async function startServer(world, flags = [], programOf = serverProgram) {
-  const program = programOf(world, ["--spares", "0", ...flags]);
+  const program = programOf(world, flags);
   await program.connect();
   const server = {
     pid: program.pid(),

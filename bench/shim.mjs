@@ -57,7 +57,7 @@ export const shim = {
     const times = Math.ceil(rounds / KILLS_PER_MEMORY);
     for (let time = 1; time <= times; time++) {
       progress(`memory ${String(time)} of ${String(times)}`);
-      await withFreshState(world, async (fresh) => measureMemory(fresh, figures));
+      await withFreshState(world, async (fresh) => measureMemory(fresh, figures), { maxLive: SESSIONS });
     }
   },
 };
@@ -157,7 +157,7 @@ function processorMs(pids) {
 }
 
 async function measureMemory(world, figures) {
-  const server = await startServer(world, ["--max-live", String(SESSIONS)], proxyProgram);
+  const server = await startServer(world, [], proxyProgram);
   const begin = async () => server.end(await server.begin(ASK));
   await begin();
   const [{ shim: about }] = await daemonStatus(world);

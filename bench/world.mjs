@@ -1,7 +1,7 @@
 /** The environment of a benchmark: a separate home and Claude configuration, and the scripted model in a process of its own. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,6 +17,7 @@ export async function createWorld() {
   const remove = () => rmSync(home, { recursive: true, force: true, maxRetries: 5 });
   process.once("exit", remove);
   const config = join(home, "config");
+  writeUserFile(join(home, ".config"));
   const model = fork(new URL("./model-process.mjs", import.meta.url), [config], { stdio: ["ignore", 2, 2, "ipc"] });
   const [offline] = await once(model, "message");
   const world = {
@@ -50,6 +51,13 @@ export async function createWorld() {
     },
   };
   return world;
+}
+
+/** Settings of all servers with this configuration folder. Without spares unless these request them: their start would distort the figures. */
+export function writeUserFile(folder, settings = {}) {
+  const own = join(folder, "claude-agents-mcp");
+  mkdirSync(own, { recursive: true });
+  writeFileSync(join(own, "config.json"), JSON.stringify({ spares: 0, logLevel: "error", ...settings }));
 }
 
 /** A prompt with the model's answers to it. */
