@@ -3,7 +3,7 @@ import { Bound } from "./approvals/risk.ts";
 import { SessionPolicy } from "./approvals/session-policy.ts";
 import { Remember } from "./approvals/remembered.ts";
 import { ControlRequest } from "./control.ts";
-import { Refusal } from "./error.ts";
+import { Refusal } from "./refusal.ts";
 import { JsonObject } from "./json.ts";
 import { Passed, ApproverName } from "./approvals/answer-source.ts";
 import { AnsweredBy, Decision } from "./permission.ts";

@@ -1,21 +1,8 @@
-import { z } from "zod";
+import type { ErrorCode } from "./refusal.ts";
 
-/** Codes of seeds 001 and 002. They are part of the wire contract: never rename one. */
-export const ErrorCode = z.enum([
-  "INVALID_ARGUMENT",
-  "SESSION_NOT_FOUND",
-  "SESSION_BUSY",
-  "PERMISSION_DENIED",
-  "PERMISSION_REQUEST_NOT_FOUND",
-  "TIMEOUT",
-  "CANCELLED",
-  "INTERNAL",
-]);
-export type ErrorCode = z.infer<typeof ErrorCode>;
+export type { ErrorCode, Refusal } from "./refusal.ts";
 
-/** A refusal as data: what a command is answered with, also across processes. */
-export const Refusal = z.object({ code: ErrorCode, message: z.string() });
-export type Refusal = z.infer<typeof Refusal>;
+/** Errors without their schemas, which a proxy does not load. */
 
 /**
  * What a caller can act upon. The message says what is wrong and then what to do; it is shown to the caller as it is,

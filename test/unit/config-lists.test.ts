@@ -54,15 +54,15 @@ describe("a value", () => {
 });
 
 it("of a path counts from the folder of a daemon's client and from its home, not from those of the daemon", () => {
-  const from = { cwd: resolve("/work"), home: resolve("/home/ann"), readFile: () => '{"trustDirs":["in-file","~/t"]}' };
+  const from = { cwd: resolve("/srv"), home: resolve("/home/ann"), readFile: () => '{"trustDirs":["in-file","~/t"]}' };
   const config = loadConfig({
     ...from,
     argv: ["--allow-dir", "here", "--allow-dir=~/a", "--config", "conf/server.json"],
     env: { CLAUDE_CODE_MCP_CLAUDE_PATH: "bin/claude" },
   });
-  expect(config.allowDirs).toEqual([resolve("/work/here"), resolve("/home/ann/a")]);
-  expect(config.claudePath).toBe(resolve("/work/bin/claude"));
-  expect(config.trustDirs).toEqual([resolve("/work/conf/in-file"), resolve("/home/ann/t")]);
+  expect(config.allowDirs).toEqual([resolve("/srv/here"), resolve("/home/ann/a")]);
+  expect(config.claudePath).toBe(resolve("/srv/bin/claude"));
+  expect(config.trustDirs).toEqual([resolve("/srv/conf/in-file"), resolve("/home/ann/t")]);
 });
 
 describe("the keys of `query`", () => {

@@ -1,6 +1,6 @@
 import { Client, ProtocolError } from "@modelcontextprotocol/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ErrorCode } from "../../src/domain/error.ts";
+import { ErrorCode } from "../../src/domain/refusal.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
 import { Wire } from "../support/mcp-wire.ts";
 

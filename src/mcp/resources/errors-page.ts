@@ -1,4 +1,4 @@
-import { ErrorCode } from "../../domain/error.ts";
+import { ErrorCode } from "../../domain/refusal.ts";
 import type { Page } from "./resource.ts";
 
 interface Explained {

@@ -1,4 +1,4 @@
-import { ErrorCode } from "../../../src/domain/error.ts";
+import { ErrorCode } from "../../../src/domain/refusal.ts";
 import { at, type Answer, type Sent } from "./send.ts";
 
 /** What every answer must be, and what no answer may contain. */
