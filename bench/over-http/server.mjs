@@ -16,7 +16,8 @@ export async function startOverHttp(world, flags) {
   const tokenFile = join(world.home, "token");
   writeFileSync(tokenFile, token, { mode: 0o600 });
   const store = join(world.home, "load.db");
-  const own = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--store", store, "--spares", "0"];
+  // The line with its address has the level info.
+  const own = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--store", store, "--log-level", "info"];
   const child = spawn(process.execPath, [...nodeArguments, mainProgram(), "serve", ...own, ...flags], {
     env: { ...world.environment, CLAUDE_CODE_MCP_CONSTANTS: '{"maxStreams":1000,"shim":false}' },
     stdio: ["ignore", "ignore", "pipe"],
