@@ -41,6 +41,8 @@ export const Command = z.discriminatedUnion("kind", [
       text: z.string(),
       attachments: z.array(Attachment).exactOptional(),
       idempotencyKey: z.string().exactOptional(),
+      /** With a key: tells this prompt from others. */
+      digest: z.string().exactOptional(),
       whenBusy: WhenBusy.exactOptional(),
       limits: TurnLimits.exactOptional(),
       /** The tool it came through. */

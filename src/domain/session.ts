@@ -197,8 +197,8 @@ export const SessionState = z.object({
   /** Why background tasks do not keep the process. */
   suspendReason: SuspendRequest.shape.reason,
   background: z.array(BackgroundTask),
-  /** The last prompts by idempotency key or else by id, so that a retry is harmless. */
-  recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int() })),
+  /** The first prompt and the last ones by idempotency key or else by id: a retry is harmless, and no other prompt is taken for it. */
+  recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int(), digest: z.string().exactOptional() })),
   /** The last commands that must not be carried out twice. */
   recentCommands: z.array(z.object({ id: z.string(), cursor: z.number().int() })).exactOptional(),
   lastOutcome: TurnOutcome.nullable(),

@@ -32,6 +32,7 @@ import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
 import { commandsOf, type Done } from "./session/by-command.ts";
 import { nestedOf, readerOf } from "./session/restricted.ts";
 import { checkPrompt } from "./session/check-prompt.ts";
+import { whyNotUnderKey } from "./step/keys.ts";
 import { checkIdentity } from "./session/environment.ts";
 import { readable, type SessionQuery, type SessionRecord, type WorkTree } from "./ports.ts";
 
@@ -135,6 +136,8 @@ class SessionEngine implements Engine {
     const { created, record } = await createSession(this.#options, principal, session, prompt.idempotencyKey);
     // Another principal has adopted this session of Claude Code before.
     if (record.principal !== principal) throw sessionNotFound(record.id);
+    const misused = whyNotUnderKey(record.state, command, `session ${record.id}`);
+    if (misused) throw new AppError(misused.code, misused.message, { sessionId: record.id });
     // A retry sends the prompt only if the first try died before it did. A second adopter of a transcript sends its own.
     if (created || record.state.lastEventId === 0 || record.id === session.id) {
       await this.#command(command, record, created);

@@ -209,6 +209,9 @@ describe("a question", () => {
     const refused = await server.refusal("claude_code_check", wrong);
     expect(refused.code).toBe("INVALID_ARGUMENT");
     expect(refused.text).toContain('The questions are: "Which library?", "Which parts?".');
+    const allow = { action: "respond_permission", sessionId, requestId: action?.requestId, decision: "allow" };
+    const unanswered = await server.refusal("claude_code_check", allow);
+    expect(unanswered).toMatchObject({ code: "INVALID_ARGUMENT", text: expect.stringContaining("answer_question") });
     const answers = { "Which library?": "Neither: write it yourself", "Which parts?": ["Server", "Client"] };
     const done = await check({ ...wrong, answers });
     expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "Understood." } });

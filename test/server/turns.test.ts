@@ -61,6 +61,15 @@ describe("one prompt at a time", () => {
     await server.call("claude_code_reply", reply);
     const again = await server.call("claude_code_reply", reply);
     expect(again.result).toMatchObject({ result: "twice", sessionTotalTurns: 2 });
+    for (const [tool, args] of [
+      ["claude_code", { ...start, prompt: "Another." }],
+      ["claude_code", { ...start, attachments: [{ data: "iVBORw0KGgo=", mediaType: "image/png" }] }],
+      ["claude_code_reply", { ...reply, prompt: "Another." }],
+    ] as const) {
+      const text = expect.stringMatching(/idempotencyKey: .* another prompt, which (session|this session) /);
+      expect(await server.refusal(tool, args)).toMatchObject({ code: "INVALID_ARGUMENT", text });
+    }
+    expect((await server.refusal("claude_code", { ...start, prompt: "Another." })).text).toContain(one.sessionId);
   });
 });
 

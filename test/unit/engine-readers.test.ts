@@ -59,12 +59,21 @@ it("waits until the owner has recorded that a request was shown", async () => {
   expect(await requestsOf()).toMatchObject([{ deliveredAt: expect.any(Number) as number }]);
 });
 
-it("remembers no answer to a question, even if it is given for the session", async () => {
+it("takes an allowed question only with its answers, which it does not remember, even if given for the session", async () => {
   const id = await a.open();
-  const question = { kind: "question", toolName: "AskUserQuestion", input: { questions: [] } };
+  const questions = [{ question: "Which?", options: [{ label: "A" }] }];
+  const question = { kind: "question", toolName: "AskUserQuestion", input: { questions } };
   a.runtime.of(id).ask("q1", question);
   await a.seen(id, "question.asked");
-  await a.engine.answer(LOCAL_CALLER, id, { requestId: "q1", decision: "allow_for_session", by: "caller" });
+  const allow = { requestId: "q1", decision: "allow_for_session", by: "caller" } as const;
+  await expect(a.engine.answer(LOCAL_CALLER, id, allow)).rejects.toMatchObject({
+    code: "INVALID_ARGUMENT",
+    message: expect.stringMatching(/^decision: request q1 is a question.*answer_question/),
+  });
+  const partly = { ...allow, updatedInput: { questions, answers: { "What?": "A" } } };
+  await expect(a.engine.answer(LOCAL_CALLER, id, partly)).rejects.toThrow('"What?" is not one of the questions');
+  await a.engine.delivered("local", id, [{ requestId: "q1", whole: true }]);
+  await a.engine.answer(LOCAL_CALLER, id, { ...allow, updatedInput: { questions, answers: { "Which?": "A" } } });
   expect((await a.engine.get("local", id)).state.remembered ?? []).toEqual([]);
   const answered = await a.seen(id, "question.answered");
   expect(answered.data).toMatchObject({ behavior: "allow" });

@@ -215,8 +215,16 @@ describe("a prompt", () => {
     const walk = running().hear(once("a"), IDLE).prompt("p2", "k2");
     const [first] = walk.last.effects.filter(({ type }) => type === "reply");
     walk.hear(resultSignal({ promptIds: ["p2"] }), IDLE).prompt("p3", "k2");
-    expect(walk.last.effects).toEqual([{ ...first, commandId: "c3" }]);
-    expect(walk.status).toBe("idle");
+    expect([walk.status, walk.last.effects]).toEqual(["idle", [{ ...first, commandId: "c3" }]]);
+  });
+
+  it("is refused under a known key if it is another one, as far as that is known", () => {
+    const isTaken = (known: { digest?: string }) => {
+      const walk = running().promptWith("p2", { idempotencyKey: "k2", whenBusy: "queue", ...known });
+      walk.promptWith("p3", { idempotencyKey: "k2", whenBusy: "queue", digest: "d2" });
+      return walk.last.effects.some((effect) => effect.type === "reply" && effect.reply.ok);
+    };
+    expect([{ digest: "d2" }, {}, { digest: "d1" }].map(isTaken)).toEqual([true, true, false]);
   });
 
   it("waits for the exit of an ending process, and runs in a new one under the same turn", () => {
@@ -276,14 +284,17 @@ describe("the state", () => {
     expect(JSON.stringify(walk.state).length).toBeLessThan(16_384);
   });
 
-  it("stays within 16 KiB if the last twenty prompts had keys of the maximum length", () => {
+  it("stays within 16 KiB if the first and the last prompts had keys of the maximum length", () => {
     const walk = new Walk();
     for (let n = 10; n <= 31; n += 1) {
       const promptId = `p${String(n)}`;
-      walk.prompt(promptId, promptId + "k".repeat(197)).hear(...UP, resultSignal({ promptIds: [promptId] }), IDLE);
+      const keyed = { idempotencyKey: promptId + "k".repeat(197), digest: "d".repeat(22) };
+      walk.promptWith(promptId, keyed).hear(...UP, resultSignal({ promptIds: [promptId] }), IDLE);
     }
-    expect(walk.state.recentKeys.map(({ key }) => key.slice(0, 3))).toEqual(
-      Array.from({ length: 20 }, (_, n) => `p${String(n + 12)}`),
-    );
+    expect(walk.state.recentKeys.map(({ key }) => key.slice(0, 3))).toEqual([
+      "p10",
+      ...Array.from({ length: 19 }, (_, n) => `p${String(n + 13)}`),
+    ]);
+    expect(JSON.stringify(walk.state).length).toBeLessThan(16_384);
   });
 });

@@ -1,8 +1,11 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { CALLER } from "../../domain/approvals/answer-source.ts";
+import { Answers, withAnswers } from "../../domain/approvals/questions.ts";
 import { rulesToRemember, type Remember } from "../../domain/approvals/remembered.ts";
 import type { Command, CommandOf } from "../../domain/command.ts";
 import type { ControlRequest } from "../../domain/control.ts";
+import { invalidArgument } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import { requestOf } from "../../domain/event.ts";
 import {
   type PermissionRequest,
@@ -10,6 +13,7 @@ import {
   type Decision,
   type PermissionUpdate,
 } from "../../domain/permission.ts";
+import type { AttachmentSource } from "../../domain/prompt.ts";
 import type { Caller, Principal } from "../../domain/principal.ts";
 import { checkLocalCommand } from "../../security/local-commands.ts";
 import type { AnswerRequest, PromptRequest } from "../api.ts";
@@ -38,9 +42,22 @@ export async function promptCommand(
   const images = attachments.length === 0 ? {} : { attachments };
   const limits = dependencies.gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
   const terms = { policy: ownPolicy(dependencies, principal), environmentId: dependencies.environmentId };
-  const data = { promptId: randomUUID(), ...request, ...limits, ...images, ...terms };
+  const keyed = request.idempotencyKey === undefined ? {} : { digest: digestOf(request.text, sources) };
+  const data = { promptId: randomUUID(), ...request, ...keyed, ...limits, ...images, ...terms };
   return { id: randomUUID(), principal, kind: "prompt", data };
 }
+
+/** Counts attachments as they are named: a retry names the same file, which may have changed meanwhile. */
+function digestOf(text: string, sources: readonly AttachmentSource[]): string {
+  const named = sources.map((source) => ("path" in source ? [source.path] : [source.mediaType, source.data]));
+  return createHash("sha256")
+    .update(JSON.stringify([text, named]))
+    .digest("base64url")
+    .slice(0, DIGEST_CHARS);
+}
+
+/** 132 bits; a session keeps several. */
+const DIGEST_CHARS = 22;
 
 /** An answer as it goes to the session's owner, and what of it was left out, because its caller may not decide so much. */
 export async function answerCommand(
@@ -59,6 +76,7 @@ export async function answerCommand(
   const isBound = !reach.decides && (by === CALLER || reach.asCaller);
   const bound = isBound ? boundOf(gate.callerApproves, caller, record.spec.callerApproves) : "all";
   const asked = await readRequest(dependencies.backend, record, requestId);
+  if (asked && meant.behavior === "allow") checkAnswered(asked.request, meant.updatedInput);
   const { decision: bounded, withheld } = decisionWithin(meant, bound);
   const decision = await withinPlaces(dependencies.runtime, placedSession(dependencies, record), bounded);
   const forSession = request.decision === "allow_for_session";
@@ -77,6 +95,17 @@ function reachOf(
 ): Pick<CommandOf<"answer">["data"], "asCaller" | "decides"> {
   if (scopes.includes("decide")) return { decides: true };
   return by === CALLER || asPerson || decision === "deny" ? {} : { asCaller: true };
+}
+
+/** Throws INVALID_ARGUMENT where a question is allowed as it was asked: Claude would be told that its user has said nothing. */
+function checkAnswered({ input, kind, requestId }: PermissionRequest, updatedInput: JsonObject = {}): void {
+  if (kind !== "question") return;
+  const answers = Answers.safeParse(updatedInput["answers"]).data;
+  if (answers === undefined) {
+    const advice = "Answer it with action answer_question and answers, or deny it.";
+    throw invalidArgument("decision", `request ${requestId} is a question, and allow has no answers to it. ${advice}`);
+  }
+  withAnswers(input, answers);
 }
 
 interface FullRequest {

@@ -9,6 +9,7 @@ import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/re
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { CLIENT_GONE, closeSession, dropPrompt, interruptedBy, interruptTurn } from "./stop.ts";
+import { answerRetry, KEYS_KEPT, noteKey } from "./keys.ts";
 import { hasRoom, mayTake, noteEnvironment, noteSender, senderOf } from "./senders.ts";
 import { extend, whyNotBy } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
@@ -16,7 +17,6 @@ import { cancelSuspend } from "./suspend.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
 import { attend } from "./unattended.ts";
 
-const KEYS_KEPT = 20;
 /** Keeps the state small. */
 const MAX_QUEUE = 50;
 /** Characters. */
@@ -94,21 +94,18 @@ function carryOut(draft: Draft, command: Command, changed: Changed): void {
 
 function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const { state } = draft;
-  const { promptId, text, attachments, idempotencyKey, via, whenBusy } = command.data;
+  const { promptId, text, attachments, via, whenBusy } = command.data;
   if (state.closed) {
     const problem = `The session was ${state.closed.reason} and takes no more prompts. Start a new one with claude_code.`;
     return refuse(draft, command, "CANCELLED", problem);
   }
-  // The same command can come twice as well, when its first owner died before it could say that it was done.
-  const key = idempotencyKey ?? promptId;
-  const seen = state.recentKeys.find((recent) => recent.key === key);
-  if (seen) return accept(draft, command, seen.cursor);
+  if (answerRetry(draft, command)) return;
   const sender = senderOf(draft, command.data);
   const objection = whyNot(draft, command.data, sender);
   if (objection) return refuse(draft, command, objection.code, objection.message);
   const beside = { ...(attachments && { attachments }), ...(via !== undefined && { via }) };
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...beside } });
-  state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
+  noteKey(state, command, eventId);
   if (state.suspendReason !== "forbidden") cancelSuspend(state);
   const { limits, resumeAt } = command.data;
   noteReach(state, limits);

@@ -1,0 +1,42 @@
+import type { CommandOf } from "../../domain/command.ts";
+import type { Refusal } from "../../domain/error.ts";
+import type { SessionState } from "../../domain/session.ts";
+import { accept, refuse, type Draft } from "./draft.ts";
+
+/** Prompts kept by their keys; of commands that are carried out once as many. */
+export const KEYS_KEPT = 20;
+
+type Prompt = CommandOf<"prompt">;
+
+/** Answers a prompt that was taken before. The same command can come twice as well, when its first owner died before it could say that it was done. */
+export function answerRetry(draft: Draft, command: Prompt): boolean {
+  const key = keyOf(command);
+  const seen = draft.state.recentKeys.find((recent) => recent.key === key);
+  if (!seen) return false;
+  const misused = whyNotUnderKey(draft.state, command, "this session");
+  if (misused) refuse(draft, command, misused.code, misused.message);
+  else accept(draft, command, seen.cursor);
+  return true;
+}
+
+/** The first stays, because the key of a start finds its session for as long as that is there. */
+export function noteKey(state: SessionState, command: Prompt, cursor: number): void {
+  const { digest } = command.data;
+  const noted = { key: keyOf(command), cursor, ...(digest !== undefined && { digest }) };
+  const known = [...state.recentKeys, noted];
+  state.recentKeys = [...known.slice(0, 1), ...known.slice(1).slice(1 - KEYS_KEPT)];
+}
+
+/** There is something against another prompt under a known key. A prompt without a digest, of an older server, is taken for the same. */
+export function whyNotUnderKey({ recentKeys }: SessionState, command: Prompt, session: string): Refusal | undefined {
+  const { digest } = command.data;
+  const seen = recentKeys.find(({ key }) => key === keyOf(command));
+  if (seen?.digest === undefined || digest === undefined || seen.digest === digest) return undefined;
+  const problem = `was given before with another prompt, which ${session} has taken`;
+  const advice = "To retry, repeat that prompt; for a new prompt, use a new key.";
+  return { code: "INVALID_ARGUMENT", message: `idempotencyKey: ${problem}. ${advice}` };
+}
+
+function keyOf({ data }: Prompt): string {
+  return data.idempotencyKey ?? data.promptId;
+}
