@@ -173,7 +173,7 @@ describe("a session of the chat toolset", () => {
   });
 
   it("that does not exist is never answered with tools that are not listed", async () => {
-    const read = server.client.readResource({ uri: "session://00000000-0000-4000-8000-000000000000" });
+    const read = server.client.readResource({ uri: "claude-code://sessions/00000000-0000-4000-8000-000000000000" });
     await expect(read).rejects.toThrow(/There is no session .* Open one with claude_session_create\./);
     const refused = await server.refusal("claude_chat_query", { sessionId: "none", prompt: "x" });
     expect(refused.text).toBe(

@@ -142,7 +142,7 @@ describe.each(["bob", "the operator"] as const)("for %s a session of ada", (name
     const { resourceTemplates } = await other.client.listResourceTemplates();
     const paths = resourceTemplates.map(({ uriTemplate }) => uriTemplate.replace(/\{\?.*$/, ""));
     expect(paths).toHaveLength(2);
-    for (const path of [...paths, "session://{id}/events?cursor=1&limit=5"]) {
+    for (const path of [...paths, "claude-code://sessions/{id}/events?cursor=1&limit=5"]) {
       const nowhere = randomUUID();
       const none = (await read(path.replace("{id}", nowhere))) as Error;
       expect(none.message).toContain("SESSION_NOT_FOUND");

@@ -30,7 +30,7 @@ beforeAll(async () => {
 
 const DELEGATE = { type: "ref/prompt", name: "delegate" } as const;
 const RESUME = { type: "ref/prompt", name: "resume" } as const;
-const SESSION = { type: "ref/resource", uri: "session://{id}" } as const;
+const SESSION = { type: "ref/resource", uri: "claude-code://sessions/{id}" } as const;
 
 type Ref = typeof DELEGATE | typeof RESUME | typeof SESSION;
 

@@ -31,10 +31,10 @@ describe.each(CLIENT_KINDS)("resources, with the %s client", (kind) => {
     const cwd = world.folder();
     const prompt = `Say it. ${scriptTag([{ text: "Here it is." }])}`;
     const { sessionId } = await server.call("claude_code", { prompt, cwd, waitMs: 40_000 });
-    const session = await read(server, `session://${sessionId}`);
+    const session = await read(server, `claude-code://sessions/${sessionId}`);
     expect(Json.parse(session)).toMatchObject({ sessionId, status: "idle", lastOutcome: "done" });
     expect(session).not.toContain(cwd);
-    const told = Json.parse(await read(server, `session://${sessionId}/events?cursor=1&limit=500`));
+    const told = Json.parse(await read(server, `claude-code://sessions/${sessionId}/events?cursor=1&limit=500`));
     expect(told).toMatchObject({
       sessionId,
       events: expect.arrayContaining([
@@ -42,7 +42,7 @@ describe.each(CLIENT_KINDS)("resources, with the %s client", (kind) => {
       ]) as unknown,
     });
 
-    const unknown = "session://00000000-0000-4000-8000-000000000000";
+    const unknown = "claude-code://sessions/00000000-0000-4000-8000-000000000000";
     await expect(read(server, unknown)).rejects.toMatchObject({
       code: -32_602,
       message: expect.stringContaining("SESSION_NOT_FOUND") as string,

@@ -91,7 +91,8 @@ it("a caller who may only read triggers no takeover from a server that died: no 
   expect(before).toBeGreaterThan(1);
   await reading.call("claude_code_session", { action: "get", sessionId });
   await reading.call("claude_code_session", { action: "list" });
-  for (const part of ["", "/events"]) await reading.client.readResource({ uri: `session://${sessionId}${part}` });
+  for (const part of ["", "/events"])
+    await reading.client.readResource({ uri: `claude-code://sessions/${sessionId}${part}` });
   await reading.call("claude_code_check", { ...poll, until: "end", cursor: before });
   const answer = { action: "respond_permission", sessionId, requestId: "r", decision: "deny", waitMs: 0 };
   expect((await reading.refusal("claude_code_check", answer)).code).toBe("SESSION_BUSY");

@@ -65,7 +65,7 @@ async function goOn(connection: Connection, sessionId: string): Promise<number> 
 function reading({ client }: Connection, sessionId: string, { heard }: Updates) {
   return async () => {
     const before = heard.length;
-    const { contents } = await client.readResource({ uri: `session://${sessionId}` });
+    const { contents } = await client.readResource({ uri: `claude-code://sessions/${sessionId}` });
     const [content] = contents;
     const text = content && "text" in content ? content.text : "";
     const { lastEventId } = JSON.parse(text) as { lastEventId: number };
@@ -108,7 +108,7 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
     async (_, connect) => {
       const connection = await connect();
       const sessionId = await idle(connection);
-      const [session, events] = [`session://${sessionId}`, `session://${sessionId}/events`];
+      const [session, events] = [`claude-code://sessions/${sessionId}`, `claude-code://sessions/${sessionId}/events`];
       const updates = await follow(connection, kind, [session, events]);
       const end = await goOn(connection, sessionId);
       const read = reading(connection, sessionId, updates);
@@ -133,7 +133,7 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
 
   it("works for a session that another server on the same store runs", async () => {
     const sessionId = await idle(owner);
-    const uri = `session://${sessionId}/events`;
+    const uri = `claude-code://sessions/${sessionId}/events`;
     const updates = await follow(onStdio, kind, [uri]);
     await goOn(owner, sessionId);
     await vi.waitFor(() => expect(updates.heard).toContain(uri), { timeout: 10_000 });
@@ -144,13 +144,13 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
     const [ada, bob] = [await http.connect("modern", tokens.ada), await http.connect(kind, tokens.bob)];
     const foreign = await idle(ada);
     const own = await idle(bob);
-    const uris = [`session://${foreign}`, `session://${foreign}/events`];
-    const nowhere = "session://00000000-0000-4000-8000-000000000000";
+    const uris = [`claude-code://sessions/${foreign}`, `claude-code://sessions/${foreign}/events`];
+    const nowhere = "claude-code://sessions/00000000-0000-4000-8000-000000000000";
     // Another user's session is indistinguishable from a missing one.
     const [first, ...others] = await Promise.all([...uris, nowhere].map(async (uri) => answerTo(bob, kind, uri)));
     expect(first).toContain(isModern(kind) ? "granted: []" : "SESSION_NOT_FOUND");
     expect(others).toEqual([first, first]);
-    const mine = `session://${own}`;
+    const mine = `claude-code://sessions/${own}`;
     const updates = await follow(bob, kind, isModern(kind) ? [...uris, nowhere, mine] : [mine]);
     await goOn(ada, foreign);
     await goOn(bob, own);

@@ -154,7 +154,7 @@ describe("completion", () => {
     expect(await ids("ab")).toEqual(["abd-2", "abc-1"]);
     expect(await ids("PARS doc")).toEqual(["abd-2"]);
     expect(await ids("arser")).toEqual([]);
-    for (const uri of ["session://{id}", "session://{id}/events{?cursor,limit}"]) {
+    for (const uri of ["claude-code://sessions/{id}", "claude-code://sessions/{id}/events{?cursor,limit}"]) {
       expect((await complete(template(uri), "id", "abc")).values).toEqual(["abc-1"]);
     }
     expect(wire.engine.queries.every(({ principal }) => principal === "local")).toBe(true);
@@ -199,7 +199,11 @@ describe("completion", () => {
   it.each([
     [resume, "task", "there is no argument task of the prompt resume"],
     [{ type: "ref/prompt", name: "nothing" } as const, "x", "there is no argument x of the prompt nothing"],
-    [template("session://{id}"), "limit", "there is no variable limit of the resource session://{id}"],
+    [
+      template("claude-code://sessions/{id}"),
+      "limit",
+      "there is no variable limit of the resource claude-code://sessions/{id}",
+    ],
     [template("weather://{city}"), "city", "there is no variable city of the resource weather://{city}"],
   ])("is refused for an unknown argument: %j %s", async (ref, name, says) => {
     await expect(complete(ref, name, "")).rejects.toMatchObject({

@@ -47,8 +47,8 @@ describe.each([
     }
     const { resourceTemplates } = await client.listResourceTemplates();
     expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual([
-      "session://{id}",
-      "session://{id}/events{?cursor,limit}",
+      "claude-code://sessions/{id}",
+      "claude-code://sessions/{id}/events{?cursor,limit}",
     ]);
     expect(wire.depsMade).toBe(0);
   });
@@ -68,8 +68,8 @@ describe.each([
     session.run();
     const got = await client.callTool({ name: "claude_code_session", arguments: { action: "get", sessionId: "s1" } });
     const { sessions } = got.structuredContent as { sessions: object[] };
-    expect(JSON.parse(await textOf("session://s1"))).toEqual(sessions[0]);
-    expect(await textOf("session://s1")).not.toContain("secret");
+    expect(JSON.parse(await textOf("claude-code://sessions/s1"))).toEqual(sessions[0]);
+    expect(await textOf("claude-code://sessions/s1")).not.toContain("secret");
   });
 
   it("show events in pages", async () => {
@@ -77,7 +77,7 @@ describe.each([
     session.run();
     for (const word of ["one", "two", "three"]) session.says(word);
     session.ends("done");
-    const whole = JSON.parse(await textOf("session://s1/events")) as { events: object[] };
+    const whole = JSON.parse(await textOf("claude-code://sessions/s1/events")) as { events: object[] };
     expect(whole).toMatchObject({ sessionId: "s1", status: "idle", nextCursor: 7, lastEventId: 6 });
     expect(whole.events).toMatchObject([
       { id: 2, data: { text: "one" } },
@@ -86,10 +86,13 @@ describe.each([
       { id: 6, type: "result", data: { result: "done" } },
     ]);
     for (const query of ["cursor=3&limit=1", "limit=1&cursor=3"]) {
-      const page = JSON.parse(await textOf(`session://s1/events?${query}`)) as object;
+      const page = JSON.parse(await textOf(`claude-code://sessions/s1/events?${query}`)) as object;
       expect(page).toMatchObject({ events: [{ id: 3 }], nextCursor: 4, truncatedFields: ["events"] });
     }
-    expect(JSON.parse(await textOf("session://s1/events?cursor=7"))).toMatchObject({ events: [], nextCursor: 7 });
+    expect(JSON.parse(await textOf("claude-code://sessions/s1/events?cursor=7"))).toMatchObject({
+      events: [],
+      nextCursor: 7,
+    });
     // Reading does not count as the delivery of a request.
     expect(wire.engine.delivers).toEqual([]);
   });
@@ -101,7 +104,7 @@ describe.each([
     const ids: number[] = [];
     let cursor = 1;
     while (cursor <= session.events.length) {
-      const text = await textOf(`session://s1/events?cursor=${String(cursor)}`);
+      const text = await textOf(`claude-code://sessions/s1/events?cursor=${String(cursor)}`);
       expect(Buffer.byteLength(text)).toBeLessThanOrEqual(32_768);
       const page = JSON.parse(text) as { events: { id: number }[]; nextCursor: number };
       ids.push(...page.events.map(({ id }) => id));
@@ -111,10 +114,10 @@ describe.each([
   });
 
   it.each([
-    "session://nobody",
-    "session://nobody/events",
-    "session://s1/secrets",
-    "session://",
+    "claude-code://sessions/nobody",
+    "claude-code://sessions/nobody/events",
+    "claude-code://sessions/s1/secrets",
+    "claude-code://sessions/",
     "claude-code://everything",
     "file:///etc/passwd",
     "no uri",
@@ -136,16 +139,16 @@ describe.each([
     ["page=2", /page: is not a parameter/],
   ])("refuse ?%s", async (query, says) => {
     wire.engine.add();
-    const { code, message, data } = await refusalOf(`session://s1/events?${query}`);
+    const { code, message, data } = await refusalOf(`claude-code://sessions/s1/events?${query}`);
     expect([code, data]).toMatchObject([-32_602, { code: "INVALID_ARGUMENT" }]);
     expect(message).toMatch(says);
   });
 
   it("report an internal error by an id", async () => {
     wire.engine.get = () => Promise.reject(new Error("password=hunter2"));
-    const { code, message } = await refusalOf("session://s1");
+    const { code, message } = await refusalOf("claude-code://sessions/s1");
     expect(code).toBe(-32_603);
     expect(message).toMatch(/Error \[INTERNAL\]: The server failed \(fault [0-9a-f]{8}\)/);
-    expect(wire.warnings).toMatchObject([{ uri: "session://s1", error: new Error("password=hunter2") }]);
+    expect(wire.warnings).toMatchObject([{ uri: "claude-code://sessions/s1", error: new Error("password=hunter2") }]);
   });
 });

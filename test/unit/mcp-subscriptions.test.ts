@@ -6,7 +6,7 @@ import { sessionNotFound } from "../../src/domain/error.ts";
 import { Wire } from "../support/mcp-wire.ts";
 
 const info = { name: "test", version: "1.0.0" };
-const EVENTS = "session://s1/events";
+const EVENTS = "claude-code://sessions/s1/events";
 
 interface Follower {
   readonly wire: Wire;
@@ -63,7 +63,7 @@ describe.each([
     const { close, follow, updates, wire } = await connect();
     const session = wire.engine.add();
     session.run();
-    await follow("session://s1", EVENTS);
+    await follow("claude-code://sessions/s1", EVENTS);
     const begin = performance.now();
     for (let each = 0; each < 50; each += 1) session.says(String(each));
     await expect.poll(() => updates.length).toBeGreaterThan(0);
@@ -72,7 +72,7 @@ describe.each([
     await expect.poll(() => updates.length).toBe(4);
     expect(performance.now() - begin).toBeGreaterThan(240);
     expect(updates.filter((uri) => uri === EVENTS)).toHaveLength(2);
-    expect(updates.filter((uri) => uri === "session://s1")).toHaveLength(2);
+    expect(updates.filter((uri) => uri === "claude-code://sessions/s1")).toHaveLength(2);
     await close();
   });
 
@@ -110,23 +110,23 @@ describe("a subscription", () => {
   it("is refused for an unknown resource, with an error in the 2025 era", async () => {
     const { close, follow, wire } = await old();
     wire.engine.add();
-    await expect(follow("session://nobody")).rejects.toMatchObject({
+    await expect(follow("claude-code://sessions/nobody")).rejects.toMatchObject({
       message: expect.stringContaining("SESSION_NOT_FOUND") as string,
     });
     await expect(follow("weather://today")).rejects.toMatchObject({
       message: expect.stringContaining("There is no resource weather://today") as string,
     });
-    await follow("claude-code://errors", "session://s1", "session://s1");
+    await follow("claude-code://errors", "claude-code://sessions/s1", "claude-code://sessions/s1");
     await close();
   });
 
   it("is omitted for an unknown resource, in the answer of the 2026 era", async () => {
     const { close, follow, wire } = await recent();
     wire.engine.add();
-    await follow("session://nobody", "session://s1", "weather://today");
+    await follow("claude-code://sessions/nobody", "claude-code://sessions/s1", "weather://today");
     const granted = wire.lines.find((line) => line.includes("subscriptions/acknowledged")) ?? "";
     expect(JSON.parse(granted)).toMatchObject({
-      params: { notifications: { resourceSubscriptions: ["session://s1"] } },
+      params: { notifications: { resourceSubscriptions: ["claude-code://sessions/s1"] } },
     });
     await close();
   });
@@ -134,13 +134,16 @@ describe("a subscription", () => {
   it("counts towards the limit of its connection", async () => {
     const { close, follow, leave, wire } = await old();
     wire.engine.add();
-    const uris = Array.from({ length: 100 }, (_, index) => `session://s1/events?cursor=${String(index + 1)}`);
+    const uris = Array.from(
+      { length: 100 },
+      (_, index) => `claude-code://sessions/s1/events?cursor=${String(index + 1)}`,
+    );
     await follow(...uris);
-    await expect(follow("session://s1")).rejects.toMatchObject({
+    await expect(follow("claude-code://sessions/s1")).rejects.toMatchObject({
       message: expect.stringContaining("a connection can subscribe to at most 100 resources") as string,
     });
     await leave();
-    await follow("session://s1");
+    await follow("claude-code://sessions/s1");
     await close();
   });
 });

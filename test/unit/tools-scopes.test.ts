@@ -163,7 +163,12 @@ describe("the caller's scopes", () => {
     const context = requestOf(without("read"));
     expect(answers.list(context).resources).toEqual([]);
     expect(answers.listTemplates(context).resourceTemplates).toEqual([]);
-    for (const uri of ["session://s1", "session://s1/events", "claude-code://options", "nowhere://x"]) {
+    for (const uri of [
+      "claude-code://sessions/s1",
+      "claude-code://sessions/s1/events",
+      "claude-code://options",
+      "nowhere://x",
+    ]) {
       await expect(answers.read({ uri }, context)).rejects.toMatchObject({
         message: expect.stringContaining("PERMISSION_DENIED"),
         data: { uri, code: "PERMISSION_DENIED" },

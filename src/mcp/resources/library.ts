@@ -29,7 +29,7 @@ A session is a conversation with Claude Code that runs in the background of this
 6. List sessions: claude_code_session { "action": "list" }, or get one with a sessionId. cancel ends one permanently.
 
 To get fewer requests, name tools in allowedTools (["Read", "Edit", "Bash(npm test)"]) or choose permissionMode acceptEdits.
-All options: claude-code://options. A session as a document: session://ID, its events: session://ID/events.
+All options: claude-code://options. A session as a document: claude-code://sessions/ID, its events: claude-code://sessions/ID/events.
 `,
 };
 

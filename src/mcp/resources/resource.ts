@@ -49,4 +49,4 @@ export function find({ pages, documents }: Library, uri: string): Found | undefi
   return { document, sessionId, query: new URLSearchParams(query) };
 }
 
-const SESSION_URI = /^session:\/\/([\w.-]{1,200})([^?#]*)(?:\?([^#]*))?$/;
+const SESSION_URI = /^claude-code:\/\/sessions\/([\w.-]{1,200})([^?#]*)(?:\?([^#]*))?$/;

@@ -13,7 +13,7 @@ const [EVENTS, MAX_EVENTS] = [100, 1_000];
 const EVENTS_BYTES = 32_768;
 
 export const session: SessionDocument = {
-  uriTemplate: "session://{id}",
+  uriTemplate: "claude-code://sessions/{id}",
   path: "",
   name: "session",
   title: "A session",
@@ -26,7 +26,7 @@ export const session: SessionDocument = {
 };
 
 export const sessionEvents: SessionDocument = {
-  uriTemplate: "session://{id}/events{?cursor,limit}",
+  uriTemplate: "claude-code://sessions/{id}/events{?cursor,limit}",
   path: "/events",
   name: "session-events",
   title: "Events of a session",

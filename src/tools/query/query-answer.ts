@@ -30,7 +30,8 @@ export async function answerQuery(
 ): Promise<JsonObject> {
   const { bundle, cursor, head, left, maxBytes } = query;
   const room = Math.floor(maxBytes / REST_SHARE);
-  const more = bundle.omitted > 0 ? { resource: `session://${view.id}/events?cursor=${String(cursor)}` } : {};
+  const more =
+    bundle.omitted > 0 ? { resource: `claude-code://sessions/${view.id}/events?cursor=${String(cursor)}` } : {};
   const known = { ...head, ...more, totalMessages: bundle.total, omitted: bundle.omitted };
   if (left.why === "asked") {
     const maxRequestBytes = Math.max(room - jsonBytes(known) - AROUND_REQUESTS, 0);

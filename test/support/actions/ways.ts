@@ -90,8 +90,8 @@ export const WAYS: readonly Way[] = [
   { action: "get", way: "GET /sessions/:id", drive: ({ sessionId }) => page("GET", `/sessions/${sessionId}`) },
   {
     action: "get",
-    way: "session://",
-    drive: ({ sessionId }) => mcp("resources/read", { uri: `session://${sessionId}` }),
+    way: "claude-code://sessions/{id}",
+    drive: ({ sessionId }) => mcp("resources/read", { uri: `claude-code://sessions/${sessionId}` }),
   },
   {
     action: "events",
@@ -102,8 +102,8 @@ export const WAYS: readonly Way[] = [
   { action: "events", way: "GET event", drive: ({ sessionId }) => page("GET", `/sessions/${sessionId}/events/1`) },
   {
     action: "events",
-    way: "session://events",
-    drive: ({ sessionId }) => mcp("resources/read", { uri: `session://${sessionId}/events` }),
+    way: "claude-code://sessions/{id}/events",
+    drive: ({ sessionId }) => mcp("resources/read", { uri: `claude-code://sessions/${sessionId}/events` }),
   },
   { action: "events", way: "tasks/get", on: "task", drive: ({ taskId }) => mcp("tasks/get", { taskId }) },
   ofTool("diff"),

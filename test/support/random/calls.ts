@@ -87,7 +87,14 @@ function toolCall(tools: readonly ListedTool[]): Arbitrary<Asked> {
   });
 }
 
-const SCHEMES = ["session://", "claude-code://", "SESSION://", "session:/", "file://", ""];
+const SCHEMES = [
+  "claude-code://sessions/",
+  "claude-code://",
+  "CLAUDE-CODE://sessions/",
+  "claude-code:/sessions/",
+  "file://",
+  "",
+];
 const BEHIND = ["", "/events", "/events/", "/events/../..", "/transcript", "#x", "/%65vents", "?cursor=1"];
 
 /** URIs of existing resources, and of ones beside them. */
@@ -103,7 +110,7 @@ const resourceCall: Arbitrary<Asked> = fc
       weight: 6,
       arbitrary: fc
         .tuple(
-          fc.oneof({ weight: 4, arbitrary: fc.constant("session://") }, fc.constantFrom(...SCHEMES)),
+          fc.oneof({ weight: 4, arbitrary: fc.constant("claude-code://sessions/") }, fc.constantFrom(...SCHEMES)),
           fc.oneof({ weight: 4, arbitrary: fc.constantFrom("«asking»", "«idle»", "«closed»", "«theirs»") }, oddText),
           fc.constantFrom(...BEHIND),
           fc.oneof(
