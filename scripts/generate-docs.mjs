@@ -88,12 +88,16 @@ const {
   code,
   instruments,
   rowsOf,
-  table,
   toolsOf,
   wordsOf,
   z,
 } = source;
 const { NOT_OURS, REVISIONS, scenariosOf } = await fromSource(["test/conformance/listed"]);
+
+function table(head, rows) {
+  const line = (cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [head, head.map(() => "---"), ...rows].map(line).join("\n");
+}
 
 function settingsTable(of) {
   const rows = SETTINGS.filter((each) => each.of === of).map(

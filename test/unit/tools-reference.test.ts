@@ -3,40 +3,32 @@ import { AdvancedOptions, SessionOptions } from "../../src/domain/options.ts";
 import { optionsReference } from "../../src/mcp/resources/options-reference.ts";
 
 const text = optionsReference();
+const linesOf = (name: string) => text.split("\n").filter((line) => line.startsWith(`- \`${name}\` (`));
 
 describe("the reference of the options", () => {
-  it.each(SessionOptions.keyof().options)("has a row with a default, or marked as required: %s", (name) => {
-    const rows = text.split("\n").filter((line) => line.startsWith(`| \`${name}\` |`));
-    // A field of an agent or a server may have the same name.
-    expect(rows.length).toBeGreaterThanOrEqual(1);
-    const [, , type, fallback] = rows[0]?.split(" | ").map((cell) => cell.trim()) ?? [];
-    expect(type).toBeDefined();
-    expect(fallback).not.toBe("");
+  it.each(SessionOptions.keyof().options)("has a line with a type and a default: %s", (name) => {
+    const [line] = linesOf(name);
+    // A field of an agent or a server may have the same name, below.
+    expect(line).toMatch(/^- `\w+` \(.+\): (?!Required).*Default: .+\.$/);
   });
 
   it("marks the advanced ones", () => {
     const [flat = "", advanced = ""] = text.split("## In `advanced`");
-    expect(flat).toContain("| `cwd` |");
+    expect(flat).toContain("- `cwd` (");
     for (const name of Object.keys(AdvancedOptions.shape)) {
-      expect(flat).not.toContain(`| \`${name}\` |`);
-      expect(advanced).toContain(`| \`${name}\` |`);
+      expect(flat).not.toContain(`- \`${name}\` (`);
+      expect(advanced).toContain(`- \`${name}\` (`);
     }
   });
 
-  it("describes the fields of objects, at any depth", () => {
+  it("describes the fields of objects, at any depth, once for all places that take them", () => {
     expect(text).toContain("## `agents.NAME`\n");
-    expect(text).toContain("## `agents.NAME.mcpServers[].NAME`, form 2");
+    expect(text).toContain("## `agents.NAME.mcpServers[].NAME` and `mcpServers.NAME`, form 2\n");
     expect(text).toContain("## `sandbox.network`\n");
     expect(text).toContain("## `sandbox.credentials.files[]`\n");
-    expect(text).toContain("| `budgetTokens` | integer, 1024 to 1000000 | Required. |");
-    expect(text).toContain("| `maxBudgetUsd` | number, above 0 and at most 1000000 | no limit |");
-  });
-
-  it("is Markdown with complete tables", () => {
-    const tables = text.split("\n\n").filter((part) => part.startsWith("|"));
-    const widths = tables.map((rows) => new Set(rows.split("\n").map((line) => line.split(/(?<!\\)\|/).length)));
-    expect(widths.length).toBeGreaterThan(10);
-    for (const [index, each] of widths.entries()) expect([...each]).toEqual([index < 2 ? 6 : 5]);
-    expect(text.length).toBeLessThan(20_000);
+    expect(text).toContain("- `budgetTokens` (integer, 1024 to 1000000): Required.\n");
+    expect(linesOf("maxBudgetUsd")[0]).toContain("(number, above 0 and at most 1000000)");
+    const sections = text.split("\n## ").slice(1);
+    expect(new Set(sections.map((each) => each.replace(/^[^\n]*?(?=, form|\n)/, ""))).size).toBe(sections.length);
   });
 });

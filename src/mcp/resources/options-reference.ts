@@ -11,43 +11,49 @@ export function optionsReference(): string {
   const advanced = Object.keys({ ...AdvancedOptions.shape, ...PromptOptions.shape });
   const isAdvanced = ({ name }: { name: string }) => advanced.includes(name);
   const rows = rowsOf(schema);
-  const intro = "An unknown name is an error, at any depth.";
   return [
     "# Options of a session",
-    `Given to claude_code, beside \`prompt\`. ${intro}`,
-    optionTable(rows.filter((row) => !isAdvanced(row))),
+    "Given to claude_code, beside `prompt`. An unknown name is an error, at any depth.",
+    list(rows.filter((row) => !isAdvanced(row))),
     "## In `advanced`",
     "They may also be given beside the others. `endWithClient` is of one prompt, and claude_code_reply takes it too.",
-    optionTable(rows.filter(isAdvanced)),
-    ...Object.entries(schema.properties ?? {}).flatMap(([name, each]) =>
-      isSchema(each) ? sectionsOf(each, name) : [],
-    ),
+    list(rows.filter(isAdvanced)),
+    ...sections(schema),
     "",
   ].join("\n\n");
 }
 
-function optionTable(rows: ReturnType<typeof rowsOf>): string {
-  const cells = rows.map(({ name, type, fallback, required, meaning }) => {
-    return [code(name), type, fallback ?? (required ? "required" : ""), meaning];
-  });
-  return table(["Name", "Type", "Default", "Meaning"], cells);
+function list(rows: readonly Row[]): string {
+  return rows
+    .map((row) => {
+      // An option with a default is required of the parsed options only.
+      const words = wordsOf({ ...row, required: row.required && row.fallback === undefined });
+      return `- ${code(row.name)} (${row.type})${words === "" ? "" : `: ${words}`}`;
+    })
+    .join("\n");
 }
 
-function fieldTable(schema: Schema): string {
-  const cells = rowsOf(schema).map((row) => [code(row.name), row.type, wordsOf(row)]);
-  return table(["Name", "Type", "Meaning"], cells);
+/** The fields of each option that is an object, and those of objects in it. Places with the same fields share a section. */
+function sections({ properties = {} }: Schema): string[] {
+  const headings = new Map<string, string[]>();
+  for (const [name, each] of Object.entries(properties)) {
+    for (const { form, path, schema } of isSchema(each) ? objectsIn(each, name) : []) {
+      const fields = `${form}\n\n${list(rowsOf(schema))}`;
+      headings.set(fields, [...(headings.get(fields) ?? []), code(path)]);
+    }
+  }
+  return [...headings].map(([fields, paths]) => `## ${paths.join(" and ")}${fields}`);
 }
 
-/** Where an option is an object, its fields, and those of objects in it. NAME stands for a name that is free. */
-function sectionsOf(schema: Schema, path: string): string[] {
+/** NAME stands for a name that is free. */
+function objectsIn(schema: Schema, path: string): (Shape & { form: string })[] {
   const shapes = shapesOf(schema, path);
-  return shapes.flatMap((shape, index) => {
-    const form = shapes.length > 1 ? `, form ${String(index + 1)}` : "";
-    const nested = Object.entries(shape.schema.properties ?? {}).flatMap(([name, each]) =>
-      isSchema(each) ? sectionsOf(each, `${shape.path}.${name}`) : [],
-    );
-    return [`## ${code(shape.path)}${form}`, fieldTable(shape.schema), ...nested];
-  });
+  return shapes.flatMap((shape, index) => [
+    { ...shape, form: shapes.length > 1 ? `, form ${String(index + 1)}` : "" },
+    ...Object.entries(shape.schema.properties ?? {}).flatMap(([name, each]) =>
+      isSchema(each) ? objectsIn(each, `${shape.path}.${name}`) : [],
+    ),
+  ]);
 }
 
 interface Shape {
@@ -64,7 +70,7 @@ function shapesOf(schema: Schema, path: string): Shape[] {
   return isSchema(schema.additionalProperties) ? shapesOf(schema.additionalProperties, `${path}.NAME`) : [];
 }
 
-/** A JSON Schema in words, as rows of a Markdown table: for the docs, and for the resource about options. */
+/** A JSON Schema in words: for the docs, and for the resource about options. */
 
 export type Schema = z.core.JSONSchema.BaseSchema;
 
@@ -134,9 +140,4 @@ function range({ exclusiveMinimum, maximum, minimum, type }: Schema): string {
 
 export function isSchema(value: unknown): value is Schema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-  return [head, head.map(() => "---"), ...rows].map(line).join("\n");
 }
