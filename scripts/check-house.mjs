@@ -40,13 +40,18 @@ function walk(folder = "") {
   }
   const where = posix.join("src", folder);
   const depth = folder === "" ? 0 : folder.split("/").length;
-  if (depth > house.maxDepth) violations.push(`${where} is ${depth} folders deep: at most ${house.maxDepth} below src`);
+  if (depth > house.maxDepth) {
+    const most = `at most ${house.maxDepth} below src`;
+    violations.push(
+      `${where} is ${depth} folders deep: ${most}. Move its files up, or give their subject a higher folder`,
+    );
+  }
   return [...files, ...found];
 }
 
 function checkName(path, name) {
   const banned = name.split(/[-._]/).find((word) => house.bannedNames.includes(word.toLowerCase()));
-  if (banned !== undefined) violations.push(`src/${path} is named "${banned}": say what it decides instead`);
+  if (banned !== undefined) violations.push(`src/${path} is named "${banned}": name it for what it decides`);
 }
 
 /** Blanks comments and keeps lines, so that a word in prose is no import. */
@@ -88,13 +93,14 @@ const roomOf = (file) => file.split("/")[0];
 function fileFault(room, target, files, isType) {
   if (target.startsWith("../")) {
     const { beyond = [] } = house;
-    if (!beyond.some((allowed) => matches(target, allowed))) return "an import must stay inside src";
-    return isType ? undefined : "of what lies beyond src only types may be imported";
+    if (!beyond.some((allowed) => matches(target, allowed)))
+      return "an import must stay inside src. Move what is needed into src";
+    return isType ? undefined : "of what lies beyond src only types may be imported. Use import type";
   }
-  if (!files.has(target)) return "no such file in src";
+  if (!files.has(target)) return "no such file in src. Correct the path";
   const { imports } = house.folders[room];
   if (roomOf(target) === room || imports.some((allowed) => target === allowed || roomOf(target) === allowed)) return;
-  return `${room} may import only ${[room, ...imports].join(", ")}`;
+  return `${room} may import only ${[room, ...imports].join(", ")}. Pass it in (src/app connects the folders), move the code, or add it to "imports" of ${room} in house-rules.json if the direction is right`;
 }
 
 /** Why this layer may not import this package or built-in module, or undefined. */
@@ -102,22 +108,27 @@ function packageFault(room, name) {
   const owner = Object.entries(house.onlyImporters).find(([pattern]) => matches(name, pattern));
   if (owner !== undefined) {
     const rooms = [owner[1]].flat();
-    if (!rooms.includes(room)) return `only ${rooms.join(" and ")} may import ${owner[0]}`;
+    if (!rooms.includes(room))
+      return `only ${rooms.join(" and ")} may import ${owner[0]}. Use it through src/${rooms[0]}`;
   }
   const { packages, pure = false, builtins = [] } = house.folders[room];
   if (isBuiltin(name)) {
     if (!pure || builtins.some((allowed) => matches(name, allowed))) return;
-    return `${room} is pure: ${builtins.length > 0 ? `of Node's modules only ${builtins.join(", ")}` : "no module of Node"}`;
+    const may = builtins.length > 0 ? `of Node's modules only ${builtins.join(", ")}` : "no module of Node";
+    return `${room} is pure: ${may}. Pass in what it does, as a parameter or a port`;
   }
   if (packages.some((allowed) => matches(name, allowed))) return;
-  return `${room} may import only these packages: ${packages.length > 0 ? packages.join(", ") : "none"}`;
+  const may = packages.length > 0 ? packages.join(", ") : "none";
+  return `${room} may import only these packages: ${may}. Move the code to a folder that may, or add it to "packages" of ${room} in house-rules.json`;
 }
 
 function checkFile(file, files) {
   const room = roomOf(file);
   const edges = [];
   if (house.folders[room] === undefined) {
-    violations.push(`src/${file}: ${room} has no row in house-rules.json`);
+    violations.push(
+      `src/${file}: ${room} has no row in house-rules.json. Add one to "folders" (what it decides, what it may import), or move the file`,
+    );
     return { edges, count: 0, lines: 0 };
   }
   const text = readFileSync(join(root, "src", file), "utf8");
@@ -149,7 +160,9 @@ function checkCycles(graph) {
       const start = path.indexOf(target);
       if (start >= 0) {
         const cycle = [...path.slice(start), target].join(" -> ");
-        violations.push(`src/${file}:${line} imports ${target}: a cycle, ${cycle}`);
+        violations.push(
+          `src/${file}:${line} imports ${target}: a cycle, ${cycle}. Move what both need into a file of its own`,
+        );
       } else if (!done.has(target)) visit(target);
     }
     path.pop();
@@ -168,10 +181,14 @@ function checkSmallFiles(graph, lines) {
     const isListed = smallFiles.includes(file);
     const [only] = by;
     if (isSmall && !isListed) {
-      violations.push(`src/${file} has ${lines.get(file)} lines and one importer: merge it into src/${only}`);
+      violations.push(
+        `src/${file} has ${lines.get(file)} lines and one importer: merge it into src/${only}, or list it in "smallFiles" of house-rules.json if it is a command, an approver, a tool or a schema`,
+      );
     }
     if (!isSmall && isListed)
-      violations.push(`src/${file} is not small or has other importers: take it out of smallFiles`);
+      violations.push(
+        `src/${file} is not small or has other importers: take it out of "smallFiles" of house-rules.json`,
+      );
   }
 }
 
@@ -182,7 +199,10 @@ function checkBaseNames(files) {
   for (const file of files.filter((name) => finished.includes(roomOf(name)))) {
     const name = `${roomOf(file)} ${posix.basename(file)}`;
     const other = known.get(name);
-    if (other !== undefined) violations.push(`src/${file} has the name of src/${other}: give it one of its own`);
+    if (other !== undefined)
+      violations.push(
+        `src/${file} has the name of src/${other}: rename the newer one for what it decides in its folder`,
+      );
     known.set(name, file);
   }
 }
@@ -201,7 +221,8 @@ for (const file of all.filter((name) => CODE.test(name))) {
 checkCycles(graph);
 checkSmallFiles(graph, lines);
 checkBaseNames([...graph.keys()]);
-if (graph.size === 0) violations.push("no source file was read below src: nothing was checked");
+if (graph.size === 0)
+  violations.push("no source file was read below src: nothing was checked. Name the folder that has src");
 
 if (violations.length > 0) {
   console.error(violations.join("\n"));

