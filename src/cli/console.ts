@@ -70,7 +70,7 @@ function linkText(url: string, token: string, hasDaemon: boolean): string {
 }
 
 function readPort(argv: string[]): { port: string; rest: string[] } {
-  const { own, rest } = ownFlags(argv, ["--port"]);
+  const { own, rest } = ownFlags("console", argv, ["--port"]);
   const port = own.get("--port") ?? "0";
   if (!/^\d{1,5}$/.test(port) || Number(port) > MAX_PORT) {
     throw new ConfigError("console: --port must be a number from 0 to 65535, such as 7466. 0 takes a free one.");

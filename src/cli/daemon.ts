@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs, type ParseArgsConfig } from "node:util";
 import { hasTerminal, isConfirmed } from "./confirm.ts";
 import { logs } from "./daemon/logs.ts";
+import { readOwn } from "./own-flags.ts";
 import { nestingDepth } from "./preflight.ts";
 import { withStoreIfAny, type Store } from "./sessions/store.ts";
 import { hasDriver, isRunning, UNKNOWN } from "../app/store.ts";
@@ -24,7 +24,9 @@ import { escapeControlChars } from "../security/control-chars.ts";
 /** `claude-agents-mcp daemon VERB`: one server for many clients, which outlives them all. */
 
 /** Resolves to the exit code; to undefined when the command goes on by itself. Throws ConfigError. */
-export async function daemon([verb = "status", ...rest]: string[]): Promise<number | undefined> {
+export async function daemon(argv: string[]): Promise<number | undefined> {
+  // Flags alone are those of `status`.
+  const [verb = "status", ...rest] = argv[0]?.startsWith("-") === true ? ["status", ...argv] : argv;
   switch (verb) {
     case "run": {
       const { run } = await import("./daemon/run.ts");
@@ -32,32 +34,24 @@ export async function daemon([verb = "status", ...rest]: string[]): Promise<numb
       return undefined;
     }
     case "status":
-      return status(readFlags(verb, rest, { json: BOOLEAN }));
+      return status(readOwn("daemon status", rest, { options: { json: BOOLEAN } }));
     case "stop":
-      return stop(readFlags(verb, rest, { all: BOOLEAN, json: BOOLEAN, yes: BOOLEAN }));
+      return stop(
+        readOwn("daemon stop", rest, { options: { all: BOOLEAN, json: BOOLEAN, yes: BOOLEAN }, words: "names" }),
+      );
     case "logs":
-      return logs(readFlags(verb, rest, { follow: { ...BOOLEAN, short: "f" } }));
+      return logs(readOwn("daemon logs", rest, { options: { follow: { ...BOOLEAN, short: "f" } }, words: "a name" }));
     default:
       throw new ConfigError(
-        `daemon: unknown verb "${verb}".${didYouMean(verb, VERBS)} It takes run, status, stop and logs.`,
+        `daemon: unknown verb "${verb}".${didYouMean(verb, VERBS, MEANT)} It takes run, status, stop and logs.`,
       );
   }
 }
 
 const VERBS = ["run", "status", "stop", "logs"];
+/** Words that people type for them. */
+const MEANT = { start: "run", list: "status", ls: "status", ps: "status", restart: "stop", kill: "stop", log: "logs" };
 const BOOLEAN = { type: "boolean" } as const;
-
-/** Of a verb that takes these flags, and names of daemons. Throws ConfigError. */
-function readFlags<T extends NonNullable<ParseArgsConfig["options"]>>(verb: string, args: string[], options: T) {
-  try {
-    return parseArgs({ args, options, allowPositionals: verb !== "status" });
-  } catch (error) {
-    const [problem = ""] = (error instanceof Error ? error.message : String(error)).split(". ");
-    const flags = Object.keys(options).map((name) => `--${name}`);
-    const names = verb === "status" ? "" : " and names";
-    throw new ConfigError(`daemon ${verb}: ${problem}. It takes ${flags.join(", ")}${names}.`);
-  }
-}
 
 /** Exit code 1 when there is none. */
 async function status({ values: { json } }: { values: { json?: boolean | undefined } }): Promise<number> {

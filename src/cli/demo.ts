@@ -4,10 +4,10 @@ import { mkdtemp, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs, promisify } from "node:util";
+import { promisify } from "node:util";
+import { readOwn } from "./own-flags.ts";
 import { ClaudeLocator } from "../claude/locate.ts";
 import { Preparation } from "../claude/preparation.ts";
-import { ConfigError } from "../config/error.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { loadConfig } from "../config/load.ts";
 import { connect, type ServerCommand } from "../demo/client.ts";
@@ -96,12 +96,7 @@ function earlyEnd(): { readonly code: () => number; readonly signal: AbortSignal
 
 function readFlags(argv: string[]): Flags {
   const off = { type: "boolean", default: false } as const;
-  try {
-    return parseArgs({ args: argv, options: { json: off, keep: off, live: off } }).values;
-  } catch (error) {
-    const problem = error instanceof Error ? error.message.split(". ")[0] : String(error);
-    throw new ConfigError(`demo: ${problem ?? ""}. It takes --live, --json and --keep.`);
-  }
+  return readOwn("demo", argv, { options: { live: off, json: off, keep: off } }).values;
 }
 
 interface Run extends Flags {

@@ -1,4 +1,5 @@
 import { fork } from "node:child_process";
+import { refuseMisspelt } from "./own-flags.ts";
 import { ConfigError } from "../config/error.ts";
 import type { Finding } from "../doctor/finding.ts";
 import { escapeControlChars } from "../security/control-chars.ts";
@@ -72,6 +73,7 @@ async function written(text: string): Promise<void> {
 
 /** All other flags are those of serve, and what is wrong with one is a finding. */
 function refuseWords(rest: readonly string[]): void {
+  refuseMisspelt("doctor", rest, ["--json", "--fix"]);
   const [first] = rest;
   if (first === undefined || first.startsWith("-")) return;
   throw new ConfigError(`doctor: unexpected argument "${first}". It takes --json, --fix and the flags of serve.`);

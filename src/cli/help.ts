@@ -37,7 +37,7 @@ const DOCTOR_FLAGS = {
 };
 const DAEMON_VERBS = {
   run: "Serve clients on a local socket, in the foreground, until it is stopped or idle.",
-  status: "List the daemons of this state folder. The exit code is 1 when there is none.",
+  status: "List the daemons of this state folder. The default verb. The exit code is 1 when there is none.",
   "stop [NAME...]":
     "Drain and stop the daemon, or the named ones if there are several, and wait for their end. Asks if turns run.",
   "logs [NAME]": "Print the log of a daemon, also of one that has ended. Default: the one written last.",
@@ -63,7 +63,7 @@ const INSTALL_FLAGS = {
 };
 const TOKEN_FLAGS = { "--json": "Write JSON, for programs." };
 const SESSIONS_VERBS = {
-  list: "List sessions, newest first.",
+  list: "List sessions, newest first. The default verb.",
   "show ID": "Show one session. A unique prefix of its id is enough, here and below.",
   stats: "Show counts, durations, error rates and costs of all sessions. Also: sessions --stats.",
   "export ID": "Write the whole log of a session.",
@@ -87,6 +87,19 @@ const SESSIONS_FLAGS = {
 };
 const NAMES = Object.keys(COMMANDS);
 
+const meant = (command: string, ...words: string[]) => words.map((word) => [word, command] as const);
+
+/** Words that people type for a command. */
+const MEANT: Readonly<Record<string, string>> = Object.fromEntries([
+  ...meant("serve", "start", "run", "mcp", "server", "stdio"),
+  ...meant("console", "ui", "web", "dashboard"),
+  ...meant("sessions", "list", "ls", "show", "stats", "export", "delete"),
+  ...meant("daemon", "status", "stop", "logs", "restart", "ps"),
+  ...meant("doctor", "check", "diagnose", "login"),
+  ...meant("install", "setup", "init", "add", "configure", "config"),
+  ...meant("uninstall", "remove", "rm"),
+]);
+
 const COLUMNS = 100;
 const INDENT = 32;
 
@@ -109,7 +122,7 @@ export function helpText(command?: string): string {
     return page(head, entries("Flags", CONSOLE_FLAGS), "More: docs/console.md.");
   }
   if (command === "daemon") {
-    const head = `Usage: claude-agents-mcp daemon <verb> [flags]\n\n${COMMANDS.daemon}`;
+    const head = `Usage: claude-agents-mcp daemon [<verb>] [flags]\n\n${COMMANDS.daemon}`;
     return page(head, entries("Verbs", DAEMON_VERBS), entries("Flags", DAEMON_FLAGS), "More: docs/daemon.md.");
   }
   if (command === "install" || command === "uninstall") return installText(command);
@@ -118,7 +131,7 @@ export function helpText(command?: string): string {
     return page(head, entries("Flags", TOKEN_FLAGS), "More: docs/http.md.");
   }
   if (command === "sessions") {
-    const head = `Usage: claude-agents-mcp sessions <verb> [flags]\n\n${COMMANDS.sessions}`;
+    const head = `Usage: claude-agents-mcp sessions [<verb>] [flags]\n\n${COMMANDS.sessions}`;
     return page(head, entries("Verbs", SESSIONS_VERBS), entries("Flags", SESSIONS_FLAGS), "More: docs/sessions.md.");
   }
   return page(`Usage: claude-agents-mcp version\n\n${COMMANDS.version}`);
@@ -138,7 +151,7 @@ function installText(command: "install" | "uninstall"): string {
 
 export function unknownCommand(name: string): ConfigError {
   return new ConfigError(
-    `Unknown command "${name}".${didYouMean(name, NAMES)} "claude-agents-mcp help" lists all commands.`,
+    `Unknown command "${name}".${didYouMean(name, NAMES, MEANT)} "claude-agents-mcp help" lists all commands.`,
   );
 }
 
@@ -149,7 +162,7 @@ function page(...parts: string[]): string {
 function usage(): string {
   return [
     "Usage: claude-agents-mcp [serve] [flags]",
-    "       claude-agents-mcp sessions <verb> [flags]",
+    "       claude-agents-mcp sessions [<verb>] [flags]",
     "       claude-agents-mcp install | uninstall [<client>] [flags]",
     "       claude-agents-mcp doctor | demo | console | daemon | token | help [command] | version",
     "",

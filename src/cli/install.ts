@@ -1,14 +1,15 @@
-import { parseArgs } from "node:util";
 import { hasTerminal, isConfirmed } from "./confirm.ts";
 import { listClients } from "./installed.ts";
+import { readOwn } from "./own-flags.ts";
 import { nestingDepth } from "./preflight.ts";
 import { longestCallMs, mayGiveUp, timeoutEntry } from "./server-args.ts";
 import { ConfigError } from "../config/error.ts";
+import { SETTINGS } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { PRODUCT } from "../domain/names.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { fileOf, formatOf, planInstall, planUninstall, withEntry, type Aim, type Change } from "../install/change.ts";
-import { CLIENTS, type Client, type Scope } from "../install/clients.ts";
+import { CLIENTS, clientsMeant, type Client, type Scope } from "../install/clients.ts";
 import { diffText } from "../install/diff.ts";
 import { UnusableFile, type Entry } from "../install/format.ts";
 import { invocationOf, isNpx, isPortable, type Invocation } from "../install/invocation.ts";
@@ -167,7 +168,10 @@ function aimOf(verb: Verb, { client: id, scope: written }: Flags): Aim {
   if (id === undefined) throw new ConfigError(`uninstall needs a client: ${known.join(", ")}.`);
   const client = CLIENTS.find((each) => each.id === id);
   if (client === undefined) {
-    throw new ConfigError(`${verb}: unknown client "${id}".${didYouMean(id, known)} Known are ${known.join(", ")}.`);
+    const meant = clientsMeant(id).map((each) => each.id);
+    const advice = meant.length > 0 ? ` Did you mean ${meant.join(" or ")}?` : didYouMean(id, known);
+    const others = "docs/clients.md has what others need.";
+    throw new ConfigError(`${verb}: unknown client "${id}".${advice} Known are ${known.join(", ")}. ${others}`);
   }
   const scope = scopeOf(client, written);
   const places = thesePlaces(process.env, process.cwd());
@@ -184,18 +188,27 @@ function scopeOf(client: Client, written: string): Scope {
 
 function readFlags(verb: Verb, argv: readonly string[]): Flags {
   const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
+  const [own, serverArgs] = [argv.slice(0, end), argv.slice(end + 1)];
   const options = verb === "install" ? { ...FLAGS, print: { type: "boolean" } as const } : FLAGS;
-  try {
-    const { positionals, values } = parseArgs({ args: argv.slice(0, end), options, allowPositionals: true });
-    const [client, extra] = positionals;
-    if (extra !== undefined) throw new Error(`Unexpected argument "${extra}"`);
-    const { json = false, scope = "user", yes = false } = values;
-    const isPrinted = "print" in values && values.print === true;
-    return { client, scope, json, print: isPrinted, yes, serverArgs: argv.slice(end + 1) };
-  } catch (error) {
-    const [problem = ""] = (error instanceof Error ? error.message : String(error)).split(/\.\s/);
-    const flags = Object.keys(options).map((flag) => `--${flag}`);
-    const others = verb === "install" ? ", and flags for the server behind --" : "";
-    throw new ConfigError(`${verb}: ${problem}. It takes a client, ${flags.join(", ")}${others}.`);
-  }
+  const words = verb === "install" ? "a client, and flags for the server behind --" : "a client";
+  if (verb === "install") refuseOfServer(own, options);
+  const { positionals, values } = readOwn(verb, own, { options, words });
+  const [client, extra] = positionals;
+  if (extra !== undefined) throw new ConfigError(`${verb}: unexpected argument "${extra}". It takes one client.`);
+  const { json = false, scope = "user", yes = false } = values;
+  const isPrinted = "print" in values && values.print === true;
+  return { client, scope, json, print: isPrinted, yes, serverArgs };
+}
+
+/** Throws ConfigError for a flag of the server that does not stand behind `--`. */
+function refuseOfServer(own: readonly string[], options: object): void {
+  const found = own.find((word) => {
+    const [, name = ""] = /^--(?:no-)?([^=]+)/.exec(word) ?? [];
+    return !(name in options) && SETTINGS.some(({ flag }) => flag === name);
+  });
+  if (found === undefined) return;
+  const client = own.find((word) => CLIENTS.some(({ id }) => id === word)) ?? "CLIENT";
+  throw new ConfigError(
+    `install: ${found} is for the server: write it behind --, as in \`claude-agents-mcp install ${client} -- ${found}\`.`,
+  );
 }

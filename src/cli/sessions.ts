@@ -10,7 +10,7 @@ import { stats } from "./sessions/stats.ts";
 
 /** `claude-agents-mcp sessions VERB`: the store, with or without servers that use it. Resolves to the exit code. */
 export async function sessions(argv: string[]): Promise<number> {
-  const [verb = "", ...rest] = spelled(argv);
+  const [verb = "list", ...rest] = spelled(argv);
   const run = VERBS.get(verb);
   if (!run) throw unknownVerb(verb);
   process.stdout.on("error", leave);
@@ -31,17 +31,32 @@ const VERBS: ReadonlyMap<string, (argv: string[]) => Promise<number>> = new Map(
   ["delete", remove],
 ]);
 
-/** `sessions --stats`, wherever it stands among flags, is `sessions stats`. */
+/** Without a verb it is `list`; with `--stats`, wherever that stands among flags, `stats`. */
 function spelled(argv: string[]): string[] {
-  const isVerbless = argv[0]?.startsWith("-") === true && argv.includes("--stats");
-  return isVerbless ? ["stats", ...argv.filter((word) => word !== "--stats")] : argv;
+  if (argv[0]?.startsWith("-") === false) return argv;
+  const rest = argv.filter((word) => word !== "--stats");
+  return [rest.length < argv.length ? "stats" : "list", ...rest];
 }
+
+/** Words that people type for verbs. */
+const MEANT = {
+  ls: "list",
+  get: "show",
+  view: "show",
+  log: "show",
+  logs: "show",
+  dump: "export",
+  save: "export",
+  rm: "delete",
+  remove: "delete",
+};
 
 function unknownVerb(verb: string): ConfigError {
   const known = [...VERBS.keys()];
-  const problem = verb === "" || verb.startsWith("-") ? "sessions: a verb is missing." : `Unknown verb "${verb}".`;
+  // An id, or the start of one.
+  const meant = /^[\da-f][\da-f-]{3,}$/i.test(verb) ? ` Did you mean show ${verb}?` : didYouMean(verb, known, MEANT);
   const advice = `"claude-agents-mcp help sessions" says more.`;
-  return new ConfigError(`${problem}${didYouMean(verb, known)} sessions takes ${known.join(", ")}. ${advice}`);
+  return new ConfigError(`Unknown verb "${verb}".${meant} sessions takes ${known.join(", ")}. ${advice}`);
 }
 
 /** The reader of the output may close it early, as `head` does: that is no error. */

@@ -1,10 +1,9 @@
-import { parseArgs } from "node:util";
-import { ConfigError } from "../config/error.ts";
+import { readOwn } from "./own-flags.ts";
 import { digestOf, newToken } from "../http/auth/secret.ts";
 
 /** `claude-agents-mcp token`: makes a token for a server over HTTP, and says what goes where. It is stored nowhere. */
 export function token(argv: string[]): number {
-  const { json } = readFlags(argv);
+  const { json = false } = readOwn("token", argv, { options: { json: { type: "boolean" } } }).values;
   const made = newToken();
   const sha256 = digestOf(made).toString("hex");
   const principals = {
@@ -27,13 +26,4 @@ function page(made: string, sha256: string, principals: object): string {
     "",
     "Or put the token itself into a file that only you can read, and pass that with --token-file: it then has every scope.",
   ].join("\n");
-}
-
-function readFlags(argv: string[]): { json: boolean } {
-  try {
-    return { json: parseArgs({ args: argv, options: { json: { type: "boolean" } } }).values.json ?? false };
-  } catch (error) {
-    const [problem = ""] = (error instanceof Error ? error.message : String(error)).split(". ");
-    throw new ConfigError(`token: ${problem}. It takes --json, and nothing else.`);
-  }
 }

@@ -7,9 +7,16 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return ranked[0] !== undefined && ranked[0].distance <= most ? ranked[0].name : undefined;
 }
 
-/** `nearest` as a sentence to put behind an error: " Did you mean --x?", or nothing. */
-export function didYouMean(word: string, known: readonly string[]): string {
-  const name = nearest(word, known);
+/**
+ * `nearest` as a sentence to put behind an error: " Did you mean --x?", or nothing. `meant` has words that are not similar to what is
+ * known, and that people type for it.
+ */
+export function didYouMean(
+  word: string,
+  known: readonly string[],
+  meant: Readonly<Record<string, string>> = {},
+): string {
+  const name = Object.hasOwn(meant, word) ? meant[word] : nearest(word, known);
   return name === undefined ? "" : ` Did you mean ${name}?`;
 }
 

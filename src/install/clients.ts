@@ -11,6 +11,8 @@ export interface Client {
   /** On the command line, and as the file in `examples/clients`. */
   readonly id: string;
   readonly title: string;
+  /** Further names that people type for it, beside the title and the program. */
+  readonly aliases: readonly string[];
   /** Its program on PATH; undefined for one that has none. */
   readonly program?: string;
   readonly format: "json" | "toml";
@@ -56,6 +58,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "claude-code",
     title: "Claude Code",
+    aliases: ["claude cli"],
     program: "claude",
     format: "json",
     table: "mcpServers",
@@ -66,6 +69,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "claude-desktop",
     title: "Claude Desktop",
+    aliases: ["claude", "claude app", "claude ai"],
     format: "json",
     table: "mcpServers",
     files: { user: claudeDesktop },
@@ -74,6 +78,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "codex",
     title: "Codex CLI",
+    aliases: ["openai codex", "openai"],
     program: "codex",
     format: "toml",
     table: "mcp_servers",
@@ -91,6 +96,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "cursor",
     title: "Cursor",
+    aliases: ["cursor agent", "cursor cli", "cursor ide"],
     program: "cursor",
     format: "json",
     table: "mcpServers",
@@ -103,6 +109,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "vscode",
     title: "VS Code",
+    aliases: ["visual studio code", "vscode insiders", "github copilot chat"],
     program: "code",
     format: "json",
     table: "servers",
@@ -117,6 +124,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "gemini",
     title: "Gemini CLI",
+    aliases: ["google gemini", "google"],
     program: "gemini",
     format: "json",
     table: "mcpServers",
@@ -130,6 +138,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "opencode",
     title: "opencode",
+    aliases: ["opencode ai", "sst opencode"],
     program: "opencode",
     format: "json",
     table: "mcp",
@@ -144,6 +153,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "windsurf",
     title: "Windsurf",
+    aliases: ["codeium", "windsurf ide"],
     program: "windsurf",
     format: "json",
     table: "mcpServers",
@@ -153,6 +163,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "zed",
     title: "Zed",
+    aliases: ["zed editor", "zeditor", "zed ide"],
     program: "zed",
     format: "json",
     table: "context_servers",
@@ -162,6 +173,7 @@ export const CLIENTS: readonly Client[] = [
   {
     id: "copilot-cli",
     title: "Copilot CLI",
+    aliases: ["github copilot", "github copilot cli", "gh copilot", "github"],
     program: "copilot",
     format: "json",
     table: "mcpServers",
@@ -170,6 +182,13 @@ export const CLIENTS: readonly Client[] = [
     entry: (invocation) => ({ ...typed("local")(invocation), tools: ["*"] }),
   },
 ];
+
+/** The clients that a word may mean which is the id of none. */
+export function clientsMeant(word: string): readonly Client[] {
+  const letters = (name: string) => name.toLowerCase().replaceAll(/[^a-z]/g, "");
+  const names = ({ aliases, program, title }: Client) => [title, program ?? title, ...aliases];
+  return CLIENTS.filter((client) => names(client).some((name) => letters(name) === letters(word)));
+}
 
 /** The packaged application of Windows reads a file of its own: https://github.com/anthropics/claude-code/issues/26073 */
 function claudeDesktop(places: Places): string {

@@ -93,14 +93,14 @@ describe("token", () => {
 describe("a command line that cannot be used: one line on stderr, nothing on stdout, exit 2", () => {
   it.each<[string[], string]>([
     [["srve"], 'Unknown command "srve". Did you mean serve? "claude-agents-mcp help" lists all commands.'],
-    [["start"], 'Unknown command "start". "claude-agents-mcp help" lists all commands.'],
+    [["start"], 'Unknown command "start". Did you mean serve? "claude-agents-mcp help" lists all commands.'],
     [["help", "demos"], 'Unknown command "demos". Did you mean demo? "claude-agents-mcp help" lists all commands.'],
     [["srve", "--help"], 'Unknown command "srve". Did you mean serve? "claude-agents-mcp help" lists all commands.'],
     [
       ["--log-levle", "warn"],
       'Unknown flag --log-levle. Did you mean --log-level? "claude-agents-mcp help" lists all flags.',
     ],
-    [["token", "--name"], "token: Unknown option '--name'. It takes --json, and nothing else."],
+    [["token", "--name"], "token: Unknown option '--name'. It takes --json."],
     [["serve", "--sandbox=no"], '--sandbox is "no": must be one of off, required.'],
     [
       ["serve", "--reaper=always"],

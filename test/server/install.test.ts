@@ -105,10 +105,11 @@ it("install --print --json of a project names the file, the link, and what keeps
 it.each([
   [["uninstall"], "uninstall needs a client: claude-code, "],
   [["install", "curser"], 'install: unknown client "curser". Did you mean cursor?'],
+  [["install", "gemini-cli"], 'install: unknown client "gemini-cli". Did you mean gemini? Known are claude-code, '],
   [["install", "cursor", "--scope", "all"], '--scope is "all": must be user or project.'],
   [["install", "windsurf", "--scope", "project"], "has no --scope project."],
-  [["install", "cursor", "zed"], 'install: Unexpected argument "zed"'],
-  [["uninstall", "cursor", "--print"], "It takes a client, --"],
+  [["install", "cursor", "zed"], 'install: unexpected argument "zed"'],
+  [["uninstall", "cursor", "--print"], "It takes --scope, --json, --yes, a client."],
 ])("%j is refused", (args, problem) => {
   const { status, stderr } = run(args);
   expect([status, stderr]).toEqual([2, expect.stringContaining(problem) as unknown]);

@@ -179,16 +179,47 @@ describe("flags of the server in an entry", () => {
   });
 });
 
+/** Names that people type; those of the table are ids. */
+const MEANT = {
+  claude: "claude-code or claude-desktop",
+  "Claude Code": "claude-code",
+  claude_code: "claude-code",
+  "claude-app": "claude-desktop",
+  "codex-cli": "codex",
+  "openai-codex": "codex",
+  "cursor-agent": "cursor",
+  "vs-code": "vscode",
+  code: "vscode",
+  "visual-studio-code": "vscode",
+  "gemini-cli": "gemini",
+  "google-gemini": "gemini",
+  "opencode-ai": "opencode",
+  codeium: "windsurf",
+  "zed-editor": "zed",
+  copilot: "copilot-cli",
+  "github-copilot": "copilot-cli",
+};
+
 describe("a command line", () => {
   it.each([
     [["curser"], "Did you mean cursor?"],
     [["zed", "--scope", "all"], "must be user or project"],
     [["windsurf", "--scope", "project"], "Windsurf has no --scope project"],
-    [["cursor", "codex"], 'Unexpected argument "codex"'],
+    [["cursor", "codex"], 'unexpected argument "codex"'],
     [["cursor", "--", "--alow-dir", "/srv"], "Did you mean --allow-dir?"],
-    [["--json=1"], "It takes a client, --scope, --json, --yes, --print, and flags for the server behind --."],
+    [["cursor", "--alow-dir", "/srv"], "It takes --scope, --json, --yes, --print, a client, and flags"],
+    [["cursor", "--pritn"], "Did you mean --print?"],
+    [["--allow-dir=/srv", "cursor"], "behind --, as in `claude-agents-mcp install cursor -- --allow-dir=/srv`"],
+    [["cursor", "--no-allow-bypass"], "install: --no-allow-bypass is for the server"],
+    [["--json=1"], "It takes --scope, --json, --yes, --print, a client, and flags for the server behind --."],
   ])("of install is refused: %j", async (argv, message) => {
     await expect(install(argv)).rejects.toThrow(message);
+  });
+
+  it.each(Object.entries(MEANT))("names the client that is meant by %s", async (word, meant) => {
+    for (const command of [install, uninstall]) {
+      await expect(command([word])).rejects.toThrow(`unknown client "${word}". Did you mean ${meant}? Known are `);
+    }
   });
 
   it.each([

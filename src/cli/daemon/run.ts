@@ -268,7 +268,7 @@ const MAX_LOOK_MS = 10_000;
 
 /** All other flags are those of serve. */
 function readRunFlags(argv: readonly string[]): RunFlags {
-  const { own, rest } = ownFlags(argv, ["--daemon", "--ready-fd"]);
+  const { own, rest } = ownFlags("daemon run", argv, ["--daemon", "--ready-fd"]);
   const readyFd = own.get("--ready-fd");
   if (readyFd !== undefined && !/^\d{1,4}$/.test(readyFd)) {
     throw new ConfigError(`daemon run: --ready-fd is "${readyFd}": must be the number of an open file descriptor.`);

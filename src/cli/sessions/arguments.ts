@@ -1,6 +1,6 @@
-import { parseArgs, type ParseArgsConfig } from "node:util";
+import type { ParseArgsConfig } from "node:util";
+import { readOwn } from "../own-flags.ts";
 import { ConfigError } from "../../config/error.ts";
-import { didYouMean } from "../../domain/suggest.ts";
 
 /** What stands behind `sessions VERB`, and how times and counts are written there. */
 
@@ -16,16 +16,7 @@ type Options = NonNullable<ParseArgsConfig["options"]>;
 
 /** Throws ConfigError, naming what the verb takes. */
 export function readArguments<O extends Options>(verb: string, args: string[], options: O) {
-  const all = { ...STORE_FLAGS, ...options };
-  try {
-    return parseArgs({ args, options: all, allowPositionals: true, strict: true });
-  } catch (error) {
-    const [problem = ""] = (error instanceof Error ? error.message : String(error)).split(/\.\s/);
-    const flags = Object.keys({ ...options, ...STORE_FLAGS }).map((flag) => `--${flag}`);
-    const [, written = ""] = /^Unknown option '([^']+)'/.exec(problem) ?? [];
-    const nearest = didYouMean(written, flags);
-    throw new ConfigError(`sessions ${verb}: ${problem}.${nearest} It takes ${flags.join(", ")}.`);
-  }
+  return readOwn(`sessions ${verb}`, args, { options: { ...options, ...STORE_FLAGS }, words: "ids" });
 }
 
 /** The one session that a verb is about. */

@@ -1,0 +1,71 @@
+import { expect, it } from "vitest";
+
+import { serveConsole } from "../../src/cli/console.ts";
+import { daemon } from "../../src/cli/daemon.ts";
+import { demo } from "../../src/cli/demo.ts";
+import { doctor } from "../../src/cli/doctor.ts";
+import { helpText } from "../../src/cli/help.ts";
+import { sessions } from "../../src/cli/sessions.ts";
+import { token } from "../../src/cli/token.ts";
+import { ConfigError } from "../../src/config/error.ts";
+
+/** Invalid command lines; `test/server/cli.test.ts` and `sessions.test.ts` beside it show the resulting output. */
+
+const COMMANDS: Readonly<Record<string, (argv: string[]) => unknown>> = {
+  console: serveConsole,
+  daemon,
+  demo,
+  doctor,
+  help: ([word]) => helpText(word),
+  sessions,
+  token,
+};
+
+const LISTED = '"claude-agents-mcp help" lists all commands.';
+
+it.each<[string[], string]>([
+  [["sessions", "list", "--max-wait-ms", "5"], "sessions list: Unknown option '--max-wait-ms'. It takes --status, "],
+  [["sessions", "list", "--status", "busy"], '--status is "busy": must be one of running, waiting_permission, idle, '],
+  [["sessions", "list", "--limit", "0"], '--limit is "0": must be a whole number from 1 to 10000.'],
+  [
+    ["sessions", "list", "--since", "soon"],
+    '--since is "soon": must be like 30m, 12h, 7d or 2w, or a date like 2026-01-31.',
+  ],
+  [["sessions", "list", "x"], 'sessions list: unexpected argument "x".'],
+  [["sessions", "list", "--store", "memory:"], 'The store is "memory:": '],
+  [["sessions", "list", "--store="], '--store is "": must be '],
+  [["sessions", "list", "--config", "/nonexistent.json"], "The file of --config cannot be read: "],
+  [["sessions", "show"], "sessions show needs the id of a session, or its start."],
+  [["sessions", "show", "a", "b"], "sessions show takes one id, not 2."],
+  [["sessions", "export", "x", "--format", "pdf"], '--format is "pdf": must be one of jsonl, markdown.'],
+  [["sessions", "export", "x", "--force"], "--force requires --output. Add it."],
+  [
+    ["sessions", "delete", "x", "--older-than", "30d"],
+    "sessions delete needs the ids of sessions, or else --older-than, ",
+  ],
+  [["sessions", "lst"], 'Unknown verb "lst". Did you mean list? sessions takes list, show, stats, export, delete. '],
+  [["sessions", "rm"], 'Unknown verb "rm". Did you mean delete? '],
+  [["sessions", "1f0c"], 'Unknown verb "1f0c". Did you mean show 1f0c? '],
+  [["sessions", "--statu", "idle"], "sessions list: Unknown option '--statu'. Did you mean --status? "],
+  [["sessions", "--stats", "--sinse", "7d"], "sessions stats: Unknown option '--sinse'. Did you mean --since? "],
+  [["daemon", "start"], 'daemon: unknown verb "start". Did you mean run? It takes run, status, stop and logs.'],
+  [["daemon", "--jsno"], "daemon status: Unknown option '--jsno'. Did you mean --json? It takes --json."],
+  [["daemon", "stop", "--al"], "daemon stop: Unknown option '--al'. Did you mean --all? It takes --all, --json, "],
+  [["daemon", "run", "--redy-fd", "3"], "daemon run: unknown flag --redy-fd. Did you mean --ready-fd? "],
+  [["daemon", "run", "--max-life", "3"], "Unknown flag --max-life. Did you mean --max-live? "],
+  [["console", "--prot=1"], "console: unknown flag --prot. Did you mean --port? "],
+  [["doctor", "--fxi"], "doctor: unknown flag --fxi. Did you mean --fix? "],
+  [["doctor", "now"], 'doctor: unexpected argument "now". It takes --json, --fix and the flags of serve.'],
+  [["demo", "live"], "demo: Unexpected argument 'live'. Did you mean --live? It takes --live, --json, --keep."],
+  [["token", "--name"], "token: Unknown option '--name'. It takes --json."],
+  [["help", "status"], `Unknown command "status". Did you mean daemon? ${LISTED}`],
+  [["help", "setup"], `Unknown command "setup". Did you mean install? ${LISTED}`],
+  [["help", "xyzzy"], `Unknown command "xyzzy". ${LISTED}`],
+])("%j is refused", async ([command = "", ...args], beginning) => {
+  const run = async () => Promise.resolve(COMMANDS[command]?.(args));
+  const refused: unknown = await run().catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(ConfigError);
+  const { message } = refused as ConfigError;
+  expect(message.slice(0, beginning.length)).toBe(beginning);
+  expect(message).not.toContain("\n");
+});
