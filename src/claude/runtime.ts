@@ -1,7 +1,7 @@
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { AgentProcess, AgentRuntime, AgentStart, StartPlan, StartRequest, WorkTree } from "../engine/ports.ts";
+import type { AgentProcess, AgentRuntime, AgentStart, StartPlan, StartRequest } from "../engine/ports.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
 import { checkOutputSchema } from "./check/output-schema.ts";
@@ -22,13 +22,13 @@ import { whyGone } from "./shim/why-gone.ts";
 import { SparePool, type Recipe } from "./spares/pool.ts";
 import { Spare } from "./spares/spare.ts";
 import type { SpareSpec } from "./spares/spec.ts";
+import { workTreeOf } from "./work-tree.ts";
 import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts";
 import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
 import { findSession, openIn } from "./folder/find.ts";
 import { exists, fileAccess } from "../security/files/limited.ts";
 import { isExecutable } from "../security/programs.ts";
-import { readOnlyGit, type GitPlace } from "../security/git/read-only-git.ts";
 
 /** Time limit of `endAllLeftovers`, ms. */
 const LEFTOVERS_MS = 5000;
@@ -237,24 +237,6 @@ async function check(
   }
   if (own === undefined) await config.claude.locate(recordOf(config, environmentId));
   await checkShell({ platform: process.platform, environment, exists });
-}
-
-/** How the folder, and nothing outside it, stands against the last commit; undefined where there is no git or no repository. */
-async function workTreeOf(place: GitPlace): Promise<WorkTree | undefined> {
-  const git = await readOnlyGit(place);
-  if (typeof git === "string") return { refused: `${git} What is in it is not shown.` };
-  const commit = await git?.("rev-parse", "--verify", "HEAD").catch(() => undefined);
-  if (!git || !commit) return undefined;
-  const how = ["--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--relative"];
-  const [diff, untracked] = await Promise.all([
-    git("diff", ...how, "HEAD", "--", ".").catch((error: unknown) => `(not shown: ${String(error)})`),
-    git("ls-files", "-z", "--others", "--exclude-standard").catch(() => ""),
-  ]);
-  const names = untracked
-    .toString()
-    .split("\0")
-    .filter((name) => name !== "");
-  return { commit: commit.toString().trim(), diff: diff.toString(), untracked: names };
 }
 
 /** Loads the Agent SDK before the first session needs it, where it is installed; what is wrong with it, that session reports. */

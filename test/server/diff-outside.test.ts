@@ -95,6 +95,16 @@ describe("`claude_code_session` `diff` shows no repository from outside the fold
     expect(hostile.git("diff", "HEAD")).toContain("the secret");
   });
 
+  it("whose commit a submodule would tell", async () => {
+    hostile.begin();
+    hostile.moveSubmodule();
+    const inner = join(hostile.cwd, "inner", ".git");
+    rmSync(inner, { recursive: true });
+    writeFileSync(inner, `gitdir: ${join(hostile.elsewhere, ".git")}\n`);
+    expect(await hostile.diff()).toContain('"refused":"The .git of its submodule');
+    expect(hostile.git("diff", "HEAD")).toContain(head().trim());
+  });
+
   it("that claims the folder as part of its work tree", async () => {
     hostile.begin();
     hostile.config(`[core]\n\tworktree = ${dirname(hostile.cwd)}\n`);

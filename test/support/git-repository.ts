@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
@@ -34,9 +34,15 @@ export function repository(folder: string, text: string): void {
 /** A session whose folder is a repository that each test makes anew and turns hostile. */
 export async function hostileRepository() {
   const world = await createWorld({ agent: "stand-in" });
-  const server = await world.server();
-  const [cwd, elsewhere, place] = [world.folder(), world.folder(), world.folder()];
+  const [cwd, elsewhere, place, template] = [world.folder(), world.folder(), world.folder(), world.folder()];
   const marker = join(place, "was-run");
+  const [userConfig, stranger] = [join(place, "gitconfig"), join(place, "is-a-stranger")];
+  const bin = join(place, "bin");
+  mkdirSync(bin);
+  const assume = `[ -e ${stranger} ] && export GIT_TEST_ASSUME_DIFFERENT_OWNER=1`;
+  const path = ENVIRONMENT.PATH;
+  writeFileSync(join(bin, "git"), `#!/bin/sh\n${assume}\nPATH='${path}' exec git "$@"\n`, { mode: 0o755 });
+  const server = await world.server({ env: { GIT_CONFIG_GLOBAL: userConfig, PATH: `${bin}:${path}` } });
   const git = gitIn(cwd);
   const { sessionId } = await server.call("claude_code", {
     prompt: scriptTag([{ text: "one" }]),
@@ -44,6 +50,7 @@ export async function hostileRepository() {
     waitMs: 40_000,
   });
   repository(elsewhere, "the secret");
+  repository(template, "before");
   const dotGit = (...names: string[]) => join(cwd, ".git", ...names);
   return {
     world,
@@ -55,12 +62,16 @@ export async function hostileRepository() {
     /** A file that is there once a program of the repository has run, and a command that makes it. */
     marker,
     touch: `touch ${marker}; cat`,
+    /** The user's own configuration of git, none at first. */
+    userConfig,
+    /** A file that makes git take every repository for another user's. */
+    stranger,
     git,
     dotGit,
     begin() {
       for (const name of readdirSync(cwd)) rmSync(join(cwd, name), { recursive: true, force: true });
-      rmSync(marker, { force: true });
-      repository(cwd, "before");
+      for (const file of [marker, userConfig, stranger]) rmSync(file, { force: true });
+      cpSync(template, cwd, { recursive: true, preserveTimestamps: true });
     },
     diff: async () => JSON.stringify(await server.call("claude_code_session", { action: "diff", sessionId })),
     config: (text: string) => {
@@ -68,6 +79,15 @@ export async function hostileRepository() {
     },
     attributes: (text: string) => {
       writeFileSync(dotGit("info", "attributes"), text);
+    },
+    /** A submodule whose commit is another than that of the last commit, with dirt. */
+    moveSubmodule() {
+      const inner = join(cwd, "inner");
+      mkdirSync(inner);
+      repository(inner, "inner");
+      git("add", "inner");
+      git("commit", "-qm", "with a submodule");
+      gitIn(inner)("commit", "-qm", "moved", "--allow-empty");
     },
     /** A blob of the last commit that is missing in the object store. */
     removeBlob() {

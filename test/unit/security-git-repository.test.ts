@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 
+import { workTreeOf } from "../../src/claude/work-tree.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
 
 /** Which repositories are read for a folder, and why others are not: real ones, made by git. */
@@ -73,7 +74,18 @@ describe("a repository is read", () => {
 describe("a repository is not read", () => {
   it("where there is none", async () => {
     expect(await verdict(folder())).toBe("none");
-    expect(await readOnlyGit({ cwd: repository(), environment: {}, wrapper: [], allowed: [] })).toBeUndefined();
+    expect(await readOnlyGit({ cwd: folder(), environment: {}, wrapper: [], allowed: [] })).toBeUndefined();
+  });
+
+  it("without a git", async () => {
+    const found = await readOnlyGit({ cwd: repository(), environment: {}, wrapper: [], allowed: [] });
+    expect(found).toContain("No git was found on the PATH");
+  });
+
+  it("from a folder in its own data", async () => {
+    expect(await verdict(join(repository(), ".git", "info"))).toMatch(
+      /must be run in a work tree|in the data of a repository/,
+    );
   });
 
   it("that lies outside the folders of the session", async () => {
@@ -134,7 +146,7 @@ describe("a repository is not read", () => {
     const cwd = repository();
     writeFileSync(join(cwd, "git"), "#!/bin/sh\ntouch ran\n", { mode: 0o755 });
     const own = { ...environment, PATH: cwd };
-    expect(await readOnlyGit({ cwd, environment: own, wrapper: [], allowed: [] })).toBeUndefined();
+    expect(await readOnlyGit({ cwd, environment: own, wrapper: [], allowed: [] })).toContain("No git was found");
   });
 });
 
@@ -145,7 +157,19 @@ it("an answer of git above a megabyte is refused, and a command that fails is an
   const found = await readOnlyGit({ cwd, environment, wrapper: [], allowed: [] });
   if (typeof found !== "function") throw new Error(String(found));
   await expect(found("show", ":big")).rejects.toThrow("more than 1048576 bytes");
-  await expect(found("show", ":none")).rejects.toThrow("git ended with 128");
+  await expect(found("show", ":none")).rejects.toThrow("path 'none' does not exist");
+});
+
+it("a folder that git ignores is told to be that, unless something of it is shown", async () => {
+  const cwd = repository();
+  const build = join(cwd, "build");
+  mkdirSync(build);
+  writeFileSync(join(cwd, ".gitignore"), "build\n");
+  writeFileSync(join(build, "a"), "a\n");
+  const place = { cwd: build, environment, wrapper: [], allowed: [] };
+  expect(await workTreeOf(place)).toEqual({ refused: "git ignores this folder. What is in it is not shown." });
+  git(cwd, "add", "-f", "build/a");
+  expect(await workTreeOf(place)).toMatchObject({ diff: expect.stringContaining("+++ b/a") as unknown, untracked: [] });
 });
 
 it("filters of a repository are switched off, whatever their names", async () => {

@@ -19,7 +19,7 @@ it.skipIf(process.platform === "win32")("git is ended with all its children at t
   const hangs = `case "$*" in *" diff"*) sleep 987654 & wait;; *) exec "$@";; esac`;
   const git = await readOnlyGit({ cwd, environment, wrapper: ["sh", "-c", hangs, "sh"], allowed: [] }, 1500);
   if (typeof git !== "function") throw new Error(`no git: ${String(git)}`);
-  await expect(git("diff")).rejects.toThrow("git took longer than 1500 ms");
+  await expect(git("diff")).rejects.toThrow("it took longer than 1500 ms");
   const left = () => execFileSync("ps", ["-A", "-o", "stat=,args="], { encoding: "utf8" });
   await expect.poll(() => /^[^Z].*sleep 987654$/m.test(left())).toBe(false);
 });

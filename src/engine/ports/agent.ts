@@ -193,10 +193,13 @@ export interface OpenIn {
 /** How a folder stands against its last commit in git. */
 export type WorkTree =
   | {
-      commit: string;
+      /** Undefined where there is none yet: every file is an added one. */
+      commit?: string;
       diff: string;
       /** New files, relative to the folder. */
       untracked: string[];
+      /** The diff, or the list of new files, goes on. */
+      truncated?: true;
     }
   /** Why nothing of it is shown, in sentences. */
   | { refused: string };

@@ -1,10 +1,9 @@
-import { spawn } from "node:child_process";
 import { join, resolve, sep } from "node:path";
-import { hasPipe } from "../descriptors.ts";
-import { otherwise, realpath, stat } from "../files/limited.ts";
+import { otherwise, realpath } from "../files/limited.ts";
 import { isInside } from "../paths.ts";
 import { isExecutable, programFolders } from "../programs.ts";
-import { repositoryFault } from "./repository.ts";
+import { nearestDotGit, repositoryFault } from "./repository.ts";
+import { GitError, notRead, run } from "./run.ts";
 
 /**
  * git for read-only actions in an untrusted repository: no file on disk can make it start a program, use a network or read an
@@ -21,16 +20,18 @@ export interface GitPlace {
   readonly allowed: readonly (readonly string[])[];
 }
 
-/** Stdout of one git command; rejects where git fails, takes too long or says too much. */
+/** Stdout of one git command; rejects with a `GitError` where git fails, takes too long or says too much. */
 export type ReadOnlyGit = (...args: string[]) => Promise<Buffer>;
 
-const MAX_BYTES = 1024 * 1024;
 const LIMIT_MS = 10_000;
 
-/** Undefined where there is no git or no repository with a work tree; a reason where the repository is not to be read. */
+/** Undefined where the folder is in no repository; a reason, in sentences, where the repository is not to be read, or git does not read it. */
 export async function readOnlyGit(place: GitPlace, limitMs = LIMIT_MS): Promise<ReadOnlyGit | string | undefined> {
   const program = await gitProgram(place);
-  if (program === undefined) return undefined;
+  if (program === undefined) {
+    const isRepository = (await nearestDotGit(place.cwd)) !== undefined;
+    return isRepository ? "No git was found on the PATH of the session: install git." : undefined;
+  }
   const withSettings =
     (settings: readonly Setting[]): ReadOnlyGit =>
     async (...args) =>
@@ -40,15 +41,33 @@ export async function readOnlyGit(place: GitPlace, limitMs = LIMIT_MS): Promise<
         limitMs,
       });
   const git = withSettings([]);
-  const found = await git("rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel").catch(() => "");
-  const [gitDir, commonDir, top] = found.toString().split("\n");
-  if (!gitDir || !commonDir || !top) return undefined;
-  const repository = { gitDir, commonDir: resolve(place.cwd, commonDir), top };
-  const fault = await repositoryFault(place.cwd, repository, place.allowed);
-  if (fault !== undefined) return fault;
-  const names = await git("config", "--list", "--name-only", "-z").catch(() => undefined);
-  const off = names && withoutDrivers(names);
-  return off ? withSettings(off) : "Its configuration cannot be read.";
+  try {
+    const found = await git("rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel");
+    const [gitDir = "", commonDir = "", top = ""] = found.toString().split("\n");
+    const repository = { gitDir, commonDir: resolve(place.cwd, commonDir), top };
+    const fault = await repositoryFault(place.cwd, repository, place.allowed);
+    if (fault !== undefined) return fault;
+  } catch (error) {
+    return refusalOf(error, place.cwd);
+  }
+  try {
+    const off = withoutDrivers(await git("config", "--list", "--name-only", "-z"));
+    return off ? withSettings(off) : "Its configuration has filter drivers that cannot be switched off.";
+  } catch (error) {
+    return notRead(error);
+  }
+}
+
+const IN_DATA = "The folder lies in the data of a repository: in a .git, or in a bare one, which is not read.";
+
+/** What git does not find is no repository only where nothing looks like one: else it is damaged. */
+async function refusalOf(error: unknown, cwd: string): Promise<string | undefined> {
+  // In words of our own: the setting that git names is ours.
+  if (error instanceof GitError && error.message.startsWith("cannot use bare repository")) return IN_DATA;
+  const isNone = error instanceof GitError && error.message.startsWith("not a git repository");
+  if (!isNone) return notRead(error);
+  const dotGit = await nearestDotGit(cwd);
+  return dotGit === undefined ? undefined : `${notRead(error)} There is ${dotGit}, which git cannot use.`;
 }
 
 type Setting = readonly [key: string, value: string];
@@ -60,6 +79,10 @@ const SETTINGS: readonly Setting[] = [
   ["core.fsmonitor", "false"],
   ["core.hooksPath", "/dev/null"],
   ["diff.external", ""],
+  // A file that only looks changed would have a head without a change.
+  ["diff.autoRefreshIndex", "true"],
+  ["diff.suppressBlankEmpty", "false"],
+  ["core.quotePath", "false"],
 ];
 
 /** Of a repository with more there is nothing to see that is worth it. */
@@ -118,6 +141,8 @@ function plainEnvironment(environment: GitPlace["environment"]): Record<string, 
     GIT_NO_LAZY_FETCH: "1",
     GIT_OPTIONAL_LOCKS: "0",
     GIT_TERMINAL_PROMPT: "0",
+    // Its reasons are read, and shown.
+    LC_ALL: "C",
   };
 }
 
@@ -136,51 +161,4 @@ async function gitProgram({ cwd, environment }: GitPlace): Promise<string | unde
     }
   }
   return undefined;
-}
-
-interface Run {
-  readonly cwd: string;
-  readonly env: Record<string, string>;
-  readonly limitMs: number;
-}
-
-/** In a process group of its own, which ends as a whole. */
-async function run([command = "git", ...args]: readonly string[], { cwd, env, limitMs }: Run): Promise<Buffer> {
-  // A spawn in a folder that does not answer would keep this whole process waiting.
-  await stat(cwd).catch(otherwise(undefined));
-  return new Promise((resolvePromise, reject) => {
-    const isWindows = process.platform === "win32";
-    const child = spawn(command, args, { cwd, env, detached: !isWindows, stdio: ["ignore", "pipe", "ignore"] });
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const end = (why: string) => {
-      try {
-        if (isWindows || child.pid === undefined) child.kill("SIGKILL");
-        else process.kill(-child.pid, "SIGKILL");
-      } catch {
-        // It has ended, or is another user's.
-      }
-      child.stdout.destroy();
-      reject(new Error(why));
-    };
-    const timer = setTimeout(() => {
-      end(`git took longer than ${String(limitMs)} ms`);
-    }, limitMs);
-    child.on("error", (error) => {
-      clearTimeout(timer);
-      reject(error);
-    });
-    // Node makes none where it runs out of descriptors; the error comes next.
-    if (!hasPipe(child.stdout)) return;
-    child.stdout.on("data", (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > MAX_BYTES) end(`git wrote more than ${String(MAX_BYTES)} bytes`);
-      else chunks.push(chunk);
-    });
-    child.on("close", (code) => {
-      clearTimeout(timer);
-      if (code === 0) resolvePromise(Buffer.concat(chunks));
-      else reject(new Error(`git ended with ${String(code)}`));
-    });
-  });
 }

@@ -33,24 +33,64 @@ export async function repositoryFault(
     if (dirname(dotGit) !== (await realpath(top))) return "The repository has its work tree elsewhere.";
     const root = await rootOf(dotGit, git, cwd);
     if (root === undefined) return `Its .git leads to ${git}, which does not belong to this folder.`;
-    const sets = await Promise.all(
-      allowed
-        .filter((folders) => folders.length > 0)
-        .map(async (folders) => Promise.all(folders.map(async (each) => realpath(each).catch(() => each)))),
-    );
-    const isFine = (path: string) =>
-      [cwd, root].some((each) => isInside(path, each)) &&
-      sets.every((folders) => folders.some((each) => isInside(path, each)));
-    const outside = [git, common].find((path) => !isFine(path));
-    if (outside !== undefined) return `Its data lies in ${outside}, outside the folder.`;
-    return (await linkIn(git)) ?? (await linkIn(common)) ?? (await objectsFault(join(common, "objects"), isFine));
+    const isFine = await boundsOf([cwd, root], allowed);
+    return (await dataFault([git, common], isFine)) ?? (await objectsFault(join(common, "objects"), isFine));
   } catch (error) {
-    return `The repository cannot be checked: ${error instanceof Error ? error.message : String(error)}.`;
+    return uncheckable(error);
   }
 }
 
+/**
+ * Why the commit that a submodule is at may not be read, as a sentence; undefined where it may, or where there is none. Its
+ * objects are of no interest.
+ */
+export async function submoduleFault(
+  folder: string,
+  allowed: readonly (readonly string[])[],
+): Promise<string | undefined> {
+  try {
+    const dotGit = join(folder, ".git");
+    const found = await lstat(dotGit).catch(otherwise(undefined));
+    if (found === undefined) return undefined;
+    const cwd = await realpath(folder);
+    const git = await realpath(found.isFile() ? resolve(folder, gitDirIn(await readSmall(dotGit, MAX_BYTES))) : dotGit);
+    const root = await rootOf(join(cwd, ".git"), git, cwd);
+    if (root === undefined) return `The .git of its submodule ${folder} leads to ${git}, which does not belong to it.`;
+    const way = await readSmall(join(git, "commondir"), MAX_BYTES).catch(missingIsEmpty);
+    const common = await realpath(resolve(git, way.trim()));
+    return await dataFault([git, common], await boundsOf([cwd, root], allowed));
+  } catch (error) {
+    return uncheckable(error);
+  }
+}
+
+const uncheckable = (error: unknown) =>
+  `The repository cannot be checked: ${error instanceof Error ? error.message : String(error)}.`;
+
+type Bounds = (path: string) => boolean;
+
+/** Within one of the folders, and within one of each set of those that are allowed. */
+async function boundsOf(folders: readonly string[], allowed: readonly (readonly string[])[]): Promise<Bounds> {
+  const sets = await Promise.all(
+    allowed
+      .filter((each) => each.length > 0)
+      .map(async (each) => Promise.all(each.map(async (one) => realpath(one).catch(() => one)))),
+  );
+  return (path) => [folders, ...sets].every((each) => each.some((one) => isInside(path, one)));
+}
+
+async function dataFault(folders: readonly string[], isFine: Bounds): Promise<string | undefined> {
+  const outside = folders.find((path) => !isFine(path));
+  if (outside !== undefined) return `Its data lies in ${outside}, outside the folder.`;
+  for (const each of folders) {
+    const link = await linkIn(each);
+    if (link !== undefined) return link;
+  }
+  return undefined;
+}
+
 /** The `.git` that git finds first on its way up. */
-async function nearestDotGit(folder: string): Promise<string | undefined> {
+export async function nearestDotGit(folder: string): Promise<string | undefined> {
   const path = join(folder, ".git");
   if (await lstat(path).catch(otherwise(undefined))) return path;
   return dirname(folder) === folder ? undefined : nearestDotGit(dirname(folder));
@@ -62,14 +102,20 @@ export async function workTreesOf(folder: string): Promise<string[]> {
   if (dotGit === undefined) return [];
   const top = dirname(dotGit);
   try {
-    const [, way] = /^gitdir: (.+)$/m.exec(await readSmall(dotGit, MAX_BYTES)) ?? [];
-    const gitDir = way === undefined ? undefined : await realpath(resolve(top, way));
-    const root = gitDir === undefined ? undefined : await rootOf(dotGit, gitDir, folder);
+    const gitDir = await realpath(resolve(top, gitDirIn(await readSmall(dotGit, MAX_BYTES))));
+    const root = await rootOf(dotGit, gitDir, folder);
     return root === undefined || basename(root) !== ".git" ? [top] : [top, dirname(root)];
   } catch {
     // A folder, as in most repositories.
     return [top];
   }
+}
+
+/** The folder that a `.git` file names. Throws where it names none. */
+function gitDirIn(text: string): string {
+  const [, way] = /^gitdir: (.+)$/m.exec(text) ?? [];
+  if (way === undefined) throw new Error("its .git names no folder");
+  return way;
 }
 
 /** Where the repository may keep its data: a `.git` that leads elsewhere counts only if what it leads to points back. */
@@ -118,11 +164,7 @@ const MAX_ENTRIES = 200_000;
 /** As git has it. */
 const MAX_ALTERNATES = 5;
 
-async function objectsFault(
-  objects: string,
-  isFine: (path: string) => boolean,
-  depth = 0,
-): Promise<string | undefined> {
+async function objectsFault(objects: string, isFine: Bounds, depth = 0): Promise<string | undefined> {
   const found = await lstat(objects).catch(() => undefined);
   if (!found?.isDirectory()) return `Its objects in ${objects} cannot be read.`;
   let left = MAX_ENTRIES;
@@ -138,11 +180,7 @@ async function objectsFault(
   return alternatesFault(objects, isFine, depth);
 }
 
-async function alternatesFault(
-  objects: string,
-  isFine: (path: string) => boolean,
-  depth: number,
-): Promise<string | undefined> {
+async function alternatesFault(objects: string, isFine: Bounds, depth: number): Promise<string | undefined> {
   const text = await readSmall(join(objects, "info", "alternates"), MAX_BYTES).catch(missingIsEmpty);
   for (const line of text.split("\n")) {
     if (line === "" || line.startsWith("#")) continue;

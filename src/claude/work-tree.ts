@@ -1,0 +1,117 @@
+import { join } from "node:path";
+import type { WorkTree } from "../engine/ports.ts";
+import { readOnlyGit, type GitPlace, type ReadOnlyGit } from "../security/git/read-only-git.ts";
+import { submoduleFault } from "../security/git/repository.ts";
+import { GitError, notRead } from "../security/git/run.ts";
+
+/** How a folder, and nothing outside it, stands against its last commit in git. */
+
+/** The same text whatever the configuration is. A submodule is its commit: git looks for dirt in one by a git of its own. */
+const PLAIN = [
+  "--no-color",
+  "--no-ext-diff",
+  "--no-textconv",
+  "--ignore-submodules=dirty",
+  "--submodule=short",
+  "--relative",
+];
+const TEXT = [
+  "--src-prefix=a/",
+  "--dst-prefix=b/",
+  "--unified=3",
+  "--inter-hunk-context=0",
+  "--diff-algorithm=default",
+  "--find-renames",
+  // No order of its own, which a file has that need not be there.
+  "-O/dev/null",
+];
+
+/** Of the names of new files: there may be hundreds of thousands, and the diff wants room too. */
+const UNTRACKED_BYTES = 8_192;
+
+/** Undefined where the folder is in no repository. */
+export async function workTreeOf(place: GitPlace): Promise<WorkTree | undefined> {
+  const git = await readOnlyGit(place);
+  if (git === undefined) return undefined;
+  if (typeof git === "string") return refused(git);
+  try {
+    const commit = await commitOf(git);
+    const base = commit ?? (await line(git, "hash-object", "-t", "tree", "--stdin"));
+    const [diff, untracked] = await Promise.all([
+      beginning(git("diff", ...PLAIN, ...TEXT, base, "--", "."), "\n"),
+      beginning(git("ls-files", "-z", "--others", "--exclude-standard"), "\0"),
+    ]);
+    const fault = await movedSubmoduleFault({ git, base, diff: diff.text }, place);
+    if (fault !== undefined) return refused(fault);
+    if (diff.text + untracked.text === "" && (await isIgnored(git))) return refused("git ignores this folder.");
+    const names = firstNames(untracked.text.split("\0").filter((name) => name !== ""));
+    const isCut = diff.isCut || untracked.isCut || names.isCut;
+    return {
+      ...(commit !== undefined && { commit }),
+      diff: diff.text,
+      untracked: names.names,
+      ...(isCut && { truncated: true }),
+    };
+  } catch (error) {
+    if (error instanceof GitError) return refused(notRead(error));
+    throw error;
+  }
+}
+
+const refused = (why: string): WorkTree => ({ refused: `${why} What is in it is not shown.` });
+
+async function line(git: ReadOnlyGit, ...args: string[]): Promise<string> {
+  return (await git(...args)).toString().trim();
+}
+
+/** Undefined where the branch has none yet. Rejects where it has one that cannot be read: then it has no name either. */
+async function commitOf(git: ReadOnlyGit): Promise<string | undefined> {
+  const commit = await line(git, "rev-parse", "--verify", "HEAD").catch(() => undefined);
+  if (commit !== undefined) return commit;
+  const branch = await line(git, "symbolic-ref", "HEAD").catch(() => undefined);
+  if (branch === undefined) throw new GitError("HEAD names no commit");
+  return undefined;
+}
+
+async function isIgnored(git: ReadOnlyGit): Promise<boolean> {
+  return git("check-ignore", "--quiet", ".").then(
+    () => true,
+    () => false,
+  );
+}
+
+/** What git wrote, up to its last whole part where it wrote too much. */
+async function beginning(answer: Promise<Buffer>, end: string): Promise<{ text: string; isCut: boolean }> {
+  try {
+    return { text: (await answer).toString(), isCut: false };
+  } catch (error) {
+    if (!(error instanceof GitError) || error.beginning === undefined) throw error;
+    const text = error.beginning.toString();
+    return { text: text.slice(0, text.lastIndexOf(end) + 1), isCut: true };
+  }
+}
+
+function firstNames(all: readonly string[]): { names: string[]; isCut: boolean } {
+  let left = UNTRACKED_BYTES;
+  const over = all.findIndex((name) => (left -= Buffer.byteLength(name) + 3) < 0);
+  return { names: all.slice(0, over < 0 ? all.length : over), isCut: over >= 0 };
+}
+
+interface Shown {
+  readonly git: ReadOnlyGit;
+  readonly base: string;
+  readonly diff: string;
+}
+
+/** Why a commit of a submodule in the diff may not be shown: its `.git` could name another repository of this machine. */
+async function movedSubmoduleFault({ base, diff, git }: Shown, place: GitPlace): Promise<string | undefined> {
+  if (!/^\+Subproject commit /m.test(diff)) return undefined;
+  const raw = await git("diff", ...PLAIN, "--no-renames", "--raw", "-z", base, "--", ".");
+  const parts = raw.toString().split("\0");
+  for (const [at, part] of parts.entries()) {
+    if (!/^:\d+ 160000 /.test(part)) continue;
+    const fault = await submoduleFault(join(place.cwd, parts[at + 1] ?? ""), place.allowed);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}

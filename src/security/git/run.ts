@@ -1,0 +1,99 @@
+import { spawn } from "node:child_process";
+import { escapeControlChars } from "../control-chars.ts";
+import { hasPipe } from "../descriptors.ts";
+import { otherwise, stat } from "../files/limited.ts";
+
+/** One command of git, within limits of time and size, and why it failed. */
+
+/** Its message is a reason in git's own words, without a full stop. */
+export class GitError extends Error {
+  override readonly name = "GitError";
+  /** Of an answer above the limit: what came before it. */
+  readonly beginning: Buffer | undefined;
+
+  constructor(reason: string, beginning?: Buffer) {
+    super(reason);
+    this.beginning = beginning;
+  }
+}
+
+/** As a sentence. */
+export function notRead(error: unknown): string {
+  return `git does not read it: ${error instanceof Error ? error.message : String(error)}.`;
+}
+
+/** The limit of an answer. */
+const MAX_BYTES = 1024 * 1024;
+const MAX_REASON_BYTES = 4096;
+
+interface Run {
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  readonly limitMs: number;
+}
+
+/** In a process group of its own, which ends as a whole. */
+export async function run([command = "git", ...args]: readonly string[], { cwd, env, limitMs }: Run): Promise<Buffer> {
+  // A spawn in a folder that does not answer would keep this whole process waiting.
+  await stat(cwd).catch(otherwise(undefined));
+  return new Promise((resolvePromise, reject) => {
+    const isWindows = process.platform === "win32";
+    const child = spawn(command, args, { cwd, env, detached: !isWindows, stdio: ["ignore", "pipe", "pipe"] });
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let said = "";
+    const end = (error: GitError) => {
+      try {
+        if (isWindows || child.pid === undefined) child.kill("SIGKILL");
+        else process.kill(-child.pid, "SIGKILL");
+      } catch {
+        // It has ended, or is another user's.
+      }
+      child.stdout.destroy();
+      child.stderr.destroy();
+      reject(error);
+    };
+    const timer = setTimeout(() => {
+      end(new GitError(`it took longer than ${String(limitMs)} ms`));
+    }, limitMs);
+    child.on("error", (error) => {
+      clearTimeout(timer);
+      reject(new GitError(error.message));
+    });
+    // Node makes none where it runs out of descriptors; the error comes next.
+    if (!hasPipe(child.stdout) || !hasPipe(child.stderr)) return;
+    child.stderr.on("data", (chunk: Buffer) => {
+      if (said.length < MAX_REASON_BYTES) said += chunk.toString();
+    });
+    child.stdout.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      chunks.push(chunk);
+      if (bytes <= MAX_BYTES) return;
+      end(new GitError(`it wrote more than ${String(MAX_BYTES)} bytes`, Buffer.concat(chunks).subarray(0, MAX_BYTES)));
+    });
+    child.on("close", (code, signal) => {
+      clearTimeout(timer);
+      if (code === 0) resolvePromise(Buffer.concat(chunks));
+      else reject(new GitError(reasonIn(said) ?? `it ended with ${String(code ?? signal)}`));
+    });
+  });
+}
+
+const MAX_REASON_CHARACTERS = 600;
+
+/** Of what git writes to stderr, on one line: from the error on, without a full stop; undefined where nothing was said. */
+function reasonIn(stderr: string): string | undefined {
+  const lines = stderr
+    .split(/\r?\n/)
+    .map((line) => escapeControlChars(line.replaceAll("\t", " ")).trim())
+    .filter((line) => line !== "" && !/^(?:hint|warning):/.test(line));
+  const first = lines.findIndex((line) => FAULT.test(line));
+  const reason = lines
+    .slice(Math.max(first, 0))
+    .map((line) => line.replace(FAULT, ""))
+    .join(" ")
+    .replace(/\.$/, "");
+  return reason === "" ? undefined : Array.from(reason).slice(0, MAX_REASON_CHARACTERS).join("");
+}
+
+const FAULT = /^(?:fatal|error): /;

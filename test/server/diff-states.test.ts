@@ -1,0 +1,210 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+
+import { gitIn, hostileRepository } from "../support/git-repository.ts";
+
+let hostile: Awaited<ReturnType<typeof hostileRepository>>;
+beforeAll(async () => {
+  hostile = await hostileRepository();
+});
+afterAll(async () => hostile.world.close());
+
+const Told = z.looseObject({
+  git: z.looseObject({
+    commit: z.string().optional(),
+    diff: z.string().optional(),
+    untracked: z.array(z.string()).optional(),
+    refused: z.string().optional(),
+    truncated: z.boolean().optional(),
+  }),
+});
+
+async function told() {
+  return Told.parse(JSON.parse(await hostile.diff())).git;
+}
+
+describe("`claude_code_session` `diff` tells git's reason for a repository that it cannot read:", () => {
+  const states: readonly (readonly [string, string | RegExp, () => void])[] = [
+    [
+      "another owner's",
+      /detected dubious ownership in repository at '.*'.* git config --global --add safe\.directory /,
+      () => writeFileSync(hostile.stranger, ""),
+    ],
+    ["with a broken configuration", /bad config line \d+ in file .*config\./, () => hostile.config("[core\n")],
+    [
+      "under a broken configuration of the user",
+      /bad config line 1 in file .*gitconfig\./,
+      () => writeFileSync(hostile.userConfig, "[core\n"),
+    ],
+    [
+      "with a value that git does not take",
+      "bad config variable 'diff.context'",
+      () => hostile.config("[diff]\n\tcontext = -1\n"),
+    ],
+    [
+      "with an extension that git does not know",
+      "unknown repository extension found: new",
+      () => hostile.config("[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tnew = true\n"),
+    ],
+    ["with a damaged index", "index file smaller than expected", () => writeFileSync(hostile.dotGit("index"), "x")],
+    [
+      "without HEAD",
+      /not a git repository.* There is \/.*\.git, which git cannot use\./,
+      () => rmSync(hostile.dotGit("HEAD")),
+    ],
+    [
+      "with an empty .git",
+      /not a git repository.* There is \/.*\.git, which git cannot use\./,
+      () => {
+        rmSync(hostile.dotGit(), { recursive: true });
+        mkdirSync(hostile.dotGit());
+      },
+    ],
+    [
+      "with a branch that is no commit",
+      "HEAD names no commit",
+      () => writeFileSync(hostile.dotGit("refs", "heads", "main"), "x\n"),
+    ],
+    [
+      "without its last commit",
+      /bad object [0-9a-f]{40}\./,
+      () => {
+        const commit = hostile.git("rev-parse", "HEAD").trim();
+        rmSync(hostile.dotGit("objects", commit.slice(0, 2), commit.slice(2)));
+      },
+    ],
+    ["without a work tree", "must be run in a work tree", () => hostile.config("[core]\n\tbare = true\n")],
+    [
+      "in the open",
+      "The folder lies in the data of a repository",
+      () => {
+        hostile.layBare();
+      },
+    ],
+    [
+      "linked to one that is gone",
+      "not a git repository: /nowhere/.git/worktrees/x",
+      () => {
+        rmSync(hostile.dotGit(), { recursive: true });
+        writeFileSync(hostile.dotGit(), "gitdir: /nowhere/.git/worktrees/x\n");
+      },
+    ],
+    [
+      "with a .git that is a text",
+      "invalid gitfile format",
+      () => {
+        rmSync(hostile.dotGit(), { recursive: true });
+        writeFileSync(hostile.dotGit(), "x\n");
+      },
+    ],
+  ];
+
+  it.each(states)("%s", async (_, reason, make) => {
+    hostile.begin();
+    make();
+    const { refused } = await told();
+    expect(refused).toMatch(reason);
+    expect(refused).toMatch(/ What is in it is not shown\.$/);
+  });
+});
+
+describe("`claude_code_session` `diff` shows", () => {
+  it("all files as added before the first commit", async () => {
+    hostile.begin();
+    rmSync(hostile.dotGit("refs", "heads", "main"));
+    writeFileSync(join(hostile.cwd, "c.txt"), "new\n");
+    const { commit, diff, untracked } = await told();
+    expect(commit).toBeUndefined();
+    expect(diff).toMatch(/new file mode 100644\n.*\n--- \/dev\/null\n\+\+\+ b\/a\.txt\n@@ .*\n\+changed\n/);
+    expect(diff).toContain("+++ b/b.txt");
+    expect(untracked).toEqual(["c.txt"]);
+  });
+
+  it("the commit that a submodule has moved to, and none of its dirt", async () => {
+    hostile.begin();
+    hostile.moveSubmodule();
+    const inner = join(hostile.cwd, "inner");
+    const { diff } = await told();
+    expect(diff).toContain(`\n+Subproject commit ${gitIn(inner)("rev-parse", "HEAD")}`);
+    hostile.git("commit", "-qam", "take it up");
+    writeFileSync(join(inner, "dirt"), "");
+    expect(hostile.git("status", "--short")).toContain("inner");
+    expect(await told()).toMatchObject({ diff: "", untracked: [] });
+  });
+
+  it("no deletion of what a sparse checkout leaves out", async () => {
+    hostile.begin();
+    mkdirSync(join(hostile.cwd, "far"));
+    renameSync(join(hostile.cwd, "b.txt"), join(hostile.cwd, "far", "b.txt"));
+    hostile.git("add", ".");
+    hostile.git("commit", "-qm", "far");
+    hostile.git("sparse-checkout", "set", "--cone", "--sparse-index");
+    writeFileSync(join(hostile.cwd, "a.txt"), "again\n");
+    const { diff } = await told();
+    expect(diff).toContain("+again");
+    expect(diff).not.toContain("b.txt");
+  });
+
+  it("the same text whatever the configuration is", async () => {
+    hostile.begin();
+    writeFileSync(join(hostile.cwd, "ä.txt"), "1\n\n\n\n\n2\n");
+    hostile.git("add", ".");
+    hostile.git("commit", "-qm", "more");
+    writeFileSync(join(hostile.cwd, "a.txt"), "again\n");
+    writeFileSync(join(hostile.cwd, "ä.txt"), "1\n\n\n\n\n3\n");
+    writeFileSync(join(hostile.cwd, "b.txt"), "b\n");
+    const { diff } = await told();
+    expect(diff).toContain("--- a/a.txt\n+++ b/a.txt\n");
+    expect(diff).toContain("--- a/ä.txt\n+++ b/ä.txt\n");
+    writeFileSync(
+      hostile.userConfig,
+      `[diff]
+	noPrefix = true
+	mnemonicPrefix = true
+	srcPrefix = x/
+	dstPrefix = y/
+	orderFile = /nowhere
+	context = 0
+	interHunkContext = 9
+	suppressBlankEmpty = true
+	autoRefreshIndex = false
+	renames = copies
+	submodule = log
+	external = false
+	wordRegex = .
+	relative = true
+	algorithm = histogram
+	colorMoved = zebra
+[color]
+	ui = always
+	diff = always
+[core]
+	pager = false
+	quotePath = true
+	fsmonitor = false
+[pager]
+	diff = false
+[submodule]
+	recurse = true
+`,
+    );
+    writeFileSync(join(hostile.cwd, "b.txt"), "b\n");
+    expect((await told()).diff).toBe(diff);
+    writeFileSync(hostile.userConfig, "[diff]\n\tmnemonicPrefix = true\n");
+    expect((await told()).diff).toBe(diff);
+  });
+
+  it("the beginning of many new files, and of a large diff, and says so", async () => {
+    hostile.begin();
+    for (let at = 0; at < 100; at += 1) writeFileSync(join(hostile.cwd, `${"n".repeat(200)}${String(at)}`), "");
+    const many = await told();
+    expect(many).toMatchObject({ truncated: true, diff: expect.stringContaining("+changed") as unknown });
+    expect(many.untracked?.length).toBeGreaterThan(20);
+    hostile.begin();
+    writeFileSync(join(hostile.cwd, "b.txt"), "line\n".repeat(400_000));
+    expect(await told()).toMatchObject({ truncated: true, diff: expect.stringContaining("+line") as unknown });
+  });
+});
