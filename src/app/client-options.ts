@@ -1,6 +1,7 @@
 import type { HttpParts } from "./http.ts";
 import type { Connection } from "./connections.ts";
 import type { Running } from "./engine.ts";
+import { signingKey } from "./signing-key.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf } from "../config/approvals/settings.ts";
 import type { Config } from "../config/schema.ts";
@@ -59,25 +60,10 @@ function noteOf({ outlivesClients, withoutDaemon }: ClientSettings, masker: Mask
 
 const DAY_MS = 86_400_000;
 
-/**
- * Sessions in memory end with this process, and so does what was signed for them. Without a key file a form still works; its
- * answer is then good for this process alone.
- */
-async function stateKey(
-  { store }: Config,
-  { log, stateFolder }: Pick<ClientParts, "log" | "stateFolder">,
-): Promise<Uint8Array> {
-  if (!store || storeTraits(store).isShared) {
-    const { keyFor } = await import("../security/key-file.ts");
-    try {
-      return await keyFor("request-state", stateFolder);
-    } catch (error) {
-      log.warn("the key of the state folder cannot be used: open forms are lost when this process ends", {
-        error: String(error),
-      });
-    }
-  }
-  return crypto.getRandomValues(new Uint8Array(32));
+/** Sessions in memory end with this process, and so does what was signed for them. */
+async function stateKey({ store }: Config, { log, stateFolder }: Pick<ClientParts, "log" | "stateFolder">) {
+  if (store && !storeTraits(store).isShared) return crypto.getRandomValues(new Uint8Array(32));
+  return signingKey({ purpose: "request-state", stateFolder, lost: "open forms are lost", log });
 }
 
 interface SharedParts extends ClientParts {

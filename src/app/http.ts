@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { consoleOf } from "./console.ts";
 import type { OverHttp, Running } from "./engine.ts";
 import { addressOf } from "../config/http.ts";
@@ -9,13 +10,18 @@ import type { Logger } from "../engine/ports.ts";
 import { createAuthenticator, firstStartText } from "../http/auth/authenticator.ts";
 import { Connections } from "../http/limits.ts";
 import { createHttpApp, type AuditRefusal, type HttpAppOptions } from "../http/http-app.ts";
+import { storeTraits } from "../config/store.ts";
 import { hostOf, LOOPBACK, type Names } from "../http/guards.ts";
 import { createHealth } from "../http/health.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listen.ts";
 import { createMetrics } from "../http/metrics/metrics.ts";
 import { createRequests, type Requests } from "../http/permission-requests.ts";
+import { lazy } from "../mcp/lazy.ts";
+import { SessionIds } from "../mcp/session-ids.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "../mcp/http.ts";
 import type { Readiness } from "./readiness.ts";
+import { signingKey } from "./signing-key.ts";
+import { storeLocation } from "./store.ts";
 import { connectionLimit } from "../security/descriptors.ts";
 import type { Audit } from "../tools/audit.ts";
 
@@ -72,6 +78,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const endpoint = createHttpEndpoint({
     factory,
     limits: { idleMs, most: maxStreams },
+    ids: new SessionIds(lazy(async () => keyOfIds(parts))),
     following: parts.following,
     log,
   });
@@ -119,6 +126,15 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     refuseNew: () => leaving.abort(),
     close: async () => closeBoth(endpoint, listening),
   };
+}
+
+/** Of the state folder and the store together: other servers of the two go on with the clients of this one. */
+async function keyOfIds({ config, environment, log }: HttpParts): Promise<Uint8Array> {
+  const folder = stateFolder(environment, process.platform);
+  const lost = "clients of the 2025 protocol begin anew";
+  const key = await signingKey({ purpose: "protocol-session", stateFolder: folder, lost, log });
+  const { text } = storeTraits(storeLocation({ config, environment }));
+  return createHmac("sha256", key).update(text).digest();
 }
 
 function healthOf({ sessions, version }: HttpParts, leaving: AbortSignal) {

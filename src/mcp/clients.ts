@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import {
   WebStandardStreamableHTTPServerTransport,
   type HandleRequestOptions,
@@ -8,14 +7,16 @@ import type { Principal } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { authInfoOf, type Entry } from "./caller.ts";
 import { Replay } from "./replay.ts";
+import type { Opening, SessionIds } from "./session-ids.ts";
 
 /**
  * Clients of the 2025 era, each with a protocol session of its own: a transport, a server, and the messages it may ask
- * for again. Sessions of Claude Code do not hang on them; a client whose session is gone begins another and goes on.
+ * for again. Sessions of Claude Code do not hang on them. A session that is gone, with its server or to make room, is taken up
+ * again by its id, but for what its client has asked for since: a log level, resources to follow, messages to be sent again.
  */
 
 export interface ClientLimits {
-  /** A session without an open request for this time is forgotten, ms. */
+  /** A session without an open request for this time is forgotten, ms, until its client comes back. */
   readonly idleMs: number;
   /** Sessions that one principal may have; beyond it the one that has been idle longest is forgotten. */
   readonly most: number;
@@ -43,24 +44,34 @@ interface Client {
   giveUp: NodeJS.Timeout | undefined;
 }
 
+interface ClientsOptions {
+  readonly limits: ClientLimits;
+  readonly ids: Pick<SessionIds, "issue" | "read">;
+  readonly log: Pick<Logger, "debug" | "warn">;
+}
+
+/** Ids of sessions that their clients have ended; the oldest are forgotten. */
+const MOST_ENDED = 10_000;
+
 export class Clients {
   readonly #make: (entry: Entry) => McpServer;
-  readonly #limits: ClientLimits;
-  readonly #log: Pick<Logger, "debug" | "warn">;
+  readonly #options: ClientsOptions;
   readonly #clients = new Map<string, Client>();
+  /** By principal and id: requests that come together find one session. */
+  readonly #takingUp = new Map<string, Promise<Client | undefined>>();
+  readonly #ended = new Set<string>();
   readonly #replay = new Replay(REPLAY_BYTES);
   readonly #sweep: NodeJS.Timeout;
+  #isClosed = false;
 
-  constructor(make: (entry: Entry) => McpServer, limits: ClientLimits, log: Pick<Logger, "debug" | "warn">) {
+  constructor(make: (entry: Entry) => McpServer, options: ClientsOptions) {
     this.#make = make;
-    this.#limits = limits;
-    this.#log = log;
-    this.#sweep = setInterval(() => this.#forgetIdle(), Math.min(limits.idleMs, 60_000)).unref();
+    this.#options = options;
+    this.#sweep = setInterval(() => this.#forgetIdle(), Math.min(options.limits.idleMs, 60_000)).unref();
   }
 
   async handle(request: Request, entry: Entry): Promise<Response> {
-    const id = request.headers.get("mcp-session-id");
-    const client = id === null ? await this.#begin(entry) : this.#clients.get(id);
+    const client = await this.#clientOf(request, entry);
     // A session of another principal does not exist here: its id must not reveal that there is one.
     if (!client || client.principal !== entry.caller.principal) return sessionNotFound();
     const options: HandleRequestOptions = { authInfo: authInfoOf(entry.caller), parsedBody: entry.body };
@@ -71,17 +82,45 @@ export class Clients {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearInterval(this.#sweep);
     await Promise.all([...this.#clients.values()].map(async (client) => this.#forget(client)));
   }
 
-  async #begin(entry: Entry): Promise<Client> {
+  async #clientOf(request: Request, entry: Entry): Promise<Client | undefined> {
     const { principal } = entry.caller;
-    const id = randomUUID();
+    const id = request.headers.get("mcp-session-id");
+    if (id === null) return this.#begin(entry, await this.#options.ids.issue(principal, entry.body));
+    const known = this.#clients.get(id);
+    if (known) return known;
+    const key = `${principal}\n${id}`;
+    const takingUp = this.#takingUp.get(key) ?? this.#takeUp(id, request, entry);
+    this.#takingUp.set(key, takingUp);
+    return takingUp.finally(() => this.#takingUp.delete(key));
+  }
+
+  /** A session that is not here any more, where its id says that it was. */
+  async #takeUp(id: string, request: Request, entry: Entry): Promise<Client | undefined> {
+    const { caller } = entry;
+    const opening = this.#ended.has(id) ? undefined : await this.#options.ids.read(caller.principal, id);
+    if (!opening || this.#isClosed) return undefined;
+    const client = await this.#begin(entry, id);
+    // A client names what the two have agreed on, which may be another version than it had asked for.
+    const protocolVersion = request.headers.get("mcp-protocol-version") ?? opening.protocolVersion;
+    const options = { authInfo: authInfoOf(caller), parsedBody: initializeWith({ ...opening, protocolVersion }) };
+    const answer = await client.transport.handleRequest(new Request(request.url, INITIALIZE), options);
+    await answer.text();
+    // Its client knows nothing of it.
+    this.#replay.forget(id);
+    return client;
+  }
+
+  async #begin(entry: Entry, id: string): Promise<Client> {
+    const { principal } = entry.caller;
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
       onsessioninitialized: () => this.#remember(client),
-      onsessionclosed: async () => this.#forget(client),
+      onsessionclosed: async () => this.#end(client),
       eventStore: this.#replay.of(id),
       retryInterval: RETRY_MS,
     });
@@ -97,7 +136,7 @@ export class Clients {
       giveUp: undefined,
     };
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
-    transport.onerror = (error) => this.#log.debug("a request of a client", { error: error.message });
+    transport.onerror = (error) => this.#options.log.debug("a request of a client", { error: error.message });
     await server.connect(transport);
     return client;
   }
@@ -107,19 +146,28 @@ export class Clients {
       .filter(({ open, principal }) => principal === client.principal && open === 0)
       .toSorted((one, other) => one.usedAt - other.usedAt);
     const own = [...this.#clients.values()].filter(({ principal }) => principal === client.principal);
-    for (const oldest of idle.slice(0, own.length + 1 - this.#limits.most)) void this.#forget(oldest);
+    for (const oldest of idle.slice(0, own.length + 1 - this.#options.limits.most)) void this.#forget(oldest);
     this.#clients.set(client.id, client);
+  }
+
+  async #end(client: Client): Promise<void> {
+    this.#ended.add(client.id);
+    const [oldest] = this.#ended;
+    if (oldest !== undefined && this.#ended.size > MOST_ENDED) this.#ended.delete(oldest);
+    await this.#forget(client);
   }
 
   async #forget(client: Client): Promise<void> {
     clearTimeout(client.giveUp);
     this.#clients.delete(client.id);
     this.#replay.forget(client.id);
-    await client.server.close().catch((error: unknown) => this.#log.warn("closing a client", { error: String(error) }));
+    await client.server
+      .close()
+      .catch((error: unknown) => this.#options.log.warn("closing a client", { error: String(error) }));
   }
 
   #forgetIdle(): void {
-    const before = performance.now() - this.#limits.idleMs;
+    const before = performance.now() - this.#options.limits.idleMs;
     for (const client of this.#clients.values()) {
       if (client.open === 0 && client.usedAt < before) void this.#forget(client);
     }
@@ -146,7 +194,7 @@ export class Clients {
 
   #giveUpLater(client: Client): void {
     client.giveUp = setTimeout(() => {
-      this.#log.debug("a client left its call and did not come back", { principal: client.principal });
+      this.#options.log.debug("a client left its call and did not come back", { principal: client.principal });
       void this.#forget(client);
     }, BREAK_MS).unref();
   }
@@ -182,8 +230,17 @@ function isStream({ headers }: Response): boolean {
   return headers.get("content-type")?.startsWith("text/event-stream") === true;
 }
 
-/** Clients answer 404 by beginning another session: so they recover from a restart. */
+const INITIALIZE: RequestInit = {
+  method: "POST",
+  headers: { accept: "application/json, text/event-stream", "content-type": "application/json" },
+};
+
+function initializeWith(params: Opening): object {
+  return { jsonrpc: "2.0", id: 0, method: "initialize", params };
+}
+
+/** Clients answer 404 by beginning another session, as far as they follow the protocol. */
 function sessionNotFound(): Response {
-  const message = "Session not found: it has ended, or this server was restarted. Send initialize again.";
+  const message = "Session not found: it has ended, or no server of this store has begun it. Send initialize again.";
   return Response.json({ jsonrpc: "2.0", id: null, error: { code: -32_001, message } }, { status: 404 });
 }

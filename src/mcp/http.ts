@@ -11,6 +11,7 @@ import type { Caller } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { authInfoOf, type Entry } from "./caller.ts";
 import { Clients, type ClientLimits } from "./clients.ts";
+import type { SessionIds } from "./session-ids.ts";
 import { asksToListen, grant, ListenBus } from "./watch/listen.ts";
 import type { Following } from "./watch/subscriptions.ts";
 
@@ -33,12 +34,13 @@ export interface HttpEndpoint {
 export interface HttpEndpointOptions {
   readonly factory: ServerFactory;
   readonly limits: ClientLimits;
+  readonly ids: SessionIds;
   /** Given where sessions can be followed. */
   readonly following: (() => Promise<Following>) | undefined;
   readonly log: Pick<Logger, "debug" | "warn">;
 }
 
-export function createHttpEndpoint({ factory, following, limits, log }: HttpEndpointOptions): HttpEndpoint {
+export function createHttpEndpoint({ factory, following, ids, limits, log }: HttpEndpointOptions): HttpEndpoint {
   const onerror = (error: Error) => log.debug("a request of a client", { error: error.message });
   const modern = createMcpHandler(factory, { legacy: "reject", onerror });
   const streams = new Set<Pick<McpHttpHandler, "close">>();
@@ -52,14 +54,13 @@ export function createHttpEndpoint({ factory, following, limits, log }: HttpEndp
     bus.closeUnused();
     return response;
   };
-  const clients = new Clients(() => factory({ era: "legacy" }), limits, log);
+  const clients = new Clients(() => factory({ era: "legacy" }), { ids, limits, log });
   let isClosed = false;
   return {
     fetch: async (request, entry) => {
-      const isLegacy = await isLegacyRequest(request, entry.body);
-      // Requests still arrive on open connections. One of a 2025 session gets 404 instead, as from the next server: it begins another.
-      if (isClosed && !(isLegacy && request.headers.has("mcp-session-id"))) return leaving();
-      if (isLegacy) return clients.handle(request, entry);
+      // Requests still arrive on open connections.
+      if (isClosed) return leaving();
+      if (await isLegacyRequest(request, entry.body)) return clients.handle(withPlainAccept(request), entry);
       const { body, caller } = entry;
       if (following && asksToListen(body)) return listen(request, body, caller, await following());
       const response = await modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
@@ -79,4 +80,35 @@ const CLIENT_LEFT = 499;
 function leaving(): Response {
   const error = { code: -32_603, message: "The server is shutting down. Send the request again in a moment." };
   return Response.json({ jsonrpc: "2.0", id: null, error }, { status: 503, headers: { "Retry-After": "1" } });
+}
+
+const ANSWERS = ["application/json", "text/event-stream"] as const;
+
+/**
+ * The request as the SDK understands it. The SDK looks for media types in `Accept` letter by letter, where HTTP has no case, ranges and
+ * weights: what the client takes of its answers is named.
+ */
+function withPlainAccept(request: Request): Request {
+  const { headers, method, signal, url } = request;
+  // Without the header everything is taken.
+  const given = headers.get("accept") ?? "*/*";
+  const accept = ANSWERS.filter((type) => accepts(given, type)).join(", ");
+  if (accept === given) return request;
+  const plain = new Headers(headers);
+  plain.set("accept", accept);
+  // The body was read before.
+  return new Request(url, { method, headers: plain, signal });
+}
+
+/** The range that names the type best decides; a weight of 0 refuses. */
+function accepts(accept: string, type: string): boolean {
+  const [group] = type.split("/");
+  const weights = new Map(accept.toLowerCase().split(",").map(rangeOf));
+  return (weights.get(type) ?? weights.get(`${group ?? ""}/*`) ?? weights.get("*/*") ?? 0) > 0;
+}
+
+function rangeOf(text: string): [string, number] {
+  const [range = "", ...parameters] = text.split(";").map((part) => part.trim());
+  const weight = parameters.find((parameter) => /^q\s*=/.test(parameter));
+  return [range, weight === undefined ? 1 : Number(weight.slice(weight.indexOf("=") + 1))];
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import { JsonText } from "../domain/json.ts";
 
@@ -19,6 +20,8 @@ const OVERHEAD_BYTES = 400;
 
 export class Replay {
   readonly #most: number;
+  /** Differs from that of the server before, whose sessions go on here. */
+  readonly #name = randomUUID().slice(0, 8);
   /** In the order in which they were sent. */
   readonly #kept = new Map<string, Kept>();
   #bytes = 0;
@@ -53,7 +56,7 @@ export class Replay {
 
   #keep(session: string, stream: string, message: JSONRPCMessage): string {
     this.#count += 1;
-    const id = `${session}:${String(this.#count)}`;
+    const id = `${this.#name}:${String(this.#count)}`;
     const kept = { session, stream, id, message: new JsonText(message) };
     this.#kept.set(id, kept);
     this.#bytes += sizeOf(kept);

@@ -12,7 +12,7 @@ const KEY_BYTES = 32;
 
 /** A key for one purpose: the file's own is given to none. Throws when the file cannot be made, or is not the user's alone. */
 export async function keyFor(
-  purpose: "environment" | "request-state" | "socket-name",
+  purpose: "environment" | "protocol-session" | "request-state" | "socket-name",
   stateFolder: string,
 ): Promise<Buffer> {
   return createHmac("sha256", await readOrMake(stateFolder))

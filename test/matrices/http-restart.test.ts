@@ -9,7 +9,7 @@ afterEach(async () => world.closeServers());
 
 describe("a server over HTTP that ends under load", () => {
   it.each(["SIGKILL", "SIGTERM"] as const)(
-    "by %s: clients reconnect to the next one, every session goes on, and nothing is lost, repeated or left",
+    "by %s: clients go on with the next one, every session goes on, and nothing is lost, repeated or left",
     { timeout: 180_000 },
     async (signal) => {
       const [sessions, clients] = [amount(4, 8), amount(12, 20)];

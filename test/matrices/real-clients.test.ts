@@ -131,7 +131,7 @@ describe("mcp-remote", () => {
     await client.close();
   });
 
-  it("goes on after a restart or a kill of the server: the next call begins another protocol session", async () => {
+  it("goes on after a restart or a kill of the server: the next call takes its protocol session up again", async () => {
     const store = ["--store", `${world.folder()}/store.db`];
     const first = await world.http({ args: store });
     const client = await bridged("legacy", first);

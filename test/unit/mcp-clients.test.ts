@@ -1,17 +1,31 @@
 import { McpServer } from "@modelcontextprotocol/server";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { Clients } from "../../src/mcp/clients.ts";
+import { SessionIds } from "../../src/mcp/session-ids.ts";
 
 /** Clients of the 2025 protocol over HTTP, each with a session of its own. */
 
 const silent = { debug: () => undefined, warn: () => undefined };
 const made: Clients[] = [];
+const servers: McpServer[] = [];
 afterEach(async () => void (await Promise.all(made.splice(0).map(async (clients) => clients.close()))));
 
-function clientsWith(limits: Partial<{ most: number; idleMs: number }> = {}) {
-  const make = () => new McpServer({ name: "test", version: "1" });
-  const clients = new Clients(make, { most: 10, idleMs: 60_000, ...limits }, silent);
+/** Their servers that are open. */
+let open = 0;
+beforeEach(() => void (open = 0));
+
+function clientsWith(limits: Partial<{ most: number; idleMs: number }> = {}, key = 0) {
+  const make = () => {
+    const server = new McpServer({ name: "test", version: "1" });
+    open += 1;
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is no event target
+    server.server.onclose = () => (open -= 1);
+    servers.push(server);
+    return server;
+  };
+  const ids = new SessionIds(async () => Promise.resolve(new Uint8Array(32).fill(key)));
+  const clients = new Clients(make, { ids, limits: { most: 10, idleMs: 60_000, ...limits }, log: silent });
   made.push(clients);
   return clients;
 }
@@ -45,32 +59,105 @@ const pings = async (clients: Clients, session: string, principal = "ann") =>
 it("a session is its principal's alone, and a request that begins none leaves none", async () => {
   const clients = clientsWith();
   const session = await begin(clients);
-  expect(session).toMatch(/^[0-9a-f-]{36}$/);
+  // The protocol allows visible ASCII.
+  expect(session).toMatch(/^[\w.-]{100,200}$/);
   expect(await pings(clients, session)).toBe(200);
   expect(await pings(clients, session, "bob")).toBe(404);
   expect(await pings(clients, "none")).toBe(404);
   expect(await post(clients, PING)).toEqual({ status: 400, session: "" });
+  expect(open).toBe(1);
 });
 
-it("beyond the limit of a principal the session that rests longest is forgotten, not one of others", async () => {
+it("beyond the limit of a principal the session that rests longest is forgotten, not one of others, and taken up again", async () => {
   const clients = clientsWith({ most: 2 });
-  const others = await begin(clients, "bob");
+  await begin(clients, "bob");
   const [first, second] = [await begin(clients), await begin(clients)];
   expect(await pings(clients, first)).toBe(200);
   const third = await begin(clients);
-  const answers = [first, second, third].map(async (session) => pings(clients, session));
-  expect([...(await Promise.all(answers)), await pings(clients, others, "bob")]).toEqual([200, 404, 200, 200]);
+  expect(open).toBe(3);
+  for (const session of [first, second, third]) expect(await pings(clients, session)).toBe(200);
+  expect(open).toBe(3);
 });
 
-it("a session that is idle for too long is forgotten", async () => {
+it("a session that is idle for too long is forgotten, and taken up again", async () => {
   const clients = clientsWith({ idleMs: 20 });
   const session = await begin(clients);
-  await expect.poll(async () => pings(clients, session), { interval: 60 }).toBe(404);
+  await expect.poll(() => open).toBe(0);
+  expect(await pings(clients, session)).toBe(200);
 });
 
 it("closing ends all sessions", async () => {
   const clients = clientsWith();
   const session = await begin(clients);
   await clients.close();
-  expect(await pings(clients, session)).toBe(404);
+  expect([await pings(clients, session), open]).toEqual([404, 0]);
 });
+
+describe("the session of another server", () => {
+  it.each([
+    ["{}", { elicitation: {} }, { elicitation: { form: {} } }],
+    ["forms and URLs", { elicitation: { form: {}, url: {} }, roots: {} }, { elicitation: { form: {}, url: {} } }],
+    ["none", {}, {}],
+  ])("with the same key is taken up with what its client has said: %s", async (_, capabilities, kept) => {
+    const clientInfo = { name: "n".repeat(100), version: "1" };
+    const params = { ...INITIALIZE.params, protocolVersion: "2024-11-05", capabilities, clientInfo };
+    const { session } = await post(clientsWith(), { ...INITIALIZE, params });
+    const next = clientsWith();
+    expect(await pings(next, session)).toBe(200);
+    expect(await pings(next, session)).toBe(200);
+    expect(open).toBe(2);
+    const { server } = servers.at(-1)!;
+    /* oxlint-disable typescript/no-deprecated -- in the 2025 era nothing else tells */
+    expect(server.getClientCapabilities()).toEqual(kept);
+    expect(server.getClientVersion()).toEqual({ name: "n".repeat(64), version: "1" });
+    // As the client says with each request, whatever it had asked for.
+    expect(server.getNegotiatedProtocolVersion()).toBe("2025-06-18");
+    /* oxlint-enable typescript/no-deprecated */
+  });
+
+  it("is one session for requests that come together", async () => {
+    const session = await begin(clientsWith());
+    const next = clientsWith();
+    const together = [2, 3, 4].map(async (id) => (await post(next, { ...PING, id }, { session })).status);
+    expect(await Promise.all(together)).toEqual([200, 200, 200]);
+    expect(open).toBe(2);
+  });
+
+  it("is not found by another principal, with another key, forged, or after its time", async () => {
+    const session = await begin(clientsWith());
+    const next = clientsWith();
+    const [payload = "", signature = ""] = session.split(".");
+    const other = Buffer.from(payload, "base64url").toString("utf8").replace("2025-06-18", "2025-11-25");
+    const forged = [
+      payload,
+      `${payload}.`,
+      `${payload}.${signature}=`,
+      `${payload}.${signature}.`,
+      `${Buffer.from(other).toString("base64url")}.${signature}`,
+      `.${signature}`,
+      "x".repeat(10_000),
+    ];
+    for (const id of forged) expect(await pings(next, id)).toBe(404);
+    expect(await pings(next, session, "bob")).toBe(404);
+    expect(await pings(clientsWith({}, 1), session)).toBe(404);
+    vi.setSystemTime(Date.now() + 31 * 86_400_000);
+    expect(await pings(next, session)).toBe(404);
+    vi.useRealTimers();
+    expect(await pings(next, session)).toBe(200);
+  });
+
+  it("that its client has ended is not found where that is known", async () => {
+    const clients = clientsWith();
+    const session = await begin(clients);
+    const next = clientsWith();
+    expect(await ends(next, session)).toBe(200);
+    expect(await pings(next, session)).toBe(404);
+    expect(open).toBe(1);
+  });
+});
+
+async function ends(clients: Clients, session: string): Promise<number> {
+  const request = new Request("http://127.0.0.1/mcp", { method: "DELETE", headers: { "mcp-session-id": session } });
+  const caller = { principal: "ann", scopes: ["read"] } as const;
+  return (await clients.handle(request, { caller, body: undefined })).status;
+}

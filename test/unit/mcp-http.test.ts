@@ -2,6 +2,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
 import { createHttpEndpoint, type HttpEndpoint } from "../../src/mcp/http.ts";
+import { SessionIds } from "../../src/mcp/session-ids.ts";
 
 /** The endpoint while the server ends: requests still come in on connections that were open before. */
 
@@ -21,7 +22,8 @@ let endpoint: HttpEndpoint;
 beforeEach(() => {
   const factory = () => new McpServer({ name: "test", version: "1" });
   const limits = { most: 10, idleMs: 60_000 };
-  endpoint = createHttpEndpoint({ factory, limits, following: undefined, log: silent });
+  const ids = new SessionIds(async () => Promise.resolve(new Uint8Array(32)));
+  endpoint = createHttpEndpoint({ factory, limits, ids, following: undefined, log: silent });
 });
 afterEach(async () => endpoint.close());
 
@@ -51,12 +53,36 @@ it.each([
   expect(await after.json()).toMatchObject({ error: { message: expect.stringContaining("shutting down") as string } });
 });
 
-it("a session of 2025 is gone with the endpoint, and its client is told to begin another", async () => {
+it("a request of a 2025 session is told to come again as well: the next server goes on with it", async () => {
   const headers = { "mcp-protocol-version": LEGACY };
   const begun = await ask("initialize", legacyParams, headers);
   await begun.text();
   const session = { ...headers, "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
   expect((await ask("ping", {}, session)).status).toBe(200);
   await endpoint.close();
-  expect((await ask("ping", {}, session)).status).toBe(404);
+  expect((await ask("ping", {}, session)).status).toBe(503);
+});
+
+/** `Accept` of a POST, and whether its client takes what is answered. */
+const ACCEPTS: readonly (readonly [string | undefined, number])[] = [
+  ["application/json, text/event-stream", 200],
+  ["Application/JSON,TEXT/Event-Stream", 200],
+  ["*/*", 200],
+  ["text/*, application/*", 200],
+  ["application/json;q=0.5, TEXT/*; Q = 0.1", 200],
+  [undefined, 200],
+  ["application/json", 406],
+  ["text/*", 406],
+  ["text/event-stream;Q=0, */*", 406],
+  ["", 406],
+];
+
+it.each(ACCEPTS)("a client of 2025 with Accept %j is answered with %i", async (accept, status) => {
+  const body = { jsonrpc: "2.0", id: 1, method: "initialize", params: legacyParams };
+  const init = { method: "POST", headers: { "content-type": "Application/JSON; charset=utf-8" } };
+  const request = new Request("http://127.0.0.1/mcp", init);
+  if (accept !== undefined) request.headers.set("accept", accept);
+  const answer = await endpoint.fetch(request, { caller, body });
+  await answer.text();
+  expect(answer.status).toBe(status);
 });
