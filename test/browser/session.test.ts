@@ -32,6 +32,18 @@ const turnsDone = async (page: Page, count: number) => {
   await expect.poll(async () => entry(page, "Turn done").count()).toBe(count);
 };
 
+/** The buttons of the session as a whole, where they stand. */
+const actionsOf = async (page: Page) => {
+  const buttons = await page.getByRole("button", { name: /^(Interrupt|Cancel session|Delete)/ }).all();
+  return Promise.all(
+    buttons.map(async (button) => {
+      const { height = 0, width = 0, x = 0, y = 0 } = (await button.boundingBox()) ?? {};
+      const middle: [number, number] = [x + width / 2, y + height / 2];
+      return { name: await button.innerText(), middle };
+    }),
+  );
+};
+
 describe("while a turn runs", () => {
   it("a prompt waits for its end, and another joins it", async () => {
     const { page } = await desk.open();
@@ -83,11 +95,18 @@ describe("while a turn runs", () => {
     await atGate(id, 0);
     await say(page, scriptTag([{ text: "After the interrupt." }]));
     await expect.poll(async () => (await detail(id)).queued).toBe(1);
+    const before = await actionsOf(page);
     await page.getByRole("button", { name: "Interrupt" }).click();
     await entry(page, "Turn interrupted by console").waitFor();
     expect(await page.getByText("Request interrupted by user").count()).toBe(0);
-    expect(await page.getByRole("region", { name: "What has happened" }).locator(".problem").count()).toBe(0);
-    await page.getByText(/^1 prompt is held/).waitFor();
+    expect(
+      await page.getByRole("region", { name: "What has happened" }).locator(".problem, .timeline-bad").count(),
+    ).toBe(0);
+    await page.getByText("1 prompt is held since the turn was interrupted.").waitFor();
+    // Pressed a second time, it does nothing, and no other button has come to its place.
+    expect(await actionsOf(page)).toEqual(before);
+    await page.mouse.click(...before[0]!.middle);
+    expect(await page.getByRole("dialog").count()).toBe(0);
     await page.getByRole("button", { name: "Run it" }).click();
     await entry(page, "After the interrupt.").waitFor();
     await turnsDone(page, 1);
@@ -139,7 +158,7 @@ it("a draft stays while the user looks elsewhere, and the focus is never lost", 
   await page.getByRole("button", { name: "Cancel session" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel session" }).click();
   await page.getByText("accepts no more prompts").waitFor();
-  await expect.poll(focused).toBe("h1");
+  await expect.poll(focused).toBe("button");
 });
 
 it("a session is named, and deleted", async () => {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import { Issuer } from "../support/http-auth.ts";
@@ -70,7 +70,13 @@ it("two users in two windows neither see nor change each other's sessions", asyn
   expect(await bob.page.getByText(/of-ann|Mine\./).count()).toBe(0);
   bob.allowFailures(/status of 404/);
   await bob.go(`#/sessions/${session}`);
-  await bob.page.getByRole("heading", { name: "Session not found" }).waitFor();
+  const heading = bob.page.getByRole("heading", { name: "Session not found" });
+  await heading.waitFor();
+  // It stands where the headings of other views do.
+  const top = async (of: Locator) => (await of.boundingBox())?.y;
+  const here = await top(heading);
+  await bob.go("#/approvals");
+  expect(await top(bob.page.getByRole("heading", { name: "Approvals" }))).toBe(here);
   const { requestId } = await (await signIn(desk.http, users.tokens.ann)).asked(session);
   const answer = await forced(bob.page, `sessions/${session}/requests/${requestId}`, { decision: "allow" });
   const cancel = await forced(bob.page, `sessions/${session}/cancel`, {});

@@ -1,64 +1,24 @@
 import { describe, expect, it } from "vitest";
+import type { Item } from "../../console/src/timeline/reducer/item.ts";
 import { callTitle } from "../../console/src/timeline/call/title.ts";
 import { TimelineReducer } from "../../console/src/timeline/reducer/timeline-reducer.ts";
-import type { CallItem, Item } from "../../console/src/timeline/reducer/item.ts";
-import type { ShownEvent } from "../../src/console/wire.ts";
 import { processorMs } from "../support/processor-time.ts";
-
-type Loose = Readonly<Record<string, unknown>>;
-type Draft = { readonly type: string; readonly data: Loose; readonly cut?: true };
-
-/** Events with ids from `from` on, one second apart; their types need not be known to any version. */
-function numbered(drafts: readonly Draft[], from = 1): ShownEvent[] {
-  return drafts.map((draft, at) => {
-    const event: ShownEvent = JSON.parse(JSON.stringify({ ...draft, id: from + at, at: (from + at) * 1000 }));
-    return event;
-  });
-}
-
-function fold(...drafts: Draft[]): readonly Item[] {
-  const made = new TimelineReducer();
-  for (const event of numbered(drafts)) made.take(event);
-  return made.items;
-}
-
-const message = (raw: Loose): Draft => ({ type: "message", data: { message: raw } });
-const says = (content: unknown, parent: string | null = null, more: Loose = {}) =>
-  message({ type: "assistant", message: { content }, parent_tool_use_id: parent, ...more });
-const text = (words: string, parent: string | null = null) => says([{ type: "text", text: words }], parent);
-const calls = (id: string, name: string, input: Loose = {}, parent: string | null = null) =>
-  says([{ type: "tool_use", id, name, input }], parent);
-const gives = (id: string, content: unknown, more: Loose = {}, parent: string | null = null) =>
-  message({
-    type: "user",
-    message: { role: "user", content: [{ type: "tool_result", tool_use_id: id, content, ...more }] },
-    parent_tool_use_id: parent,
-  });
-const ended = (more: Loose = {}): Draft => ({
-  type: "turn.ended",
-  data: {
-    turnId: "t",
-    outcome: "done",
-    isError: false,
-    durationMs: 5,
-    durationApiMs: 1,
-    numTurns: 1,
-    costUsd: 0,
-    ...more,
-  },
-});
-const prompt = (promptId: string): Draft => ({ type: "prompt.queued", data: { promptId, text: promptId } });
-const started = (...promptIds: string[]): Draft => ({
-  type: "turn.started",
-  data: { turnId: "t", origin: "prompt", promptIds },
-});
-
-const kinds = (items: readonly Item[]) => items.map(({ kind }) => kind);
-const call = (items: readonly Item[], id: string): CallItem => {
-  const found = items.find((item) => item.kind === "call" && item.id === id);
-  if (found?.kind !== "call") throw new Error(`no call ${id}`);
-  return found;
-};
+import {
+  call,
+  calls,
+  ended,
+  fold,
+  gives,
+  kinds,
+  message,
+  numbered,
+  prompt,
+  says,
+  started,
+  text,
+  type Draft,
+  type Loose,
+} from "../support/timeline.ts";
 
 describe("the timeline of a session", () => {
   it("has the prompt, thoughts, texts and calls, and how the turn ended", () => {

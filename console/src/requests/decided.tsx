@@ -4,6 +4,7 @@ import { SessionName } from "../parts/session-name.tsx";
 import { hrefOf } from "../state/route.ts";
 import { isMine } from "./draft.ts";
 import { EscapedText } from "./escaped-text.tsx";
+import { isUndecided } from "../state/answer-source.ts";
 import { decidedName, decidedWords } from "./words/deciders.ts";
 import { keyOf } from "./words/shown.ts";
 import { classNames } from "../parts/class-names.ts";
@@ -22,12 +23,13 @@ export function DecidedList({ decided }: { readonly decided: readonly Decided[] 
 }
 
 function Row({ decided }: { readonly decided: Decided }) {
-  const { at, behavior, eventId, message, remembered = [], sessionId, title } = decided;
+  const { at, behavior, by, eventId, message, remembered = [], sessionId, title } = decided;
+  const [sign, mark] = isUndecided(by) ? [undefined, "■"] : [`sign-${behavior}`, behavior === "allow" ? "✓" : "✕"];
   const where = eventId === undefined ? "" : `?event=${String(eventId)}`;
   return (
     <li>
-      <span class={classNames(styles, "sign", `sign-${behavior}`)} aria-hidden="true">
-        {behavior === "allow" ? "✓" : "✕"}
+      <span class={classNames(styles, "sign", sign)} aria-hidden="true">
+        {mark}
       </span>
       <div>
         <p>

@@ -1,5 +1,7 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { SessionDetail } from "../../../src/console/wire.ts";
+import { count } from "../parts/format.ts";
 import { may } from "../state/me.ts";
 import { go } from "../state/route.ts";
 import { act, useAttempt } from "./act.ts";
@@ -8,34 +10,24 @@ import { isAtWork, isOver } from "./status.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./session.module.css";
 
-/** What can be done with the session as a whole. */
+/** What can be done with the session as a whole. Each button keeps its place: where one was pressed no other may come. */
 export function Actions({ detail }: { readonly detail: SessionDetail }) {
   const [asked, setAsked] = useState<"cancel" | "delete">();
   const interrupt = useAttempt();
   if (!may("run")) return null;
   const close = () => setAsked(undefined);
+  const stop = () => void interrupt.run(() => act(detail.id, "interrupt", {}));
   return (
     <div class={styles["actions"]}>
-      {isAtWork(detail) && (
-        <button
-          type="button"
-          class="small"
-          disabled={interrupt.isBusy}
-          onClick={() => void interrupt.run(() => act(detail.id, "interrupt", {}))}
-        >
-          {interrupt.isBusy ? "Interrupting…" : "Interrupt"}
-        </button>
-      )}
-      {!isOver(detail) && (
-        <button type="button" class={classNames(styles, "small", "rare")} onClick={() => setAsked("cancel")}>
-          Cancel session
-        </button>
-      )}
-      {!isAtWork(detail) && (
-        <button type="button" class={classNames(styles, "small", "rare")} onClick={() => setAsked("delete")}>
-          Delete
-        </button>
-      )}
+      <Action isOff={!isAtWork(detail) || interrupt.isBusy} act={stop}>
+        {interrupt.isBusy ? "Interrupting…" : "Interrupt"}
+      </Action>
+      <Action isRare isOff={isOver(detail)} act={() => setAsked("cancel")}>
+        Cancel session
+      </Action>
+      <Action isRare isOff={isAtWork(detail)} act={() => setAsked("delete")}>
+        Delete
+      </Action>
       {interrupt.problem !== undefined && (
         <p role="alert" class="problem">
           {interrupt.problem}
@@ -44,6 +36,27 @@ export function Actions({ detail }: { readonly detail: SessionDetail }) {
       {asked === "cancel" && <CancelDialog detail={detail} onClose={close} />}
       {asked === "delete" && <DeleteDialog detail={detail} onClose={close} />}
     </div>
+  );
+}
+
+interface ActionProps {
+  readonly isOff: boolean;
+  readonly isRare?: boolean;
+  readonly act: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** Not `disabled` while it is off: the keyboard's focus would be lost with it. */
+function Action({ act: press, children, isOff, isRare = false }: ActionProps) {
+  return (
+    <button
+      type="button"
+      class={classNames(styles, "small", isRare ? "rare" : undefined)}
+      aria-disabled={isOff}
+      onClick={() => isOff || press()}
+    >
+      {children}
+    </button>
   );
 }
 
@@ -68,13 +81,22 @@ function CancelDialog({ detail, onClose }: Props) {
       onConfirm={cancel}
       onClose={onClose}
     >
-      <p>Stops the running turn, drops queued prompts and accepts no more prompts. The log stays readable here.</p>
+      <p>{wordsOfCancel(detail)} The log stays readable here.</p>
       <label>
         Reason (optional)
         <input value={reason} maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />
       </label>
     </Dialog>
   );
+}
+
+function wordsOfCancel(detail: SessionDetail): string {
+  const { queued } = detail;
+  const does = [
+    ...(isAtWork(detail) ? ["stops the running turn"] : []),
+    ...(queued > 0 ? [`drops ${count(queued, "queued prompt")}`] : []),
+  ];
+  return `The session ${[...does, "accepts no more prompts"].join(", ")}.`;
 }
 
 function DeleteDialog({ detail, onClose }: Props) {

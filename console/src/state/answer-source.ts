@@ -31,6 +31,11 @@ const UNASKED: Readonly<Record<Unasked, string>> = {
   shutdown: "because the server was stopped",
 };
 
+/** No one has said no: what had asked is not there any more. */
+export function isUndecided(by: AnsweredBy): boolean {
+  return by === "cancel" || by === "withdrawn" || by === "shutdown";
+}
+
 function isUnasked(by: AnsweredBy): by is Unasked {
   return Object.hasOwn(UNASKED, by);
 }

@@ -103,13 +103,9 @@ function Line({ item }: { readonly item: LineItem }) {
 }
 
 /** What Claude Code says. */
-function TextMessage({ item: { error, text } }: { readonly item: TextItem }) {
-  return (
-    <>
-      {error !== undefined && <p class="problem">Claude Code reports an error: {truncateLine(error, 80)}</p>}
-      <Markdown text={text} />
-    </>
-  );
+function TextMessage({ item: { isError, text } }: { readonly item: TextItem }) {
+  if (isError) return <p class={classNames(markdown, "as-written", "problem")}>{displayText(text)}</p>;
+  return <Markdown text={text} />;
 }
 
 /** What it thinks before it does. */

@@ -134,6 +134,7 @@ function wordsOf(item: Item): string {
     case "request":
       return `${item.request.toolName} is waiting for approval`;
     case "turn":
+      if (item.cause !== undefined) return truncateLine(`The turn failed: ${item.cause}`, 200);
       return item.ended.isError ? `The turn ended: ${item.ended.outcome}` : "The turn is done";
     case "line":
       return truncateLine(item.text, 200);

@@ -17,6 +17,7 @@ import { act, useAttempt } from "../session/act.ts";
 import { isOver } from "../session/status.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "../session/session.module.css";
+import view from "./view.module.css";
 
 /** One session as a timeline. */
 export function SessionView({ id }: { readonly id: string }) {
@@ -68,8 +69,10 @@ function Waiting() {
 
 function Gone() {
   return (
-    <div class={styles["view"]}>
-      <h1>Session not found</h1>
+    <div class={view["view"]}>
+      <header class={view["head"]}>
+        <h1>Session not found</h1>
+      </header>
       <p>It was deleted, or it belongs to another user.</p>
       <p>
         <a href={hrefOf({ view: "sessions" })}>All sessions</a>
@@ -128,10 +131,18 @@ function eventOfAddress(): number | undefined {
   return id > 0 ? id : undefined;
 }
 
+const WHY_HELD: Readonly<Record<NonNullable<SessionDetail["lastOutcome"]>, string>> = {
+  done: "",
+  cancelled: "",
+  failed: ": the previous turn failed",
+  interrupted: " since the turn was interrupted",
+  lost: ": the previous turn was lost",
+};
+
 /** Held prompts: after an interrupt, a stop or a loss queued prompts wait until the user releases them. */
 function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
   const attempt = useAttempt();
-  const { held, id, queued } = session;
+  const { held, id, lastOutcome, queued } = session;
   if (isOver(session) || queued === 0) return null;
   if (held === 0)
     return (
@@ -139,11 +150,16 @@ function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
         {count(queued, "prompt is queued", "prompts are queued")} until this turn ends.
       </p>
     );
+  // Someone has stopped it: nothing went wrong.
+  const isOwn = lastOutcome === "interrupted";
   const run = (action: keyof Pick<ActionBodies, "release-queue" | "drop-queue">) =>
     void attempt.run(() => act(id, action, {}));
   return (
-    <div class={classNames(styles, "strip", "warn")}>
-      <span>{count(held, "prompt is held", "prompts are held")}: the previous turn did not succeed.</span>
+    <div class={classNames(styles, "strip", isOwn ? "asks" : "warn")}>
+      <span>
+        {count(held, "prompt is held", "prompts are held")}
+        {WHY_HELD[lastOutcome ?? "done"]}.
+      </span>
       {may("run") && (
         <span class={styles["buttons"]}>
           <button type="button" class="small" disabled={attempt.isBusy} onClick={() => run("release-queue")}>

@@ -1,6 +1,6 @@
 import type { Decided, Me } from "../../../../src/console/wire.ts";
 import type { ApproverName } from "../../../../src/domain/approvals/answer-source.ts";
-import { byWords, whoWords } from "../../state/answer-source.ts";
+import { byWords, isUndecided, whoWords } from "../../state/answer-source.ts";
 
 /** Who decides, and who has decided. */
 
@@ -25,12 +25,13 @@ export function decidedName({ toolName }: Pick<Decided, "toolName">): string {
 
 /** "Allowed by the rule Bash(npm test)"; `isMine`: it was answered on this page. */
 export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule" | "toolName">, isMine = false): string {
-  const { behavior, toolName } = decided;
+  const { behavior, by, toolName } = decided;
+  if (isUndecided(by)) return `Closed ${byWords(by)}`;
   const words = Object.hasOwn(DONE, toolName) ? DONE[toolName] : undefined;
   const what = (words ?? ALLOWED)[behavior];
-  if (isMine && decided.by === "console") return `${what} by you`;
+  if (isMine && by === "console") return `${what} by you`;
   if (decided.rule !== undefined) return `${what} by the rule ${decided.rule}`;
-  return `${what} ${byWords(decided.by)}`;
+  return `${what} ${byWords(by)}`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { useContext, useState } from "preact/hooks";
-import { count } from "../../parts/format.ts";
+import { count, timeOfDay } from "../../parts/format.ts";
 import { displayText } from "../../parts/text.ts";
 import { EventWindowContext } from "../event-window.ts";
 import type { PromptItem } from "../reducer/item.ts";
@@ -19,7 +19,7 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
   return (
     <div class={classNames(styles, "bubble", state)}>
       <p class={styles["label"]}>
-        Prompt <PromptState item={item} />
+        Prompt <PromptState item={item} /> <QueuedAt item={item} />
       </p>
       <p class={markdown["as-written"]}>
         {displayText(isLong ? text.slice(0, SHOWN) : text)}
@@ -34,6 +34,12 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
       {state === "begun" && <RewindButton promptId={promptId} eventId={eventId} />}
     </div>
   );
+}
+
+/** The time beside it is that at which it was heard. */
+function QueuedAt({ item: { at, queuedAt } }: { readonly item: PromptItem }) {
+  if (queuedAt === undefined || at - queuedAt < 1_000) return null;
+  return <span class="soft">sent at {timeOfDay(queuedAt)}</span>;
 }
 
 function PromptState({ item: { promptId, state, why } }: { readonly item: PromptItem }) {

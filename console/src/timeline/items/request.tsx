@@ -1,7 +1,7 @@
 import { useContext } from "preact/hooks";
 import { duration, timeOfDay } from "../../parts/format.ts";
 import { truncateLine, displayText } from "../../parts/text.ts";
-import { byWords, whoWords } from "../../state/answer-source.ts";
+import { byWords, isUndecided, whoWords } from "../../state/answer-source.ts";
 import { Fields } from "../call/fields.tsx";
 import { callTitle } from "../call/title.ts";
 import { EventWindowContext } from "../event-window.ts";
@@ -56,6 +56,7 @@ const WHY: Readonly<Record<string, string>> = {
 function Verdict({ item: { answer, request } }: { readonly item: RequestItem }) {
   if (!answer) return <b class={styles["warn"]}>Waiting for approval:</b>;
   const { behavior, by } = answer;
+  if (isUndecided(by)) return <b class="soft">Closed {byWords(by)}:</b>;
   const isAnswer = request.kind === "question" && behavior === "allow";
   const word = isAnswer ? "Answered" : behavior === "allow" ? "Allowed" : "Denied";
   return (

@@ -1,5 +1,5 @@
 import { count, duration, usd } from "../../parts/format.ts";
-import { displayText } from "../../parts/text.ts";
+import { displayText, truncateLine } from "../../parts/text.ts";
 import { Disclosure } from "../disclosure.tsx";
 import type { TurnItem } from "../reducer/item.ts";
 import { Json } from "../output.tsx";
@@ -15,21 +15,24 @@ const WORDS = {
   cancelled: "Turn cancelled",
 } as const;
 
-const TONES = { done: "good", failed: "bad", interrupted: "warn", lost: "bad", cancelled: "warn" } as const;
+const TONES = { done: "good", failed: "bad", lost: "bad", cancelled: "warn" } as const;
+
+/** Of a cause that is longer the line has the beginning, characters. */
+const SHORT_CAUSE = 300;
 
 /** How a turn has ended, and what it has taken. */
-export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }) {
+export function TurnEnd({ item: { cause, ended, result } }: { readonly item: TurnItem }) {
   const { costUsd, durationMs, errorSubtype, message, numTurns, outcome, warnings = [] } = ended;
   // Who has stopped it is all there is to say of it, and no failure.
   const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
+  const how = WORDS[outcome] + (by === undefined ? why : ` ${displayText(by)}`);
+  const line = cause === undefined ? how : truncateLine(cause, SHORT_CAUSE);
   const summary = (
     <span class={styles["words"]}>
-      <b class={styles[TONES[outcome]]}>
-        {WORDS[outcome]}
-        {by === undefined ? why : ` ${displayText(by)}`}
-      </b>{" "}
+      <b class={outcome === "interrupted" ? undefined : styles[TONES[outcome]]}>{line}</b>{" "}
       <span class="soft">
+        {cause !== undefined && `${WORDS[outcome]} · `}
         {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model call")}
       </span>
     </span>
@@ -39,12 +42,13 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
       <Disclosure summary={summary}>
         {() => (
           <>
+            {cause !== undefined && line !== cause && <p class={markdown["as-written"]}>{displayText(cause)}</p>}
             <Json value={ended} label="The end of the turn, as JSON" />
             {result && <Json value={result} label="Claude Code's result, as JSON" />}
           </>
         )}
       </Disclosure>
-      {message !== undefined && by === undefined && (
+      {message !== undefined && message !== cause && by === undefined && (
         <p class={classNames(markdown, "as-written", "problem")}>{displayText(message)}</p>
       )}
       {warnings.map((warning) => (

@@ -25,13 +25,15 @@ export interface PromptItem extends Base {
   readonly images: number;
   readonly state: "waiting" | "begun" | "steered" | "dropped";
   readonly why?: string;
+  /** When it was sent, if it has waited behind others since. */
+  readonly queuedAt?: number;
 }
 
 export interface TextItem extends Base {
   readonly kind: "text";
   readonly text: string;
-  /** What went wrong at the API, in its word. */
-  readonly error?: string;
+  /** No words of the model: why it has none. */
+  readonly isError: boolean;
 }
 
 export interface ThinkingItem extends Base {
@@ -74,6 +76,8 @@ export interface RequestItem extends Base {
 export interface TurnItem extends Base {
   readonly kind: "turn";
   readonly ended: TurnEnded;
+  /** The error that it has failed with, in Claude Code's words. */
+  readonly cause?: string;
   /** Claude Code's last own words of it. */
   readonly result?: JsonObject;
 }

@@ -1,7 +1,7 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { isObject, objectAt, textAt } from "../../parts/json.ts";
-import { baseOf, type CallItem, withCut } from "./item.ts";
+import { baseOf, type CallItem, type TextItem, withCut } from "./item.ts";
 import { summaryOfMessage } from "./message-summaries.ts";
 import { callKey, type TimelineIndex } from "./timeline-index.ts";
 
@@ -22,6 +22,8 @@ export class MessageReducer {
   #background: ReadonlySet<string> = new Set();
   readonly #taskOfCall = new Map<string, string>();
   #lastText = "";
+  /** What went wrong at the API last, if nothing else was said since. */
+  #failure: TextItem | undefined;
   #result: JsonObject | undefined;
 
   constructor(index: TimelineIndex) {
@@ -47,6 +49,14 @@ export class MessageReducer {
     return result;
   }
 
+  /** The error that the turn ends with: the end of it says so, and nothing else does. */
+  takeFailure(): TextItem | undefined {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure) this.#index.hide(failure.key);
+    return failure;
+  }
+
   stopCalls(): void {
     for (const item of this.#index.all()) {
       const isOpen = item.kind === "call" && (item.state === "running" || item.state === "asked");
@@ -67,9 +77,8 @@ export class MessageReducer {
   #takeSpoken(reading: Reading): boolean {
     const blocks = blocksOf(reading.message);
     if (!blocks) return false;
-    const error = textAt(reading.message, "error");
     for (const [index, block] of blocks.entries()) this.#takeBlock(reading, index, block);
-    if (blocks.length === 0 && error !== undefined) this.#addLine(reading, "", reading.message);
+    if (blocks.length === 0 && isError(reading.message)) this.#addLine(reading, "", reading.message);
     return true;
   }
 
@@ -92,9 +101,11 @@ export class MessageReducer {
 
   #addText({ message, parent }: Reading, base: ReturnType<typeof baseOf>, text: string): void {
     if (text.trim() === "") return;
-    if (parent === "") this.#lastText = text;
-    const error = textAt(message, "error");
-    this.#index.add({ kind: "text", ...base, text, ...(error !== undefined && { error }) }, parent);
+    const item: TextItem = { kind: "text", ...base, text, isError: isError(message) };
+    this.#index.add(item, parent);
+    if (parent !== "") return;
+    this.#lastText = text;
+    this.#failure = item.isError ? item : undefined;
   }
 
   #takeCall({ event, parent }: Reading, block: JsonObject): boolean {
@@ -184,8 +195,13 @@ export class MessageReducer {
 /** What Claude Code tells its model after an interrupt. */
 const INTERRUPTED = /^\s*\[Request interrupted by user[^\]]*\]\s*$/;
 
+/** Of a message of Claude Code, and of its result. */
+function isError(message: JsonObject): boolean {
+  return textAt(message, "error") !== undefined || message["is_error"] === true;
+}
+
 function stateOfFailed({ state }: CallItem, output: string): CallItem["state"] {
-  if (state === "denied") return state;
+  if (state === "denied" || state === "stopped") return state;
   return INTERRUPTED.test(output) ? "stopped" : "failed";
 }
 

@@ -8,10 +8,11 @@ export class TimelineIndex {
   /** By the call they belong to; "" for the session's own. */
   readonly #lists = new Map<string, Item[]>([["", []]]);
   readonly #places = new Map<string, { readonly parent: string; readonly index: number }>();
+  readonly #hidden = new Set<string>();
   #top: readonly Item[] | undefined;
 
   get top(): readonly Item[] {
-    this.#top ??= [...this.#listOf("")];
+    this.#top ??= this.#listOf("").filter(({ key }) => !this.#hidden.has(key));
     return this.#top;
   }
 
@@ -44,6 +45,12 @@ export class TimelineIndex {
     if (!place) return;
     this.#listOf(place.parent)[place.index] = item;
     this.#touch(place.parent);
+  }
+
+  /** Another item says it: one of the session's own is no longer in its list. */
+  hide(key: string): void {
+    this.#hidden.add(key);
+    this.#touch("");
   }
 
   *all(): IterableIterator<Item> {

@@ -1,5 +1,6 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
 import { textAt } from "../../parts/json.ts";
+import { isUndecided } from "../../state/answer-source.ts";
 import { baseOf, type Item, type PromptItem, withCut } from "./item.ts";
 import { summaryOf } from "./summaries.ts";
 import { MessageReducer } from "./messages.ts";
@@ -27,6 +28,8 @@ export class TimelineReducer {
 
   /** Prompts that wait for their turn, by id: they stand behind all that happens, until they begin. */
   readonly #queued = new Map<string, PromptItem>();
+  /** The one that is next and stands where it was sent: what is sent now waits behind it. */
+  #next: string | undefined;
   /** A turn runs, as far as is known: what is loaded may begin in the midst of one. */
   #isAtWork = false;
   /** That a slot is waited for: worth a line only where it lasts. */
@@ -82,10 +85,8 @@ export class TimelineReducer {
   #takePrompt(event: Of<"prompt.queued" | "prompt.steered" | "prompt.dropped">): void {
     const { data, type } = event;
     if (type === "prompt.queued") return this.#addPrompt(event);
-    this.#movePrompt(
-      data.promptId,
-      type === "prompt.steered" ? { state: "steered" } : { state: "dropped", why: data.reason },
-    );
+    const change = type === "prompt.steered" ? STEERED : { state: "dropped" as const, why: data.reason };
+    this.#movePrompt(event, data.promptId, change);
   }
 
   #addPrompt(event: Of<"prompt.queued">): void {
@@ -95,24 +96,28 @@ export class TimelineReducer {
     // An event may come twice.
     if (this.#index.get(base.key)) return;
     const prompt: PromptItem = { kind: "prompt", ...base, promptId, text, images, state: "waiting" };
-    if (this.#isAtWork) this.#queued.set(promptId, prompt);
-    else this.#index.add(prompt, "");
+    if (this.#isAtWork || this.#next !== undefined || this.#queued.size > 0) this.#queued.set(promptId, prompt);
+    else {
+      this.#next = promptId;
+      this.#index.add(prompt, "");
+    }
   }
 
   /** It stands from now on where it was heard, or given up; false where it was said before all that is loaded. */
-  #movePrompt(promptId: string, change: Pick<PromptItem, "state" | "why">): boolean {
+  #movePrompt({ at, id }: ShownEvent, promptId: string, change: Pick<PromptItem, "state" | "why">): boolean {
     const queued = this.#queued.get(promptId);
     const prompt = queued ?? this.#index.get(promptKey(promptId));
     if (prompt?.kind !== "prompt") return false;
     this.#queued.delete(promptId);
-    if (queued) this.#index.add({ ...queued, ...change }, "");
+    if (this.#next === promptId) this.#next = undefined;
+    if (queued) this.#index.add({ ...queued, ...change, eventId: id, at, queuedAt: queued.at }, "");
     else this.#index.put({ ...prompt, ...change });
     return true;
   }
 
   #startTurn(event: Of<"turn.started">): void {
     const { promptIds } = event.data;
-    const known = promptIds.filter((promptId) => this.#movePrompt(promptId, { state: "begun" }));
+    const known = promptIds.filter((promptId) => this.#movePrompt(event, promptId, { state: "begun" }));
     // Where its prompts stand there is nothing more to say.
     if (promptIds.length === 0 || known.length < promptIds.length) this.#addLine(event);
   }
@@ -120,7 +125,10 @@ export class TimelineReducer {
   #endTurn(event: Of<"turn.ended">): void {
     this.#messages.stopCalls();
     const result = this.#messages.takeResult();
-    this.#index.add({ kind: "turn", ...baseOf(event), ended: event.data, ...(result && { result }) }, "");
+    const failure = event.data.outcome === "failed" ? this.#messages.takeFailure() : undefined;
+    const base = { ...baseOf(event), ended: event.data, ...(result && { result }) };
+    if (!failure) return this.#index.add({ kind: "turn", ...base }, "");
+    this.#index.add({ kind: "turn", ...base, cause: failure.text, cutIn: withCut(failure.cutIn, event) }, "");
   }
 
   #ask(event: Of<"permission.asked" | "question.asked">): void {
@@ -138,7 +146,8 @@ export class TimelineReducer {
     this.#index.put({ ...request, answer: { ...event.data, at: event.at }, cutIn: withCut(request.cutIn, event) });
     const call = this.#index.call(request.request.toolUseId);
     if (call?.state !== "asked") return;
-    this.#index.put({ ...call, state: event.data.behavior === "allow" ? "running" : "denied" });
+    const denied = isUndecided(event.data.by) ? "stopped" : "denied";
+    this.#index.put({ ...call, state: event.data.behavior === "allow" ? "running" : denied });
   }
 
   #pass(event: Of<"request.passed">): void {
@@ -153,6 +162,8 @@ export class TimelineReducer {
     if (call?.kind === "call") this.#index.put({ ...call, state: "denied" });
   }
 }
+
+const STEERED = { state: "steered" } as const;
 
 /** A wait for a slot that is too short to show, ms. */
 const SHORT_WAIT_MS = 2_000;
