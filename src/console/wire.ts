@@ -266,8 +266,9 @@ export interface Amounts {
     readonly cacheRead: number;
     readonly cacheCreation: number;
   };
-  /** Of turns, ms. */
+  /** Of turns that have ended, ms; `workedMs`: without the time in which one of their requests was open. */
   readonly durationMs: number;
-  /** With a request open, ms. */
+  readonly workedMs: number;
+  /** With a request open, ms: also of turns that run. */
   readonly waitedMs: number;
 }

@@ -143,8 +143,8 @@ class Report {
   }
 }
 
-function amountsOf({ costUsd, durationMs, failed, tokens, turns, waitedMs }: Sum) {
-  return { turns, failed, costUsd: exactUsd(costUsd), tokens: { ...tokens }, durationMs, waitedMs };
+function amountsOf({ costUsd, durationMs, failed, tokens, turns, waitedMs, workedMs }: Sum) {
+  return { turns, failed, costUsd: exactUsd(costUsd), tokens: { ...tokens }, durationMs, workedMs, waitedMs };
 }
 
 function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {

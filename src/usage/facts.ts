@@ -9,6 +9,8 @@ export interface TurnFact {
   readonly ended: TurnEnded;
   /** The tool that its prompt came through. */
   readonly tool: string;
+  /** How long it ran with a request open. */
+  readonly waitedMs: number;
   /** How its cost is made up. */
   readonly costByModel: ReadonlyMap<string, number>;
 }

@@ -89,8 +89,10 @@ class Reading {
   readonly #since: number;
   /** When each open request was asked. */
   readonly #asked = new Map<string, number>();
-  /** Since when there is any. */
+  /** Since when there is any, and the part of the running turn in which there was any before. */
   #waitingSince = 0;
+  #turnSince = 0;
+  #turnWaitedMs = 0;
   readonly #via = new Map<string, string>();
   #tool = UNKNOWN;
   #costByModel: Readonly<Record<string, number>> = {};
@@ -105,7 +107,7 @@ class Reading {
   take(event: StoredEvent): void {
     const { at, data, type } = event;
     if (type === "prompt.queued" && data.via !== undefined) this.#via.set(data.promptId, data.via);
-    if (type === "turn.started") this.#tool = this.#toolOf(data);
+    if (type === "turn.started") this.#onTurnStarted(event);
     if (type === "permission.asked" || type === "question.asked") this.#onAsked(data.requestId, at);
     if (type === "permission.answered" || type === "question.answered") this.#onAnswered(event);
     if (type === "message") this.#onResult(event);
@@ -124,6 +126,17 @@ class Reading {
     return promptIds.map((promptId) => this.#via.get(promptId)).find((via) => via !== undefined) ?? UNKNOWN;
   }
 
+  #onTurnStarted({ at, data }: Extract<StoredEvent, { type: "turn.started" }>): void {
+    this.#tool = this.#toolOf(data);
+    this.#turnSince = at;
+    this.#turnWaitedMs = 0;
+  }
+
+  /** A request may have been open since before the turn, and may stay open behind it. */
+  #noteWait(at: number): void {
+    this.#turnWaitedMs += Math.max(0, at - Math.max(this.#waitingSince, this.#turnSince));
+  }
+
   #onAsked(requestId: string, at: number): void {
     if (this.#asked.size === 0) this.#waitingSince = at;
     this.#asked.set(requestId, at);
@@ -134,6 +147,7 @@ class Reading {
     const { behavior: decision, by, requestId } = event.data;
     const askedAt = this.#asked.get(requestId);
     this.#asked.delete(requestId);
+    if (askedAt !== undefined && this.#asked.size === 0) this.#noteWait(at);
     if (!this.#counts(event)) return;
     const kind = event.type === "question.answered" ? "question" : "permission";
     this.#sink.answer({ at, kind, decision, by, waitMs: askedAt === undefined ? undefined : at - askedAt });
@@ -157,7 +171,9 @@ class Reading {
     const { at, data: ended } = event;
     const costByModel = shared(ended.costUsd, this.#spent);
     this.#spent = new Map();
-    if (this.#counts(event)) this.#sink.turn({ at, ended, tool: this.#tool, costByModel });
+    if (this.#asked.size > 0) this.#noteWait(at);
+    const waitedMs = this.#turnWaitedMs;
+    if (this.#counts(event)) this.#sink.turn({ at, ended, tool: this.#tool, waitedMs, costByModel });
     this.#tool = UNKNOWN;
   }
 }

@@ -7,15 +7,17 @@ export class Sum {
   failed = 0;
   costUsd = 0;
   durationMs = 0;
+  workedMs = 0;
   waitedMs = 0;
   readonly tokens = { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 };
   readonly costByModel = new Map<string, number>();
 
-  turn({ costByModel, ended }: TurnFact): void {
+  turn({ costByModel, ended, waitedMs }: TurnFact): void {
     this.turns += 1;
     if (isFailure(ended)) this.failed += 1;
     this.costUsd += ended.costUsd;
     this.durationMs += ended.durationMs;
+    this.workedMs += Math.max(0, ended.durationMs - waitedMs);
     this.#addCosts(costByModel);
   }
 
@@ -31,6 +33,7 @@ export class Sum {
     this.failed += other.failed;
     this.costUsd += other.costUsd;
     this.durationMs += other.durationMs;
+    this.workedMs += other.workedMs;
     this.waitedMs += other.waitedMs;
     this.tokens.input += other.tokens.input;
     this.tokens.output += other.tokens.output;

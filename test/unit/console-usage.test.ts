@@ -101,6 +101,7 @@ describe("the usage figures of the console", () => {
       costUsd: 13.3,
       tokens: { input: 10, output: 2, cacheRead: 3, cacheCreation: 4 },
       durationMs: 362_000,
+      workedMs: 182_000,
       waitedMs: 180_000,
     });
     expect(days).toMatchObject([
@@ -126,6 +127,37 @@ describe("the usage figures of the console", () => {
     await node.rows.create(session({ principal: "ann", at: NOW, spec: { cwd: "/repo" }, state }));
     const { days, totals } = await numbers();
     expect([totals.waitedMs, days[0]?.waitedMs]).toEqual([90_000, 90_000]);
+    // What they wait is not taken from the work of other turns.
+    await keep(turn("2026-03-10T10:00:00Z", 1, { durationMs: 60_000 }));
+    expect((await numbers()).totals).toMatchObject({ durationMs: 60_000, workedMs: 60_000, waitedMs: 90_000 });
+  });
+
+  it.each<[string, Log, object]>([
+    [
+      "that were open before a turn, in it and behind it",
+      [
+        ["2026-03-07T08:00:00Z", asked],
+        ["2026-03-07T08:10:00Z", started],
+        ["2026-03-07T08:11:00Z", answered],
+        ["2026-03-07T08:12:00Z", asked],
+        ["2026-03-07T08:15:00Z", ended({ durationMs: 300_000 })],
+        ["2026-03-07T09:15:00Z", answered],
+      ],
+      { durationMs: 300_000, workedMs: 60_000, waitedMs: 660_000 + 63 * 60_000 },
+    ],
+    [
+      "that were open from one day to the next",
+      [
+        ["2026-03-06T20:00:00Z", started],
+        ["2026-03-06T20:01:00Z", asked],
+        ["2026-03-07T08:01:00Z", answered],
+        ["2026-03-07T08:02:00Z", ended({ durationMs: 12 * 3_600_000 + 120_000 })],
+      ],
+      { workedMs: 120_000, waitedMs: 12 * 3_600_000 },
+    ],
+  ])("count as work of a turn what it ran without requests, of those %s", async (_, log, expected) => {
+    await keep(log);
+    expect((await numbers()).totals).toMatchObject(expected);
   });
 
   it("use the days of the time zone, also when daylight saving time begins", async () => {

@@ -1,7 +1,7 @@
 import type { Usage } from "../../../src/console/wire.ts";
 import { count, duration, usd } from "../parts/format.ts";
 import { displayLine } from "../parts/text.ts";
-import { type Day, dayWords, workedMs } from "./range.ts";
+import { type Day, dayWords } from "./range.ts";
 
 /** What a chart shows: the same for the eye, for the ear and in its table. */
 
@@ -99,14 +99,14 @@ function tokens(days: readonly Day[]): Figure {
 }
 
 function time(days: readonly Day[]): Figure {
-  const worked = days.reduce((sum, day) => sum + workedMs(day), 0);
+  const worked = days.reduce((sum, day) => sum + day.workedMs, 0);
   const waited = days.reduce((sum, day) => sum + day.waitedMs, 0);
   return {
     ...byDay(days),
     title: "Time per day",
     summary: `${duration(worked)} of work in all, and ${duration(waited)} of waiting for approval.`,
     series: [
-      { name: "Working", fill: 1, values: days.map(workedMs) },
+      { name: "Working", fill: 1, values: days.map((day) => day.workedMs) },
       { name: "Waiting for approval", fill: 2, values: days.map((day) => day.waitedMs) },
     ],
     tick: timeTick,

@@ -37,6 +37,7 @@ const NOTHING: Amounts = {
   costUsd: 0,
   tokens: { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 },
   durationMs: 0,
+  workedMs: 0,
   waitedMs: 0,
 };
 
@@ -50,9 +51,4 @@ export function dayWords(day: string, weekday = false): string {
   const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
   const words = new Date(year, month - 1, date);
   return words.toLocaleDateString("en-US", { month: "short", day: "numeric", ...(weekday && { weekday: "short" }) });
-}
-
-/** The time of turns without waits for approvals. */
-export function workedMs({ durationMs, waitedMs }: Amounts): number {
-  return Math.max(0, durationMs - waitedMs);
 }

@@ -2,12 +2,11 @@ import type { Amounts } from "../../../src/console/wire.ts";
 import { count, duration, usd } from "../parts/format.ts";
 import { requests } from "../state/live.ts";
 import { short } from "./figure.ts";
-import { workedMs } from "./range.ts";
 import styles from "./usage.module.css";
 
 /** The totals, in six tiles. */
 export function Tiles({ totals }: { readonly totals: Amounts }) {
-  const { costUsd, failed, tokens, turns, waitedMs } = totals;
+  const { costUsd, failed, tokens, turns, waitedMs, workedMs } = totals;
   const all = tokens.input + tokens.output + tokens.cacheRead + tokens.cacheCreation;
   const each = turns > 0 ? `${usd(costUsd / turns)} a turn` : "";
   return (
@@ -24,7 +23,7 @@ export function Tiles({ totals }: { readonly totals: Amounts }) {
         value={short(all)}
         more={`${short(tokens.input)} in, ${short(tokens.output)} out, the rest cached`}
       />
-      <Tile name="Time worked" value={duration(workedMs(totals))} more={perTurn(workedMs(totals), turns)} />
+      <Tile name="Time worked" value={duration(workedMs)} more={perTurn(workedMs, turns)} />
       <Tile name="Waiting for approval" value={waitedMs > 0 ? duration(waitedMs) : "None"} more={openWords()} />
     </dl>
   );
