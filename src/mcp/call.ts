@@ -124,6 +124,7 @@ export function openCall(
     client: {
       elicitation:
         takesForms(at(client, "elicitation")) && !unattended.has(shows) && (isLegacy(context) ? "during" : "between"),
+      isLocal: context.http === undefined,
       name: shows.name?.slice(0, MAX_NAME),
       noteUnattended: () => unattended.add(shows),
       leaving,

@@ -1,6 +1,9 @@
+import { basename } from "node:path";
+
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { jsonBytes } from "../../src/view/size.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -43,9 +46,14 @@ describe("a list of `claude_code_session`", () => {
 
   it("is narrowed by folder (`cwd`) and words (`text`) where the operator allows it (`includeSensitive`)", async () => {
     const cwd = world.folder();
-    const { sessionId } = await start(closed, "Mend the flux compensator.", { cwd });
+    const { sessionId } = await start(closed, "Mend the flux compensator.", { cwd, advanced: { title: "Flux" } });
     expect((await page(open, { cwd })).ids).toEqual([sessionId]);
     expect((await page(open, { text: "FLUX compensator" })).ids).toEqual([sessionId]);
+    // The user's own client is told what a session is, and not where nor what was asked.
+    const own = (await closed.call("claude_code_session", { action: "list", limit: 1 })).sessions[0];
+    expect(own).toMatchObject({ sessionId, status: "idle", title: "Flux", folder: basename(cwd) });
+    expect(JSON.stringify(own)).not.toMatch(/compensator|\//);
+    expect(jsonBytes(own)).toBeLessThanOrEqual(300);
     for (const args of [{ cwd }, { text: "flux" }, { includeSensitive: true }]) {
       const { code, text } = await closed.refusal("claude_code_session", { action: "list", ...args });
       expect(code).toBe("PERMISSION_DENIED");

@@ -174,11 +174,15 @@ describe("the capabilities of a client", () => {
   });
 
   it.each([
-    ["nothing", {}, { elicitation: false, tasks: false }],
-    ["forms, said in short", { elicitation: {} }, { elicitation: true, tasks: false }],
-    ["forms", { elicitation: { form: {}, url: {} } }, { elicitation: true, tasks: false }],
-    ["only links", { elicitation: { url: {} } }, { elicitation: false, tasks: false }],
-    ["tasks", { extensions: { "io.modelcontextprotocol/tasks": {} } }, { elicitation: false, tasks: true }],
+    ["nothing", {}, { elicitation: false, tasks: false, isLocal: true }],
+    ["forms, said in short", { elicitation: {} }, { elicitation: true, tasks: false, isLocal: true }],
+    ["forms", { elicitation: { form: {}, url: {} } }, { elicitation: true, tasks: false, isLocal: true }],
+    ["only links", { elicitation: { url: {} } }, { elicitation: false, tasks: false, isLocal: true }],
+    [
+      "tasks",
+      { extensions: { "io.modelcontextprotocol/tasks": {} } },
+      { elicitation: false, tasks: true, isLocal: true },
+    ],
   ])("reach the tool: %s", async (_, capabilities, client) => {
     const seen: object[] = [];
     const [first] = [...new Set((await import("../support/tools/run.ts")).tools.values())];

@@ -1,7 +1,12 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { SessionState } from "../../src/domain/session.ts";
+import { jsonBytes } from "../../src/view/size.ts";
 import { FakeEngine } from "../support/tools/fake-engine.ts";
 import { NOW } from "../support/tools/fake-session.ts";
 import { listed, run, runOpen } from "../support/tools/run.ts";
+import { amount } from "../support/amount.ts";
+import { callOf } from "../support/tools/fake-engine.ts";
 
 describe("claude_code_session list", () => {
   it.each([
@@ -105,5 +110,152 @@ describe("claude_code_session list", () => {
     };
     const expected = [["s5", "s3"], ["s2", "s1"], ["s0"]];
     expect(await pages(engine, { limit: 2, status: "running" })).toEqual(expected);
+  });
+});
+
+/** A call on stdio. */
+function ownCall() {
+  const call = callOf();
+  return { ...call, client: { ...call.client, isLocal: true } };
+}
+
+interface Told {
+  sessionId: string;
+  title?: string;
+  folder?: string;
+}
+
+async function ownList(engine: FakeEngine, args: object = {}): Promise<Told[]> {
+  const { structured } = await run(engine, "_session", { action: "list", limit: 200, ...args }, ownCall());
+  return (structured as unknown as { sessions: Told[] }).sessions;
+}
+
+describe("a session in a list", () => {
+  const id = (index: number) => `e7d7bc4e-4c59-446b-bc3e-b61235594${String(100 + index)}`;
+  const MODES = ["default", "acceptEdits", "bypassPermissions"] as const;
+
+  function realistic(): FakeEngine {
+    const engine = new FakeEngine();
+    const titles = [
+      undefined,
+      "Mend the login of the shop",
+      "Upgrade the database driver and run every test once more",
+    ];
+    for (let index = 0; index < 20; index += 1) {
+      const [title, permissionMode] = [titles[index % 3], MODES[index % 3]!];
+      const cwd = `/home/me/projects/${["shop", "shop-api", "infrastructure"][index % 3]!}`;
+      const session = engine.add(id(index), { cwd, permissionMode, ...(index % 2 === 0 && { model: "opus" }) });
+      session.title = title;
+      session.state.totals = { turns: 7 * index, costUsd: 0.031_4 * index };
+      session.state.reported = { model: "claude-opus-5-5", permissionMode };
+      session.state.lastOutcome = "done";
+      if (index % 5 === 0) session.run();
+      if (index % 10 === 0) session.requests();
+    }
+    return engine;
+  }
+
+  it("takes at most 300 bytes, its title and folder among them, and twenty take 6,000", async () => {
+    const sessions = await ownList(realistic());
+    const sizes = sessions.map((session) => jsonBytes(session) + 1);
+    process.stdout.write(`LIST of 20 sessions: ${String(jsonBytes(sessions))} bytes (${sizes.join(", ")})\n`);
+    expect(sessions).toHaveLength(20);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(300);
+    expect(jsonBytes(sessions)).toBeLessThanOrEqual(6_000);
+    // Each says what it is, and has what it is chosen by.
+    for (const session of sessions) {
+      expect(session.folder).toMatch(/^(?:shop|shop-api|infrastruc.*)$/);
+      for (const key of [
+        "status",
+        "createdAt",
+        "lastActiveAt",
+        "model",
+        "permissionMode",
+        "totalTurns",
+        "totalCostUsd",
+      ])
+        expect(session).toHaveProperty(key);
+      for (const key of ["requested", "reported", "pending", "queued", "lastOutcome"])
+        expect(session).not.toHaveProperty(key);
+    }
+    const titled = sessions.flatMap(({ title }) => title ?? []);
+    expect(titled).toHaveLength(13);
+    expect(titled.filter((title) => !/^(?:Mend the login of the shop|(?:Mend|Upgrade) the .*…)$/.test(title))).toEqual(
+      [],
+    );
+  });
+
+  const text = fc.oneof(fc.string({ maxLength: 300 }), fc.string({ unit: "binary", maxLength: 300 }));
+  const anySession = fc.record({
+    title: fc.option(text, { nil: undefined }),
+    cwd: text.map((name) => `/home/${name}`),
+    model: fc.option(fc.string({ minLength: 1, maxLength: 200 }), { nil: undefined }),
+    reported: fc.option(fc.string({ minLength: 1, maxLength: 200 }), { nil: undefined }),
+    mode: fc.constantFrom(...MODES),
+    turns: fc.nat(1_000_000),
+    costUsd: fc.double({ min: 0, max: 100_000, noNaN: true }),
+    asks: fc.boolean(),
+    held: fc.nat(20),
+  });
+
+  it("takes at most 300 bytes whatever it is called", async () => {
+    await fc.assert(
+      fc.asyncProperty(anySession, async ({ asks, costUsd, cwd, held, mode, model, reported, title, turns }) => {
+        const engine = new FakeEngine();
+        const added = engine.add(id(1), { cwd, permissionMode: mode, ...(model !== undefined && { model }) });
+        added.title = title;
+        added.state.totals = { turns, costUsd };
+        added.state.reported = { permissionMode: "plan", ...(reported !== undefined && { model: reported }) };
+        added.state.queue = Array.from({ length: held }, () => ({ promptId: "p", eventId: 1, held: true }));
+        if (asks) added.run();
+        if (asks) added.requests();
+        const [told] = await ownList(engine);
+        expect(jsonBytes(told) + 1).toBeLessThanOrEqual(300);
+        expect(told).toMatchObject({ sessionId: id(1), permissionMode: "plan", totalTurns: turns });
+        expect("model" in told!).toBe((reported ?? model) !== undefined);
+      }),
+      { numRuns: amount(50, 2_000) },
+    );
+  });
+
+  it.each<[string, Partial<SessionState>, { model?: string }, object]>([
+    ["an alias is no other model", { reported: { model: "claude-opus-5-5" } }, { model: "opus" }, {}],
+    [
+      "another model",
+      { reported: { model: "claude-haiku-5" } },
+      { model: "opus" },
+      { requested: { model: "opus" }, model: "claude-haiku-5" },
+    ],
+    [
+      "another mode",
+      { reported: { permissionMode: "plan" } },
+      {},
+      { requested: { permissionMode: "default" }, permissionMode: "plan" },
+    ],
+    ["a failure", { lastOutcome: "lost" }, {}, { status: "error", lastOutcome: "lost" }],
+    ["an interrupt", { lastOutcome: "interrupted" }, {}, { status: "idle", lastOutcome: "interrupted" }],
+    ["held prompts", { queue: [{ promptId: "p", eventId: 1, held: true }] }, {}, { queued: 1, held: 1 }],
+  ])("says what is not as usual: %s", async (_, state, options, told) => {
+    const engine = new FakeEngine();
+    const added = engine.add("s1", { cwd: "/a", ...options });
+    Object.assign(added.state, state);
+    const usual = ["sessionId", "status", "folder", "createdAt", "lastActiveAt", "permissionMode", "totalTurns"];
+    const [session] = await ownList(engine);
+    expect(session).toMatchObject(told);
+    const model = state.reported?.model ?? options.model;
+    const keys = [...usual, "totalCostUsd", ...(model === undefined ? [] : ["model"]), ...Object.keys(told)];
+    expect(Object.keys(session!).toSorted()).toEqual([...new Set(keys)].toSorted());
+  });
+
+  it("has its title and the last part of its cwd, masked, on stdio, or where the operator allows it", async () => {
+    const engine = new FakeEngine();
+    engine.add("s1", { cwd: "/secret/shop" }).title = "Mend the login";
+    expect((await ownList(engine))[0]).toMatchObject({ title: "Mend the login", folder: "shop" });
+    const [elsewhere] = (await listed(engine)).sessions;
+    for (const key of ["title", "folder"]) expect(elsewhere).not.toHaveProperty(key);
+    const mask = (fields: object) => ({ ...fields, title: "[masked]" });
+    const allowed = await runOpen(engine, { action: "list" }, { mask });
+    expect(allowed.structured).toMatchObject({ sessions: [{ title: "[masked]", folder: "shop" }] });
+    expect(allowed.text).not.toContain("secret");
   });
 });

@@ -75,49 +75,65 @@ describe("claude_code_session, the public tier", () => {
     session.requests();
     session.state.reported = { model: "claude-opus-4-1", permissionMode: "plan" };
     session.state.queue = [{ promptId: "p", eventId: 1, held: true }];
-    const reply = await run(engine, "_session", { action: "list" });
-    expect(reply.text).not.toMatch(/secret|hidden/);
-    expect(reply.structured).toEqual({
+    const list = await run(engine, "_session", { action: "list" });
+    const shown = { createdAt: "2026-01-01T00:00:00Z", lastActiveAt: "2026-01-01T00:00:01Z" };
+    const counts = { totalTurns: 0, totalCostUsd: 0 };
+    expect(list.structured).toEqual({
       sessions: [
         {
           sessionId: "s2",
           status: "waiting_permission",
-          turnStartedAt: iso(NOW),
+          ...shown,
+          ...counts,
           model: "claude-opus-4-1",
           permissionMode: "plan",
           requested: { permissionMode: "default" },
-          reported: { model: "claude-opus-4-1", permissionMode: "plan" },
-          pending: 1,
-          requests: [
-            {
-              requestId: "r1",
-              type: "permission",
-              toolName: "Bash",
-              createdAt: iso(NOW),
-              expiresAt: iso(NOW + 1_800_000),
-            },
-          ],
-          ...common,
           queued: 1,
           held: 1,
-          lastEventId: 2,
         },
-        {
-          sessionId: "s1",
-          status: "idle",
-          model: "opus",
-          permissionMode: "default",
-          requested: { model: "opus", permissionMode: "default" },
-          reported: {},
-          pending: 0,
-          background: [{ id: "b1", type: "shell" }],
-          ...common,
-          lastEventId: 3,
-        },
+        { sessionId: "s1", status: "idle", ...shown, model: "opus", permissionMode: "default", ...counts },
       ],
     });
-    const one = await run(engine, "_session", { action: "get", sessionId: "s1" });
-    expect(one.structured).toEqual({ sessions: [(reply.structured as unknown as Listed).sessions[1]] });
+    const of = async (sessionId: string) => run(engine, "_session", { action: "get", sessionId });
+    const [waiting, idle] = [await of("s2"), await of("s1")];
+    expect(list.text + waiting.text + idle.text).not.toMatch(/secret|hidden/);
+    expect([waiting.structured, idle.structured].flatMap((each) => (each as unknown as Listed).sessions)).toEqual([
+      {
+        sessionId: "s2",
+        status: "waiting_permission",
+        turnStartedAt: iso(NOW),
+        model: "claude-opus-4-1",
+        permissionMode: "plan",
+        requested: { permissionMode: "default" },
+        reported: { model: "claude-opus-4-1", permissionMode: "plan" },
+        pending: 1,
+        requests: [
+          {
+            requestId: "r1",
+            type: "permission",
+            toolName: "Bash",
+            createdAt: iso(NOW),
+            expiresAt: iso(NOW + 1_800_000),
+          },
+        ],
+        ...common,
+        queued: 1,
+        held: 1,
+        lastEventId: 2,
+      },
+      {
+        sessionId: "s1",
+        status: "idle",
+        model: "opus",
+        permissionMode: "default",
+        requested: { model: "opus", permissionMode: "default" },
+        reported: {},
+        pending: 0,
+        background: [{ id: "b1", type: "shell" }],
+        ...common,
+        lastEventId: 3,
+      },
+    ]);
   });
 
   it("shows by whom and when a session was closed", async () => {

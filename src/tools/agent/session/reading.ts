@@ -7,11 +7,11 @@ import { diff as readDiff, get as getSession, list as listSessions } from "../..
 import type { SessionQuery, SessionRecord } from "../../../engine/ports.ts";
 import { jsonBytes, fit } from "../../../view/size.ts";
 import { actingCaller } from "../../scope.ts";
-import type { ToolDeps } from "../../define.ts";
+import type { ToolCall, ToolDeps } from "../../define.ts";
 import { offerAs, offer } from "./action.ts";
-import { ANSWER_BYTES, publicView, sensitiveView, rememberedOf } from "./view.ts";
+import { ANSWER_BYTES, listedView, namesOf, publicView, sensitiveView, rememberedOf, SessionNames } from "./view.ts";
 
-/** What a session is about may be private: folders, prompts and titles are told only where the operator allows it. */
+/** What a session is about may be private: folders, prompts and options are told only where the operator allows it. */
 
 const IncludeSensitive = z.boolean().exactOptional().describe("Default: false");
 
@@ -23,7 +23,7 @@ function checkSensitive({ allows }: ToolDeps, wanted: readonly string[]): void {
   const without = `Leave ${wanted.join(", ")} out.`;
   throw new AppError(
     "PERMISSION_DENIED",
-    `Folders, prompts and titles of sessions are hidden on this server (${wanted.join(", ")}). ${without} ${advice}`,
+    `Folders, prompts and options of sessions are hidden on this server (${wanted.join(", ")}). ${without} ${advice}`,
   );
 }
 
@@ -94,12 +94,19 @@ export const list = offerAs(listSessions, LIST_FIELDS, async (args, call, deps) 
   const matching = found.filter(({ state }) => query.statuses?.includes(statusOf(state)) ?? true);
   const page = matching.slice(0, limit);
   const sessions = await within(ANSWER_BYTES - AROUND, page, async (record) =>
-    includeSensitive ? sensitiveView(record, SESSION_BYTES, call, deps) : publicView(record),
+    includeSensitive
+      ? sensitiveView(record, SESSION_BYTES, call, deps)
+      : listedView(record, namesShown(record, call, deps)),
   );
   const more = found.length > limit || sessions.length < page.length;
   const shown = page.slice(0, sessions.length);
   return { sessions, ...(more && { nextPageToken: pageTokenBehind(shown.length > 0 ? shown : found) }) };
 });
+
+/** A user's own client may know what the user's sessions are called; others where the operator allows it. */
+function namesShown(record: SessionRecord, { client }: ToolCall, { allows, mask }: ToolDeps): SessionNames {
+  return client.isLocal || allows.sensitiveDetails ? SessionNames.parse(mask({ ...namesOf(record) })) : {};
+}
 
 function queryOf({ cwd, pageToken, since, status, text }: Arguments): Omit<SessionQuery, "limit" | "principal"> {
   return {

@@ -1,3 +1,5 @@
+import { basename } from "node:path";
+import { z } from "zod";
 import type { JsonObject } from "../../../domain/json.ts";
 import type { SessionOptions } from "../../../domain/options.ts";
 import { type OptionsWith, type OptionTraits, traitsOf } from "../../../domain/options/traits.ts";
@@ -7,7 +9,7 @@ import { UNREADABLE } from "../../../domain/unreadable.ts";
 import type { SessionRecord } from "../../../engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { inUsd } from "../../../view/result.ts";
-import { cutText, fit, jsonBytes } from "../../../view/size.ts";
+import { beginningWithin, cutText, fit, jsonBytes, oneLine } from "../../../view/size.ts";
 
 /** A session in answers: its status for every caller of its principal, its content only with the right scope. */
 
@@ -44,6 +46,91 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
     processStarts: state.processCount,
     ...placeOf(process),
   };
+}
+
+/** Of a session in a list by default, bytes of JSON with the comma behind it: `get` tells the rest. */
+const LISTED_BYTES = 300;
+/** Of the name of a model. */
+const MODEL_BYTES = 64;
+/** Of a title and a folder: shorter it tells nothing, and the beginning of a long one tells enough. */
+const [LEAST_NAME, MAX_NAME] = [8, 40];
+
+/** Texts by which a reader knows the session again: `folder` is the last part of its `cwd`. */
+export const SessionNames = z.object({ title: z.string().exactOptional(), folder: z.string().exactOptional() });
+export type SessionNames = z.infer<typeof SessionNames>;
+
+export function namesOf({ spec, title = spec.title }: SessionRecord): SessionNames {
+  const folder = basename(spec.cwd);
+  return { ...(title !== undefined && { title }), ...(folder !== "" && { folder }) };
+}
+
+/** What sessions are told apart by, with as much of `names` as there is room for. */
+export function listedView(record: SessionRecord, names: SessionNames): JsonObject {
+  const { id: sessionId, spec, state, createdAt, updatedAt } = record;
+  const { model: asked, permissionMode: mode = "default" } = optionsOf(spec, state);
+  const { model = asked, permissionMode = mode } = state.reported;
+  const status = statusOf(state);
+  const times = { createdAt: inSeconds(createdAt), lastActiveAt: inSeconds(updatedAt) };
+  const counts = { totalTurns: state.totals.turns, totalCostUsd: inUsd(state.totals.costUsd) };
+  const whole = { sessionId, status, ...times, permissionMode, ...counts };
+  const forModel = Math.min(MODEL_BYTES, LISTED_BYTES - jsonBytes({ ...whole, model: "" }));
+  const shortModel = model !== undefined && textWithin(model, forModel);
+  const requested = {
+    // An alias is part of the name that it stands for.
+    ...(asked !== undefined && model?.includes(asked) === false && { model: textWithin(asked, forModel) }),
+    ...(mode !== permissionMode && { permissionMode: mode }),
+  };
+  const more = [shortModel !== false && { model: shortModel }, ...unusual(record, requested)];
+  const told = more.reduce<JsonObject>((all, part) => {
+    const next = { ...all, ...part };
+    return jsonBytes(next) < LISTED_BYTES ? next : all;
+  }, whole);
+  return { sessionId, status, ...namesWithin(names, LISTED_BYTES - 1 - jsonBytes(told)), ...told };
+}
+
+/** What most sessions have nothing of, the most important first. */
+function unusual({ state, unreadable }: SessionRecord, requested: JsonObject): readonly (JsonObject | false)[] {
+  const { lastOutcome, process, queue } = state;
+  const status = statusOf(state);
+  const isTold = lastOutcome === null || lastOutcome === "done" || (status !== "error" && status !== "idle");
+  const held = queue.filter((prompt) => prompt.held).length;
+  return [
+    unreadable !== undefined && { errorSubtype: UNREADABLE },
+    Object.keys(requested).length > 0 && { requested },
+    !isTold && { lastOutcome },
+    queue.length > 0 && { queued: queue.length },
+    held > 0 && { held },
+    placeOf(process)["waitsForSlot"] === true && { waitsForSlot: true },
+  ];
+}
+
+/** The shorter one as it is, where both do not fit. */
+function namesWithin({ folder = "", title = "" }: SessionNames, most: number): JsonObject {
+  const names = [
+    { name: "title", text: title },
+    { name: "folder", text: folder },
+  ];
+  let left = most;
+  const shown: JsonObject = {};
+  for (const [index, { name, text }] of names.toSorted((a, b) => a.text.length - b.text.length).entries()) {
+    const around = jsonBytes({ [name]: "" }) - 1;
+    const short = textWithin(text, Math.min(MAX_NAME, Math.floor(left / (names.length - index)) - around));
+    if (short === "") continue;
+    shown[name] = short;
+    left -= around + jsonBytes(short) - 2;
+  }
+  return { ...(shown["title"] !== undefined && { title: shown["title"] }), ...shown };
+}
+
+/** The text on one line, or as much of its beginning as takes `most` bytes inside a JSON string; nothing where that is too little. */
+function textWithin(text: string, most: number): string {
+  const line = oneLine(text, LISTED_BYTES);
+  if (jsonBytes(line) - 2 <= most) return line;
+  return most < LEAST_NAME ? "" : `${beginningWithin(line, most - Buffer.byteLength("…")).trimEnd()}…`;
+}
+
+function inSeconds(at: number): string {
+  return isoTime(at).replace(/\.\d+Z$/, "Z");
 }
 
 /** What answers hold until the session ends: each by its rule, and the risk up to which it does. */
