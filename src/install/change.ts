@@ -4,10 +4,18 @@ import type { Client, Scope } from "./clients.ts";
 import { PRODUCT } from "../domain/names.ts";
 import { JsonObject } from "../domain/json.ts";
 import type { Entry, Format, Path } from "./format.ts";
-import { UnusableFile } from "./format.ts";
+import { PRINTED, UnusableFile } from "./format.ts";
 import type { Places } from "./places.ts";
 import { ChangeRecord, digestOf, type Stored } from "./record.ts";
-import { readTarget, readText, removeTarget, writeTarget, type TargetFile } from "./target-file.ts";
+import {
+  makeFolders,
+  readTarget,
+  readText,
+  removeFolders,
+  removeTarget,
+  writeTarget,
+  type TargetFile,
+} from "./target-file.ts";
 
 /** One file of a client, with and without the entry: planned first, and then written. */
 
@@ -41,8 +49,16 @@ export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
     const perform = async () => {
       const copy = before === undefined ? undefined : await record.keepCopy(target.mark + before);
       const former = await record.read();
-      const folders = await writeTarget(target, after);
-      await record.write(following(former, { before, folders, written: digestOf(after) }));
+      const folders = await makeFolders(target);
+      try {
+        // First: `uninstall` goes by it.
+        await record.write(following(former, { before, folders, written: digestOf(after) }));
+        await writeTarget(target, after);
+      } catch (error) {
+        await removeFolders(folders);
+        await (former ? record.write(former) : record.forget()).catch(() => undefined);
+        throw error;
+      }
       return copy;
     };
     return { file, before, after, perform };
@@ -66,18 +82,23 @@ export function withEntry(client: Client, format: Format, { entry, text }: { ent
   const path = pathOf(client);
   const start = text === "" && client.head ? `${JSON.stringify(client.head, null, 2)}\n` : text;
   const after = format.set(start, path, entry);
-  const [was, is] = [format.parse(start), format.parse(after)];
+  const [was, is] = [format.parse(start, path), format.parse(after, path)];
   const present = entryIn(is, path);
   const isRight = Object.entries(entry).every(([key, value]) => isDeepStrictEqual(present?.[key], value));
-  if (!isRight || !isDeepStrictEqual(without(was, path), without(is, path))) throw new Error("the edit went wrong");
+  if (!isRight || !isDeepStrictEqual(without(was, path), without(is, path))) throw oddFile();
   return after;
+}
+
+/** Of a file that says the same in an unusual way, such as a list of tables in TOML. */
+function oddFile(): UnusableFile {
+  return new UnusableFile(`cannot be edited here without a change to the rest of it. Edit it by hand: ${PRINTED}.`);
 }
 
 export async function planUninstall(aim: Aim): Promise<Change> {
   return onFile(aim, async ({ file, format, record, target }) => {
     const before = target.text;
     const path = pathOf(aim.client);
-    if (before === undefined || entryIn(format.parse(before), path) === undefined) {
+    if (before === undefined || entryIn(format.parse(before, path), path) === undefined) {
       return { file, before, after: before, perform: async () => Promise.resolve(undefined) };
     }
     const stored = await record.read();
@@ -101,7 +122,7 @@ interface Recorded {
 /** Undefined for a file that goes: `install` had made it, and nothing else is in it. */
 function textWithout(text: string, client: Client, { format, stored }: Recorded): string | undefined {
   const path = pathOf(client);
-  const former = stored && format.parse(stored.before);
+  const former = stored && format.parse(stored.before, path);
   const isNew = stored?.isNew === true;
   // The file before could have an entry of ours too, written by hand.
   if (former && entryIn(former, path) === undefined && digestOf(text) === stored.written) {
@@ -109,9 +130,9 @@ function textWithout(text: string, client: Client, { format, stored }: Recorded)
   }
   const isTableOurs = isNew || (former !== undefined && !Object.hasOwn(former, client.table));
   const after = format.remove(text, path, isTableOurs ? "empty table" : "entry");
-  const rest = format.parse(after);
-  if (!isDeepStrictEqual(without(format.parse(text), path), without(rest, path))) {
-    throw new Error("the edit went wrong");
+  const rest = format.parse(after, path);
+  if (!isDeepStrictEqual(without(format.parse(text, path), path), without(rest, path))) {
+    throw oddFile();
   }
   return isNew && isDeepStrictEqual(rest, client.head ?? {}) ? undefined : after;
 }
@@ -129,7 +150,8 @@ export async function presentEntry(aim: Aim): Promise<JsonObject | undefined> {
   const file = fileOf(aim) ?? "";
   try {
     const text = await readText(file);
-    return text === undefined ? undefined : entryIn((await formatOf(aim.client)).parse(text), pathOf(aim.client));
+    const path = pathOf(aim.client);
+    return text === undefined ? undefined : entryIn((await formatOf(aim.client)).parse(text, path), path);
   } catch (error) {
     throw withName(file, error);
   }
@@ -154,7 +176,7 @@ interface Opened {
 
 const [PRIVATE, SHARED] = [0o600, 0o644];
 
-async function onFile<T>(aim: Aim, use: (opened: Opened) => T | Promise<T>): Promise<T> {
+async function onFile(aim: Aim, plan: (opened: Opened) => Change | Promise<Change>): Promise<Change> {
   const { client, places, scope, stateFolder } = aim;
   const file = fileOf(aim);
   if (file === undefined) throw new Error(`${client.id} has no scope ${scope}`);
@@ -163,14 +185,25 @@ async function onFile<T>(aim: Aim, use: (opened: Opened) => T | Promise<T>): Pro
   try {
     const target = await readTarget(file, within, scope === "project" ? SHARED : PRIVATE);
     const record = new ChangeRecord(stateFolder, client.id, target.path);
-    return await use({ file, format: await formatOf(client), record, target });
+    const change = await plan({ file, format: await formatOf(client), record, target });
+    const perform = async () =>
+      change.perform().catch((error: unknown) => {
+        throw withName(file, error, "was left as it is");
+      });
+    return { ...change, perform };
   } catch (error) {
     throw withName(file, error);
   }
 }
 
-function withName(file: string, error: unknown): unknown {
-  return error instanceof UnusableFile ? new UnusableFile(`${file} ${error.message}`) : error;
+function withName(file: string, error: unknown, state = "cannot be read"): unknown {
+  if (error instanceof UnusableFile) return new UnusableFile(`${file} ${error.message}`);
+  // The parsers, and comparisons of values, go down by calls.
+  if (error instanceof RangeError) return new UnusableFile(`${file} is nested too deep. Edit it by hand: ${PRINTED}.`);
+  if (error instanceof Error && "syscall" in error) {
+    return new UnusableFile(`${file} ${state}: ${error.message}. Mend that, or edit it by hand: ${PRINTED}.`);
+  }
+  return error;
 }
 
 function entryIn(value: unknown, [table, name]: Path): JsonObject | undefined {

@@ -8,9 +8,12 @@ import { positionOf, syntaxFault, UnusableFile, type Entry, type Format, type Pa
  */
 export const JSON_FORMAT: Format = { parse, set, remove };
 
-function parse(text: string): JsonObject {
+function parse(text: string, [table, name]: Path): JsonObject {
   const root = read(text);
-  return root === undefined ? {} : JsonObject.parse(getNodeValue(root));
+  if (root === undefined) return {};
+  const servers = valueOf(text, root, table);
+  if (servers?.type === "object") valueOf(text, servers, name);
+  return JsonObject.parse(getNodeValue(root));
 }
 
 function set(text: string, path: Path, entry: Entry): string {

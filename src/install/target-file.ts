@@ -3,7 +3,7 @@ import type { Stats } from "node:fs";
 import { lstat, mkdir, open, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isInside, realPathOf } from "../security/paths.ts";
-import { UnusableFile } from "./format.ts";
+import { PRINTED, UnusableFile } from "./format.ts";
 
 /** A client's file on disk: replaced as a whole, and only if it is as it was read. */
 export interface TargetFile {
@@ -22,10 +22,12 @@ const MARK = "\uFEFF";
 export async function readTarget(file: string, within: readonly string[], newMode: number): Promise<TargetFile> {
   const path = await realPathOf(file);
   if (path === undefined)
-    throw new UnusableFile("cannot be reached: part of its path is no folder, or is not readable.");
+    throw new UnusableFile(
+      "cannot be reached: part of its path is no folder, leads to itself, or is not readable. Mend it first.",
+    );
   const roots = await Promise.all(within.map(async (root) => realPathOf(root)));
   if (!roots.some((root) => root !== undefined && isInside(path, root))) {
-    throw new UnusableFile(`is a link to ${path}, outside of ${within[0] ?? ""}. Paste the entry there: --print.`);
+    throw new UnusableFile(`is a link to ${path}, outside of ${within[0] ?? ""}. Edit that file by hand: ${PRINTED}.`);
   }
   const found = await stat(path).catch(absent);
   if (found === undefined) {
@@ -44,19 +46,27 @@ export async function readTarget(file: string, within: readonly string[], newMod
 export async function readText(file: string): Promise<string | undefined> {
   const found = await stat(file).catch(absent);
   if (found === undefined) return undefined;
-  if (!found.isFile()) throw new UnusableFile("is not a regular file.");
+  refuseOdd(found);
   const decoded = decode(await readFile(file));
   return decoded.startsWith(MARK) ? decoded.slice(MARK.length) : decoded;
 }
 
 function refuseUnfit(found: Stats): void {
-  if (!found.isFile()) throw new UnusableFile("is not a regular file.");
+  refuseOdd(found);
   // By its bits, because root may write it and is not meant to. A file that is replaced has the user as its owner.
   if ((found.mode & 0o200) === 0)
-    throw new UnusableFile("is read-only. Make it writable, or paste the entry: --print.");
+    throw new UnusableFile(`is read-only. Make it writable, or edit it by hand: ${PRINTED}.`);
   if (process.geteuid !== undefined && found.uid !== process.geteuid()) {
-    throw new UnusableFile("belongs to another user. Run this as that user, or paste the entry: --print.");
+    throw new UnusableFile(`belongs to another user. Run this as that user, or edit it by hand: ${PRINTED}.`);
   }
+}
+
+/** The largest that were seen have tens of megabytes: Claude Code keeps pasted texts in its own. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+function refuseOdd(found: Stats): void {
+  if (!found.isFile()) throw new UnusableFile("is not a regular file. Move it away first.");
+  if (found.size > MAX_BYTES) throw new UnusableFile(`is larger than 64 MiB. Edit it by hand: ${PRINTED}.`);
 }
 
 function decode(bytes: Uint8Array): string {
@@ -67,10 +77,20 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** Resolves to the folders that were made for it, the deepest first. Throws UnusableFile when the file has changed meanwhile. */
-export async function writeTarget(target: TargetFile, text: string): Promise<string[]> {
-  const folder = dirname(target.path);
+/** Resolves to the folders that were made for it, the deepest first. */
+export async function makeFolders({ path }: TargetFile): Promise<string[]> {
+  const folder = dirname(path);
   const first = await mkdir(folder, { recursive: true });
+  return first === undefined ? [] : foldersFrom(first, folder);
+}
+
+/** Those that are empty. */
+export async function removeFolders(folders: readonly string[]): Promise<void> {
+  for (const folder of folders) await rmdir(folder).catch(() => undefined);
+}
+
+/** Throws UnusableFile when the file has changed meanwhile. */
+export async function writeTarget(target: TargetFile, text: string): Promise<void> {
   const draft = `${target.path}.${randomBytes(6).toString("hex")}`;
   const handle = await open(draft, "wx", target.mode);
   try {
@@ -85,7 +105,6 @@ export async function writeTarget(target: TargetFile, text: string): Promise<str
     await handle.close();
     await rm(draft, { force: true });
   }
-  return first === undefined ? [] : foldersFrom(first, folder);
 }
 
 function foldersFrom(first: string, last: string): string[] {
@@ -96,7 +115,7 @@ function foldersFrom(first: string, last: string): string[] {
 export async function removeTarget(target: TargetFile, folders: readonly string[]): Promise<void> {
   await refuseChanged(target);
   await rm(target.path);
-  for (const folder of folders) await rmdir(folder).catch(() => undefined);
+  await removeFolders(folders);
 }
 
 async function refuseChanged({ mark, path, text }: TargetFile): Promise<void> {

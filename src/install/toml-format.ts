@@ -1,6 +1,6 @@
 import { getStaticTOMLValue, ParseError, parseTOML, type AST } from "toml-eslint-parser";
 import { JsonObject } from "../domain/json.ts";
-import { syntaxFault, UnusableFile, type Entry, type Format, type Path } from "./format.ts";
+import { PRINTED, syntaxFault, UnusableFile, type Entry, type Format, type Path } from "./format.ts";
 
 /** TOML with an entry as a table of its own, `[mcp_servers.NAME]`, as Codex itself writes it. Only lines of that table change. */
 export const TOML_FORMAT: Format = { parse, set, remove };
@@ -66,7 +66,12 @@ function tablesOf(text: string, path: Path): AST.TOMLTable[] {
       continue;
     }
     const [head, lines] = node.type === "TOMLTable" ? [node.resolvedKey, node.body] : [[], [node]];
-    if (startsWith(head, path)) throw written(node, `${path.join(".")} is a list of tables`);
+    // The number of a table in its list stands behind the name of the list.
+    const names = head.filter((part) => typeof part === "string");
+    const isList = node.type === "TOMLTable" && node.kind === "array";
+    if (isList && (startsWith(names, path) || startsWith(path, names))) {
+      throw written(node, `${names.join(".")} is a list of tables`);
+    }
     for (const each of lines) {
       const key = [...head, ...keysOf(each)];
       if (startsWith(key, path)) throw written(each, `${path.join(".")} is no table of its own`);
@@ -77,7 +82,9 @@ function tablesOf(text: string, path: Path): AST.TOMLTable[] {
 }
 
 function written({ loc }: AST.TOMLNode, how: string): UnusableFile {
-  return new UnusableFile(`cannot be edited here: ${how} (line ${String(loc.start.line)}). Edit it by hand: --print.`);
+  return new UnusableFile(
+    `cannot be edited here: ${how} (line ${String(loc.start.line)}). Edit it by hand: ${PRINTED}.`,
+  );
 }
 
 const startsWith = (key: readonly unknown[], start: readonly unknown[]): boolean =>

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { DEPTH_VARIABLE } from "../../src/domain/names.ts";
@@ -72,6 +72,32 @@ it("install leaves a file alone that it cannot parse", () => {
   expect(stderr).toContain(`${file} is not valid JSON: CloseBraceExpected (line 1, column 18)`);
   expect(readFileSync(file, "utf8")).toBe('{"mcpServers": {}');
 });
+
+it.each([
+  ["cursor", [".cursor", "mcp.json"], `{"a": ${"[".repeat(20_000)}${"]".repeat(20_000)}}`, "is nested too deep"],
+  [
+    "codex",
+    [".codex", "config.toml"],
+    "[[mcp_servers.claude-agents-mcp]]\n",
+    "mcp_servers.claude-agents-mcp is a list of tables",
+  ],
+] as const)(
+  "install, uninstall and the list name the file of %s that they cannot edit",
+  (client, names, content, problem) => {
+    const file = join(home, "odd", ...names);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+    for (const verb of ["install", "uninstall"]) {
+      const { status, stderr, stdout } = run([verb, client, "--yes"], { HOME: join(home, "odd") });
+      expect([status, stdout]).toEqual([1, ""]);
+      expect(stderr).toMatch(new RegExp(`^claude-agents-mcp: ${file} .*${problem}.*\\. Edit it by hand: .*\\.\n$`));
+    }
+    expect(run(["install"], { HOME: join(home, "odd") }).stdout).toMatch(
+      new RegExp(`^${client} +yes +(?:unreadable|different)`, "m"),
+    );
+    expect(readFileSync(file, "utf8")).toBe(content);
+  },
+);
 
 it("install changes no client of the user from inside a session", () => {
   const nested = run(["install", "cursor", "--yes"], { [DEPTH_VARIABLE]: "1" });

@@ -1,6 +1,7 @@
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -8,6 +9,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -67,6 +69,14 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   );
   expect(error).toBeInstanceOf(UnusableFile);
   return error instanceof Error ? error.message : "";
+}
+
+const deep = (begin: string, end: string) => `${begin.repeat(20_000)}1${end.repeat(20_000)}`;
+
+/** Undefined for what is no file, or too large to be compared. */
+function contentOf(file: string): string | undefined {
+  const found = existsSync(file) ? lstatSync(file) : undefined;
+  return found?.isFile() && found.size < 1e6 ? readFileSync(file, "latin1") : undefined;
 }
 
 const every = CLIENTS.flatMap((client) =>
@@ -194,7 +204,9 @@ describe("a file that others change after install", () => {
     const at = aimAt("cursor");
     const change = await planInstall(at, at.client.entry(COMMAND));
     put(at.file, "{}");
-    expect(await refusal(change.perform())).toContain("changed by another program");
+    expect(await refusal(change.perform())).toBe(
+      `${at.file} was changed by another program in the meantime. Nothing was written: try again.`,
+    );
     expect(readFileSync(at.file, "utf8")).toBe("{}");
     expect(readdirSync(dirname(at.file))).toEqual(["mcp.json"]);
   });
@@ -207,10 +219,43 @@ describe("a file that cannot be used", () => {
     ["not UTF-8", (file: string) => put(file, new Uint8Array([0xff, 0xfe, 0x7b, 0])), "is not UTF-8"],
     ["a folder", (file: string) => mkdirSync(file, { recursive: true }), "is not a regular file"],
     ["below a file", (file: string) => put(dirname(file), ""), "cannot be reached"],
-  ])("is refused with its path: %s", async (_, make, problem) => {
+    ["a link to itself", (file: string) => (mkdirSync(dirname(file)), symlinkSync(file, file)), "cannot be reached"],
+    ["huge", (file: string) => (put(file, "{}"), truncateSync(file, 3e9)), "is larger than 64 MiB"],
+    ["of deep lists", (file: string) => put(file, `{"a": ${deep("[", "]")}}`), "is nested too deep"],
+    ["of deep objects", (file: string) => put(file, deep('{"a": ', "}")), "is nested too deep"],
+    ["without an end", (file: string) => put(file, deep('{"a": ', "")), "is nested too deep"],
+    ["ambiguous", (file: string) => put(file, '{"mcpServers": {}, "mcpServers": {}}'), 'has "mcpServers" twice'],
+  ])("is refused with its path, and kept: %s", async (_, make, problem) => {
     const at = aimAt("cursor");
     make(at.file);
-    expect(await refusal(install(at))).toMatch(`${at.file} ${problem}`);
+    const before = contentOf(at.file);
+    expect((await refusal(install(at))).startsWith(`${at.file} ${problem}`)).toBe(true);
+    // Without an entry there may be nothing to do.
+    const removed = await uninstall(at).catch((error: unknown) => String(error));
+    expect(removed ?? at.file).toContain(at.file);
+    expect(contentOf(at.file)).toBe(before);
+  });
+
+  it.each([
+    ["lists", deep("[", "]")],
+    ["tables", deep("{a=", "}")],
+  ])("is refused with its path, and kept: TOML of deep %s", async (_, value) => {
+    const at = aimAt("codex");
+    put(at.file, `x = ${value}\n`);
+    expect(await refusal(install(at))).toBe(
+      `${at.file} is nested too deep. Edit it by hand: install --print prints the entry.`,
+    );
+    expect(readFileSync(at.file, "utf8")).toBe(`x = ${value}\n`);
+  });
+
+  it("is not written where what install did cannot be kept", async () => {
+    const at = aimAt("cursor");
+    put(join(root, "state"), "");
+    expect(await refusal(install(at))).toContain(`${at.file} was left as it is: ENOTDIR`);
+    expect(existsSync(dirname(at.file))).toBe(false);
+    put(at.file, "{}");
+    expect(await refusal(install(at))).toContain(`${at.file} was left as it is: ENOTDIR`);
+    expect(readFileSync(at.file, "utf8")).toBe("{}");
   });
 });
 

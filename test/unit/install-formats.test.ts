@@ -131,7 +131,7 @@ describe("an entry in JSON", () => {
         const others = Object.fromEntries(names.map((name) => [name, [1]]));
         expect(parseJson(after)).toEqual({ servers: { ...others, ours: ENTRY } });
         expect(hasAllOf(after, before)).toBe(true);
-        expect(JSON_FORMAT.parse(JSON_FORMAT.remove(after, path, "entry"))).toEqual({ servers: others });
+        expect(JSON_FORMAT.parse(JSON_FORMAT.remove(after, path, "entry"), path)).toEqual({ servers: others });
       }),
     );
   });
@@ -148,6 +148,11 @@ describe("an entry in TOML", () => {
       "a table of other servers",
       "[servers.b]\nx = '''\n[servers.ours]\n'''\n",
       `[servers.b]\nx = '''\n[servers.ours]\n'''\n\n${TABLE}`,
+    ],
+    [
+      "a list of tables of others",
+      "[[a]]\n[[a.servers]]\n[[a.servers]]\n",
+      `[[a]]\n[[a.servers]]\n[[a.servers]]\n\n${TABLE}`,
     ],
     ["a table of its tools", "[servers.ours.tools.a]\nb = 1\n", `[servers.ours.tools.a]\nb = 1\n\n${TABLE}`],
     ["lines that end in CRLF", "a = 1\r\n", `a = 1\r\n\r\n${TABLE.replaceAll("\n", "\r\n")}`],
@@ -170,6 +175,13 @@ describe("an entry in TOML", () => {
     ['[servers]\nours = { command = "x" }\n', "servers.ours is no table of its own", "line 2"],
     ['servers.ours.command = "x"\n', "servers.ours is no table of its own", "line 1"],
     ["[[servers.ours]]\na = 1\n", "servers.ours is a list of tables", "line 1"],
+    ["a = 1\n[[servers]]\n", "servers is a list of tables", "line 2"],
+    ["[[servers]]\n[servers.ours]\n", "servers is a list of tables", "line 1"],
+    [
+      "[servers.ours]\n[[servers.ours.tools]]\n[[servers.ours.tools]]\n",
+      "servers.ours.tools is a list of tables",
+      "line 2",
+    ],
     ['[servers.ours]\ncommand.x = "y"\n', "command is written with dots", "line 2"],
   ])("is refused in %j", (text, problem, place) => {
     expect(refusal(TOML_FORMAT, text)).toContain(problem);
