@@ -14,6 +14,8 @@ const ROWS: readonly (readonly [readonly string[], string])[] = [
   [["j"], "Next session in the list"],
   [["k"], "Previous session in the list"],
   [["Enter"], "Open the focused session"],
+  [["Home"], "Go to the start of the session"],
+  [["End"], "Go to the end of the session"],
   [["a"], "Allow the focused request"],
   [["d"], "Deny the focused request"],
   [["?"], "Show this help"],

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 
 const OFF = "claude-agents-mcp console keys off";
 
-/** Users of dictation or typing aids can turn them off. */
+/** Users of dictation or typing aids can turn them off, those that are letters or signs. */
 export const keysAreOn = signal(localStorage.getItem(OFF) === null);
 
 export function turnKeys(on: boolean): void {
@@ -35,7 +35,9 @@ export function startKeys(): void {
 }
 
 function onKeyDown(event: KeyboardEvent): void {
-  if (!keysAreOn.value || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  const isNamed = event.key.length > 1;
+  if (isNamed ? event.shiftKey || scrolls(event.target) : !keysAreOn.value) return;
   if (isTypedInto(event.target) || document.querySelector("dialog[open]")) return;
   const pair = event.timeStamp - first.at < MAX_SEQUENCE_MS ? `${first.key} ${event.key}` : event.key;
   first = { key: event.key, at: event.timeStamp };
@@ -56,6 +58,12 @@ const TYPED_INTO = "input:not([type=radio], [type=checkbox]), textarea, select, 
 
 function isTypedInto(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest(TYPED_INTO) !== null;
+}
+
+/** A box with a scroll bar of its own, within which named keys go. */
+function scrolls(target: EventTarget | null): boolean {
+  if (!(target instanceof Element) || target.scrollHeight <= target.clientHeight) return false;
+  return ["auto", "scroll"].includes(getComputedStyle(target).overflowY);
 }
 
 /** The search field takes the focus when it is next rendered. */

@@ -15,14 +15,14 @@ interface Props {
 export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
   const foot = useRef<HTMLElement>(null);
   const ends = useRef<HTMLParagraphElement>(null);
-  const measure = () => tellHeight(foot.current, ends.current);
+  const measure = () => tellHeights(foot.current, ends.current);
   const extent = eventWindow.extent.value;
   const isAway = reader?.isAway.value === true || !isCurrent;
   // Drawn anew, it may have the ways to the ends, or not.
   useLayoutEffect(measure);
   useEffect(() => {
     const observer = new ResizeObserver(measure);
-    if (foot.current) observer.observe(foot.current);
+    for (const each of [foot.current, headOf(foot.current)]) if (each) observer.observe(each);
     addEventListener("resize", measure);
     return () => {
       observer.disconnect();
@@ -51,10 +51,18 @@ export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
 
 const GAP = 10;
 
-/** As much of the view is taken below: what else stays in view, or is brought there, stays above it. */
-function tellHeight(foot: HTMLElement | null, ends: HTMLElement | null): void {
+/** As much of the view is taken below and above: what else stays in view, or is brought there, stays between them. */
+function tellHeights(foot: HTMLElement | null, ends: HTMLElement | null): void {
   if (!foot) return;
-  const stays = getComputedStyle(foot).position === "sticky";
-  const height = (stays ? foot.offsetHeight : 0) + (ends ? ends.offsetHeight + GAP : 0);
-  foot.parentElement?.style.setProperty("--below", `${String(height)}px`);
+  const below = stayingHeight(foot) + (ends ? ends.offsetHeight + GAP : 0);
+  foot.parentElement?.style.setProperty("--below", `${String(below)}px`);
+  foot.parentElement?.style.setProperty("--above", `${String(stayingHeight(headOf(foot)))}px`);
+}
+
+function headOf(foot: HTMLElement | null): HTMLElement | null {
+  return foot?.parentElement?.querySelector<HTMLElement>(":scope > header") ?? null;
+}
+
+function stayingHeight(element: HTMLElement | null): number {
+  return element && getComputedStyle(element).position === "sticky" ? element.offsetHeight : 0;
 }

@@ -2,7 +2,7 @@ import { Component, createRef } from "preact";
 import { Entry } from "./entry.tsx";
 import type { Item } from "./reducer/item.ts";
 import type { Reader } from "./reader.ts";
-import { anchorOf, type Anchor } from "./scroll.ts";
+import { anchorOf, cardInView, type Anchor } from "./scroll.ts";
 import styles from "./timeline.module.css";
 
 interface Props {
@@ -18,7 +18,9 @@ export class Items extends Component<Props> {
   readonly #list = createRef<HTMLOListElement>();
 
   override getSnapshotBeforeUpdate(): Anchor | null {
-    return this.props.reader.isAtEnd ? null : (anchorOf(this.#list.current) ?? null);
+    const list = this.#list.current;
+    if (this.props.reader.isAtEnd || !list) return null;
+    return (list.parentElement && cardInView(list.parentElement)) ?? anchorOf(list) ?? null;
   }
 
   override componentDidMount(): void {

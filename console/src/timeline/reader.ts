@@ -3,17 +3,23 @@ import type { EventWindow } from "./event-window.ts";
 import {
   focusedIn,
   hold,
+  isAsked,
   isAtEnd,
+  isAtNews,
   isNearEnd,
   isNearStart,
   keep,
   placeIn,
   scrollToEnd,
+  scrollToNews,
   type Anchor,
   type Place,
 } from "./scroll.ts";
 
-/** Where the reader is: at the end, where what happens comes into view by itself, or somewhere else, where nothing moves. */
+/**
+ * Where the reader is: at the end, where what happens comes into view by itself (of what waits for an answer, the top), or
+ * somewhere else, where nothing moves.
+ */
 export class Reader {
   readonly #eventWindow: EventWindow;
   readonly #section: HTMLElement;
@@ -69,12 +75,13 @@ export class Reader {
     const extent = this.#eventWindow.extent.value;
     this.#eventWindow.readerIsAtEnd = true;
     if (extent?.last !== extent?.newest) await this.#eventWindow.goTo();
-    this.#stay();
+    scrollToEnd();
+    this.#onScroll();
   }
 
   async toStart(): Promise<void> {
     this.#leave();
-    await this.#eventWindow.goTo(1);
+    if (this.#eventWindow.extent.value?.first !== 1) await this.#eventWindow.goTo(1);
     requestAnimationFrame(() => scrollTo({ top: 0, behavior: "instant" }));
   }
 
@@ -87,7 +94,8 @@ export class Reader {
   }
 
   #stay(): void {
-    scrollToEnd();
+    scrollToNews(this.#section);
+    this.#top = scrollY;
     this.#note(true);
   }
 
@@ -107,17 +115,18 @@ export class Reader {
     const extent = this.#eventWindow.extent.value;
     const top = scrollY;
     // New entries below do not move the view: only the user does.
-    const stays = this.isAtEnd && top >= this.#top - 1;
+    const stays = this.isAtEnd && top >= this.#top - 1 && (top <= this.#top + 1 || !isAsked(this.#section));
     this.#top = top;
-    this.#eventWindow.readerIsAtEnd = (stays || isAtEnd()) && extent?.last === extent?.newest;
-    this.#note(this.isAtEnd);
+    const isLoaded = extent?.last === extent?.newest;
+    this.#eventWindow.readerIsAtEnd = isLoaded && (stays || isAtNews(this.#section));
+    this.#note(isLoaded && (this.isAtEnd || isAtEnd()));
     this.#remember();
     this.#look();
   };
 
   /** A phone is turned, a window made narrower, a keyboard comes up: the end stays in view, or the line that is read. */
   readonly #onResize = () => {
-    if (this.isAtEnd) scrollToEnd();
+    if (this.isAtEnd) scrollToNews(this.#section);
     else if (this.#place) keep(this.#place);
     this.#top = scrollY;
     const focused = this.#focused;
@@ -142,7 +151,7 @@ export class Reader {
   };
 
   #onGrowth(): void {
-    if (this.isAtEnd) scrollToEnd();
+    if (this.isAtEnd) this.#stay();
   }
 
   #note(isHere: boolean): void {

@@ -9,6 +9,33 @@ export function isAtEnd(): boolean {
   return belowView() < NEAR_END;
 }
 
+const OPEN = "[data-request]:not([data-answered])";
+
+/** Something waits for an answer in it. */
+export function isAsked(section: Element): boolean {
+  return section.querySelector(OPEN) !== null;
+}
+
+/** The place of a reader who follows: the end, but no further than the top of what waits for an answer. */
+export function isAtNews(section: Element): boolean {
+  const card = section.querySelector(OPEN);
+  if (!card || isAtEnd()) return isAtEnd() && (!card || belowTop(card) < NEAR_END);
+  return Math.abs(belowTop(card)) < NEAR_END;
+}
+
+export function scrollToNews(section: Element): void {
+  const card = section.querySelector(OPEN);
+  if (card) card.scrollIntoView({ block: "start", behavior: "instant" });
+  else scrollToEnd();
+}
+
+/** How far the view has gone beyond the place in which the card is read from its top, px. */
+function belowTop(card: Element): number {
+  const { scrollMarginTop } = getComputedStyle(card);
+  const { scrollPaddingTop } = getComputedStyle(document.documentElement);
+  return Number.parseFloat(scrollMarginTop) + Number.parseFloat(scrollPaddingTop) - card.getBoundingClientRect().top;
+}
+
 export function isNearStart(list: Element): boolean {
   return list.getBoundingClientRect().top > -NEAR_EDGE;
 }
@@ -30,6 +57,15 @@ export function scrollToEnd(): void {
 export interface Anchor {
   readonly element: Element;
   readonly top: number;
+}
+
+/** What waits for an answer and is in view: while it is read and answered nothing moves it. */
+export function cardInView(section: Element): Anchor | undefined {
+  for (const element of section.querySelectorAll(OPEN)) {
+    const { bottom, top } = element.getBoundingClientRect();
+    if (bottom > 0 && top < innerHeight) return { element, top };
+  }
+  return undefined;
 }
 
 /** The first of the list's children that is in view. To be taken before the list changes. */

@@ -9,6 +9,7 @@ import { Reader } from "./reader.ts";
 import { type Target, TargetContext, targetOf } from "./target.ts";
 import { callTitle } from "./call/title.ts";
 import { truncateLine } from "../parts/text.ts";
+import { bindKeys } from "../state/keys.ts";
 import styles from "./timeline.module.css";
 
 interface Props {
@@ -29,6 +30,10 @@ export function Timeline({ children, eventId, eventWindow, foot }: Props) {
   const extent = eventWindow.extent.value;
   const isCurrent = extent?.last === extent?.newest;
   const target = useTarget(eventWindow, reader, eventId);
+  useEffect(() => {
+    if (!reader) return;
+    return bindKeys({ End: () => void reader.toEnd(), Home: () => void reader.toStart() });
+  }, [reader]);
   return (
     <EventWindowContext.Provider value={eventWindow}>
       <TargetContext.Provider value={target}>
