@@ -4,6 +4,7 @@ import { JsonObject } from "../domain/json.ts";
 import { BackgroundTask, type NoticeKind } from "../domain/event.ts";
 import { AgentResult } from "../domain/turn.ts";
 import type { AgentSignal } from "../engine/ports.ts";
+import { failedServers, serversFailed } from "./process/failed-servers.ts";
 import { strangerOf } from "./process/held-messages.ts";
 import { RunningAgents } from "./running-agents.ts";
 import { textOf, toAgentResult, trimHookResponse, trimToolResult } from "./results.ts";
@@ -75,6 +76,8 @@ export class MessageReader {
   readonly #mask: (text: string) => string;
   #transcriptId: string | undefined;
   #lastInit = "";
+  /** MCP servers. */
+  readonly #failed = new Set<string>();
   #assistantError: string | undefined;
   /** What each task was last said to be at, by its id. */
   readonly #summaries = new Map<string, string>();
@@ -107,7 +110,10 @@ export class MessageReader {
       const { error, summary, task_id: id } = message;
       this.#sideReports.remember(name, message);
       this.#agents.read(name, message);
-      if (name === "system/init") this.#lastInit = JSON.stringify(message);
+      if (name === "system/init") {
+        this.#lastInit = JSON.stringify(message);
+        this.#readServers(message);
+      }
       if (name === "result") this.#assistantError = undefined;
       if (name === "assistant" && typeof error === "string") this.#assistantError = error;
       if (name === "system/task_progress" && typeof id === "string" && typeof summary === "string")
@@ -197,7 +203,14 @@ export class MessageReader {
     this.#lastInit = text;
     const { model, permissionMode } = message;
     const reported: AgentSignal = { type: "reported", model, permissionMode };
-    return changed ? [reported, { type: "message", message: facts }] : [reported];
+    return changed ? [reported, ...this.#readServers(raw), { type: "message", message: facts }] : [reported];
+  }
+
+  /** Each server is told once, when it has failed. */
+  #readServers(init: JsonObject): AgentSignal[] {
+    const failed = failedServers(init).filter((name) => !this.#failed.has(name));
+    failed.forEach((name) => this.#failed.add(name));
+    return failed.length === 0 ? [] : [serversFailed(failed)];
   }
 }
 

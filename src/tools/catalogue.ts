@@ -76,16 +76,24 @@ function warningsOf(list: string, rule: string): string[] {
 
 /** Models that think within a budget of tokens: Claude Code drops it for all later ones, which decide by themselves. */
 const BUDGETED = /claude-(?:\d|(?:opus|sonnet|haiku)-4(?:-[015](?!\d)|(?!-\d(?!\d))))/;
+/** Models that think whether or not they are told to: Claude Code drops `disabled` for them. */
+const ALWAYS = /claude-(?:fable-|(?:haiku|opus|sonnet)-5-5(?!\d))/;
 /** Names that Claude Code resolves to the newest model of a kind. */
 const ALIAS = /^(?:best|default|fable|haiku|opus|opusplan|sonnet)(?:\[1m\])?$/;
+/** Former models, for which Claude Code takes the newest of their kind. */
+const REPLACED = /^claude-opus-4(?:-[01])?(?:-\d{8})?(?:\[1m\])?$/;
 
-/** Why a thinking budget would have no effect with this model, in words. An unknown model name gives no warning. */
+/** Why `thinking` would have no effect with this model, in words. An unknown model name gives no warning. */
 export function thinkingWarnings({ model, thinking }: Pick<Partial<SessionOptions>, "model" | "thinking">): string[] {
-  if (thinking?.type !== "enabled") return [];
-  const isKnown = model === undefined || ALIAS.test(model) || model.includes("claude-");
-  if (!isKnown || BUDGETED.test(model ?? "")) return [];
+  const isNewest = model === undefined || ALIAS.test(model) || REPLACED.test(model);
   const whose = model === undefined ? "the default model" : `model ${model}`;
-  return [
-    `thinking.budgetTokens: has no effect with ${whose}, which decides by itself how much it thinks. Use effort, or a model up to Claude 4.5.`,
-  ];
+  if (thinking?.type === "enabled" && (isNewest || (model.includes("claude-") && !BUDGETED.test(model)))) {
+    const why = `has no effect with ${whose}, which decides by itself how much it thinks`;
+    return [`thinking.budgetTokens: ${why}. Use effort, or a model up to Claude 4.5.`];
+  }
+  if (thinking?.type === "disabled" && (isNewest || ALWAYS.test(model))) {
+    const advice = "Use effort: low, or an earlier model, such as claude-sonnet-5.";
+    return [`thinking.type: disabled has no effect with ${whose}, which always thinks. ${advice}`];
+  }
+  return [];
 }

@@ -88,7 +88,7 @@ describe("an option of `claude_code` that is for the model", () => {
     expect(requestsOf(world, request.sessionId ?? "")).toHaveLength(2);
   });
 
-  it("names the model that answers when the first is overloaded: `fallbackModel`; an option without effect gives a warning: the budget of `thinking` with a model that decides by itself", async () => {
+  it("names the model that answers when the first is overloaded: `fallbackModel`; `thinking` without effect gives a warning: a budget, or `disabled`, with a model that decides by itself", async () => {
     const overloaded = { error: { status: 529 as const, retryAfterSeconds: 0.05 }, times: 3, text: "From the second." };
     const { sessionId, ...answer } = await server.call("claude_code", {
       prompt: scriptTag([overloaded]),
@@ -105,6 +105,10 @@ describe("an option of `claude_code` that is for the model", () => {
     const asked = requestsOf(world, sessionId);
     expect(asked[0]?.thinking).toMatchObject({ type: "adaptive" });
     expect([...new Set(asked.map(({ model }) => model))]).toEqual(["claude-opus-5-5", "claude-haiku-5-5"]);
+    const thoughtless = { cwd: world.folder(), advanced: { thinking: { type: "disabled" } }, waitMs: 40_000 };
+    const thinks = await server.call("claude_code", { ...thoughtless, prompt: "Think." });
+    expect(thinks["warnings"]).toEqual([expect.stringContaining("thinking.type: disabled has no effect")]);
+    expect(requestsOf(world, thinks.sessionId)[0]?.thinking).toMatchObject({ type: "adaptive" });
     const { events, result } = await told(server, sessionId);
     expect(result).toMatchObject({ isError: false, result: "From the second." });
     expect(events.map(({ data }) => data["notice"])).toContain("fallback");

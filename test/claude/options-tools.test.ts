@@ -80,6 +80,14 @@ describe("an option of `claude_code` that gives tools", () => {
     expect(commands.filter((command) => command.includes("swordfish"))).toEqual([]);
   });
 
+  it("names a server that does not start, and why, in `warnings`: `mcpServers`", async () => {
+    const cwd = world.folder();
+    const absent = { command: join(cwd, "absent") };
+    const advanced = { mcpServers: { given: least, absent }, strictMcpConfig: true };
+    const answer = await server.call("claude_code", { prompt: "Look.", cwd, advanced, waitMs: 40_000 });
+    expect(answer["warnings"]).toEqual([expect.stringMatching(/^mcpServers: absent \(.+\) did not start/)]);
+  });
+
   it("leaves out skills: `skills`", () => {
     const listed = (session: Answer) =>
       ["harbour", "tide"].filter((name) => first(session)?.told.includes(`All about the ${name}.`));

@@ -70,7 +70,7 @@ const MORE: readonly [tool: string, args: (sessionId: string) => object][] = [
   ["claude_code_reply", (sessionId) => ({ sessionId, prompt: "x", forkSession: true })],
   ["claude_code_reply", (sessionId) => ({ sessionId, prompt: "x", whenBusy: "steer" })],
   ["claude_code_reply", (sessionId) => ({ sessionId, prompt: "x", diskResumeConfig: { cwd: "/tmp" } })],
-  ["claude_code_reply", (sessionId) => ({ sessionId, prompt: "x", resumeSessionAt: "a-message" })],
+  ["claude_code_reply", (sessionId) => ({ sessionId, prompt: "x", resumeSessionAt: randomUUID() })],
 ];
 
 const Properties = z.looseObject({

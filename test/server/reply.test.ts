@@ -110,8 +110,13 @@ describe("`resumeSessionAt` of `claude_code_reply`", () => {
     expect(saidUpTo("five?")).not.toContain("two?");
   });
 
-  it("fails with Claude Code's own words when there is no such message", async () => {
+  it("is refused without a uuid, and fails with Claude Code's own words when there is no such message", async () => {
     const { sessionId } = await done(say("one"));
+    const odd = await server.refusal("claude_code_reply", { sessionId, prompt: say("x"), resumeSessionAt: "msg_01" });
+    expect(odd).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      text: expect.stringMatching(/resumeSessionAt: must be the uuid of a message\. .*responseMode full/),
+    });
     const lost = await reply(sessionId, say("x"), { resumeSessionAt: "00000000-0000-4000-8000-000000000000" });
     expect(lost).toMatchObject({ status: "error", result: { isError: true } });
     expect(lost.result?.result).toMatch(/No message found/);

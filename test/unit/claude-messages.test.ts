@@ -284,3 +284,16 @@ function named(name: string): Loose {
   const [type, subtype] = name.split("/");
   return { type, ...(subtype !== undefined && { subtype }) };
 }
+
+it("warns once of each MCP server that has failed, and of a given one that has no login", () => {
+  const statuses = (given: string, login = "pending") => ({
+    mcp_servers: [
+      { name: "given", status: given, source: "dynamic" },
+      { name: "login", status: login, source: "dynamic" },
+      { name: "mine", status: "needs-auth", source: "user" },
+    ],
+  });
+  const inits = [statuses("failed"), statuses("failed", "needs-auth"), {}].map((over) => ({ ...INIT, ...over }));
+  const told = read(...inits).flatMap((signal) => (signal.type === "notice" ? [signal.details] : []));
+  expect(told).toEqual([{ failed: ["given"] }, { failed: ["login"] }]);
+});

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { Background } from "../../src/claude/process/background.ts";
 import { AliveThrottle, explained, settlesWithin } from "../../src/claude/process/control.ts";
+import { serversFailed, withServerErrors } from "../../src/claude/process/failed-servers.ts";
 import { AsyncQueue, userMessage } from "../../src/claude/process/input.ts";
 import type { BackgroundTask } from "../../src/domain/event.ts";
 
@@ -116,5 +117,32 @@ describe("what runs beside a turn", () => {
     expect(await background.control({ do: "stop-task", taskId: "process-1" })).toEqual({ taskId: "process-1" });
     expect(ended).toEqual(["process-1"]);
     expect(reports).toEqual([[task("process-1")], []]);
+  });
+});
+
+describe("a warning of MCP servers that have failed", () => {
+  const warned = async (servers: Promise<unknown[]>) => {
+    const mask = (text: string) => text.replaceAll("swordfish", "[secret]");
+    const notice = serversFailed(["a", "b"]);
+    if (notice.type !== "notice") throw new Error("no notice");
+    const query = { mcpServerStatus: async () => servers } as unknown as Parameters<typeof withServerErrors>[1];
+    return (await withServerErrors(notice, query, mask)).message;
+  };
+  const advice =
+    "did not start, and Claude works without their tools. Correct what starts them, then start a new session.";
+
+  it("gives Claude Code's reasons, masked before they are cut", async () => {
+    const error = `${"x".repeat(195)}swordfish`;
+    const servers = [
+      { name: "a", status: "failed", error },
+      { name: "b", status: "needs-auth" },
+    ];
+    const said = `mcpServers: a (${"x".repeat(195)}[secr), b (needs-auth) ${advice}`;
+    expect(await warned(Promise.resolve(servers))).toBe(said);
+  });
+
+  it("names them where Claude Code gives no reason, or no answer", async () => {
+    expect(await warned(Promise.resolve([{ name: "a", status: "failed" }]))).toBe(`mcpServers: a, b ${advice}`);
+    expect(await warned(Promise.reject(new Error("ended")))).toBe(`mcpServers: a, b ${advice}`);
   });
 });

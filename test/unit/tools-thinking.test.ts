@@ -7,10 +7,9 @@ describe("a token budget for thinking", () => {
   it.each([
     "claude-3-7-sonnet-20250219",
     "claude-sonnet-4-20250514",
-    "claude-opus-4-1",
+    "us.anthropic.claude-opus-4-1-20250805-v1:0",
     "claude-sonnet-4-5",
     "us.anthropic.claude-haiku-4-5-20251001-v1:0",
-    "claude-opus-4-0",
     "my-gateway-model",
   ])("is accepted for %s", (model) => {
     expect(thinkingWarnings({ model, thinking })).toEqual([]);
@@ -20,6 +19,8 @@ describe("a token budget for thinking", () => {
     undefined,
     "opus",
     "sonnet[1m]",
+    "claude-opus-4-0",
+    "claude-opus-4-1-20250805",
     "claude-opus-4-6",
     "claude-sonnet-5-5",
     "claude-haiku-5-5",
@@ -32,5 +33,34 @@ describe("a token budget for thinking", () => {
   it("is irrelevant if thinking is left to the model", () => {
     expect(thinkingWarnings({ thinking: { type: "adaptive" } })).toEqual([]);
     expect(thinkingWarnings({})).toEqual([]);
+  });
+});
+
+/** Measured: what Claude Code of the pinned SDK sends. */
+describe("`disabled` thinking", () => {
+  const disabled = { type: "disabled" } as const;
+
+  it.each([
+    "claude-3-7-sonnet-20250219",
+    "claude-opus-4-8",
+    "claude-sonnet-5",
+    "claude-sonnet-5-20260101",
+    "claude-opus-5",
+    "my-gateway-model",
+  ])("is accepted for %s", (model) => {
+    expect(thinkingWarnings({ model, thinking: disabled })).toEqual([]);
+  });
+
+  it.each([
+    undefined,
+    "haiku",
+    "opus[1m]",
+    "claude-opus-4-1",
+    "us.anthropic.claude-sonnet-5-5-v1:0",
+    "claude-opus-5-5",
+    "claude-fable-5",
+  ])("causes a warning with %s", (model) => {
+    const options = { thinking: disabled, ...(model !== undefined && { model }) };
+    expect(thinkingWarnings(options)).toEqual([expect.stringMatching(/^thinking.type: disabled has no effect with /)]);
   });
 });

@@ -13,7 +13,7 @@ import { CostWatch } from "./cost-watch.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
 import { heldUntil, type LaunchPlan, type ProcessContext } from "./launch.ts";
 import { OpenRequests } from "./open-requests.ts";
-import { withHookReason } from "./hook-reason.ts";
+import { withReason } from "./reason.ts";
 import { fileGuard } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
@@ -254,7 +254,8 @@ export class ClaudeProcess implements AgentProcess {
         partial.read(message);
         const signals = reader.read(message);
         for (const [at, read] of signals.entries()) {
-          const signal = await withHookReason(read, { transcriptId: reader.transcriptId, configFolder, mask });
+          const place = { transcriptId: reader.transcriptId, configFolder, mask };
+          const signal = await withReason(read, running, place);
           await cost.before(signal);
           if (!this.#alive.drops(signal)) await this.#report(signal, at === signals.length - 1 ? line : undefined);
         }

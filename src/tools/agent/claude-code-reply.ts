@@ -19,12 +19,14 @@ const flat = { cwd: cwd.exactOptional(), ...options };
 /** What a session that was never ours is gone on with. */
 const DiskOptions = z.strictObject({ ...flat, timeout, permissionRequestTimeoutMs });
 
+const NO_UUID = "must be the uuid of a message. Poll with responseMode full to see them";
+
 const Input = z.strictObject({
   sessionId: reply.fields.sessionId,
   ...said,
   whenBusy: reply.fields.whenBusy.describe("while a turn runs. Default: reject"),
   forkSession: z.boolean().exactOptional().describe("continue in a copy. Default: false"),
-  resumeSessionAt: z.string().max(100).exactOptional().describe("message id to go back to. Default: none"),
+  resumeSessionAt: z.guid(NO_UUID).exactOptional().describe("message id to go back to. Default: none"),
   timeout: timeout.unwrap().exactOptional().describe("ms for this turn. Default: the session's"),
   permissionRequestTimeoutMs: permissionRequestTimeoutMs.unwrap().exactOptional().describe("Default: the session's"),
   waitMs: WaitMs.exactOptional().describe("Default: 0"),
@@ -52,6 +54,7 @@ export const claudeCodeReply = defineTool({
   advertised: {
     // `claude_code` describes these.
     prompt: { type: "string" },
+    resumeSessionAt: { type: "string", description: "message id to go back to. Default: none" },
     idempotencyKey: { type: "string", description: "Default: none" },
     attachments: { ...ADVERTISED_ATTACHMENTS, description: "Default: []" },
     diskResumeConfig: { type: "object", description: "options of claude_code for a session from disk. Default: {}" },

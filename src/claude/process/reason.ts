@@ -1,8 +1,10 @@
+import type { Query } from "@anthropic-ai/claude-agent-sdk";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { AgentSignal } from "../../engine/ports.ts";
 import { linesOf, transcriptOf } from "../folder/transcript.ts";
 import { hookStopped } from "../side-reports.ts";
+import { withServerErrors } from "./failed-servers.ts";
 
 /** Claude Code writes its transcript with some delay, ms. */
 const LOOK_EVERY_MS = 100;
@@ -26,8 +28,13 @@ interface Place {
   readonly mask: (text: string) => string;
 }
 
+/** The signal with a reason that its message does not give: Claude Code is asked for it, or its transcript is read. */
+export async function withReason(signal: AgentSignal, query: Query, place: Place): Promise<AgentSignal> {
+  return signal.type === "notice" ? withServerErrors(signal, query, place.mask) : withHookReason(signal, place);
+}
+
 /** Only the transcript says which hook has ended a turn, and why. */
-export async function withHookReason(signal: AgentSignal, place: Place): Promise<AgentSignal> {
+async function withHookReason(signal: AgentSignal, place: Place): Promise<AgentSignal> {
   if (signal.type !== "result" || signal.result.failure?.subtype !== "hook_stopped") return signal;
   const { numTurns, durationMs } = signal.result;
   if (numTurns === 0) return signal;
