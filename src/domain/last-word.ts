@@ -12,3 +12,8 @@ export function lastWord(text: string, maxChars = text.length): number {
 function isVisible(code: number): boolean {
   return code > 0x20 && code < 0x7f;
 }
+
+/** The end of a text, `most` characters at most, without half of a surrogate pair at its beginning. */
+export function endOf(text: string, most: number): string {
+  return text.slice(-most).replace(/^[\udc00-\udfff]/, "");
+}

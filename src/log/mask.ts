@@ -1,7 +1,7 @@
 import { type ByEventType, type DataOf, decideBy } from "../domain/event-table.ts";
 import type { EventType, SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { lastWord } from "../domain/last-word.ts";
+import { finishedLength, isWord } from "./unfinished.ts";
 
 /**
  * Takes secrets out of what leaves the process as text: the values of environment variables that are named like a
@@ -54,26 +54,23 @@ const CREDENTIALS = new RegExp(
 );
 const CREDENTIAL_MASKED = `$1$2${MASKED}`;
 
-/** Characters of the last word of a text that is left out while the text goes on. */
-const MAX_WORD = 4_096;
-
 const KEY_BORDER = /-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----/g;
 
 /** `env` is read once, here. */
 export function createMasker(env: Readonly<Record<string, string | undefined>>): Masker {
-  const secrets = patternOf(secretValues(env));
+  const secrets = knownOf(secretValues(env));
   return maskerOf(() => secrets);
 }
 
 /** A masker whose secrets may change: it asks for them at each text. */
-export function maskerOf(secrets: () => RegExp | undefined): Masker {
+export function maskerOf(secrets: () => KnownSecrets): Masker {
   const text = (value: string): string => {
-    const pattern = secrets();
+    const { pattern } = secrets();
     const known = pattern === undefined ? value : value.replaceAll(pattern, MASKED);
     return known.replaceAll(CREDENTIALS, CREDENTIAL_MASKED);
   };
   const fields = (value: JsonObject): JsonObject => maskEntries(value, text, []);
-  const unfinished = (value: string): string => text(value.slice(0, lastWord(value, MAX_WORD)));
+  const unfinished = (value: string): string => text(value.slice(0, finishedLength(value, secrets().phrases)));
   return { text, unfinished, fields, event: (event) => maskEvent(event, { text, fields }) };
 }
 
@@ -137,12 +134,18 @@ export function secretValues(env: Readonly<Record<string, string | undefined>>):
   });
 }
 
-/** Finds each of the values; undefined where there is none. */
-export function patternOf(values: Iterable<string>): RegExp | undefined {
+/** `pattern` finds each of them; undefined where there is none. `phrases` are those that are more than a word. */
+export interface KnownSecrets {
+  readonly pattern: RegExp | undefined;
+  readonly phrases: readonly string[];
+}
+
+export function knownOf(found: Iterable<string>): KnownSecrets {
   // The longest first: one secret may begin with another.
-  const sorted = [...new Set(values)].toSorted((a, b) => b.length - a.length);
-  if (sorted.length === 0) return undefined;
-  return new RegExp(sorted.map((value) => value.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "g");
+  const values = [...new Set(found)].toSorted((a, b) => b.length - a.length);
+  if (values.length === 0) return { pattern: undefined, phrases: [] };
+  const sources = values.map((value) => value.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return { pattern: new RegExp(sources.join("|"), "g"), phrases: values.filter((value) => !isWord(value)) };
 }
 
 type MaskText = (text: string) => string;

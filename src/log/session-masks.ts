@@ -1,4 +1,4 @@
-import { type Masker, maskerOf, patternOf, secretValues } from "./mask.ts";
+import { knownOf, type KnownSecrets, type Masker, maskerOf, secretValues } from "./mask.ts";
 
 /**
  * What is masked where. A session's events are masked by what is secret of the environments that it has had to do with: what another
@@ -24,7 +24,7 @@ export function createSessionMasks(own: Variables): SessionMasks {
   const all = new Secrets(ownValues);
   const sessions = new Map<string, Secrets>();
   return {
-    ...maskerOf(() => all.pattern),
+    ...maskerOf(() => all.known),
     learn: (variables, sessionId) => {
       const values = secretValues(variables);
       all.add(values);
@@ -36,7 +36,7 @@ export function createSessionMasks(own: Variables): SessionMasks {
       const [oldest] = sessions.keys();
       if (sessions.size > MAX_SESSIONS && oldest !== undefined) sessions.delete(oldest);
     },
-    ofSession: (sessionId) => maskerOf(() => (sessions.get(sessionId) ?? all).pattern),
+    ofSession: (sessionId) => maskerOf(() => (sessions.get(sessionId) ?? all).known),
   };
 }
 
@@ -45,20 +45,20 @@ class Secrets {
   /** In the order in which they were learned last. */
   readonly #learned = new Set<string>();
   /** Made when it is asked for. */
-  #pattern: { readonly of: RegExp | undefined } | undefined;
+  #known: KnownSecrets | undefined;
 
   constructor(own: readonly string[]) {
     this.#own = own;
   }
 
-  get pattern(): RegExp | undefined {
-    this.#pattern ??= { of: patternOf([...this.#own, ...this.#learned]) };
-    return this.#pattern.of;
+  get known(): KnownSecrets {
+    this.#known ??= knownOf([...this.#own, ...this.#learned]);
+    return this.#known;
   }
 
   add(values: readonly string[]): void {
     for (const value of values) {
-      if (!this.#learned.delete(value)) this.#pattern = undefined;
+      if (!this.#learned.delete(value)) this.#known = undefined;
       this.#learned.add(value);
     }
     const surplus = this.#learned.size - MAX_VALUES;

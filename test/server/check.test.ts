@@ -160,3 +160,12 @@ describe("`responseMode` full of `claude_code_check`", () => {
     expect(cut["truncatedFields"]).toContain("events");
   });
 });
+
+it("shows live text of a language without spaces", async () => {
+  const prompt = scriptTag([{ text: ["潮水每天涨落", "两次。"], chunkDelayMs: 1_000 }]);
+  const advanced = { includePartialMessages: true };
+  const { sessionId } = await server.call("claude_code", { prompt, cwd: world.folder(), advanced });
+  const look = async () => check({ action: "poll", sessionId, waitMs: 0 });
+  await expect.poll(async () => (await look())["partial"], { timeout: 10_000, interval: 50 }).toBe("潮水每天涨落");
+  await server.call("claude_code_session", { action: "cancel", sessionId });
+});

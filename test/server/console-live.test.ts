@@ -95,7 +95,7 @@ describe("a log live", () => {
   });
 
   it("shows partial text before the message is complete", async () => {
-    const words = ["Once upon", " a time", " there was"];
+    const words = ["潮水", "每天", "涨落两次"];
     const script = [{ text: words, chunkDelayMs: 400, gate: "may-be-written" }];
     const id = await me.start(scriptTag(script), world.folder());
     const partials: string[] = [];

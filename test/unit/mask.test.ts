@@ -3,6 +3,23 @@ import { PartialText } from "../../src/claude/process/partial.ts";
 import { LastLines } from "../../src/claude/supervise/output.ts";
 import { createMasker } from "../../src/log/mask.ts";
 
+/** What is shown of a text that comes in pieces of this size. */
+function shownOf(text: string, size = 1, masker = createMasker({})): string[] {
+  const said: string[] = [];
+  const partial = new PartialText((each) => said.push(each), masker);
+  for (let at = 0; at < text.length; at += size) {
+    const event = { type: "content_block_delta", delta: { type: "text_delta", text: text.slice(at, at + size) } };
+    partial.read({ type: "stream_event", parent_tool_use_id: null, event } as never);
+  }
+  return said;
+}
+
+/** Three characters of a secret are more than chance. */
+function leaks(text: string, secret: string): boolean {
+  const parts = Array.from({ length: secret.length - 2 }, (_, at) => secret.slice(at, at + 3));
+  return parts.some((part) => text.includes(part));
+}
+
 describe("masking", () => {
   const masker = createMasker({
     API_KEY: "abc.def+12345",
@@ -111,6 +128,53 @@ describe("masking of incomplete texts", () => {
     }
     // The last word of a partial text is never shown: it may be the beginning of a secret.
     expect(said).toEqual(["begin ", "begin ", "begin  "]);
+  });
+
+  it.each([
+    ["Chinese", "潮水每天涨落两次，月亮牵引着它。"],
+    ["Japanese", "潮は一日に二度満ちて、月がそれを引いている。"],
+    ["Thai", "น้ำขึ้นลงวันละสองครั้งเพราะดวงจันทร์"],
+    ["emoji", "🌊🌙🌊🌙👩‍🚀🇫🇷"],
+  ])("shows %s to its last character, and an ASCII word in it once it has ended", (_, text) => {
+    expect(shownOf(text)).toEqual(Array.from({ length: text.length }, (__, at) => text.slice(0, at + 1)));
+    expect(shownOf(`${text}word${text}`).at(-1)).toBe(`${text}word${text}`);
+    expect(shownOf(`${text}http://me:80${text}，${"字".repeat(300)}`).at(-1)).toContain("字字");
+    for (const ended of [text.repeat(200), text.repeat(2_000)]) {
+      const [shown = ""] = shownOf(ended, ended.length);
+      expect(shown.isWellFormed() && ended.endsWith(shown) && shown.length > 3_900).toBe(ended.length > 4_000);
+    }
+  });
+
+  const phrase = "пароль корабля\nи моря";
+  const words = "correct horse battery";
+  const long = `L${"ong".repeat(2_000)}`;
+  const aware = createMasker({ MY_TOKEN: secret, MY_PASSWORD: phrase, MY_KEY: long, MY_PASSPHRASE: words });
+
+  it.each([
+    ["a word", secret, secret],
+    ["words", words, words],
+    ["words of another alphabet", phrase, phrase],
+    ["a very long word", long, long.slice(0, 50)],
+    ["a key of Anthropic", "sk-ant-api03-AbC_d-9-zyxwvutsrqponm", "api03-AbC_d-9-zyxwvutsrqponm"],
+    ["a token of GitHub", "ghp_0123456789abcdefghijklmnop", "0123456789abcdefghijklmnop"],
+    ["a bearer", "Bearer eyJh.bG-ci_O/i==", "eyJh.bG-ci_O/i=="],
+    ["a password in a URL", "http://ада:潮水每天涨落两次@host", "潮水每天涨落两次"],
+    ["a private key", "-----BEGIN PRIVATE KEY-----\nMIIEc2Vj\ncmV0\n-----END PRIVATE KEY-----", "MIIEc2Vj\ncmV0"],
+  ])("hides %s between characters of any language, wherever the text is split", (_, whole, hidden) => {
+    for (const [before, after] of [
+      ["密钥", "。完"],
+      ["🔑", "🔑 end"],
+      ["is ", " end"],
+    ] as const) {
+      const text = `${before}${whole}${after}`;
+      // Each position, and of a very long word some.
+      const step = Math.ceil(text.length / 200);
+      for (let at = step; at < text.length; at += step ** 2) {
+        const shown = shownOf(text, at, aware);
+        expect(shown.filter((each) => leaks(each, hidden))).toEqual([]);
+        expect(shown.at(-1)).toContain("[masked]");
+      }
+    }
   });
 
   it("omits incomplete lines from the last output of a process", () => {

@@ -1,5 +1,5 @@
 import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
-import { lastWord } from "../../domain/last-word.ts";
+import { endOf, lastWord } from "../../domain/last-word.ts";
 
 /** Characters kept of a text that is being written. */
 const MAX_CHARS = 4_000;
@@ -71,6 +71,6 @@ export class PartialText {
     if (text === this.#text) return;
     // Mask before cutting: half of a secret would not be recognised and would leak.
     this.#text = text.length > 4 * MAX_CHARS ? this.#shortened(text) : text;
-    this.#onText(this.#mask.unfinished(this.#text).slice(-MAX_CHARS));
+    this.#onText(endOf(this.#mask.unfinished(this.#text), MAX_CHARS));
   }
 }

@@ -1,4 +1,5 @@
 import { CALLER } from "../../domain/approvals/answer-source.ts";
+import { endOf } from "../../domain/last-word.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
 import { answer as answering } from "../../engine/actions/answering.ts";
@@ -195,11 +196,9 @@ function isNews({ requestId, whole }: CheckAnswer["shown"][number], { requests }
 const PARTIAL_SHOWN = 1_000;
 
 /** What is told live only: it has no id, and is gone once the message is whole. */
-async function partialOf(sessionId: string, { turn }: SessionState, { engine, mask }: ToolDeps): Promise<JsonObject> {
-  const text = turn ? await engine.partial(sessionId) : "";
-  // Masked whole and without its last word: half a secret would not be known for one.
-  const { partial } = mask({ partial: text.replace(/\S*$/, "") });
-  return typeof partial === "string" && partial !== "" ? { partial: partial.slice(-PARTIAL_SHOWN) } : {};
+async function partialOf(sessionId: string, { turn }: SessionState, { engine }: ToolDeps): Promise<JsonObject> {
+  const partial = turn ? await engine.partial(sessionId) : "";
+  return partial === "" ? {} : { partial: endOf(partial, PARTIAL_SHOWN) };
 }
 
 function tailOf({ closed, lastEventId, lastToolUseId }: SessionState, mode: ResponseMode): JsonObject {
