@@ -7,7 +7,7 @@ import type { AgentSignal } from "../engine/ports.ts";
 import { failedServers, serversFailed } from "./process/failed-servers.ts";
 import { strangerOf } from "./process/held-messages.ts";
 import { RunningAgents } from "./running-agents.ts";
-import { textOf, toAgentResult, trimHookResponse, trimToolResult } from "./results.ts";
+import { textOf, toAgentResult, trimHookResponse, trimToolResult, withExactCosts } from "./results.ts";
 import { SideReports } from "./side-reports.ts";
 /**
  * From the SDK's words to the engine's. One message can be several signals, or none. The set of messages is open:
@@ -168,7 +168,7 @@ export class MessageReader {
       this.#assistantError = undefined;
       const stranger = strangerOf(message.origin);
       const begun = stranger === undefined ? [] : [notPrompted(stranger, { origin: raw["origin"] ?? null })];
-      return [...begun, { type: "result", result, message: { ...raw, result: result.text } }];
+      return [...begun, { type: "result", result, message: { ...withExactCosts(raw), result: result.text } }];
     }
     return [{ type: "message", message: raw }];
   }

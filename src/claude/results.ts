@@ -1,6 +1,8 @@
 import type { SDKResultMessage } from "@anthropic-ai/claude-agent-sdk";
+import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
 import type { AgentResult, FailureCategory } from "../domain/turn.ts";
+import { exactUsd } from "../domain/usage.ts";
 
 /** `subtype: "success"` does not mean success: API failures end so too. What else was reported decides as well (side-reports.ts). */
 export function toAgentResult(
@@ -17,9 +19,9 @@ export function toAgentResult(
     numTurns: countOf(message.num_turns),
     durationMs: countOf(message.duration_ms),
     durationApiMs: countOf(message.duration_api_ms),
-    costUsdTotal: countOf(message.total_cost_usd),
+    costUsdTotal: exactUsd(countOf(message.total_cost_usd)),
     usage: JsonObject.parse(message.usage),
-    modelUsage: message.modelUsage,
+    modelUsage: exactModelUsage(message.modelUsage),
     permissionDenials: message.permission_denials.map((denial) => ({ ...denial })),
     ...(typeof message.terminal_reason === "string" && { terminalReason: message.terminal_reason }),
     ...(typeof message.stop_reason === "string" && { stopReason: message.stop_reason }),
@@ -27,6 +29,27 @@ export function toAgentResult(
     ...(structured !== undefined && { structuredOutput: structured }),
     ...(message.is_error && { category: categoryOf(message, apiErrorStatus, assistantError) }),
   };
+}
+
+/** A result as it is logged, with costs as people write them. */
+export function withExactCosts(raw: JsonObject): JsonObject {
+  const { modelUsage, total_cost_usd: total } = raw;
+  const costs = {
+    ...(typeof total === "number" && { total_cost_usd: exactUsd(total) }),
+    ...(modelUsage !== undefined && { modelUsage: exactModelUsage(modelUsage) }),
+  };
+  return { ...raw, ...costs };
+}
+
+const Cost = z.looseObject({ costUSD: z.number() });
+
+/** Claude Code's own counts by model. */
+export function exactModelUsage(usage: unknown): JsonObject {
+  const models = Object.entries(JsonObject.catch({}).parse(usage)).map(([model, counts]) => {
+    const read = Cost.safeParse(counts);
+    return [model, read.success ? { ...read.data, costUSD: exactUsd(read.data.costUSD) } : counts] as const;
+  });
+  return Object.fromEntries(models);
 }
 
 /** 0 where a result lacks the number: a turn must end all the same. */

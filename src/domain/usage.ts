@@ -45,6 +45,11 @@ export function usageOf(event: SessionEvent): ResultUsage | undefined {
   };
 }
 
+/** A sum of small fractions without the digits that only the summing made: 0.0056, not 0.005600000000000001. */
+export function exactUsd(sum: number): number {
+  return Number(sum.toFixed(9));
+}
+
 /** Of the usage that a result has. */
 export function tokensOf(usage: unknown): Tokens {
   const used = Usage.catch(NONE).parse(usage);

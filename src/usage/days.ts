@@ -1,9 +1,10 @@
 import { invalidArgument } from "../domain/error.ts";
 import type { Principal } from "../domain/principal.ts";
+import { exactUsd } from "../domain/usage.ts";
 import type { SessionLog, SessionQuery, SessionRecord, SessionRows } from "../engine/ports.ts";
 import { quarterOf } from "./quarters.ts";
 import { breather, RememberedQuarters } from "./remembered.ts";
-import { costliestFirst, exactUsd, Sum } from "./sum.ts";
+import { costliestFirst, Sum } from "./sum.ts";
 
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;

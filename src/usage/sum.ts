@@ -47,11 +47,6 @@ export class Sum {
   }
 }
 
-/** Without the digits that only the summing made. */
-export function exactUsd(sum: number): number {
-  return Number(sum.toFixed(9));
-}
-
 export function costliestFirst(a: { readonly costUsd: number }, b: { readonly costUsd: number }): number {
   return b.costUsd - a.costUsd;
 }

@@ -1,7 +1,7 @@
 import type { TurnEnded } from "../domain/event.ts";
-import { TOKEN_KINDS, type ResultUsage } from "../domain/usage.ts";
+import { exactUsd, TOKEN_KINDS, type ResultUsage } from "../domain/usage.ts";
 import { isFailure, type AnswerFact, type FactSink, type TurnFact } from "./facts.ts";
-import { costliestFirst, exactUsd } from "./sum.ts";
+import { costliestFirst } from "./sum.ts";
 
 /** What happened in all sessions, added up. Times are in ms, costs in USD. */
 

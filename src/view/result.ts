@@ -4,7 +4,7 @@ import { JsonObject } from "../domain/json.ts";
 import type { SessionState } from "../domain/session.ts";
 import type { FailureCategory } from "../domain/turn.ts";
 import { UNREADABLE } from "../domain/unreadable.ts";
-import { tokensOf } from "../domain/usage.ts";
+import { exactUsd, tokensOf } from "../domain/usage.ts";
 import type { Form } from "./event-list.ts";
 
 /** What gives way first when a result is too large; its text is cut before any of it. */
@@ -34,9 +34,9 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
     durationMs: ended.durationMs,
     durationApiMs: ended.durationApiMs,
     numTurns: ended.numTurns,
-    totalCostUsd: inUsd(ended.costUsd),
+    totalCostUsd: exactUsd(ended.costUsd),
     sessionTotalTurns: ended.sessionTurns,
-    sessionTotalCostUsd: inUsd(ended.sessionCostUsd),
+    sessionTotalCostUsd: exactUsd(ended.sessionCostUsd),
     errorSubtype: ended.errorSubtype,
     category: ended.category,
     ...adviceOn(ended),
@@ -137,11 +137,6 @@ const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
     { retryable: false, advice: "Start a new session, and tell it in the prompt what it must know of this one." },
   ],
 ]);
-
-/** Sums of small fractions, without the digits that only the summing made. */
-export function inUsd(sum: number): number {
-  return Number(sum.toFixed(9));
-}
 
 /** Seeds 001 and 002 report a failed turn as an error; a turn that was ended by a caller still has a result. */
 export function typeOfEnd({ outcome }: TurnEnded): "result" | "error" {

@@ -108,3 +108,22 @@ describe("cancel", () => {
     expect(existsSync(file)).toBe(false);
   });
 });
+
+it("tells sums of money without the digits that summing made, wherever they are told", async () => {
+  const cwd = world.folder();
+  // Seven calls of 0.0008 USD: added up, 0.005600000000000001.
+  const looks = Array.from({ length: 6 }, () => ({
+    tools: [{ name: "Read", input: { file_path: join(cwd, "none") } }],
+  }));
+  const prompt = scriptTag([...looks, { text: "Looked." }]);
+  const waited = await server.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+  const { sessionId } = waited;
+  expect(waited.result).toMatchObject({ usage: { costUsd: 0.0056 } });
+  const poll = { action: "poll", sessionId, cursor: 1, waitMs: 0, responseMode: "full", maxBytes: 1_048_576 };
+  const whole = await server.call("claude_code_check", poll);
+  expect(whole.result).toMatchObject({ totalCostUsd: 0.0056, sessionTotalCostUsd: 0.0056 });
+  const session = async (args: object) => server.call("claude_code_session", { ...args });
+  const one = [await session({ action: "get", sessionId }), await session({ action: "usage", sessionId })];
+  const told = [waited, whole, ...one, await session({ action: "list" })];
+  expect(JSON.stringify(told).match(/\d\.\d{10,}/g)).toBeNull();
+});

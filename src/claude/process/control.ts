@@ -3,8 +3,10 @@ import { z } from "zod";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ControlRequest } from "../../domain/control.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
-import { JsonObject } from "../../domain/json.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { exactUsd } from "../../domain/usage.ts";
 import type { AgentSignal } from "../../engine/ports.ts";
+import { exactModelUsage } from "../results.ts";
 
 /** In no type of the SDK yet. */
 interface Untyped {
@@ -76,8 +78,8 @@ async function usage(query: Query): Promise<JsonObject> {
       percentage,
       categories: categories.map(({ name, tokens }) => ({ name, tokens })),
     },
-    costUsd: session.total_cost_usd,
-    modelUsage: JsonObject.parse(session.model_usage),
+    costUsd: exactUsd(session.total_cost_usd),
+    modelUsage: exactModelUsage(session.model_usage),
     linesAdded: session.total_lines_added,
     linesRemoved: session.total_lines_removed,
   };

@@ -1,4 +1,5 @@
 import type { Query } from "@anthropic-ai/claude-agent-sdk";
+import { exactUsd } from "../../domain/usage.ts";
 import type { AgentSignal } from "../../engine/ports.ts";
 import { settlesWithin } from "./control.ts";
 import type { LaunchPlan } from "./launch.ts";
@@ -74,5 +75,5 @@ export class CostWatch {
 /** What the session has cost so far, USD, as Claude Code counts it: over resumes too. */
 async function costSoFar(query: Query): Promise<number> {
   const { session } = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
-  return session.total_cost_usd;
+  return exactUsd(session.total_cost_usd);
 }

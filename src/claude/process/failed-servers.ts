@@ -9,7 +9,7 @@ import { settlesWithin } from "./control.ts";
 const Init = z.object({
   mcp_servers: z.array(z.object({ name: z.string(), status: z.string(), source: z.string().optional() })),
 });
-/** The `source` of servers that were given with the start: the user's own may wait for a login that nobody wants. */
+/** The `source` of servers that were given with the start: the user's own may wait for a login that no one wants. */
 const GIVEN = "dynamic";
 
 /** The servers that do not work, of a `system/init`. */

@@ -1,6 +1,6 @@
 import { firstPrompt, type SessionRecord, type Store } from "./store.ts";
 import { UNREADABLE } from "../../domain/unreadable.ts";
-import { exactUsd } from "../../usage/sum.ts";
+import { exactUsd } from "../../domain/usage.ts";
 import { folder, isoTime, oneLine, span, statusWord, usd } from "./words.ts";
 
 /** Sessions as lines of a table, and as objects for programs. */

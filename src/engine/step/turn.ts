@@ -3,6 +3,7 @@ import type { TurnEnded } from "../../domain/event.ts";
 import type { AnsweredBy } from "../../domain/permission.ts";
 import type { QueuedPrompt, SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
+import { exactUsd } from "../../domain/usage.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { mayTake, senderIn } from "./senders.ts";
@@ -134,8 +135,8 @@ export function addResult(draft: Draft, result: AgentResult, eventId: number): v
 /** Adds what is new in the total of Claude Code. */
 export function addCost(state: SessionState, told: Pick<AgentResult, "costUsdTotal" | "isError">): void {
   const costUsd = newCost(state, told);
-  state.totals.costUsd += costUsd;
-  if (state.turn && !state.turn.pending) state.turn.costUsd += costUsd;
+  state.totals.costUsd = exactUsd(state.totals.costUsd + costUsd);
+  if (state.turn && !state.turn.pending) state.turn.costUsd = exactUsd(state.turn.costUsd + costUsd);
 }
 
 /**
