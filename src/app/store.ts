@@ -1,3 +1,4 @@
+import { isRunning, startTime, UNKNOWN } from "../claude/supervise/tree.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits, type StoreLocation } from "../config/store.ts";
@@ -42,17 +43,10 @@ export async function storeNameOf(location: StoreLocation, { nodeId }: SessionBa
 }
 
 export async function thisProcess(): Promise<{ pid: number; startedAt: string }> {
-  const { startTime } = await import("../claude/supervise/tree.ts");
   return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? UNKNOWN };
 }
 
-/** Where the system does not tell when a process began, its pid has to do. */
-export const UNKNOWN = "unknown";
-
-export async function isRunning(pid: number, startedAt: string): Promise<boolean> {
-  const { isAlive, startTime } = await import("../claude/supervise/tree.ts");
-  return startedAt === UNKNOWN ? isAlive(pid) : (await startTime(pid)) === startedAt;
-}
+export { isRunning, UNKNOWN };
 
 /** The sessions at `location`, shared by all servers that use the same file. */
 export async function connectStore(

@@ -104,6 +104,14 @@ function payerIn(environment: Readonly<Record<string, string>>) {
   return PAYERS.find(([name]) => (environment[name] ?? "") !== "");
 }
 
+/** The variable that says who pays for a Claude Code with this environment; undefined where only a login does. */
+export function payingVariable(environment: Readonly<Record<string, string>>): string | undefined {
+  const named = Object.entries(environment).find(
+    ([name, value]) => name.startsWith("CLAUDE_CODE_USE_") && value !== "",
+  );
+  return payerIn(environment)?.[0] ?? named?.[0];
+}
+
 /** The name of a way to pay, never anything of the credential. */
 function payer(environment: Readonly<Record<string, string>>): string {
   return payerIn(environment)?.[1] ?? "the Claude login of the configuration folder";

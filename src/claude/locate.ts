@@ -56,7 +56,8 @@ export class NoClaudeError extends AppError {
   }
 }
 
-const INSTALL = "npm install -g @anthropic-ai/claude-code";
+/** The command that installs a Claude Code of the user's own. */
+export const INSTALL = "npm install -g @anthropic-ai/claude-code";
 
 export class ClaudeLocator {
   readonly #settings: LocatorSettings;

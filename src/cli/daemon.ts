@@ -69,11 +69,12 @@ function unreachableLine({ name, pid, why }: UnreachableDaemon): string {
 }
 
 function paragraph(each: RunningDaemon): string {
-  const { log, name, nodeVersion, pid, processes, proxies, sessions, startedAt, state, version } = each;
+  const { log, name, nodeVersion, pid, processes, proxies, sessions, startedAt, state, userFile, version } = each;
   const work = `${count(proxies, "client")}, ${count(sessions, "session")} at work, ${count(processes, "Claude Code process", "es")}`;
   const lines = [
     `${name}  ${state}, ${work}`,
     `  version ${version} on Node ${nodeVersion}, pid ${String(pid)}, since ${startedAt}`,
+    ...(userFile === undefined ? [] : [`  settings: ${userFile}`]),
     ...(log === undefined ? [] : [`  log: ${log}`]),
     ...shimLines(each),
   ];

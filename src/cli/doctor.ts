@@ -9,7 +9,7 @@ import { escapeControlChars } from "../security/control-chars.ts";
 /** Marks the process of the checks: an IPC channel alone does not, since any program may start us with one. */
 const CHECKS_ONLY = "--checks-only";
 
-/** Of all checks, ms. */
+/** Of all checks, ms. What `--fix` does has no limit: an installation takes as long as the line is slow. */
 const ALL_MS = 180_000;
 
 /**
@@ -27,9 +27,14 @@ export async function doctor(argv: string[]): Promise<number> {
   }
   const child = fork(process.argv[1] ?? "", ["doctor", CHECKS_ONLY, ...argv]);
   const code = await new Promise<number>((resolve) => {
-    child.once("message", (message) => resolve(codeIn(message)));
+    const limit = () => setTimeout(() => resolve(late()), ALL_MS).unref();
+    let timer = limit();
+    child.on("message", (message) => {
+      clearTimeout(timer);
+      if (message === "checking") timer = limit();
+      else if (message !== "fixing") resolve(codeIn(message));
+    });
     child.once("exit", () => resolve(1));
-    setTimeout(() => resolve(late()), ALL_MS).unref();
   });
   child.kill("SIGKILL");
   if (child.connected) child.disconnect();
@@ -56,13 +61,29 @@ async function checkAll(argv: readonly string[], rest: readonly string[]): Promi
     import("../log/mask.ts"),
   ]);
   const examined = async () => examine(thisMachine(rest, process.env), json ? () => undefined : progress);
-  const before = await examined();
-  const fixed = argv.includes("--fix") ? await mendAll(before) : [];
-  const findings = fixed.length > 0 ? await examined() : before;
   const masker = createMasker(process.env);
-  const clean = (text: string) => escapeControlChars(masker.text(text));
-  await written(json ? jsonText(findings, fixed, clean) : plainText(findings, fixed, clean));
-  return findings.some(({ level }) => level === "error") ? 1 : 0;
+  const program = await programWords();
+  // A program that is not in PATH is named as it was started.
+  const clean = (text: string) => escapeControlChars(masker.text(text.replace(/^claude-agents-mcp(?= )/, program)));
+  const before = await examined();
+  const mends = argv.includes("--fix")
+    ? await mendAll(before, json ? () => undefined : (text) => tell(clean(text)))
+    : NONE;
+  const findings = mends === NONE ? before : await examined();
+  await written(json ? jsonText(findings, mends, clean) : plainText(findings, mends, clean));
+  return mends.failed.length > 0 || findings.some(({ level }) => level === "error") ? 1 : 0;
+}
+
+/** The words that start this program in the user's shell. */
+async function programWords(): Promise<string> {
+  const { env, execPath, platform } = process;
+  const [{ invocationOf }, { quoted }] = await Promise.all([
+    import("../install/invocation.ts"),
+    import("../doctor/finding.ts"),
+  ]);
+  const running = { platform, env, execPath, script: process.argv[1] ?? "", cwd: process.cwd(), shared: true };
+  const { args, command } = await invocationOf(running, []);
+  return [command, ...args].map(quoted).join(" ");
 }
 
 /** Resolves when the text has left this process, or its reader is gone. */
@@ -83,39 +104,68 @@ function progress(subject: string): void {
   process.stderr.write(`Checking ${subject} ...\n`);
 }
 
-/** One after the other. Resolves to what was done, and what could not be. */
-async function mendAll(findings: readonly Finding[]): Promise<string[]> {
-  const done: string[] = [];
-  for (const { mend, text } of findings) {
-    if (!mend) continue;
-    done.push(await mend().catch((error: unknown) => `Not mended: ${text} (${String(error)})`));
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Of `--fix`: what was done, and what could not be. */
+interface Mends {
+  readonly fixed: readonly string[];
+  readonly failed: readonly string[];
+}
+
+const NONE: Mends = { fixed: [], failed: [] };
+
+/** One after the other; what is to be known before an installation is told first. */
+async function mendAll(findings: readonly Finding[], onText: (text: string) => void): Promise<Mends> {
+  const [fixed, failed]: [string[], string[]] = [[], []];
+  const mendable = findings.flatMap(({ mend, text }) => (mend ? [{ mend, text }] : []));
+  if (mendable.length === 0) return NONE;
+  process.send?.("fixing");
+  for (const { id, level, text } of findings) if (id === "login" && level === "error") onText(text);
+  for (const { mend, text } of mendable) {
+    onText(`Fixing: ${text}`);
+    try {
+      fixed.push(await mend());
+    } catch (error) {
+      failed.push(`${text} ${error instanceof Error ? error.message : String(error)}`);
+    }
   }
-  return done;
+  process.send?.("checking");
+  return { fixed, failed };
 }
 
 type Clean = (text: string) => string;
 
-function jsonText(findings: readonly Finding[], fixed: readonly string[], clean: Clean): string {
+function jsonText(findings: readonly Finding[], { failed, fixed }: Mends, clean: Clean): string {
   const shown = findings.map(({ fix, id, level, text }) => ({
     id,
     level,
     text: clean(text),
     ...(fix !== undefined && { fix: clean(fix) }),
   }));
-  return `${JSON.stringify({ findings: shown, ...(fixed.length > 0 && { fixed: fixed.map(clean) }) })}\n`;
+  const mends = {
+    ...(fixed.length > 0 && { fixed: fixed.map(clean) }),
+    ...(failed.length > 0 && { notFixed: failed.map(clean) }),
+  };
+  return `${JSON.stringify({ findings: shown, ...mends })}\n`;
 }
 
-const WIDTH = Math.max(...["ok", "warning", "error"].map((level) => level.length));
+const WIDTH = Math.max(...["ok", "fixed", "failed", "warning", "error"].map((level) => level.length));
 
-function plainText(findings: readonly Finding[], fixed: readonly string[], clean: Clean): string {
+function plainText(findings: readonly Finding[], { failed, fixed }: Mends, clean: Clean): string {
   const lines = findings.flatMap(({ fix, level, text }) => [
     `${level.padEnd(WIDTH)}  ${clean(text)}`,
     ...(fix === undefined ? [] : [`${" ".repeat(WIDTH)}  fix: ${clean(fix)}`]),
   ]);
   const done = fixed.map((text) => `${"fixed".padEnd(WIDTH)}  ${clean(text)}`);
+  const undone = failed.map((text) => `${"failed".padEnd(WIDTH)}  Not fixed: ${clean(text)}`);
+  return [...done, ...undone, ...lines, "", verdict(findings, failed.length), ""].join("\n");
+}
+
+function verdict(findings: readonly Finding[], failed: number): string {
   const count = (wanted: Finding["level"]) => findings.filter(({ level }) => level === wanted).length;
   const [errors, warnings] = [count("error"), count("warning")];
-  const verdict =
-    errors + warnings === 0 ? "Nothing is wrong." : `Errors: ${String(errors)}, warnings: ${String(warnings)}.`;
-  return [...done, ...lines, "", verdict, ""].join("\n");
+  if (errors + warnings + failed === 0) return "Nothing is wrong.";
+  return `Errors: ${String(errors)}, warnings: ${String(warnings)}${failed === 0 ? "" : `, not fixed: ${String(failed)}`}.`;
 }

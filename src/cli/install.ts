@@ -2,10 +2,12 @@ import { hasTerminal, isConfirmed } from "./confirm.ts";
 import { listClients } from "./installed.ts";
 import { readOwn } from "./own-flags.ts";
 import { nestingDepth } from "./preflight.ts";
-import { longestCallMs, mayGiveUp, timeoutEntry } from "./server-args.ts";
+import { childEnvironment } from "../claude/environment.ts";
+import { findLogin } from "../claude/login.ts";
 import { ConfigError } from "../config/error.ts";
 import { SETTINGS } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
+import { daemonEnvironment } from "../daemon/environment.ts";
 import { PRODUCT } from "../domain/names.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { fileOf, formatOf, planInstall, planUninstall, withEntry, type Aim, type Change } from "../install/change.ts";
@@ -14,6 +16,7 @@ import { diffText } from "../install/diff.ts";
 import { UnusableFile, type Entry } from "../install/format.ts";
 import { invocationOf, isNpx, isPortable, type Invocation } from "../install/invocation.ts";
 import { thesePlaces } from "../install/places.ts";
+import { entryConfig, longestCallMs, mayGiveUp, timeoutEntry } from "../install/server-args.ts";
 import { createMasker } from "../log/mask.ts";
 
 /** `claude-agents-mcp install CLIENT` writes this server into the client's configuration, `uninstall` takes it out. */
@@ -34,10 +37,10 @@ export async function install(argv: string[]): Promise<number> {
   const flags = readFlags("install", argv);
   if (flags.client === undefined) return listClients(flags.json, async (scope) => invocation(scope, []));
   const aim = aimOf("install", flags);
-  const longestMs = longestCallMs(flags.serverArgs);
+  const longestMs = longestCallMs(entryConfig({ argv: flags.serverArgs, env: daemonEnvironment(process.env) }));
   const command = await invocation(aim.scope, flags.serverArgs);
   const entry = { ...aim.client.entry(command), ...timeoutEntry(aim.client, longestMs) };
-  const notes = notesOn(aim, command, longestMs);
+  const notes = [...notesOn(aim, command, longestMs), ...(await loginNotes())];
   if (flags.print) return print(aim, entry, { notes, json: flags.json });
   refuseNested("install");
   return withFile(async () => {
@@ -138,6 +141,13 @@ function notesOn({ client, scope }: Aim, command: Invocation, longestMs: number)
     notes.push(`calls can take ${String(longestMs)} ms, and ${client.title} may give up earlier: docs/clients.md.`);
   }
   return notes;
+}
+
+/** Without a login each session fails, after its first one has installed hundreds of megabytes. */
+async function loginNotes(): Promise<string[]> {
+  const { found } = await findLogin(childEnvironment(process.env, { depth: 0 }));
+  const problem = `no login and no key of Claude Code were found, and sessions need one, unless you give the entry a key.`;
+  return found === undefined ? [`${problem} \`${PRODUCT} doctor\` says where it looked, and what to do.`] : [];
 }
 
 async function invocation(scope: Scope, serverArgs: readonly string[]): Promise<Invocation> {

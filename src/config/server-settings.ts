@@ -56,11 +56,12 @@ const OF_SERVER = SETTINGS.filter(({ of }) => of === "server");
 /** Throws ConfigError where a client of a daemon gives a setting of the server. `path` is that of the user's file. */
 export function refuseServerSettings(sources: ConfigSources, path: string): void {
   const given = givenIn(sources);
-  const setting = OF_SERVER.find(({ key }) => given.has(key));
-  if (!setting) return;
-  const from = given.get(setting.key)?.from ?? setting.flag;
-  const others = "which has other clients, too";
+  const settings = OF_SERVER.filter(({ key }) => given.has(key));
+  if (settings.length === 0) return;
+  const from = settings.map(({ flag, key }) => given.get(key)?.from ?? flag).join(", ");
+  const keys = settings.map(({ key }) => `"${key}"`).join(", ");
+  const belongs = `${settings.length === 1 ? "belongs" : "belong"} to the server, which has other clients, too`;
   const file = `${path}, which a daemon reads at its start (\`claude-agents-mcp daemon stop\`)`;
-  const advice = `Set "${setting.key}" in ${file}, or give this client a server of its own: --daemon off.`;
-  throw new ConfigError(`${from} belongs to the server, ${others}. ${advice}`);
+  const advice = `Set ${keys} in ${file}, or give this client a server of its own: --daemon off.`;
+  throw new ConfigError(`${from} ${belongs}. ${advice}`);
 }

@@ -175,8 +175,11 @@ async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming
   return { path, release, isRemoved: async () => (await fileAt(path)) === undefined };
 }
 
-function nameIsTaken(name: string, cause?: unknown): ConfigError {
-  return new ConfigError(`Another daemon has the name "${name}". Stop it, or choose another name.`, cause);
+/** Another daemon has the name. */
+export class NameTakenError extends ConfigError {}
+
+function nameIsTaken(name: string, cause?: unknown): NameTakenError {
+  return new NameTakenError(`Another daemon has the name "${name}". Stop it, or choose another name.`, cause);
 }
 
 /** A daemon of this name may listen in another of the folders: the first that could be used is not always the same. */

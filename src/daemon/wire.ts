@@ -73,6 +73,8 @@ export interface DaemonStatus {
   readonly processes: number;
   /** Sessions in which a turn runs: what a stop would interrupt. */
   readonly turns: readonly { readonly sessionId: string; readonly title: string }[];
+  /** The user's file of settings that it reads at its start; undefined of builds that do not say so. */
+  readonly userFile?: string | undefined;
   /** Its log file; undefined where it logs to the stderr of who has started it. */
   readonly log?: string | undefined;
   readonly socket: string;

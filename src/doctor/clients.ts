@@ -1,60 +1,154 @@
+import { unknownVariables } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
+import { ConfigError } from "../config/error.ts";
+import { daemonEnvironment } from "../daemon/environment.ts";
 import { fileOf, type Aim } from "../install/change.ts";
 import { CLIENTS, type Scope } from "../install/clients.ts";
-import { targetOf, type Target } from "../install/entries.ts";
+import { isVariable, startedBy, type Started } from "../install/entries.ts";
 import { thesePlaces } from "../install/places.ts";
-import type { Finding } from "./finding.ts";
+import {
+  entryConfig,
+  knownArgs,
+  longestCallMs,
+  mendedArgs,
+  timeoutEntry,
+  type EntrySettings,
+} from "../install/server-args.ts";
+import { PRODUCT } from "../domain/names.ts";
+import { namedDaemon } from "../proxy/own-server.ts";
+import { quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
+import { hasDaemon } from "./processes.ts";
 
-/** The entries of this server in the configuration of MCP clients, and whether they start this installation. */
+/** The entries of this server in the configuration of MCP clients: what they start, and whether that serves with their settings. */
 
 const SCOPES: readonly Scope[] = ["user", "project"];
 
-interface Entry {
+export interface ClientEntry extends Started {
   readonly aim: Aim;
   readonly file: string;
-  readonly target: Target;
 }
 
 /** Of the user, and of the project in the folder in which the command was started. */
-export async function checkClients({ cwd, environment, script, stateFolder }: Machine): Promise<Finding[]> {
+export async function checkClients(machine: Machine): Promise<Finding[]> {
+  const entries = await clientEntries(machine);
+  const faults = await Promise.all(entries.map(async (entry) => faultsOf(entry, machine)));
+  const found = faults.flat();
+  return found.length > 0 ? found : [{ id: "clients", level: "ok", text: summary(entries) }];
+}
+
+export async function clientEntries({ cwd, environment, script, stateFolder }: Machine): Promise<ClientEntry[]> {
   const { execPath, platform } = process;
   const running = { platform, env: environment, execPath, script, cwd, shared: false };
   const places = thesePlaces(environment, cwd);
   const aims = CLIENTS.flatMap((client) => SCOPES.map((scope): Aim => ({ client, scope, places, stateFolder })));
   const seen = new Set<string>();
-  const entries: Entry[] = [];
+  const entries: ClientEntry[] = [];
   for (const aim of aims) {
     const file = fileOf(aim);
     // In the home folder both scopes can name the same file.
     if (file === undefined || seen.has(file)) continue;
     seen.add(file);
-    const target = await targetOf(aim, running);
-    if (target) entries.push({ aim, file, target });
+    const started = await startedBy(aim, running);
+    if (started) entries.push({ aim, file, ...started });
   }
-  const faults = entries.flatMap((entry) => faultOf(entry) ?? []);
-  return faults.length > 0 ? faults : [{ id: "clients", level: "ok", text: summary(entries) }];
+  return entries;
 }
 
-function faultOf({ aim: { client, scope }, file, target }: Entry): Finding | undefined {
-  const place = scope === "project" ? " --scope project" : "";
-  const fix = `claude-agents-mcp install ${client.id}${place}`;
+async function faultsOf(entry: ClientEntry, machine: Machine): Promise<Finding[]> {
+  const { aim, file, target } = entry;
+  const { title } = aim.client;
+  const fix = install(aim);
   switch (target.kind) {
     case "missing": {
-      const text = `${client.title} cannot start this server: its entry in ${file} names ${target.path}, which does not exist.`;
-      return { id: "clients", level: "error", text, fix };
+      const text = `${title} cannot start this server: its entry in ${file} names ${target.path}, which does not exist.`;
+      return [{ id: "clients", level: "error", text, fix }];
     }
     case "other": {
-      const text = `${client.title} starts another installation, ${target.path}, by its entry in ${file}.`;
-      return { id: "clients", level: "warning", text, fix };
+      const text = `${title} starts another installation, ${target.path}, by its entry in ${file}.`;
+      return [{ id: "clients", level: "warning", text, fix }];
     }
     case "unreadable":
-      return { id: "clients", level: "warning", text: target.problem, fix: `${fix} --print` };
+      return [{ id: "clients", level: "warning", text: target.problem, fix: `${fix} --print` }];
     case "this":
+      return settingFaults(entry, machine);
     case "npx":
+      // Another version may have other settings.
+      return [PRODUCT, `${PRODUCT}@latest`].includes(target.spec) ? settingFaults(entry, machine) : [];
     case "http":
     case "variable":
-      return undefined;
+      return [];
   }
+}
+
+/** The command that writes the entry anew, with these arguments of `serve`. */
+function install({ client, scope }: Aim, argv: readonly string[] = []): string {
+  const place = scope === "project" ? " --scope project" : "";
+  const flags = argv.length === 0 ? "" : ` -- ${argv.map(quoted).join(" ")}`;
+  return `claude-agents-mcp install ${client.id}${place}${flags}`;
+}
+
+async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Finding[]> {
+  const { aim, env, file, words } = entry;
+  const { title } = aim.client;
+  const [command = "serve"] = words;
+  if (!command.startsWith("-") && command !== "serve") {
+    const text = `${title} cannot use this server: its entry in ${file} runs "claude-agents-mcp ${command}", which serves no MCP client.`;
+    return [{ id: "clients", level: "error", text, fix: install(aim) }];
+  }
+  const own = words[0] === "serve" ? words.slice(1) : words;
+  const settings: EntrySettings = {
+    argv: knownArgs(own, isVariable),
+    env: { ...daemonEnvironment(machine.environment), ...env },
+    home: machine.home,
+    ...(aim.scope === "project" && { cwd: machine.cwd }),
+  };
+  const config = configOf(settings);
+  if (typeof config === "string") return [refused(entry, settings, config)];
+  const unknown = unknownVariables(env).map((problem): Finding => {
+    const text = `${title}: ${problem} It is in "env" of its entry in ${file}.`;
+    return { id: "clients", level: "warning", text };
+  });
+  return [...(await daemonFaults(entry, settings, machine)), ...timeoutFaults(entry, own, config), ...unknown];
+}
+
+/** Returns why the server would refuse them. */
+function configOf(settings: EntrySettings): Config | string {
+  try {
+    return entryConfig(settings);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+}
+
+function refused({ aim, env, file }: ClientEntry, settings: EntrySettings, problem: string): Finding {
+  const isOfEnv = Object.keys(env).some((name) => problem.includes(name));
+  const where = isOfEnv ? ` It is in "env" of the entry: edit the file.` : "";
+  const text = `${aim.client.title} cannot use this server, which refuses the settings of its entry in ${file}. ${problem}${where}`;
+  const mended = mendedArgs(settings);
+  return { id: "clients", level: "error", text, ...(mended && { fix: install(aim, mended) }) };
+}
+
+async function daemonFaults(
+  { aim, file }: ClientEntry,
+  settings: EntrySettings,
+  { stateFolder }: Machine,
+): Promise<Finding[]> {
+  const name = namedDaemon(settings);
+  if (name === undefined || (await hasDaemon(stateFolder, name))) return [];
+  const text = `${aim.client.title} uses the daemon ${name} by its entry in ${file}, and no daemon of this name runs. Start it, or leave out --daemon.`;
+  return [{ id: "clients", level: "warning", text, fix: `claude-agents-mcp daemon run --daemon ${quoted(name)}` }];
+}
+
+function timeoutFaults({ aim, entry, file }: ClientEntry, own: readonly string[], config: Config): Finding[] {
+  const longestMs = longestCallMs(config);
+  return Object.entries(timeoutEntry(aim.client, longestMs)).flatMap(([key, needed]): Finding[] => {
+    if (Number(entry[key] ?? 0) >= Number(needed)) return [];
+    const seconds = String(longestMs / 1000);
+    const text = `${aim.client.title} gives up calls that take longer than "${key}" of its entry in ${file} allows, and calls of the listed tools may take ${seconds} s.`;
+    return [{ id: "clients", level: "warning", text, fix: install(aim, own) }];
+  });
 }
 
 const WORDS: Readonly<Record<string, string>> = {
@@ -63,11 +157,11 @@ const WORDS: Readonly<Record<string, string>> = {
   variable: "a command with variables, which is not followed",
 };
 
-function summary(entries: readonly Entry[]): string {
+function summary(entries: readonly ClientEntry[]): string {
   if (entries.length === 0) {
     return `No MCP client has an entry of this server ("claude-agents-mcp install" lists the clients).`;
   }
-  const words = ({ aim: { client, scope }, target }: Entry) => {
+  const words = ({ aim: { client, scope }, target }: ClientEntry) => {
     const what = target.kind === "npx" ? `the package ${target.spec} through npx` : WORDS[target.kind];
     return `${client.title}${scope === "project" ? " (project)" : ""}: ${what ?? ""}`;
   };

@@ -3,33 +3,36 @@ import { realpath, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { basename } from "node:path";
 import { findAllLeftovers } from "../claude/supervise/leftover-processes.ts";
+import { isRunning } from "../claude/supervise/tree.ts";
 import { addressOf } from "../config/http.ts";
+import { userFilePath } from "../config/state-folder.ts";
+import { recordedDaemons } from "../daemon/deaths.ts";
 import { placeFault, socketFolders } from "../daemon/folders.ts";
 import { daemonOf, givenUpShims, shimSockets } from "../daemon/shim-sockets.ts";
 import { isDead, socketsIn, sweep } from "../daemon/socket.ts";
-import { describeDaemons, type RunningDaemon } from "../daemon/status.ts";
+import { describeDaemons, unreachable, type RunningDaemon, type UnreachableDaemon } from "../daemon/status.ts";
 import { counted, MEND, quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
 /** What runs of ours: daemons, what dead servers have left, and who has our port. */
 
-export async function checkDaemons({ stateFolder, userFile }: Machine): Promise<Finding[]> {
+export async function checkDaemons({ environment, stateFolder }: Machine): Promise<Finding[]> {
   // To look for sockets must not make their folder.
   if (!(await isFolder(stateFolder))) return [{ id: "daemons", level: "ok", text: "No daemon runs." }];
   const looked = await socketsOf(stateFolder).catch(refusal);
   if (looked instanceof Error) {
     const text = `Daemons cannot be used: ${looked.message}`;
-    return [{ id: "daemons", level: "warning", text, fix: `ls -ld ${stateFolder} /tmp` }];
+    return [{ id: "daemons", level: "warning", text, fix: `ls -ld ${quoted(stateFolder)} /tmp` }];
   }
   const { folders, sockets } = looked;
   const isStale = await Promise.all(sockets.map(async ({ path }) => isDead(path)));
   const stale = sockets.filter((_, at) => isStale[at]);
-  const { running, silent } = await describeDaemons(sockets.filter((_, at) => isStale[at] !== true));
-  const outdated = await startedBefore(userFile?.path, running);
+  const daemons = await describeDaemons(sockets.filter((_, at) => isStale[at] !== true));
+  const others = unreachable(daemons, await recordedDaemons(stateFolder, isRunning));
   const found: Finding[] = [
-    { id: "daemons", level: "ok", text: described(running) },
-    ...outdated,
-    ...silent.map(unanswered),
+    { id: "daemons", level: "ok", text: described(daemons.running, others) },
+    ...(await settingsFaults(userFilePath(environment), daemons.running)),
+    ...others.flatMap(unanswered),
   ];
   if (stale.length === 0) return found;
   const mend = async () => {
@@ -40,23 +43,25 @@ export async function checkDaemons({ stateFolder, userFile }: Machine): Promise<
   return [...found, { id: "stale-sockets", level: "warning", text: left, fix: MEND, mend }];
 }
 
-/** Daemons read the user's file at their start. */
-async function startedBefore(path: string | undefined, running: readonly RunningDaemon[]): Promise<Finding[]> {
-  const changed =
-    path === undefined
-      ? 0
-      : await stat(path).then(
-          ({ mtimeMs }) => mtimeMs,
-          () => 0,
-        );
-  const old = running.filter(({ startedAt }) => Date.parse(startedAt) < changed).map(({ name }) => name);
-  if (path === undefined || old.length === 0) return [];
-  const text = `${path} was changed after the start of ${old.join(", ")}, which read it before. Restart it.`;
-  return [{ id: "daemons", level: "warning", text, fix: `claude-agents-mcp daemon stop ${old.map(quoted).join(" ")}` }];
+/** Daemons read the user's file at their start, by the environment of the client that starts them. */
+async function settingsFaults(own: string, running: readonly RunningDaemon[]): Promise<Finding[]> {
+  const fix = (name: string) => `claude-agents-mcp daemon stop ${quoted(name)}`;
+  const all = running.map(async ({ name, startedAt, userFile: path = own }): Promise<Finding[]> => {
+    if (path !== own) {
+      const why = `The daemon ${name} reads the user's file ${path}, and not ${own}: it was started with another HOME or XDG_CONFIG_HOME.`;
+      const text = `${why} What ${own} says does not hold there. The client that starts the next one decides.`;
+      return [{ id: "daemons", level: "warning", text, fix: fix(name) }];
+    }
+    const { mtimeMs = 0 } = (await stat(path).catch(() => undefined)) ?? {};
+    if (!(Date.parse(startedAt) < mtimeMs)) return [];
+    const text = `${path} was changed after the start of the daemon ${name}, which has read it before. Stop it: the next client starts another one.`;
+    return [{ id: "daemons", level: "warning", text, fix: fix(name) }];
+  });
+  return (await Promise.all(all)).flat();
 }
 
-function described(running: readonly RunningDaemon[]): string {
-  if (running.length === 0) return "No daemon runs.";
+function described(running: readonly RunningDaemon[], others: readonly UnreachableDaemon[]): string {
+  if (running.length === 0) return others.length === 0 ? "No daemon runs." : "No daemon runs that can be asked.";
   const each = running.map(({ name, pid, proxies, sessions, version }) => {
     const work = `${counted(proxies, "client")}, ${counted(sessions, "session")} at work`;
     return `${name} (version ${version}, pid ${String(pid)}, ${work})`;
@@ -64,9 +69,27 @@ function described(running: readonly RunningDaemon[]): string {
   return `${counted(running.length, "daemon")} running: ${each.join("; ")}.`;
 }
 
-function unanswered({ name }: { name: string }): Finding {
-  const text = `The daemon ${name} does not answer. Its log has its process ("server"): end that with kill -9.`;
-  return { id: "daemons", level: "warning", text, fix: `claude-agents-mcp daemon logs ${quoted(name)}` };
+function unanswered({ name, pid, why }: UnreachableDaemon): Finding[] {
+  const stop = `claude-agents-mcp daemon stop ${quoted(name)}`;
+  if (pid === undefined) {
+    const text = `The daemon ${name} does not answer, and its pid is not recorded: it is "server" in the lines of its log. End it with kill -9.`;
+    return [{ id: "daemons", level: "warning", text, fix: `claude-agents-mcp daemon logs ${quoted(name)}` }];
+  }
+  const kill = `kill -9 ${String(pid)}`;
+  const text =
+    why === "has no socket"
+      ? `The daemon ${name} (pid ${String(pid)}) has no socket: it is about to end, or another one has its name. It serves only the clients that it has.`
+      : `The daemon ${name} (pid ${String(pid)}) does not answer: it was stopped, or hangs. If it does not end by the command below, ${kill} ends it.`;
+  return [{ id: "daemons", level: why === "has no socket" ? "ok" : "warning", text, fix: stop }];
+}
+
+/** Resolves to whether something listens under this name. */
+export async function hasDaemon(stateFolder: string, name: string): Promise<boolean> {
+  if (!(await isFolder(stateFolder))) return false;
+  const looked = await socketsOf(stateFolder).catch(refusal);
+  if (looked instanceof Error) return false;
+  const own = looked.sockets.filter((socket) => socket.name === name);
+  return (await Promise.all(own.map(async ({ path }) => isDead(path)))).includes(false);
 }
 
 async function socketsOf(stateFolder: string) {

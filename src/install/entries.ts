@@ -3,6 +3,7 @@ import { basename, isAbsolute, resolve } from "node:path";
 import { z } from "zod";
 import { fileOf, presenceOf, presentEntry, type Aim, type Presence } from "./change.ts";
 import { UnusableFile } from "./format.ts";
+import { JsonObject } from "../domain/json.ts";
 import { invocationOf, realOf, type Invocation, type Running } from "./invocation.ts";
 import { findProgram } from "../security/programs.ts";
 
@@ -39,35 +40,90 @@ export type Target =
   /** The file cannot be read; the problem begins with its path. */
   | { readonly kind: "unreadable"; readonly problem: string };
 
-/** Undefined where the client has no such scope, or the file no entry. */
-export async function targetOf(aim: Aim, running: Running): Promise<Target | undefined> {
-  if (fileOf(aim) === undefined) return undefined;
-  const read = await readable(async () => presentEntry(aim));
-  if ("problem" in read) return { kind: "unreadable", ...read };
-  if (read.value === undefined) return undefined;
-  const { args, command } = Started.parse(read.value);
-  const words = [...command, ...args];
-  // `cmd /c` starts the scripts of npm on Windows.
-  return targetIn(/^cmd(?:\.exe)?$/i.test(words[0] ?? "") ? words.slice(2) : words, running);
+export interface Started {
+  readonly target: Target;
+  /** Words behind the program, its script or its package. */
+  readonly words: readonly string[];
+  /** Variables that the entry gives the server, without those whose value is a variable of the client. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The whole of it. */
+  readonly entry: JsonObject;
 }
 
-const Words = z.union([z.string().transform((word) => [word]), z.array(z.string())]).catch([]);
-const Started = z.object({ command: Words, args: Words });
+/** Returns whether a word has a variable that the client replaces. */
+export function isVariable(word: string): boolean {
+  return /\$\{|\$[A-Z_]|%\w+%|\{(?:env|file):/.test(word);
+}
 
-async function targetIn([program, ...args]: readonly string[], running: Running): Promise<Target> {
-  if (program === undefined) return { kind: "http" };
-  if ([program, ...args].some((word) => /\$\{|%\w+%|^~/.test(word))) return { kind: "variable" };
+/** Undefined where the client has no such scope, or the file no entry. */
+export async function startedBy(aim: Aim, running: Running): Promise<Started | undefined> {
+  if (fileOf(aim) === undefined) return undefined;
+  const read = await readable(async () => presentEntry(aim));
+  if ("problem" in read) return { target: { kind: "unreadable", ...read }, words: [], env: {}, entry: {} };
+  const { value: entry } = read;
+  if (entry === undefined) return undefined;
+  const { args, command } = Words.parse(entry);
+  const words = [...command, ...args];
+  // `cmd /c` starts the scripts of npm on Windows.
+  const [program, ...rest] = /^cmd(?:\.exe)?$/i.test(words[0] ?? "") ? words.slice(2) : words;
+  return { ...(await targetIn(program, rest, running)), env: variablesOf(entry, running.env), entry };
+}
+
+const Word = z.union([z.string().transform((word) => [word]), z.array(z.string())]).catch([]);
+const Words = z.object({ command: Word, args: Word });
+
+/** By the names that clients have: opencode has `environment`, and Codex names variables of its own in `env_vars`. */
+function variablesOf(entry: JsonObject, own: Running["env"]): Record<string, string> {
+  const objects = [entry["env"], entry["environment"]].map((value) => JsonObject.safeParse(value).data ?? {});
+  const passed = Word.parse(entry["env_vars"]).map((name) => [name, own[name]] as const);
+  const all = [...passed, ...objects.flatMap((values) => Object.entries(values))];
+  return Object.fromEntries(
+    all.flatMap(([name, value]): [string, string][] => {
+      const text = ["string", "number", "boolean"].includes(typeof value) ? String(value) : undefined;
+      return text === undefined || isVariable(text) ? [] : [[name, text]];
+    }),
+  );
+}
+
+type Found = Pick<Started, "target" | "words">;
+
+async function targetIn(program: string | undefined, args: readonly string[], running: Running): Promise<Found> {
+  if (program === undefined) return { target: { kind: "http" }, words: [] };
   const name = basename(program.replaceAll("\\", "/")).replace(/\.(?:exe|cmd)$/i, "");
-  const rest = args.filter((word) => !word.startsWith("-"));
-  if (name === "npx") return packageTarget(rest[0] ?? "", running);
-  const found = isAbsolute(program) ? program : await onPath(program, running);
-  if (found === undefined || !existsSync(found)) return { kind: "missing", path: program };
   // Flags of Node may have values of their own in front of the script.
-  const paths = name === "node" ? rest.map((word) => resolve(running.cwd, word)) : [found];
-  const own = realOf(running.script);
-  if (own !== undefined && paths.some((path) => realOf(path) === own)) return { kind: "this" };
-  const path = paths.find((each) => existsSync(each));
-  return path === undefined ? { kind: "missing", path: paths[0] ?? found } : { kind: "other", path };
+  const named = args.flatMap((word, at) => (word.startsWith("-") ? [] : [{ word, at }]));
+  const [first = { word: "", at: args.length }] = named;
+  const started = name === "npx" || name === "node" ? [program, first.word] : [program];
+  if (started.some((word) => word.startsWith("~") || isVariable(word)))
+    return { target: { kind: "variable" }, words: [] };
+  if (name === "npx") {
+    const target = await packageTarget(first.word, running);
+    return { target, words: args.slice(first.at + 1) };
+  }
+  const found = isAbsolute(program) ? program : await onPath(program, running);
+  if (found === undefined || !existsSync(found)) return { target: { kind: "missing", path: program }, words: [] };
+  if (name !== "node") return fileIn([{ path: found, at: -1 }], args, running);
+  return fileIn(
+    named.map(({ at, word }) => ({ path: resolve(running.cwd, word), at })),
+    args,
+    running,
+  );
+}
+
+interface Candidate {
+  readonly path: string;
+  /** Its place among the arguments. */
+  readonly at: number;
+}
+
+/** Finds this installation among the files that an entry names, else one that exists. */
+function fileIn(candidates: readonly Candidate[], args: readonly string[], { script }: Running): Found {
+  const own = realOf(script);
+  const ours = candidates.find(({ path }) => own !== undefined && realOf(path) === own);
+  const found = ours ?? candidates.find(({ path }) => existsSync(path));
+  if (!found) return { target: { kind: "missing", path: candidates[0]?.path ?? "" }, words: [] };
+  const words = args.slice(found.at + 1);
+  return { target: ours ? { kind: "this" } : { kind: "other", path: found.path }, words };
 }
 
 async function onPath(program: string, { env, platform }: Running): Promise<string | undefined> {

@@ -21,17 +21,22 @@ interface Start {
  * says.
  */
 export function reasonForOwnServer({ argv, env, pid, platform }: Start): string | undefined {
+  const reason = reasonInSettings({ argv, env, platform });
+  if (reason !== undefined || namedDaemon({ argv, env }) !== undefined) return reason;
+  if (isNested({ env, pid })) return "it was started inside a session";
+  if (pid === 1) return "it is the first process of a container";
+  const confined = OF_CONFINEMENT.find((name) => isSet(env[name]));
+  return confined && `${confined} says that it is confined`;
+}
+
+/** As `reasonForOwnServer`, for a client that is started elsewhere: by its settings alone. */
+export function reasonInSettings({ argv, env, platform }: Omit<Start, "pid">): string | undefined {
   const setting = (name: Name) => settingOf({ argv, env }, name);
   const daemon = setting(DAEMON) ?? (platform === "win32" ? "off" : "auto");
   if (daemon === "off" || daemon === NO_VALUE) return "--daemon off";
   if (isSet(setting(HTTP))) return "it serves HTTP";
   const kind = storeKindOf(setting(STORE) ?? "");
-  if (kind && !SPELLINGS[kind].isShared) return `sessions in ${kind} end with their server`;
-  if (daemon !== "auto") return undefined;
-  if (isNested({ env, pid })) return "it was started inside a session";
-  if (pid === 1) return "it is the first process of a container";
-  const confined = OF_CONFINEMENT.find((name) => isSet(env[name]));
-  return confined && `${confined} says that it is confined`;
+  return kind && !SPELLINGS[kind].isShared ? `sessions in ${kind} end with their server` : undefined;
 }
 
 /** A daemon there would not know how deep its client is. */

@@ -44,7 +44,7 @@ it("a second daemon that does not get the name changes nothing, whatever the fir
     const shims = reportedShims(env.HOME);
     expect(shims).toHaveLength(1);
     const nodes = await storedNodes(env.HOME);
-    expect(await runSecond(env.HOME, "one")).toContain('Another daemon has the name "one"');
+    expect(await runSecond(env.HOME, "one")).toContain('the daemon "one" runs already, with pid ');
     expect(reportedShims(env.HOME)).toEqual(shims);
     expect(await storedNodes(env.HOME)).toBe(nodes);
     expect(await done(client, world.folder())).toMatchObject({ result: { result: "done" } });
@@ -81,7 +81,7 @@ it("what dead daemons have left is for the daemon that has the name: a second on
 
   const before = await look();
   expect(before.files[0]).toContain("other.sock");
-  expect(await runSecond(env.HOME, "one")).toContain('Another daemon has the name "one"');
+  expect(await runSecond(env.HOME, "one")).toContain('the daemon "one" runs already, with pid ');
   expect(await look()).toEqual(before);
   // The next one that gets it cleans up.
   await first.end("SIGKILL");

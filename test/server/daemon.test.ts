@@ -186,11 +186,14 @@ it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end
       sessions: 0,
       processes: 0,
       turns: [],
+      userFile: expect.stringContaining("/claude-agents-mcp/config.json") as string,
       socket: expect.stringContaining("one.sock") as string,
       shim: { setting: "auto", shims: [expect.objectContaining({ processes: [] })] },
     },
   ]);
-  expect(run("run", "--daemon", "one").stderr).toContain('Another daemon has the name "one"');
+  expect(run("run", "--daemon", "one").stderr).toContain(
+    `the daemon "one" runs already, with pid ${String(daemon.pid)}. Stop it (\`claude-agents-mcp daemon stop one\`)`,
+  );
   expect(run("stop").stdout).toBe("1 daemon stopped.\n");
   expect(run("status").status).toBe(1);
 });

@@ -254,9 +254,24 @@ describe("a package without the Claude Code of the Agent SDK", () => {
     expect(result?.result).toContain("npm does not reach the registry");
     expect(result?.result).toContain(`Run: node '${main}' doctor --fix`);
     await server.close();
-    const { stdout } = await run(process.execPath, [main, "doctor"]);
-    expect(stdout).toMatch(
-      /The first session has npm install @anthropic-ai\/claude-agent-sdk-.*\n +fix: claude-agents-mcp doctor --fix/,
-    );
+    environment = { ...environment, ...unreachable };
+    const before = await run(process.execPath, [main, "doctor"]);
+    expect(before).toMatchObject({ code: 0 });
+    const fix = `node ${main} doctor --fix`;
+    expect(before.stdout).toMatch(/The first session has npm install @anthropic-ai\/claude-agent-sdk-.*\n +fix: /);
+    expect(before.stdout).toMatch(new RegExp(`^ +fix: \\S*${fix}$`, "m"));
+    // By variables and files: there is no Claude Code to ask.
+    const { ANTHROPIC_API_KEY: _, ...poor } = environment;
+    environment = poor;
+    const fixed = await run(process.execPath, [main, "doctor", "--fix"]);
+    expect(fixed.code).toBe(1);
+    expect(fixed.stdout).not.toMatch(/^fixed/m);
+    expect(fixed.stdout).toMatch(/^failed {3}Not fixed: The first session has npm install .*npm does not reach/m);
+    expect(fixed.stdout).toMatch(/^error {4}No login and no key of Claude Code were found/m);
+    expect(fixed.stdout).toContain("Errors: 1, warnings: 0, not fixed: 1.");
+    expect(fixed.stdout).not.toMatch(/\bAppError|InstallError/);
+    const [login = "", fixing = ""] = fixed.stderr.split("\n").filter((line) => !line.startsWith("Checking"));
+    expect(login).toContain("No login and no key");
+    expect(fixing).toMatch(/^Fixing: The first session has npm install/);
   });
 });

@@ -20,7 +20,7 @@ function run(args: readonly string[], env: Record<string, string> = {}) {
   const { status, stderr, stdout } = spawnSync(process.execPath, [MAIN, ...args], {
     encoding: "utf8",
     cwd: join(home, "project"),
-    env: { PATH: process.env["PATH"] ?? "", HOME: home, ...env },
+    env: { PATH: process.env["PATH"] ?? "", HOME: home, ANTHROPIC_API_KEY: "sk-1", ...env },
     input: "",
   });
   return { status, stderr, stdout };
@@ -118,13 +118,17 @@ it("a file that install has created is deleted by uninstall, and each tells what
   expect(existsSync(file)).toBe(false);
 });
 
-it("install --print --json of a project names the file, the link, and what keeps it from being shared", () => {
-  const { status, stdout } = run(["install", "cursor", "--print", "--json", "--scope", "project"]);
+it("install --print --json of a project names the file, the link, what keeps it from being shared, and that there is no login", () => {
+  const words = ["install", "cursor", "--print", "--json", "--scope", "project"];
+  const { status, stdout } = run(words, { ANTHROPIC_API_KEY: "" });
   expect(status).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({
     file: join(home, "project", ".cursor", "mcp.json"),
     link: expect.stringContaining("https://cursor.com/") as unknown,
-    notes: [expect.stringContaining("the entry names paths of this machine") as unknown],
+    notes: [
+      expect.stringContaining("the entry names paths of this machine") as unknown,
+      expect.stringContaining("no login and no key of Claude Code were found") as unknown,
+    ],
   });
 });
 

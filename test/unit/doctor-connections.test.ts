@@ -5,6 +5,8 @@ import { dirname, join } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
+import { isRunning, startTime } from "../../src/claude/supervise/tree.ts";
+import { DeathRecord } from "../../src/daemon/deaths.ts";
 import { makePrivate, socketFolders } from "../../src/daemon/folders.ts";
 import { Listener } from "../../src/daemon/listener.ts";
 import { examine } from "../../src/doctor/checks.ts";
@@ -40,7 +42,7 @@ describe("an entry of a client", () => {
 
   it.each(["claude-code", "codex", "opencode", "zed"])("of %s that starts this installation is named", async (id) => {
     const { title } = CLIENTS.find((client) => client.id === id)!;
-    await write(aimAt(id), process.execPath, machine.script, "--max-live", "2");
+    await write(aimAt(id), process.execPath, machine.script, "--max-wait-ms", "5000");
     expect(await machine.faults()).toEqual([]);
     expect(await textOf("clients")).toContain(`${title}: this installation`);
   });
@@ -116,8 +118,8 @@ describe("an entry of a client", () => {
 
 describe("daemons", () => {
   /** One that listens in this process. Returns the function that ends it. */
-  async function daemon(name: string, startedAt = name): Promise<() => Promise<void>> {
-    const about = { startedAt, version: "1.2.3", nodeVersion: "", nodeId: "", state: "ready" as const };
+  async function daemon(name: string, startedAt = name, userFile?: string): Promise<() => Promise<void>> {
+    const about = { startedAt, userFile, version: "1.2.3", nodeVersion: "", nodeId: "", state: "ready" as const };
     const listener = new Listener({
       folders: await socketFolders(machine.stateFolder),
       name,
@@ -161,18 +163,41 @@ describe("daemons", () => {
     ends.push(await daemon("early", "2026-01-01T00:00:00.000Z"));
     const found = await machine.fault();
     expect(found).toMatchObject({ id: "daemons", level: "warning", fix: "claude-agents-mcp daemon stop early" });
-    expect(found.text).toContain(`${file} was changed after the start of early`);
+    expect(found.text).toContain(`${file} was changed after the start of the daemon early`);
     for (const end of ends) await end();
   });
 
-  it("that do not answer are a warning, with the command that shows their process", async () => {
+  it("that read another user's file are a warning: what the own one says does not hold there", async () => {
+    const own = at(".config", "claude-agents-mcp", "config.json");
+    const ends = [await daemon("same", "2100-01-01T00:00:00.000Z", own)];
+    expect(await machine.faults()).toEqual([]);
+    ends.push(await daemon("other", "2100-01-01T00:00:00.000Z", "/elsewhere/config.json"));
+    const found = await machine.fault();
+    expect(found).toMatchObject({ id: "daemons", level: "warning", fix: "claude-agents-mcp daemon stop other" });
+    expect(found.text).toContain(`The daemon other reads the user's file /elsewhere/config.json, and not ${own}`);
+    for (const end of ends) await end();
+  });
+
+  it("that do not answer are a warning, with their pid where it is recorded", async () => {
     const folder = join(machine.stateFolder, "run");
     await makePrivate(folder);
     const mute = createServer((socket) => socket.destroy()).listen(join(folder, "mute.sock"));
     await once(mute, "listening");
     const found = await machine.fault();
     expect(found).toMatchObject({ id: "daemons", level: "warning", fix: "claude-agents-mcp daemon logs mute" });
-    expect(found.text).toContain("The daemon mute does not answer");
+    expect(found.text).toContain("The daemon mute does not answer, and its pid is not recorded");
+    const record = new DeathRecord(machine.stateFolder, "mute", {
+      pid: process.pid,
+      startedAt: (await startTime(process.pid)) ?? "",
+    });
+    await record.begin(isRunning);
+    const named = await machine.fault();
+    const pid = String(process.pid);
+    expect(named).toMatchObject({ level: "warning", fix: "claude-agents-mcp daemon stop mute" });
+    expect(named.text).toContain(`The daemon mute (pid ${pid}) does not answer`);
+    expect(named.text).toContain(`kill -9 ${pid}`);
+    expect(await textOf("daemons")).toBe("No daemon runs that can be asked.");
+    await record.end();
     mute.close();
     await once(mute, "close");
     expect(await machine.faults()).toEqual([]);

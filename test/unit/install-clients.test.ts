@@ -3,13 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { install, uninstall } from "../../src/cli/install.ts";
-import { longestCallMs, mayGiveUp, timeoutEntry } from "../../src/cli/server-args.ts";
 import { CLIENTS } from "../../src/install/clients.ts";
 import { diffText } from "../../src/install/diff.ts";
 import { INSTALLED, invocationOf, isNpx, isPortable, PUBLISHED, type Running } from "../../src/install/invocation.ts";
 import type { Places } from "../../src/install/places.ts";
+import { entryConfig, longestCallMs, mayGiveUp, timeoutEntry } from "../../src/install/server-args.ts";
 
 /** The table of clients on each system, and the command that a client is given. */
+
+const longest = (argv: string[]) => longestCallMs(entryConfig({ argv, env: { HOME: "/home/me" } }));
 
 const clientOf = (id: string) => CLIENTS.find((client) => client.id === id)!;
 
@@ -140,22 +142,20 @@ describe("the command of an entry", () => {
 describe("flags of the server in an entry", () => {
   it("set the client's timeout if calls can take longer than its default", () => {
     const [codex, gemini] = [clientOf("codex"), clientOf("gemini")];
-    const query = longestCallMs(["--toolsets", "agent,query"]);
+    const query = longest(["--toolsets", "agent,query"]);
     expect(query).toBe(300_000);
     expect(timeoutEntry(codex, query)).toEqual({ tool_timeout_sec: 330 });
     expect(timeoutEntry(gemini, query)).toEqual({});
-    expect(timeoutEntry(codex, longestCallMs(["--toolsets", "query", "--query", '{"maxExecutionMs":50000}']))).toEqual(
-      {},
-    );
-    expect(timeoutEntry(gemini, longestCallMs(["--max-wait-ms", "900000"]))).toEqual({ timeout: 930_000 });
-    expect(timeoutEntry(codex, longestCallMs([]))).toEqual({});
+    expect(timeoutEntry(codex, longest(["--toolsets", "query", "--query", '{"maxExecutionMs":50000}']))).toEqual({});
+    expect(timeoutEntry(gemini, longest(["--max-wait-ms", "900000"]))).toEqual({ timeout: 930_000 });
+    expect(timeoutEntry(codex, longest([]))).toEqual({});
   });
 
   it("are noted for a client that may give up earlier", () => {
-    const chat = longestCallMs(["--toolsets", "all"]);
+    const chat = longest(["--toolsets", "all"]);
     const ids = CLIENTS.filter((client) => mayGiveUp(client, chat)).map(({ id }) => id);
     expect(ids).toEqual(["claude-desktop", "cursor", "vscode", "windsurf", "zed", "copilot-cli"]);
-    expect(CLIENTS.filter((client) => mayGiveUp(client, longestCallMs([])))).toEqual([]);
+    expect(CLIENTS.filter((client) => mayGiveUp(client, longest([])))).toEqual([]);
   });
 
   it.each([
@@ -167,15 +167,19 @@ describe("flags of the server in an entry", () => {
     [["--http"], "a server over HTTP is started by you"],
     [["--daemon", "a/b"], "--daemon"],
     [["--max-live", "3"], "--max-live belongs to the server, which has other clients, too."],
+    [
+      ["--max-live", "3", "--spares=0"],
+      '--max-live, --spares belong to the server, which has other clients, too. Set "maxLive", "spares" in ',
+    ],
     [["--keep-ms", "3"], "--keep-ms is no setting any more"],
   ])("are refused as the server would: %j", (args, message) => {
-    expect(() => longestCallMs(args)).toThrow(message);
+    expect(() => longest(args)).toThrow(message);
   });
 
   it("may name a daemon, a folder and a store, and settings of the server for a server of its own", () => {
-    expect(longestCallMs(["--daemon", "off", "--max-live", "3"])).toBe(45_000);
-    expect(longestCallMs(["--daemon", "main"])).toBe(45_000);
-    expect(longestCallMs(["--allow-dir", "~/src", "--allow-dir", "/srv", "--store", "memory:"])).toBe(45_000);
+    expect(longest(["--daemon", "off", "--max-live", "3"])).toBe(45_000);
+    expect(longest(["--daemon", "main"])).toBe(45_000);
+    expect(longest(["--allow-dir", "~/src", "--allow-dir", "/srv", "--store", "memory:"])).toBe(45_000);
   });
 });
 

@@ -42,8 +42,16 @@ export interface Entry {
  */
 export async function startTime(pid: number): Promise<string | undefined> {
   if (process.platform === "linux") return statNow(pid)?.started;
-  if (process.platform === "win32") return isAlive(pid) ? "unknown" : undefined;
+  if (process.platform === "win32") return isAlive(pid) ? UNKNOWN : undefined;
   return (await outputOfPs(["-o", "lstart=", "-p", String(pid)])).trim() || undefined;
+}
+
+/** Where the system does not tell when a process began, its pid has to do. */
+export const UNKNOWN = "unknown";
+
+/** Tells whether process `pid` is still the process that started at `startedAt`. */
+export async function isRunning(pid: number, startedAt: string): Promise<boolean> {
+  return startedAt === UNKNOWN ? isAlive(pid) : (await startTime(pid)) === startedAt;
 }
 
 export function isAlive(pid: number): boolean {

@@ -1,5 +1,6 @@
 import { writeSync, closeSync } from "node:fs";
 import { statusOf } from "./status-of.ts";
+import { listenAs, turnOf } from "./turn.ts";
 import { assemble, endWith, ownCommands } from "../serve.ts";
 import { ownFlags } from "../own-flags.ts";
 import { requireSandbox } from "../preflight.ts";
@@ -21,8 +22,6 @@ import { daemonName } from "../../daemon/name.ts";
 import { Listener, type ListenerOptions } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
 import { checkName, socketsIn, sweep, type Naming } from "../../daemon/socket.ts";
-import { describeDaemons } from "../../daemon/status.ts";
-import { takeTurn } from "../../daemon/starting.ts";
 import { shimSettings } from "../../daemon/shim-sockets.ts";
 import { readyLine, restartOf } from "../../daemon/start.ts";
 import { namedDaemon } from "../../proxy/own-server.ts";
@@ -80,11 +79,11 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
   const shim = shimSettings({ folders, name, stateFolder: folder }, restart);
   const isByClient = readyFd !== undefined;
   const endTurn = isUnnamed && !isByClient ? await turnOf(folders, name, isAutomatic) : undefined;
-  let onNamed: () => void = () => undefined;
-  const named = new Promise<void>((resolve) => (onNamed = resolve));
+  const { promise: named, resolve: onNamed } = withResolvers();
   const records = { environmentKey: await keyFor("environment", folder), isApart: isUnnamed };
   const app = await assemble({ settings, argv: rest, start, outlivesClients: true, shim, named, ...records });
   const deaths = new DeathRecord(folder, name, await thisProcess());
+  const about = { log, userFile: settings.user.path, version };
   let closing: Promise<void> | undefined;
   const listener = new Listener({
     folders,
@@ -93,7 +92,7 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
     version,
     maxConnections: constants().maxConnections || connectionLimit(),
     accept: acceptor(app, settings, product),
-    status: async () => statusOf(app, { deaths, isDraining: closing !== undefined, log, version }),
+    status: async () => statusOf(app, { ...about, deaths, isDraining: closing !== undefined }),
     onStop: () => end("daemon stop", 0),
     onCount: () => idle.look(),
     log: app.log,
@@ -122,6 +121,11 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
   return name;
 }
 
+function withResolvers(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve: () => void = () => undefined;
+  return { promise: new Promise<void>((fulfil) => (resolve = fulfil)), resolve: () => resolve() };
+}
+
 interface Begin extends Pick<Naming, "folders" | "name"> {
   readonly state: string;
   readonly listener: Listener;
@@ -139,7 +143,7 @@ async function begin(app: App, { folders, isAwaited, listener, name, onNamed, st
   const hasStore = await hasDriver();
   if (hasStore) await app.open();
   process.chdir(state);
-  const socket = await listener.listen();
+  const socket = await listenAs(listener, { folders, name, state });
   onNamed();
   await sweep(folders);
   const living = [...(await socketsIn(folders)), ...(await recordedDaemons(state, isRunning))];
@@ -159,24 +163,6 @@ async function unlessEnded<T>(starting: Promise<T>, closing: () => Promise<void>
   }
   if (started.status === "rejected") throw started.reason;
   return started.value;
-}
-
-/** Long enough for another daemon to be ready, ms. */
-const TURN_MS = 30_000;
-
-/**
- * Several shims may start the same daemon at once, and clients as well: only one is to take sessions over. Throws ConfigError where
- * the daemon runs.
- */
-async function turnOf(folders: readonly string[], name: string, waits: boolean): Promise<(() => void) | undefined> {
-  const endTurn = waits ? await takeTurn(folders, name, TURN_MS) : undefined;
-  const places = (await socketsIn(folders)).filter((place) => place.name === name);
-  const [other] = (await describeDaemons(places)).running;
-  if (!other) return endTurn;
-  endTurn?.();
-  throw new ConfigError(
-    `daemon run: it runs already, with pid ${String(other.pid)}. Stop it (\`claude-agents-mcp daemon stop\`), or name another one: --daemon NAME.`,
-  );
 }
 
 /**

@@ -11,10 +11,11 @@ interface About {
   readonly deaths: Pick<DeathRecord, "last">;
   readonly isDraining: boolean;
   readonly log: string | undefined;
+  readonly userFile: string;
   readonly version: string;
 }
 
-export async function statusOf(app: App, { deaths, isDraining, log, version }: About) {
+export async function statusOf(app: App, { deaths, isDraining, log, userFile, version }: About) {
   const state = isDraining ? ("draining" as const) : ("ready" as const);
   const setting = constants().shim ? ("auto" as const) : ("off" as const);
   const { node: nodeVersion } = process.versions;
@@ -28,6 +29,7 @@ export async function statusOf(app: App, { deaths, isDraining, log, version }: A
     state,
     sessions: app.atWork(),
     ...report,
+    userFile,
     log,
     lastDeath: deaths.last,
     shim: { setting, ...shim },

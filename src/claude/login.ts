@@ -1,0 +1,69 @@
+import { join } from "node:path";
+import { JsonObject } from "../domain/json.ts";
+import { readSmall } from "../security/files/plain-file.ts";
+import { configFolder, MAX_STATE_BYTES, payingVariable, stateFile } from "./environment.ts";
+
+/**
+ * A login or a key, told by variables and files alone: before there is a Claude Code that could be asked. It is not told that they
+ * are valid, nor what they are.
+ */
+
+export interface LoginSearch {
+  /** The variable or the file that has it; undefined where there is none. */
+  readonly found: string | undefined;
+  /** The files that were looked at. */
+  readonly files: readonly string[];
+}
+
+/** For a Claude Code with this environment. */
+export async function findLogin(environment: Readonly<Record<string, string>>): Promise<LoginSearch> {
+  const folder = configFolder(environment);
+  const places: readonly Place[] = [
+    { file: join(folder, ".credentials.json"), hasLogin: () => true },
+    // Also where the login itself is in the keychain of the system.
+    { file: stateFile(environment), hasLogin: (content) => hasOne(content, ["oauthAccount", "primaryApiKey"]) },
+    { file: join(folder, "settings.json"), hasLogin: givesKey },
+    { file: managedSettings(), hasLogin: givesKey },
+  ];
+  const files = places.map(({ file }) => file);
+  const variable = payingVariable(environment);
+  if (variable !== undefined) return { found: variable, files };
+  for (const { file, hasLogin } of places) {
+    const content = await contentOf(file);
+    if (content && hasLogin(content)) return { found: file, files };
+  }
+  return { found: undefined, files };
+}
+
+interface Place {
+  readonly file: string;
+  readonly hasLogin: (content: JsonObject) => boolean;
+}
+
+function hasOne(content: JsonObject, keys: readonly string[]): boolean {
+  return keys.some((key) => content[key] !== undefined && content[key] !== null && content[key] !== "");
+}
+
+function givesKey(content: JsonObject): boolean {
+  const variables = Object.entries(JsonObject.safeParse(content["env"]).data ?? {});
+  const texts = variables.filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  return hasOne(content, ["apiKeyHelper"]) || payingVariable(Object.fromEntries(texts)) !== undefined;
+}
+
+/** Of the machine, where its administrator has them. */
+function managedSettings(): string {
+  const folders: Readonly<Partial<Record<NodeJS.Platform, string>>> = {
+    darwin: "/Library/Application Support/ClaudeCode",
+    win32: "C:\\Program Files\\ClaudeCode",
+  };
+  return join(folders[process.platform] ?? "/etc/claude-code", "managed-settings.json");
+}
+
+/** Undefined for what cannot be read, or is too large. */
+async function contentOf(file: string): Promise<JsonObject | undefined> {
+  try {
+    return JsonObject.safeParse(JSON.parse(await readSmall(file, MAX_STATE_BYTES))).data;
+  } catch {
+    return undefined;
+  }
+}

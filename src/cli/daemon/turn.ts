@@ -1,0 +1,55 @@
+import { isRunning } from "../../app/store.ts";
+import { ConfigError } from "../../config/error.ts";
+import { recordedDaemons } from "../../daemon/deaths.ts";
+import type { Listener } from "../../daemon/listener.ts";
+import { NameTakenError, socketsIn, type Naming } from "../../daemon/socket.ts";
+import { takeTurn } from "../../daemon/starting.ts";
+import { describeDaemons } from "../../daemon/status.ts";
+
+/** A `daemon run` whose daemon runs already: it is told the process. */
+
+/** Long enough for another daemon to be ready, ms. */
+const TURN_MS = 30_000;
+
+/**
+ * The automatic daemon: several shims may start it at once, and clients as well, and only one is to take sessions over. Throws
+ * ConfigError where it runs.
+ */
+export async function turnOf(
+  folders: readonly string[],
+  name: string,
+  waits: boolean,
+): Promise<(() => void) | undefined> {
+  const endTurn = waits ? await takeTurn(folders, name, TURN_MS) : undefined;
+  const [other] = (await describeDaemons(await placesOf(folders, name))).running;
+  if (!other) return endTurn;
+  endTurn?.();
+  throw new ConfigError(
+    `daemon run: it runs already, with pid ${String(other.pid)}. Stop it (\`claude-agents-mcp daemon stop\`), or name another one: --daemon NAME.`,
+  );
+}
+
+/** Resolves to the path of the socket. Rejects with ConfigError, which names the process that has the name. */
+export async function listenAs(
+  listener: Pick<Listener, "listen">,
+  { folders, name, state }: Pick<Naming, "folders" | "name"> & { readonly state: string },
+): Promise<string> {
+  try {
+    return await listener.listen();
+  } catch (error) {
+    if (!(error instanceof NameTakenError)) throw error;
+    const { running } = await describeDaemons(await placesOf(folders, name));
+    // One that does not answer has left a record.
+    const known = running[0] ?? (await recordedDaemons(state, isRunning)).find((each) => each.name === name);
+    if (!known) throw error;
+    const problem = `daemon run: the daemon "${name}" runs already, with pid ${String(known.pid)}`;
+    throw new ConfigError(
+      `${problem}. Stop it (\`claude-agents-mcp daemon stop ${name}\`), or choose another name.`,
+      error,
+    );
+  }
+}
+
+async function placesOf(folders: readonly string[], name: string) {
+  return (await socketsIn(folders)).filter((place) => place.name === name);
+}

@@ -1,0 +1,190 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+import { describe, expect, it } from "vitest";
+
+import { examine } from "../../src/doctor/checks.ts";
+import { SDK_PACKAGE } from "../../src/packages/pinned.ts";
+import { planInstall, type Aim } from "../../src/install/change.ts";
+import { CLIENTS, type Scope } from "../../src/install/clients.ts";
+import { thesePlaces } from "../../src/install/places.ts";
+import { useMachine } from "../support/doctor-machine.ts";
+
+/** What `doctor` says of the settings in entries of clients, and of a login before there is a Claude Code. */
+
+const machine = useMachine();
+const { at } = machine;
+
+function aimAt(id: string, scope: Scope = "user"): Aim & { file: string } {
+  const client = CLIENTS.find((each) => each.id === id)!;
+  const places = thesePlaces(machine.environment, at("work"));
+  return { client, scope, places, stateFolder: machine.stateFolder, file: client.files[scope]!(places) };
+}
+
+/** The entry that `install` writes, with these flags and further keys. */
+async function write(aim: Aim & { file: string }, flags: readonly string[], more: object = {}): Promise<void> {
+  const entry = { ...aim.client.entry({ command: process.execPath, args: [machine.script, ...flags] }), ...more };
+  if (aim.client.format === "toml") return void (await (await planInstall(aim, entry)).perform());
+  mkdirSync(dirname(aim.file), { recursive: true });
+  writeFileSync(aim.file, JSON.stringify({ [aim.client.table]: { "claude-agents-mcp": entry } }));
+}
+
+const userFile = () => at(".config", "claude-agents-mcp", "config.json");
+const refusal = (title: string, file: string) =>
+  `${title} cannot use this server, which refuses the settings of its entry in ${file}. `;
+
+describe("an entry of a client whose server would refuse it", () => {
+  interface Row {
+    readonly id: string;
+    readonly flags?: readonly string[];
+    readonly more?: object;
+    readonly says: string;
+    /** Flags of the command that puts it right; undefined where none does. */
+    readonly mended?: string;
+  }
+
+  it.each<Row>([
+    {
+      id: "cursor",
+      flags: ["--alow-dir", "/srv"],
+      says: "Unknown flag --alow-dir. Did you mean --allow-dir?",
+      mended: " -- --allow-dir /srv",
+    },
+    {
+      id: "opencode",
+      flags: ["serve", "--alow-dir=/a b", "--max-wiat-ms=5000", "--sandbox", "required"],
+      says: "Did you mean --allow-dir?",
+      mended: " -- '--allow-dir=/a b' --max-wait-ms=5000 --sandbox required",
+    },
+    {
+      id: "codex",
+      flags: ["--max-live", "2", "--unattended", "deny", "--spares=0"],
+      says: '--max-live, --spares belong to the server, which has other clients, too. Set "maxLive", "spares" in FILE,',
+      mended: " -- --unattended deny",
+    },
+    { id: "zed", flags: ["--max-wait-ms", "many"], says: "--max-wait-ms is " },
+    { id: "gemini", flags: ["--keep-ms", "3"], says: "--keep-ms is no setting any more" },
+    { id: "vscode", flags: ["--allow-dir", "src"], says: "--allow-dir is a relative path" },
+    { id: "windsurf", flags: ["--http", "127.0.0.1:0"], says: "a server over HTTP is started by you", mended: "" },
+    { id: "windsurf", flags: ["--daemon", "a/b"], says: '--daemon "a/b" must be 1 to ' },
+    { id: "claude-code", flags: ["--toolsets", "chat"], says: "toolsets" },
+    {
+      id: "claude-desktop",
+      more: { env: { CLAUDE_CODE_MCP_MAX_LIVE: "2" } },
+      says: 'CLAUDE_CODE_MCP_MAX_LIVE belongs to the server, which has other clients, too. Set "maxLive" in FILE,',
+    },
+    { id: "codex", more: { env_vars: ["CLAUDE_CODE_MCP_KEEP_MS"] }, says: "CLAUDE_CODE_MCP_KEEP_MS is no setting" },
+    {
+      id: "opencode",
+      more: { environment: { CLAUDE_CODE_MCP_SANDBOX: "no" } },
+      says: "CLAUDE_CODE_MCP_SANDBOX is ",
+    },
+  ])("$id $flags $more is an error, which names the client, the setting and its place", async (row) => {
+    machine.environment["CLAUDE_CODE_MCP_KEEP_MS"] = "1";
+    mkdirSync(dirname(userFile()), { recursive: true });
+    writeFileSync(userFile(), JSON.stringify({ bounds: { toolsets: ["agent"] } }));
+    const aim = aimAt(row.id);
+    await write(aim, row.flags ?? [], row.more);
+    const [found, ...others] = (await machine.faults()).filter(({ id }) => id === "clients");
+    expect(others).toEqual([]);
+    expect(found?.level).toBe("error");
+    const { title } = aim.client;
+    expect(found?.text.startsWith(refusal(title, aim.file))).toBe(true);
+    expect(found?.text).toContain(row.says.replace("FILE", userFile()));
+    expect(found?.text.includes(`It is in "env" of the entry`)).toBe(row.flags === undefined);
+    const fix = row.mended === undefined ? undefined : `claude-agents-mcp install ${row.id}${row.mended}`;
+    expect(found?.fix).toBe(fix);
+  });
+});
+
+it("an entry that serves no MCP client is an error, and the command puts it right", async () => {
+  const aim = aimAt("cursor", "project");
+  await write(aim, ["console"]);
+  const found = await machine.fault();
+  expect(found).toMatchObject({ level: "error", fix: "claude-agents-mcp install cursor --scope project" });
+  expect(found.text).toContain(`its entry in ${aim.file} runs "claude-agents-mcp console"`);
+});
+
+it("settings that a server takes are no fault: of its own server, relative in a project, with variables of the client", async () => {
+  await write(aimAt("codex"), ["--daemon", "off", "--max-live", "2"]);
+  await write(aimAt("gemini"), ["--store", "memory:", "--spares", "0"]);
+  await write(aimAt("cursor", "project"), ["--allow-dir", "."]);
+  await write(aimAt("vscode"), ["--allow-dir", "${workspaceFolder}", "--max-wait-ms", "${input:wait}"]);
+  await write(aimAt("opencode"), [], { environment: { CLAUDE_CODE_MCP_MAX_WAIT_MS: "{env:WAIT}" } });
+  await write(aimAt("zed"), ["serve", "--max-wait-ms", "5000"], { env: { CLAUDE_CODE_MCP_UNATTENDED: "deny" } });
+  expect(await machine.faults()).toEqual([]);
+});
+
+it("what has no effect, gives up too early or names no daemon is a warning", async () => {
+  await write(aimAt("cursor"), [], { env: { CLAUDE_CODE_MCP_MAX_LIFE: "2" } });
+  const unknown = await machine.fault();
+  expect(unknown).toMatchObject({ level: "warning" });
+  expect(unknown.text).toMatch(/^Cursor: CLAUDE_CODE_MCP_MAX_LIFE is not a setting .*MAX_LIVE\? It is in "env" of /);
+  rmSync(aimAt("cursor").file);
+
+  const query = ["--toolsets", "agent,query"];
+  await write(aimAt("codex"), query);
+  const early = await machine.fault();
+  expect(early).toMatchObject({ level: "warning", fix: "claude-agents-mcp install codex -- --toolsets agent,query" });
+  expect(early.text).toContain('"tool_timeout_sec"');
+  expect(early.text).toContain("may take 300 s");
+  await write(aimAt("codex"), query, { tool_timeout_sec: 330 });
+  expect(await machine.faults()).toEqual([]);
+
+  await write(aimAt("codex"), ["--daemon", "work"]);
+  const absent = await machine.fault();
+  expect(absent).toMatchObject({ level: "warning", fix: "claude-agents-mcp daemon run --daemon work" });
+  expect(absent.text).toContain("Codex CLI uses the daemon work by its entry in ");
+});
+
+describe("before there is a Claude Code that could be asked", () => {
+  const login = async () => {
+    const locate = async () =>
+      Promise.resolve({ path: undefined, version: undefined, warning: undefined, toInstall: SDK_PACKAGE });
+    const all = await examine(machine.seen({ claude: { locate } }), () => undefined);
+    return all.find(({ id }) => id === "login");
+  };
+  const file = (name: string, content: object) => {
+    mkdirSync(at(".claude"), { recursive: true });
+    writeFileSync(at(name), JSON.stringify(content));
+  };
+
+  it("the lack of a login and of a key is an error, which says where they were looked for", async () => {
+    const found = await login();
+    expect(found).toMatchObject({
+      level: "error",
+      fix: "npm install -g @anthropic-ai/claude-code && claude auth login",
+    });
+    expect(found?.text).toContain("No login and no key of Claude Code were found");
+    expect(found?.text).toContain(at(".claude", ".credentials.json"));
+    // A file without either is none.
+    file(".claude.json", { projects: {}, oauthAccount: null });
+    file(".claude/settings.json", { env: { LANG: "C" } });
+    expect(await login()).toMatchObject({ level: "error" });
+  });
+
+  it.each<[string, () => void, string]>([
+    ["a variable", () => void (machine.environment["CLAUDE_CODE_OAUTH_TOKEN"] = "x"), "CLAUDE_CODE_OAUTH_TOKEN"],
+    ["a cloud", () => void (machine.environment["CLAUDE_CODE_USE_BEDROCK"] = "1"), "CLAUDE_CODE_USE_BEDROCK"],
+    ["credentials", () => file(".claude/.credentials.json", { claudeAiOauth: {} }), ".credentials.json"],
+    ["an account", () => file(".claude.json", { oauthAccount: { emailAddress: "a@b" } }), ".claude.json"],
+    ["a helper", () => file(".claude/settings.json", { apiKeyHelper: "pass" }), "settings.json"],
+    ["a key in settings", () => file(".claude/settings.json", { env: { ANTHROPIC_API_KEY: "sk-1" } }), "settings.json"],
+  ])("%s is found", async (_, make, says) => {
+    make();
+    const found = await login();
+    expect(found?.level).toBe("ok");
+    expect(found?.text).toContain(says);
+    expect(found?.text).not.toContain("sk-1");
+  });
+
+  it("a key in the entry of a client is that client's", async () => {
+    await write(aimAt("cursor"), [], { env: { ANTHROPIC_API_KEY: "sk-1" } });
+    const found = await login();
+    expect(found?.level).toBe("warning");
+    expect(found?.text).toContain("Entries of clients give one, for their own sessions: Cursor (ANTHROPIC_API_KEY).");
+    expect(existsSync(aimAt("cursor").file) && readFileSync(aimAt("cursor").file, "utf8")).toContain("sk-1");
+    rmSync(join(at("logged-in")));
+    expect((await machine.fault()).text).toContain("is not logged in, and the environment has no key");
+  });
+});
