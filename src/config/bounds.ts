@@ -7,6 +7,28 @@ import { tighter } from "../domain/approvals/risk.ts";
 
 /** Bounds: terms that the operator gives, and no client of a server can leave. */
 
+/** Nothing is left of a term within its bound. The message names neither whose it is, nor whose bound: see `named`. */
+export class OutOfBoundsError extends ConfigError {
+  readonly key: keyof Terms;
+  readonly #own: string;
+  readonly #bound: string;
+
+  constructor(key: keyof Terms, own: string, bound: string) {
+    super(`${key}: ${own} is out of bounds. Name some of ${bound}.`);
+    this.key = key;
+    this.#own = own;
+    this.#bound = bound;
+  }
+
+  /** The same, with the place of the value and that of the bound. */
+  named(from: string, by: string): ConfigError {
+    return new ConfigError(
+      `${from}: ${this.#own} is out of bounds. ${by} allows ${this.#bound}. Name some of these.`,
+      this,
+    );
+  }
+}
+
 /** A term that is not there is each connection's own. */
 export type Bounds = Partial<Terms>;
 
@@ -42,7 +64,7 @@ export function atBounds(config: Config, bounds: Bounds): Config {
 
 /**
  * A connection's settings within bounds. Rules, folders and the chain of approvers stay its own here: the policy of its sessions
- * combines them, by real paths and for each home folder (`atBounds`). Throws ConfigError where nothing is left.
+ * combines them, by real paths and for each home folder (`atBounds`). Throws OutOfBoundsError where nothing is left.
  */
 export function withinBounds(config: Config, bounds: Bounds): Config {
   return { ...config, ...combined(bounds, config) };
@@ -120,5 +142,5 @@ function commonToolsets(bound: Terms["toolsets"], own: Terms["toolsets"]): Terms
   if (own.includes("all")) return bound;
   const common = own.filter((toolset) => bound.includes(toolset));
   if (common.length > 0) return common;
-  throw new ConfigError(`toolsets: ${own.join(", ")} is out of bounds. Name some of ${bound.join(", ")}.`);
+  throw new OutOfBoundsError("toolsets", own.join(", "), bound.join(", "));
 }

@@ -1,6 +1,6 @@
-import { boundsOf, commonBounds, withinBounds, type Bounds } from "./bounds.ts";
+import { boundsOf, commonBounds, OutOfBoundsError, withinBounds, type Bounds } from "./bounds.ts";
 import { ConfigError } from "./error.ts";
-import type { ConfigSources, UserFile } from "./given.ts";
+import type { ConfigSources, GivenByKey, UserFile } from "./given.ts";
 import { givenIn, loadConfig } from "./load.ts";
 import { SETTINGS, type Config } from "./schema.ts";
 import { readUserFile } from "./user-file.ts";
@@ -13,19 +13,21 @@ export interface ServerSettings {
   /** Bounds of its clients. */
   readonly bounds: Bounds;
   readonly user: UserFile;
+  /** Given at the start of a named daemon: its terms are bounds as well. */
+  readonly given?: GivenByKey;
 }
 
 /** Reads the settings of a server that this process becomes. Throws ConfigError. */
 export function serverSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const user = readUserFile(sources);
-  const config = withinBounds(loadConfig({ ...sources, user }), user.bounds);
-  return { config, bounds: user.bounds, user };
+  return { config: bounded({ bounds: user.bounds, user }, sources), bounds: user.bounds, user };
 }
 
 /** Reads the settings of a named daemon: the terms that it was started with are bounds of its clients. Throws ConfigError. */
 export function daemonSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const settings = serverSettings(sources);
-  return { ...settings, bounds: commonBounds(settings.bounds, boundsOf(givenIn(sources))) };
+  const given = givenIn(sources);
+  return { ...settings, bounds: commonBounds(settings.bounds, boundsOf(given)), given };
 }
 
 /** Reads the settings of an automatic daemon. Throws ConfigError, also for a term: it would hold for none of its clients. */
@@ -46,9 +48,29 @@ export function clientSettings(server: ServerSettings, sources: Omit<ConfigSourc
 }
 
 /** Returns the terms of a client that is a server itself: it may give settings of a server, which are for itself. */
-export function termsWithin({ bounds, config, user }: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
-  const own = withinBounds(loadConfig({ ...sources, user }), bounds);
-  return { ...own, ...Object.fromEntries(OF_SERVER.map(({ key }) => [key, Reflect.get(config, key)])) };
+export function termsWithin(server: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
+  const own = bounded(server, sources);
+  return { ...own, ...Object.fromEntries(OF_SERVER.map(({ key }) => [key, Reflect.get(server.config, key)])) };
+}
+
+/** Throws ConfigError, which says whose bounds a value is out of. */
+function bounded(
+  { bounds, given, user }: Omit<ServerSettings, "config">,
+  sources: Omit<ConfigSources, "user">,
+): Config {
+  const config = loadConfig({ ...sources, user });
+  try {
+    return withinBounds(config, bounds);
+  } catch (error) {
+    if (!(error instanceof OutOfBoundsError)) throw error;
+    const { key } = error;
+    const from = new Map([...user.given, ...givenIn(sources)]).get(key)?.from ?? `The default of ${key}`;
+    const ofDaemon = given?.get(key)?.from;
+    throw error.named(
+      from,
+      ofDaemon === undefined ? `"${key}" of "bounds" in ${user.path}` : `The start of the daemon, by ${ofDaemon},`,
+    );
+  }
 }
 
 const OF_SERVER = SETTINGS.filter(({ of }) => of === "server");

@@ -135,8 +135,16 @@ describe("bounds", () => {
     expect(client({}, daemon({ user: { bounds: { query: { enabled: false } } } })).query.enabled).toBe(false);
   });
 
-  it("leave no toolset where a client names only others", () => {
-    expect(() => client({ argv: ["--toolsets=chat"] }, daemon({ user }))).toThrow("toolsets: chat is out of bounds.");
+  it("leave no toolset where a client names only others, which is told whose they are", () => {
+    const ofUser = `"toolsets" of "bounds" in ${FILE} allows agent, query. Name some of these.`;
+    const chat = { argv: ["--toolsets=chat"] };
+    expect(() => client(chat, daemon({ user }))).toThrow(`--toolsets: chat is out of bounds. ${ofUser}`);
+    expect(() => server({ user: { ...user, toolsets: ["chat"] } })).toThrow(
+      `"toolsets" in ${FILE}: chat is out of bounds. ${ofUser}`,
+    );
+    const named = daemon({ env: { CLAUDE_CODE_MCP_TOOLSETS: "query" } });
+    const ofDaemon = "The start of the daemon, by CLAUDE_CODE_MCP_TOOLSETS, allows query. Name some of these.";
+    expect(() => client({}, named)).toThrow(`The default of toolsets: agent is out of bounds. ${ofDaemon}`);
     expect(client({ argv: ["--toolsets=all"] }, daemon({ user })).toolsets).toEqual(["agent", "query"]);
   });
 
