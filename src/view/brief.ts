@@ -8,7 +8,12 @@ import { subjectKey } from "./summary.ts";
 const MAX_INPUT = 300;
 const MAX_BESIDE = 60;
 /** Characters of an output: how it begins, and how it ends, which is where the sum of a test run stands. */
-const SHOWN = { good: { beginning: 20, end: 50 }, failed: { beginning: 60, end: 100 } };
+const SHOWN = {
+  good: { beginning: 20, end: 50 },
+  failed: { beginning: 60, end: 100 },
+  // The reason follows the name of the tool.
+  denied: { beginning: 120, end: 100 },
+};
 
 export interface Brief<T> {
   readonly value: T;
@@ -28,8 +33,8 @@ export function briefInput(tool: string, input: JsonObject): Brief<JsonObject> {
   return { value, cut: cut || kept.length < said.length };
 }
 
-export function briefOutput(text: string, ok: boolean): Brief<string> {
-  const most = SHOWN[ok ? "good" : "failed"];
+export function briefOutput(text: string, outcome: keyof typeof SHOWN): Brief<string> {
+  const most = SHOWN[outcome];
   if (text.length <= most.beginning + most.end) return { value: text, cut: false };
   const characters = Array.from(text.slice(-most.end * 2));
   const end = characters

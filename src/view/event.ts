@@ -3,6 +3,7 @@ import { type ByEventType, type DataOf, decideBy } from "../domain/event-table.t
 import type { BackgroundTask, StoredEvent } from "../domain/event.ts";
 import type { PermissionRequest } from "../domain/permission.ts";
 import type { JsonObject } from "../domain/json.ts";
+import { briefOutput } from "./brief.ts";
 import { presentMessage } from "./message.ts";
 import { oneLine } from "./size.ts";
 import { summaryOf } from "./summary.ts";
@@ -66,7 +67,13 @@ const NEWS: ByEventType<Shown, [Mode]> = {
   "question.answered": presentAnswer,
   // The answer itself lists what runs; that it has begun and ended is told by the call and by its notification.
   "background.changed": ({ tasks }, mode) => (mode === "minimal" ? undefined : presentBackground(tasks)),
-  notice: ({ kind, message }) => ({ type: "progress", data: { notice: kind, message } }),
+  notice: ({ kind, message }, mode) => {
+    const isBrief = mode === "minimal" && kind === "denial";
+    return {
+      type: "progress",
+      data: { notice: kind, message: isBrief ? briefOutput(message, "denied").value : message },
+    };
+  },
   "prompt.dropped": presentDrop,
 };
 

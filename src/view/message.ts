@@ -104,7 +104,7 @@ function toolResult(result: ToolResult, brevity: Brevity, structured: JsonObject
   // That a file was written as it was meant to be takes Claude Code many words.
   if (brevity === "brief" && ok && structured?.["structuredPatch"] !== undefined) return { toolUseId, ok };
   const text = textOf(content);
-  const { cut, value: output } = brevity === "brief" ? briefOutput(text, ok) : shortOutput(text);
+  const { cut, value: output } = brevity === "brief" ? briefOutput(text, ok ? "good" : "failed") : shortOutput(text);
   return { toolUseId, ok, output, ...(cut && { outputCut: true }) };
 }
 

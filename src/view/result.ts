@@ -5,6 +5,7 @@ import type { SessionState } from "../domain/session.ts";
 import type { FailureCategory } from "../domain/turn.ts";
 import { UNREADABLE } from "../domain/unreadable.ts";
 import { exactUsd, tokensOf } from "../domain/usage.ts";
+import { briefInput } from "./brief.ts";
 import type { Form } from "./event-list.ts";
 
 /** What gives way first when a result is too large; its text is cut before any of it. */
@@ -145,7 +146,7 @@ export function typeOfEnd({ outcome }: TurnEnded): "result" | "error" {
 
 /** The result as the caller wants it told. */
 export function wantedOf(result: JsonObject, { include, mode }: Form): JsonObject {
-  const { usage, modelUsage, structuredOutput, ...rest } = result;
+  const { usage, modelUsage, structuredOutput, ...rest } = withBriefDenials(result);
   const isShort = mode === "minimal" && include.usage !== true;
   return defined({
     ...(isShort ? withoutCounts(rest) : rest),
@@ -157,8 +158,21 @@ export function wantedOf(result: JsonObject, { include, mode }: Form): JsonObjec
 
 /** What a start and a reply tell of a result, as a check does that is asked for nothing else. */
 export function inShort(result: JsonObject): JsonObject {
-  const { usage: _, modelUsage: __, ...rest } = result;
+  const { usage: _, modelUsage: __, ...rest } = withBriefDenials(result);
   return defined({ ...withoutCounts(rest), usage: shortUsage(result) });
+}
+
+const Denials = z.array(z.looseObject({ tool_name: z.string(), tool_input: JsonObject }));
+
+/** A result is told with each poll, and an input that was denied only with its request or its call. */
+function withBriefDenials(result: JsonObject): JsonObject {
+  const denials = Denials.safeParse(result["permissionDenials"]);
+  if (!denials.success) return result;
+  const permissionDenials = denials.data.map(({ tool_input: input, ...denial }) => {
+    const { cut, value } = briefInput(denial.tool_name, input);
+    return { ...denial, tool_input: value, ...(cut && { inputCut: true }) };
+  });
+  return { ...result, permissionDenials };
 }
 
 /** The answer names the session, and the short usage has the cost. */

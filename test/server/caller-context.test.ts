@@ -111,6 +111,31 @@ describe("the answers to a waiting caller", () => {
     expect(bytes).toBeLessThan(300);
   });
 
+  it("take at most 640 bytes in each poll behind an input of 20 KB that was denied, which was sent once", async () => {
+    const cwd = world.folder();
+    const write = { name: "Write", input: { file_path: join(cwd, "a.txt"), content: "x".repeat(20_000) } };
+    const prompt = scriptTag([{ text: "I write it.", tools: [write] }, { text: "It is not written." }]);
+    const { nextCursor, sessionId } = await server.call("claude_code", { prompt, cwd });
+    const poll = { action: "poll", sessionId, waitMs: 40_000 };
+    const asked = await server.measured("claude_code_check", { ...poll, cursor: nextCursor });
+    const { requestId } = asked.answer.actions[0]!;
+    const respond = { ...poll, action: "respond_permission", requestId, decision: "deny" };
+    const denied = await server.measured("claude_code_check", { ...respond, cursor: asked.answer.nextCursor });
+    const cursor = denied.answer.nextCursor;
+    const later = await server.measured("claude_code_check", { ...poll, cursor, waitMs: 0 });
+    const again = await server.measured("claude_code_reply", {
+      sessionId,
+      prompt: scriptTag([{ text: "Right." }]),
+      waitMs: 40_000,
+    });
+    const bytes = [asked, denied, later, again].map((each) => each.bytes);
+    process.stdout.write(`COST a denied input of 20 KB: ${bytes.join(" + ")} bytes\n`);
+    expect(Math.max(...bytes.slice(1))).toBeLessThanOrEqual(640);
+    expect(later.answer.result?.["permissionDenials"]).toMatchObject([
+      { tool_name: "Write", tool_input: { file_path: join(cwd, "a.txt") }, inputCut: true },
+    ]);
+  });
+
   it("take at most 5 calls and 3,072 bytes for a task with ten tool calls and two requests", async () => {
     const cwd = world.folder();
     for (let file = 0; file < 4; file += 1) {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { FakeSession } from "../support/tools/fake-session.ts";
 import { call, outcome, running } from "../support/tools/log.ts";
 import { check } from "../support/tools/run.ts";
 
@@ -45,6 +46,92 @@ describe("in mode minimal, an answer", () => {
     expect(Object.keys(answer)).toEqual(["status", "events", "nextCursor", "result"]);
     const again = await check(engine, { responseMode: "delta_compact" });
     expect(again.events.map(({ type }) => type)).toEqual(["output", "output", "progress", "output", "result"]);
+  });
+
+  const TEXT = "This request was denied because it was not answered within 1 s. Continue without it.";
+  const denied = (session: FakeSession, id: string, text = TEXT) => {
+    const content = [{ type: "tool_result", tool_use_id: id, content: text, is_error: true }];
+    session.emit({ type: "message", data: { message: { type: "user", message: { content } } } });
+  };
+  const answered = (session: FakeSession, requestId: string, by: "caller" | "rule" | "timeout" | "user") => {
+    session.state.requests = [];
+    const data = { requestId, toolName: "Bash", behavior: "deny", by, message: TEXT } as const;
+    session.emit({ type: "permission.answered", data });
+  };
+
+  it.each(["rule", "timeout", "user"] as const)(
+    "contains the reason of a denial once, wherever the answers are divided: %s",
+    async (by) => {
+      const { engine, session } = running();
+      call(session, "u1");
+      session.requests({ requestId: "r1", toolUseId: "u1" });
+      answered(session, "r1", by);
+      const { nextCursor: cursor } = await check(engine);
+      denied(session, "u1");
+      session.says("Not done.");
+      const [all, later] = [await check(engine), await check(engine, { cursor })];
+      expect(JSON.stringify(all.events).split(TEXT)).toHaveLength(2);
+      expect(all.events.map(({ data }) => data)).toMatchObject([
+        { tool: "Bash", input: { command: "run u1" }, ok: false },
+        { requestId: "r1", toolName: "Bash" },
+        { decision: "deny", by, message: TEXT },
+        { text: "Not done." },
+      ]);
+      expect(later.events.map(({ data }) => data)).toEqual([
+        { tool: "Bash", input: { command: "npm test" }, ok: false },
+        { text: "Not done." },
+      ]);
+      // The other modes report every message by itself.
+      const compact = JSON.stringify((await check(engine, { responseMode: "delta_compact" })).events);
+      expect(compact.split(TEXT)).toHaveLength(3);
+    },
+  );
+
+  it("contains the reason of a denial by the caller as the output of the call", async () => {
+    const { engine, session } = running();
+    call(session, "u1");
+    session.requests({ requestId: "r1", toolUseId: "u1" });
+    answered(session, "r1", "caller");
+    denied(session, "u1");
+    const { events } = await check(engine);
+    expect(JSON.stringify(events).split(TEXT)).toHaveLength(2);
+    expect(events[0]?.data).toMatchObject({ ok: false, output: TEXT });
+  });
+
+  it("contains what Claude Code itself denies with the beginning and the end of the reason, once", async () => {
+    const { engine, session } = running();
+    const why = `Permission to use Bash has been denied because Claude Code is in don't ask mode.${" Go on.".repeat(99)}`;
+    call(session, "u1");
+    const details = { tool_name: "Bash", tool_use_id: "u1" };
+    session.emit({ type: "notice", data: { kind: "denial", message: why, details } });
+    denied(session, "u1", why);
+    const data = (await check(engine)).events.map((event) => event.data);
+    const message = expect.stringMatching(/^Permission to use .* don't ask mode\..{20,70} … .*Go on\.$/) as string;
+    expect(data).toEqual([
+      { tool: "Bash", input: { command: "run u1" }, ok: false },
+      { notice: "denial", message },
+    ]);
+    // Where the notice is left out, the outcome says why.
+    const without = await check(engine, { pollOptions: { includeProgressEvents: false } });
+    expect(without.events).toMatchObject([
+      { data: { ok: false, output: expect.stringContaining("denied") as string } },
+    ]);
+  });
+
+  it("contains an input that was denied only with its request: a result names the call", async () => {
+    const { engine, session } = running();
+    const input = { file_path: "/a", content: "c".repeat(20_000) };
+    const denials = [{ tool_name: "Write", tool_use_id: "u1", tool_input: input }];
+    const message = { type: "result", result: "No.", permission_denials: denials };
+    const resultEventId = session.emit({ type: "message", data: { message } });
+    const endId = session.endsTurn({ resultEventId });
+    const brief = [{ tool_name: "Write", tool_use_id: "u1", tool_input: { file_path: "/a" }, inputCut: true }];
+    for (const responseMode of ["minimal", "delta_compact", "full"]) {
+      const { result } = (await check(engine, { responseMode, cursor: endId + 1 })) as unknown as { result: object };
+      expect([responseMode, result]).toMatchObject([responseMode, { permissionDenials: brief }]);
+    }
+    const whole = (await check(engine, { eventId: endId, maxBytes: 65_536 })) as unknown as { content: string };
+    expect(JSON.parse(whole.content)).toMatchObject({ permissionDenials: denials });
   });
 
   it("says where a cut result is complete", async () => {

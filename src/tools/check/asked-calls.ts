@@ -1,4 +1,6 @@
+import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { requestOf, type StoredEvent } from "../../domain/event.ts";
+import { z } from "zod";
 import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
 import { briefInput } from "../../view/brief.ts";
@@ -14,13 +16,15 @@ interface FullRequest {
 
 /**
  * Tool calls that an earlier answer showed as requests. Their outcomes are shown with the call, so that the caller need not join
- * two answers by an id.
+ * two answers by an id; and without the reason of a denial, which the event of the denial tells.
  */
 export class AskedCalls {
   readonly #view: SessionView;
   readonly #from: number;
   readonly #form: Form;
   readonly #requests = new Map<string, FullRequest>();
+  /** Whose denial an event tells with its reason: ids of requests, and of calls that were not asked about. */
+  readonly #denied = new Set<string>();
   #isLookedUp = false;
 
   /** `from` is where the answer begins. */
@@ -33,11 +37,14 @@ export class AskedCalls {
   note(event: StoredEvent): void {
     const request = requestOf(event);
     if (request) this.#requests.set(request.toolUseId, { request, eventId: event.id });
+    const denied = deniedBy(event, this.#form);
+    if (denied !== undefined) this.#denied.add(denied);
   }
 
   /** The outcomes of calls that are not in the list, each with its call where that was asked for. */
-  async complete(event: ShownEvent, list: readonly ShownEvent[]): Promise<ShownEvent> {
-    if (this.#form.mode !== "minimal" || event.type !== "progress") return event;
+  async complete(told: ShownEvent, list: readonly ShownEvent[]): Promise<ShownEvent> {
+    if (this.#form.mode !== "minimal" || told.type !== "progress") return told;
+    const event = await this.#withoutReasons(told);
     const outcomes = partsOf(event.data);
     const listed = new Set(list.flatMap(({ data }) => partsOf(data).map(({ toolUseId }) => toolUseId)));
     const isAlone = outcomes.every(({ toolUseId }) => toolUseId !== undefined && !listed.has(toolUseId));
@@ -52,6 +59,23 @@ export class AskedCalls {
     const { agentId } = event.data;
     const beside = { ...(others.length > 0 && { others }), ...(agentId !== undefined && { agentId }) };
     return { ...event, type: "output", data: { ...first, ...beside } };
+  }
+
+  async #withoutReasons(event: ShownEvent): Promise<ShownEvent> {
+    const failed = partsOf(event.data).filter(({ ok, toolUseId }) => ok === false && toolUseId !== undefined);
+    if (failed.length === 0) return event;
+    await this.#lookUp();
+    const [first, ...others] = partsOf(event.data).map((part) => {
+      const { output: _, outputCut: __, ...bare } = part;
+      return this.#isDenied(part) ? bare : part;
+    });
+    return { ...event, data: { ...first, ...(others.length > 0 && { others }) } };
+  }
+
+  #isDenied({ ok, toolUseId }: JsonObject): boolean {
+    const call = String(toolUseId);
+    const { requestId = call } = this.#requests.get(call)?.request ?? {};
+    return ok === false && (this.#denied.has(requestId) || this.#denied.has(call));
   }
 
   /** What the caller has decided on in this very call it need not be told. */
@@ -70,6 +94,17 @@ export class AskedCalls {
     const before = first < this.#from ? await this.#view.read(first, this.#from - first) : [];
     for (const event of before) this.note(event);
   }
+}
+
+const Denied = z.object({ tool_use_id: z.string() });
+
+/** The request, or else the call, of which the event says in mode minimal why it was denied. */
+function deniedBy({ data, type }: StoredEvent, { include }: Form): string | undefined {
+  if (type === "notice" && data.kind === "denial")
+    return include.progressEvents ? Denied.safeParse(data.details).data?.tool_use_id : undefined;
+  if (type !== "permission.answered" && type !== "question.answered") return undefined;
+  const isTold = data.message !== undefined && data.by !== CALLER;
+  return data.behavior === "deny" && isTold ? data.requestId : undefined;
 }
 
 /** Events that are looked through, at most. */
