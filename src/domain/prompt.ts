@@ -29,9 +29,15 @@ export const TurnLimits = z.object({
 });
 export type TurnLimits = z.infer<typeof TurnLimits>;
 
+/** Media types have no case. */
+const MediaType = z.preprocess(
+  (given) => (typeof given === "string" ? given.toLowerCase() : given),
+  Attachment.shape.mediaType,
+);
+
 /** What a caller names: a file on the server's machine, or the image itself. */
 export const AttachmentSource = z.union([
   z.strictObject({ path: z.string().min(1) }),
-  z.strictObject({ data: z.base64().min(1), mediaType: Attachment.shape.mediaType }),
+  z.strictObject({ data: z.base64().min(1), mediaType: MediaType }),
 ]);
 export type AttachmentSource = z.infer<typeof AttachmentSource>;

@@ -31,7 +31,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     ["maxTurns", ...start({ maxTurns: 0 })],
     ["maxTurns", ...start({ maxTurns: -1 })],
     ["maxTurns", ...start({ maxTurns: 1.5 })],
-    ["maxTurns", ...start({ maxTurns: "3" })],
+    ["maxTurns", ...start({ maxTurns: "three" })],
     ["waitMs", ...start({ waitMs: -1 })],
     ["waitMs", ...start({ waitMs: 45_001 })],
     ["permissionMode", ...start({ permissionMode: "yolo" })],
@@ -60,7 +60,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     ["sessionId", "claude_code_session", { action: "get" }],
     ["action", ...check({ action: "pol" })],
     ["cursor", ...check({ cursor: -1 })],
-    ["cursor", ...check({ cursor: "1" })],
+    ["cursor", ...check({ cursor: "last" })],
     ["until", ...check({ until: "never" })],
     ["maxEvents", ...check({ maxEvents: 0 })],
     ["maxBytes", ...check({ maxBytes: 10 })],
@@ -107,6 +107,20 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
   it("is not the null or the empty text that a model in strict mode sends for an omitted argument", async () => {
     const args = { action: "list", status: null, cwd: "", text: "", limit: null, includeSensitive: null };
     expect(await server.call("claude_code_session", args)).toMatchObject({ sessions: [] });
+  });
+
+  it("is not the JSON text that some clients send for what is no text", async () => {
+    const advanced = { mcpServers: { x: { type: "streamable-http", url: "http://127.0.0.1:1/" } }, effort: "low" };
+    const lists = { allowedTools: '["Bash"]', advanced: JSON.stringify(advanced) };
+    const prompt = scriptTag([{ text: "heard" }]);
+    const started = await server.call("claude_code", { prompt, cwd, ...lists, maxTurns: "3", waitMs: "40000" });
+    expect(started).toMatchObject({ status: "idle", result: { result: "heard" } });
+    const { sessionId } = started;
+    const list = await server.call("claude_code_session", { action: "list", limit: "200", includeSensitive: "false" });
+    expect(list.sessions.map((each) => each.sessionId)).toContain(sessionId);
+    expect(await server.refusal("claude_code", { prompt: "x", cwd, waitMs: "soon" })).toMatchObject({
+      text: expect.stringContaining('waitMs: must be a number, not "soon".') as string,
+    });
   });
 
   it("a misspelt key is answered with the probable one", async () => {

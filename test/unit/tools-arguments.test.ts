@@ -60,7 +60,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
       respond({ permissionOptions: { updatedPermissions: [{ type: "addDirectories", directories: [] }] } }),
       "permissionOptions.updatedPermissions.0.directories: must have at least 1 entry, not 0.",
     ],
-    [start({ maxTurns: "3" }), 'maxTurns: must be a number, not "3".'],
+    [start({ maxTurns: "three" }), 'maxTurns: must be a number, not "three".'],
     [start({ maxTurns: Number.POSITIVE_INFINITY }), "maxTurns: must be a number, not Infinity."],
     [start({ systemPrompt: 5 }), "systemPrompt: must be a string or an object, not 5."],
     [
@@ -161,7 +161,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
       "action: is required: one of poll, respond_permission, answer_question.",
     ],
     [poll({ cursor: -1 }), "cursor: must be at least 0, not -1."],
-    [poll({ cursor: "1" }), 'cursor: must be a number, not "1".'],
+    [poll({ cursor: "last" }), 'cursor: must be a number, not "last".'],
     [poll({ waitMs: 60_000 }), "waitMs: must be at most 45000"],
     [poll({ until: "never" }), "until: must be one of news, event, end"],
     [poll({ maxEvents: 0 }), "maxEvents: must be at least 1, not 0."],
@@ -187,7 +187,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [respond({ permissionOptions: { updatedInput: "x" } }), "permissionOptions.updatedInput: must be an object"],
     [
       respond({ permissionOptions: { updatedPermissions: [{ type: "addRule" }] } }),
-      "permissionOptions.updatedPermissions.0.type: must be one of addRules, replaceRules, removeRules, setMode, addDirectories, removeDirectories.",
+      'permissionOptions.updatedPermissions.0.type: must be one of addRules, replaceRules, removeRules, setMode, addDirectories, removeDirectories, not "addRule". Did you mean addRules?',
     ],
     [
       respond({ permissionOptions: { updatedPermissions: [{ type: "setMode", mode: "yolo" }] } }),

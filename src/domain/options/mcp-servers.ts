@@ -27,7 +27,8 @@ export const McpServer = z.union([
     ...anyKind,
   }),
   z.strictObject({
-    type: z.enum(["http", "sse"]),
+    // Claude Code takes both names of the one.
+    type: z.enum(["http", "sse", "streamable-http"]).transform((type) => (type === "streamable-http" ? "http" : type)),
     url: z.url(),
     headers: strings.exactOptional(),
     tools: z.array(ToolPolicy).max(500).exactOptional().describe("permission policies of single tools"),

@@ -1,5 +1,18 @@
 import type { z } from "zod";
-import { nearest } from "../../domain/suggest.ts";
+import { didYouMean } from "../../domain/suggest.ts";
+import {
+  formsOf,
+  isOptional,
+  kindOf,
+  kindOfForm,
+  meantOf,
+  optionsOf,
+  schemaAt,
+  shapeOf,
+  valueBelow,
+  wordsOf,
+  type Schema,
+} from "./schema.ts";
 
 /** From zod's findings to sentences that begin behind "field: ". */
 
@@ -12,21 +25,40 @@ export interface Problem {
   readonly text: () => string;
 }
 
-/** The names that are allowed in the object at a path. */
-type Offered = (path: Path) => readonly string[];
+/** A value that was not taken. */
+interface Place {
+  readonly path: Path;
+  /** Undefined where the schema of the arguments knows no such place. */
+  readonly schema: Schema | undefined;
+  readonly value: unknown;
+  /** Names in it that are taken without being told. */
+  readonly unlisted?: readonly string[];
+}
 
-export function problemsOf(issue: Issue, base: Path, offered: Offered): Problem[] {
-  const path = [...base, ...issue.path];
+export function problemsOf(issue: Issue, place: Place): Problem[] {
+  const path = [...place.path, ...issue.path];
+  const schemaOf = (at: Path) => schemaAt(place.schema, place.value, at);
   if (issue.code === "unrecognized_keys") {
-    // What is allowed is said once.
-    return issue.keys.map((key, index) => ({
-      path: [...path, key],
-      text: () => unknownName(key, offered(path), index === 0),
-    }));
+    const { unlisted = [] } = issue.path.length === 0 ? place : {};
+    return unknownNames(issue.keys, path, () => {
+      // Of several forms zod has looked at one that does not know these names.
+      const forms = formsOf(schemaOf(issue.path)).filter((form) => issue.keys.every((key) => !shapeOf(form)?.[key]));
+      return Object.keys(shapeOf(meantOf(forms, issue.input)) ?? {}).filter((name) => !unlisted.includes(name));
+    });
   }
   if (issue.code !== "invalid_union") return [{ path, text: () => problemOf(issue) }];
-  const meant = formMeant(issue.errors);
-  return meant ? meant.flatMap((each) => problemsOf(each, path, offered)) : [{ path, text: () => noForm(issue) }];
+  // Where zod has found no form by its word, it names the place of the word.
+  const depth = issue.errors.length > 0 ? path.length : path.length - 1;
+  const schema = schemaOf(issue.path.slice(0, depth - place.path.length));
+  return unionProblems(issue, { path: path.slice(0, depth), schema, value: issue.input });
+}
+
+/** What is allowed is said once. */
+function unknownNames(names: readonly string[], path: Path, allowed: () => readonly string[]): Problem[] {
+  return names.map((name, index) => ({
+    path: [...path, name],
+    text: () => unknownName(name, allowed(), index === 0),
+  }));
 }
 
 type Plain = Exclude<Issue, { code: "unrecognized_keys" | "invalid_union" }>;
@@ -55,35 +87,62 @@ function problemOf(issue: Plain): string {
 
 type Union = Extract<Issue, { code: "invalid_union" }>;
 
-/** The value has the shape of no form: it lacks the word that tells them apart, or is another kind of value. */
-function noForm({ errors, input, ...issue }: Union): string {
-  if (!("options" in issue) || !Array.isArray(issue.options))
-    return mustBe([...new Set(errors.flatMap(wrongKind))].join(" or "), input);
-  return `must be one of ${issue.options.join(", ")}.`;
+/** Of a value that may have several forms: the problems of the one that is meant. */
+function unionProblems({ errors }: Union, { path, schema, value }: Place): Problem[] {
+  const forms = formsOf(schema);
+  const alike = forms.filter((form) => (kindOfForm(form) ?? kindOf(value)) === kindOf(value));
+  if (alike.every((form) => wordsOf(form).length > 0)) return [{ path, text: () => noForm(forms, value) }];
+  const telling = tellingName(alike);
+  const word = telling === undefined ? undefined : valueBelow(value, telling);
+  const form = meantOf(forms, value);
+  const options = optionsOf(schema);
+  const index = options.findIndex((option) => form !== undefined && formsOf(option).includes(form));
+  if (telling !== undefined && word !== undefined && !wordsAt(alike, telling).includes(word))
+    return [wrongTelling(path, telling, alike, word)];
+  const found = errors[index]?.flatMap((issue) => problemsOf(issue, { path, schema: options[index], value }));
+  if (found) return found;
+  const meant = form ? [form] : alike;
+  if (telling !== undefined && meant.every((each) => !isOptional(shapeOf(each)?.[telling])))
+    return [wrongTelling(path, telling, meant, word)];
+  return noneMeant(alike, path, value);
 }
 
-/**
- * Of the forms a value may have, the findings of the one that was most likely meant; undefined when it has the shape of
- * none. Forms that differ in a fixed word are told apart by it.
- */
-function formMeant(forms: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
-  const alike = forms.filter((form) => wrongKind(form).length === 0);
-  const words = alike.map((form) => form.find((issue) => issue.code === "invalid_value"));
-  const [first] = words;
-  if (first && words.every((word) => word !== undefined)) {
-    return [{ ...first, values: words.flatMap(({ values }) => values) }];
-  }
-  return alike.toSorted((a, b) => distance(a) - distance(b))[0];
+/** The name whose words tell the forms apart. */
+function tellingName(forms: readonly Schema[]): string | undefined {
+  const [first, ...others] = forms.map((form) => shapeOf(form) ?? {});
+  if (!first || others.length === 0) return undefined;
+  return Object.keys(first).find((name) => [first, ...others].every((shape) => wordsOf(shape[name]).length > 0));
 }
 
-function distance(form: readonly Issue[]): number {
-  return form.length + (form.some((issue) => issue.code === "invalid_value") ? 100 : 0);
+function wrongTelling(path: Path, name: string, forms: readonly Schema[], word: unknown): Problem {
+  const words = wordsAt(forms, name).map(String);
+  return { path: [...path, name], text: () => wrongWord(words, word) };
 }
 
-function wrongKind(form: readonly Issue[]): string[] {
-  return form.flatMap((issue) =>
-    issue.code === "invalid_type" && issue.path.length === 0 ? [kindName(issue.expected)] : [],
-  );
+function wordsAt(forms: readonly Schema[], name: string): readonly unknown[] {
+  return forms.flatMap((form) => wordsOf(shapeOf(form)?.[name]));
+}
+
+/** Nothing in the value is of one form more than of another. */
+function noneMeant(forms: readonly Schema[], path: Path, value: unknown): Problem[] {
+  const shapes = forms.map((form) => shapeOf(form) ?? {});
+  const needs = shapes.map((shape) => Object.keys(shape).filter((name) => !isOptional(shape[name])));
+  const text = () => `must have ${needs.map((each) => each.join(" and ")).join(", or ")}.`;
+  const allowed = [...new Set(shapes.flatMap((shape) => Object.keys(shape)))];
+  const names = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  const unknown = names.filter((name) => !allowed.includes(name));
+  return [{ path, text }, ...unknownNames(unknown, path, () => allowed)];
+}
+
+/** The value is of a kind that no form has, or a word that none knows. */
+function noForm(forms: readonly Schema[], value: unknown): string {
+  const words = forms.flatMap(wordsOf).map(String);
+  const others = forms
+    .filter((form) => wordsOf(form).length === 0)
+    .map((form) => kindName(kindOfForm(form) ?? "value"));
+  const known = words.length > 0 ? [oneOf(words)] : [];
+  const all = [...known, ...new Set(others)].join(words.length > 1 ? ", or " : " or ");
+  return `${mustBe(all, value)}${typeof value === "string" ? didYouMean(value, words) : ""}`;
 }
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -110,19 +169,17 @@ const GONE: ReadonlyMap<string, string> = new Map([
 ]);
 
 function wrongWord(values: readonly string[], input: unknown): string {
-  const one = values.length === 1 ? String(values[0]) : `one of ${values.join(", ")}`;
-  if (input === undefined) return `is required: ${one}.`;
+  if (input === undefined) return `is required: ${oneOf(values)}.`;
   const word = typeof input === "string" ? input : "";
-  return `must be ${one}${given(input)}.${GONE.get(word) ?? didYouMean(word, values)}`;
+  return `must be ${oneOf(values)}${given(input)}.${GONE.get(word) ?? didYouMean(word, values)}`;
+}
+
+function oneOf(words: readonly string[]): string {
+  return words.length === 1 ? String(words[0]) : `one of ${words.join(", ")}`;
 }
 
 function unknownName(name: string, names: readonly string[], isFirst: boolean): string {
-  return `unknown option.${didYouMean(name, names)}${isFirst ? ` Allowed: ${names.join(", ")}.` : ""}`;
-}
-
-function didYouMean(word: string, known: readonly string[]): string {
-  const near = nearest(word, known);
-  return near === undefined ? "" : ` Did you mean ${near}?`;
+  return `unknown option.${didYouMean(name, names)}${isFirst && names.length > 0 ? ` Allowed: ${names.join(", ")}.` : ""}`;
 }
 
 function bound(withIt: string, withoutIt: string, inclusive: boolean | undefined): string {
