@@ -37,7 +37,8 @@ export interface ListChange {
 }
 
 export function changeFor(list: readonly ShownEvent[], event: ShownEvent, { mode, include }: Form): ListChange {
-  const { ended, rest } = mode === "minimal" ? inBrief(list, event) : { ended: [], rest: event };
+  const updated = mode === "full" ? undefined : updateNotice(list, event);
+  const { ended, rest } = updated ?? (mode === "minimal" ? inBrief(list, event) : { ended: [], rest: event });
   return { ended, rest: rest && isWanted(rest, include) ? rest : undefined };
 }
 
@@ -54,6 +55,18 @@ export function applyChange(list: ShownEvent[], { ended, rest }: ListChange): vo
 function isWanted({ type }: ShownEvent, { progressEvents, terminalEvents }: Include): boolean {
   if (type === "progress") return progressEvents;
   return type === "result" || type === "error" ? terminalEvents : true;
+}
+
+/** How far an installation or the retries of a request are: a notice that differs only in its numbers takes the place of the last. */
+function updateNotice(list: readonly ShownEvent[], event: ShownEvent): ListChange | undefined {
+  const standing = standingOf(event);
+  if (standing === undefined || standingOf(list.at(-1)) !== standing) return undefined;
+  return { ended: [[list.length - 1, event]], rest: undefined };
+}
+
+function standingOf(event: ShownEvent | undefined): string | undefined {
+  const { message, notice } = event?.data ?? {};
+  return typeof message === "string" && notice !== undefined ? message.replaceAll(/\d+/g, "#") : undefined;
 }
 
 function inBrief(list: readonly ShownEvent[], event: ShownEvent): ListChange {

@@ -134,6 +134,39 @@ describe("in mode minimal, an answer", () => {
     expect(JSON.parse(whole.content)).toMatchObject({ permissionDenials: denials });
   });
 
+  it.each(["minimal", "delta_compact"])(
+    "reports an installation in one line, and retries, as they stand: %s",
+    async (responseMode) => {
+      const { engine, session } = running();
+      const waiting = (percent: number) => {
+        session.emit({
+          type: "notice",
+          data: { kind: "waiting", message: `Preparing Claude Code, ${String(percent)} %` },
+        });
+      };
+      for (let percent = 0; percent <= 100; percent += 10) waiting(percent);
+      const more = [
+        "All slots are in use.",
+        "overloaded: retry 1 of 10 in 0.5 s",
+        "overloaded: retry 2 of 10 in 1.2 s",
+      ];
+      for (const message of more) session.emit({ type: "notice", data: { kind: "retry", message } });
+      session.says("I begin.");
+      const shown = await check(engine, { responseMode });
+      expect(shown.events.map(({ data }) => ("message" in data ? data.message : data.text))).toEqual([
+        "Preparing Claude Code, 100 %",
+        ...more.filter((_, index) => index !== 1),
+        "I begin.",
+      ]);
+      // Those that come later are news.
+      waiting(5);
+      expect((await check(engine, { responseMode, cursor: shown.nextCursor })).events).toHaveLength(1);
+      expect(
+        (await check(engine, { responseMode: "full" })).events.filter(({ type }) => type === "progress"),
+      ).toHaveLength(15);
+    },
+  );
+
   it("says where a cut result is complete", async () => {
     const { engine, session } = running();
     session.ends("r".repeat(5_000));
