@@ -10,7 +10,9 @@ import { ownFlags } from "./own-flags.ts";
 import { operationsOf } from "../daemon/operations.ts";
 import { newToken } from "../http/auth/secret.ts";
 import { AutomaticDaemon } from "../proxy/automatic-daemon.ts";
-import { reasonForOwnServer } from "../proxy/own-server.ts";
+import { SettingsError, whyOf } from "../proxy/failures.ts";
+import { NamedDaemon } from "../proxy/named-daemon.ts";
+import { namedDaemon, reasonForOwnServer } from "../proxy/own-server.ts";
 
 /** `claude-agents-mcp console`: the web console for the sessions of this user, for as long as the command runs. */
 
@@ -25,7 +27,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
   await Promise.all([requireSandbox(config, process.env), refuseNetworkStore(config, process.env)]);
   const { name, version } = readPackage();
   const token = newToken();
-  const daemon = daemonFor(rest);
+  const daemon = await daemonFor(rest);
   const app = createApp({
     operations: daemon && operationsOf(async () => daemon.connect()),
     config: { ...config, auth: true, console: true },
@@ -49,11 +51,24 @@ export async function serveConsole(argv: string[]): Promise<void> {
   process.stdout.write(`${linkText(new URL("/console/", url).href, token, daemon !== undefined)}\n`);
 }
 
-/** Returns the automatic daemon of the store; undefined where this process is to run what is started. */
-function daemonFor(argv: readonly string[]): AutomaticDaemon | undefined {
+/**
+ * Resolves to the daemon that is named, or to the automatic one of the store; to undefined where this process is to run what is started.
+ * Throws ConfigError where a named one cannot be used.
+ */
+async function daemonFor(argv: readonly string[]): Promise<NamedDaemon | AutomaticDaemon | undefined> {
   const { env, pid, platform } = process;
   if (reasonForOwnServer({ argv, env, pid, platform }) !== undefined) return undefined;
-  return new AutomaticDaemon(argv, fileURLToPath(new URL("main.js", import.meta.url)), "operations");
+  const name = namedDaemon({ argv, env });
+  if (name === undefined) {
+    return new AutomaticDaemon(argv, fileURLToPath(new URL("main.js", import.meta.url)), "operations");
+  }
+  const daemon = new NamedDaemon(name, argv, "operations");
+  try {
+    (await daemon.connect()).destroy();
+    return daemon;
+  } catch (error) {
+    throw new ConfigError(error instanceof SettingsError ? error.message : daemon.absent(whyOf(error)), error);
+  }
 }
 
 /** The part behind # never leaves the browser: the page signs in with it, and takes it out of the address. */

@@ -28,6 +28,8 @@ export type Environment = Readonly<Record<string, string>>;
 export interface ClientHello {
   readonly protocol: number;
   readonly purpose: "mcp" | "operations";
+  /** The build of the client's end, with purpose "operations". */
+  readonly build?: string;
   /** The folder in which the client was started. */
   readonly cwd: string;
   /** Arguments of `serve`. */
@@ -97,7 +99,8 @@ export interface ShimStatus {
 
 /** Throws what is wrong, for the other end. Questions are understood in every protocol, so that a daemon of another build can be stopped. */
 export function readClientHello(line: string): ClientHello | Question {
-  const { argv, clientPid, commandLine, configFile, cwd, environment, protocol, purpose, sessions } = objectIn(line);
+  const { argv, build, clientPid, commandLine, configFile, cwd, environment, protocol, purpose, sessions } =
+    objectIn(line);
   if (purpose === "status" || purpose === "stop") return { protocol: PROTOCOL, purpose };
   if (protocol !== PROTOCOL) throw new Error(otherProtocol(protocol, PROTOCOL));
   if (purpose !== "mcp" && purpose !== "operations") throw new Error("the purpose of the connection is unknown");
@@ -110,6 +113,7 @@ export function readClientHello(line: string): ClientHello | Question {
     environment: Object.fromEntries(Object.entries(recordOf(environment)).filter(isVariable)),
     ...fileIn(configFile),
     commandLine: wordsIn(commandLine),
+    ...(typeof build === "string" && { build }),
     ...(typeof clientPid === "number" && { clientPid }),
     ...(sessions !== undefined && { sessions: wordsIn(sessions) }),
   };

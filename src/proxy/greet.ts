@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { AbsentError, RefusedError, SettingsError } from "./failures.ts";
+import { buildId } from "../config/version.ts";
 import { connectByName, isAbsent } from "../daemon/socket.ts";
 import { firstLine, otherProtocol, PROTOCOL, readDaemonHello, type ClientHello } from "../daemon/wire.ts";
 import { clientFile } from "./own-server.ts";
@@ -28,6 +29,7 @@ export function ownHello(argv: readonly string[], purpose: ClientHello["purpose"
     argv,
     environment: Object.fromEntries(variables),
     ...(configFile && { configFile }),
+    ...(purpose === "operations" && { build: buildId() }),
     commandLine: process.argv,
     clientPid: process.ppid,
   };

@@ -5,7 +5,7 @@ import { isNested } from "./own-server.ts";
 import type { DaemonSource } from "./proxy.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/folders.ts";
-import type { Patience } from "../daemon/patience.ts";
+import { Patience } from "../daemon/patience.ts";
 import { checkName } from "../daemon/socket.ts";
 import type { ClientHello } from "../daemon/wire.ts";
 
@@ -19,9 +19,9 @@ export class NamedDaemon implements DaemonSource {
   readonly #name: string;
   readonly #hello: ClientHello;
 
-  constructor(name: string, argv: readonly string[]) {
+  constructor(name: string, argv: readonly string[], purpose: ClientHello["purpose"] = "mcp") {
     this.#name = name;
-    this.#hello = ownHello(argv);
+    this.#hello = ownHello(argv, purpose);
   }
 
   absent(why: string): string {
@@ -29,7 +29,7 @@ export class NamedDaemon implements DaemonSource {
     return `--daemon ${this.#name}: ${why}. Start it: ${command}. \`claude-agents-mcp daemon status\` lists daemons.`;
   }
 
-  async connect({ leftMs }: Patience, sessions: readonly string[]): Promise<Socket> {
+  async connect({ leftMs } = new Patience(START_MS), sessions?: readonly string[]): Promise<Socket> {
     this.#check();
     const folders = await socketFolders(stateFolder(process.env, process.platform));
     return greet({ folders, name: this.#name, hello: this.#hello, sessions }, leftMs);

@@ -253,6 +253,26 @@ describe("`claude-agents-mcp console`", () => {
     ]);
   });
 
+  it("leaves what it starts to the daemon that it names, which must have the same store", async () => {
+    const env = { ...world.model.environment(world.configFolder), ...STAND_IN, HOME: world.folder() };
+    const daemon = await world.daemon({ name: "work", env: { HOME: env.HOME } });
+    const others = world.daemons();
+    const started = await startCommand(["--daemon", "work"], env);
+    const at = await signIn(started, started.token);
+    const id = await at.start(scriptTag([{ text: "At work." }]), world.folder());
+    const client = await daemon.client();
+    expect((await client.end(id)).result?.result).toBe("At work.");
+    expect(world.daemons()).toEqual(others);
+    expect(await started.end()).toBe(0);
+    const store = join(env.HOME, "other.db");
+    const refused = startCommand(["--daemon", "work", "--store", store], env);
+    await expect(refused).rejects.toThrow(`store.db, and this console reads ${store}. Start the console with --store`);
+    await daemon.close();
+    await expect(startCommand(["--daemon", "work"], env)).rejects.toThrow(
+      "--daemon work: no daemon of this name runs. Start it: claude-agents-mcp daemon run --daemon work.",
+    );
+  });
+
   it("refuses options that it cannot be combined with, and says what to do", async () => {
     const env = { HOME: world.folder() };
     await expect(startCommand(["--http", "127.0.0.1:0"], env)).rejects.toThrow("Leave out --http here.");

@@ -1,11 +1,10 @@
 import { writeSync, closeSync } from "node:fs";
+import { acceptorOf } from "./acceptor.ts";
 import { statusOf } from "./status-of.ts";
 import { listenAs, turnOf } from "./turn.ts";
 import { assemble, endWith, ownCommands } from "../serve.ts";
 import { ownFlags } from "../own-flags.ts";
-import { requireSandbox } from "../preflight.ts";
 import type { App } from "../../app/app.ts";
-import { termsOf } from "../../app/terms.ts";
 import { hasDriver, isRunning, thisProcess } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { constants } from "../../config/constants.ts";
@@ -19,7 +18,7 @@ import { daemonEnvironment } from "../../daemon/environment.ts";
 import { DeathRecord, recordedDaemons } from "../../daemon/deaths.ts";
 import { socketFolders } from "../../daemon/folders.ts";
 import { daemonName } from "../../daemon/name.ts";
-import { Listener, type ListenerOptions } from "../../daemon/listener.ts";
+import { Listener } from "../../daemon/listener.ts";
 import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
 import { checkName, socketsIn, sweep, type Naming } from "../../daemon/socket.ts";
 import { shimSettings } from "../../daemon/shim-sockets.ts";
@@ -91,7 +90,7 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
     mayDisplace: isUnnamed,
     version,
     maxConnections: constants().maxConnections || connectionLimit(),
-    accept: acceptor(app, settings, product),
+    accept: acceptorOf(app, settings, { product, name: given }),
     status: async () => statusOf(app, { ...about, deaths, isDraining: closing !== undefined }),
     onStop: () => end("daemon stop", 0),
     onCount: () => idle.look(),
@@ -201,24 +200,6 @@ function refuseUnfit({ http, store }: Config): void {
 
 /** The proxy that has started a daemon connects within this time, however busy the machine is, ms. */
 const FIRST_CLIENT_MS = 5_000;
-
-/** Serves the clients of a daemon, each under its own terms. `product`: the name of the command. */
-function acceptor(app: App, server: ServerSettings, product: string): ListenerOptions["accept"] {
-  // Where it is there once, it is for all with these programs.
-  const withSandbox = new Set<string | undefined>();
-  return async (hello) => {
-    const { clientPid, commandLine, cwd, purpose } = hello;
-    const commands = commandLine.length > 0 ? ownCommands(product, commandLine) : [];
-    const start = termsOf(hello, { server, ownCommands: commands });
-    if (!withSandbox.has(start.environment["PATH"])) await requireSandbox(start.config, start.environment);
-    if (start.config.sandbox === "required") withSandbox.add(start.environment["PATH"]);
-    app.log.debug("a client has connected", { cwd, purpose, ...(clientPid !== undefined && { clientPid }) });
-    return (client) => {
-      if (purpose === "operations") app.serveOperations({ ...client, start });
-      else app.serveClient({ ...client, start });
-    };
-  };
-}
 
 /** Looks from time to time whether nothing has gone on for long enough. */
 class IdleWatch {

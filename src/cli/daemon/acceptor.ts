@@ -1,0 +1,68 @@
+import { requireSandbox } from "../preflight.ts";
+import { ownCommands } from "../serve.ts";
+import type { App } from "../../app/app.ts";
+import { storeLocation } from "../../app/store.ts";
+import { termsOf } from "../../app/terms.ts";
+import { ConfigError } from "../../config/error.ts";
+import type { Config } from "../../config/schema.ts";
+import type { ServerSettings } from "../../config/server-settings.ts";
+import { storeTraits } from "../../config/store.ts";
+import { buildId, readPackage } from "../../config/version.ts";
+import type { ListenerOptions } from "../../daemon/listener.ts";
+import type { ClientHello } from "../../daemon/wire.ts";
+
+/** Which clients a daemon serves, and how. */
+
+interface Names {
+  /** Name of the command. */
+  readonly product: string;
+  /** Name of a named daemon. */
+  readonly name: string | undefined;
+}
+
+/** Serves the clients of a daemon, each under its own terms. */
+export function acceptorOf(app: App, server: ServerSettings, { name, product }: Names): ListenerOptions["accept"] {
+  // Where it is there once, it is for all with these programs.
+  const withSandbox = new Set<string | undefined>();
+  return async (hello) => {
+    const { clientPid, commandLine, cwd, purpose } = hello;
+    const commands = commandLine.length > 0 ? ownCommands(product, commandLine) : [];
+    const start = termsOf(hello, { server, ownCommands: commands });
+    if (purpose === "operations" && name !== undefined) {
+      refuseForeign(name, hello, { client: start.config, own: server.config });
+    }
+    if (!withSandbox.has(start.environment["PATH"])) await requireSandbox(start.config, start.environment);
+    if (start.config.sandbox === "required") withSandbox.add(start.environment["PATH"]);
+    app.log.debug("a client has connected", { cwd, purpose, ...(clientPid !== undefined && { clientPid }) });
+    return (client) => {
+      if (purpose === "operations") app.serveOperations({ ...client, start });
+      else app.serveClient({ ...client, start });
+    };
+  };
+}
+
+/**
+ * A console reads the store by itself and leaves the rest to the daemon, by a protocol of their build. The name of an automatic daemon
+ * says both. Throws ConfigError.
+ */
+function refuseForeign(name: string, { build, environment }: ClientHello, { client, own }: Configs): void {
+  const stores = [
+    storeLocation({ config: client, environment }),
+    storeLocation({ config: own, environment: process.env }),
+  ];
+  const [theirs = "", ours = ""] = stores.map((location) => storeTraits(location).text);
+  if (theirs !== ours) {
+    const problem = `this daemon keeps its sessions in ${ours}, and this console reads ${theirs}`;
+    throw new ConfigError(`--daemon ${name}: ${problem}. Start the console with --store ${ours}.`);
+  }
+  if (build === buildId()) return;
+  const problem = `this daemon is of another build (version ${readPackage().version})`;
+  throw new ConfigError(
+    `--daemon ${name}: ${problem}. Use the console of that build, or start the daemon again with yours.`,
+  );
+}
+
+interface Configs {
+  readonly client: Config;
+  readonly own: Config;
+}
