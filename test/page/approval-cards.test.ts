@@ -35,7 +35,9 @@ const hit = async (page: Page, target: Locator) => {
     found?.localName === "textarea" ? "textarea" : found?.innerText;
   }`);
 };
-const topOf = async (target: Locator) => (await target.boundingBox())?.y ?? 0;
+/** Distance from the top of the page. */
+const topOf = async (target: Locator) =>
+  ((await target.boundingBox())?.y ?? 0) + (await target.page().evaluate<number>("scrollY"));
 
 it("two subagents that ask at once are told apart, and each leads to its task", async () => {
   const agents = [sending("Check the shop", "touch shop"), sending("Check the bank", "touch bank")];
@@ -104,33 +106,63 @@ it("the buttons of a long card, and of a form that it opens, stay in view at eve
     .toBe("absolute inset(50%)");
 });
 
-it("an answered card becomes one line in its place, the next one moves once, and only deciding buttons are guarded", async () => {
+it("an answered card stays as high as it was until the pointer leaves the cards, so that the next one is answered at once", async () => {
   const ids = await Promise.all(
-    ["one", "two"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
+    ["one", "two", "three"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
   );
   for (const id of ids) await desk.api.asked(id);
   const window = await desk.open({ hash: "#/approvals", hasClock: true });
   const { page } = window;
-  await expect.poll(async () => cards(page).count()).toBe(2);
-  const [first, second] = [cards(page).first(), cards(page).last()];
+  await expect.poll(async () => cards(page).count()).toBe(3);
+  const [first, second, third] = [cards(page).first(), cards(page).nth(1), cards(page).last()];
   // As long as callers would wait, and longer on request.
   await second.getByText(/denied in (1 h 00 min|59:\d\d)/).waitFor();
   await second.getByRole("button", { name: "More time to answer" }).click();
   await second.getByText(/denied in (2 h 00 min|1 h 59 min)/).waitFor();
-  const before = await topOf(second);
+  const before = await topOf(third);
   await press(first, "Allow");
   await first.getByText("Allowed.", { exact: true }).waitFor();
-  // A button that only opens a form works at once.
-  await second.getByRole("button", { name: "Deny…", exact: true }).click();
-  await second.getByLabel(/^Message to Claude Code/).waitFor();
-  const after = await topOf(second);
-  expect(after).toBeLessThan(before - 100);
+  // It has waited there all the time, and has not moved.
+  await second.getByRole("button", { name: "Allow", exact: true }).click();
+  await second.getByText("Allowed.", { exact: true }).waitFor();
+  await first.getByText("Claude Code asked to run a command").waitFor();
+  expect(await topOf(third)).toBe(before);
+  await window.picture("asking-answered-kept", false);
+  await page.mouse.move(4, 4);
+  await expect.poll(async () => topOf(third)).toBeLessThan(before - 200);
+  const after = await topOf(third);
   expect((await first.boundingBox())?.height).toBeLessThan(60);
   await window.picture("asking-answered");
   // Longer than an answered card is shown when nothing is below it.
   await page.clock.runFor(7_000);
-  expect(await topOf(second)).toBe(after);
-  await second.getByRole("button", { name: "Deny", exact: true }).click();
+  expect(await topOf(third)).toBe(after);
+  // A button that only opens a form works at once.
+  await third.getByRole("button", { name: "Deny…", exact: true }).click();
+  await third.getByLabel(/^Message to Claude Code/).waitFor();
+  await third.getByRole("button", { name: "Deny", exact: true }).click();
+  await third.getByText("Denied.", { exact: true }).waitFor();
+});
+
+it("a finger that presses a card just after it has moved is told so, and taken when it presses again", async () => {
+  const ids = await Promise.all(
+    ["four", "five"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
+  );
+  for (const id of ids) await desk.api.asked(id);
+  const { page } = await desk.open({ hash: "#/approvals", hasClock: true, hasTouch: true, viewport: PHONE });
+  await expect.poll(async () => cards(page).count()).toBe(2);
+  await page.clock.pauseAt(Date.now() + 2_000);
+  await page.clock.runFor(500);
+  const [first, second] = [cards(page).first(), cards(page).last()];
+  const tapAllow = async (card: Locator) => card.getByRole("button", { name: "Allow", exact: true }).tap();
+  await tapAllow(first);
+  await first.getByText("Allowed.", { exact: true }).waitFor();
+  await page.clock.runFor(50);
+  await tapAllow(second);
+  await second.getByText("The list moved. Check that you mean this request, then click again.").waitFor();
+  await page.clock.runFor(600);
+  await tapAllow(second);
+  await second.getByText("Allowed.", { exact: true }).waitFor();
+  for (const id of ids) expect((await desk.api.end(id)).requests).toBe(0);
 });
 
 it("Ctrl+Enter decides nothing in a card that has just appeared, and decides a moment later", async () => {

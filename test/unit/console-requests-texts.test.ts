@@ -64,6 +64,7 @@ describe("typed JSON", () => {
 describe("the description of a request", () => {
   test("is in words", () => {
     expect(headline(request())).toBe("Claude Code asks to run a command");
+    expect(headline(request(), true)).toBe("Claude Code asked to run a command");
     expect(headline(request({ agentId: "a", toolName: "Write" }))).toBe("A subagent asks to write a file");
     const agent = { description: "Check the shop", eventId: 6 };
     expect(headline(request({ agentId: "a", agent }))).toBe("Check the shop (subagent) asks to run a command");

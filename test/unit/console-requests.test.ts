@@ -3,7 +3,7 @@ import { allowedWith, denied, doneWords, editableOf, editedInput } from "../../c
 import { decidedWords, thenWords, whyOnlyLook } from "../../console/src/requests/words/deciders.ts";
 import { approvers } from "../../console/src/state/answer-source.ts";
 import { APPROVERS } from "../../src/approvers/approvers.ts";
-import { MisclickGuard } from "../../console/src/requests/words/misclick-guard.ts";
+import { type Hand, MisclickGuard } from "../../console/src/requests/words/misclick-guard.ts";
 import {
   answersOf,
   NO_CHOICE,
@@ -215,24 +215,63 @@ describe("the list", () => {
   });
 });
 
-describe("misdirected clicks", () => {
-  test("are ignored by a card that has just appeared or moved", () => {
+describe("misdirected presses", () => {
+  const box = (top: number) => ({ top, bottom: top + 100, left: 0, right: 500 });
+  const POINT = { x: 50, y: 60 };
+  const at = (now: number, hand: Hand = POINT, scrolled = 0) => ({ hand, now, scrolled });
+  /** Two cards that have been there for a while, the hand on the first. */
+  const settled = () => {
     const guard = new MisclickGuard();
-    guard.note("a", 100, 0);
-    expect(guard.isDeliberate("a", 399)).toBe(false);
-    expect(guard.isDeliberate("a", 400)).toBe(true);
-    guard.note("a", 100.5, 1_000);
-    expect(guard.isDeliberate("a", 1_001)).toBe(true);
-    guard.note("a", 20, 2_000);
-    expect(guard.isDeliberate("a", 2_399)).toBe(false);
+    guard.note("a", box(0), at(0));
+    guard.note("b", box(200), at(0));
+    return guard;
+  };
+
+  test("are those on a card that has just appeared, by pointer and by key", () => {
+    const guard = settled();
+    expect(guard.doubtOf("a", POINT, 399)).toBe("new");
+    expect(guard.doubtOf("a", undefined, 399)).toBe("new");
+    expect(guard.doubtOf("a", POINT, 400)).toBeUndefined();
   });
 
-  test("do not answer the next request after a double click", () => {
-    const guard = new MisclickGuard();
-    guard.note("a", 0, 0);
-    guard.note("b", 200, 0);
-    expect(guard.isDeliberate("a", 1_000)).toBe(true);
-    expect(guard.isDeliberate("b", 1_500)).toBe(false);
-    expect(guard.isDeliberate("b", 1_800)).toBe(true);
+  test("are those on a card that has moved under the pointer, and on no other that has moved", () => {
+    const guard = settled();
+    guard.note("a", box(-90), at(1_000));
+    guard.note("b", box(20), at(1_000));
+    expect(guard.doubtOf("b", POINT, 1_399)).toBe("moved");
+    expect(guard.doubtOf("b", undefined, 1_399)).toBeUndefined();
+    expect(guard.doubtOf("b", POINT, 2_000)).toBeUndefined();
+    guard.note("b", box(300), at(3_000));
+    expect(guard.doubtOf("b", { x: 50, y: 350 }, 3_001)).toBeUndefined();
+    // A finger hovers over nothing: where it comes down next is not known.
+    guard.note("b", box(200), at(4_000, "anywhere"));
+    expect(guard.doubtOf("b", { x: 50, y: 250 }, 4_399)).toBe("moved");
+  });
+
+  test("are not those on a card that scrolls, or stays in view where it is while the page grows", () => {
+    const guard = settled();
+    guard.note("a", box(-150), at(1_000, POINT, 150));
+    guard.note("b", box(50), at(1_000, POINT, 150));
+    expect(guard.doubtOf("b", POINT, 1_001)).toBeUndefined();
+    guard.note("b", box(50.5), at(2_000, POINT, 400));
+    expect(guard.doubtOf("b", POINT, 2_001)).toBeUndefined();
+  });
+
+  test("are the second press of a double click or of a key that falls on the next request", () => {
+    const guard = settled();
+    expect(guard.doubtOf("a", POINT, 1_000)).toBeUndefined();
+    expect(guard.doubtOf("b", { x: 55, y: 61 }, 1_500)).toBe("moved");
+    expect(guard.doubtOf("b", POINT, 1_800)).toBeUndefined();
+    expect(guard.doubtOf("a", undefined, 3_000)).toBeUndefined();
+    guard.focus("b", 3_300);
+    expect(guard.doubtOf("b", undefined, 3_650)).toBe("focused");
+    expect(guard.doubtOf("b", undefined, 4_300)).toBeUndefined();
+  });
+
+  test("are not those of a hand that goes on to the next request at once", () => {
+    const guard = settled();
+    expect(guard.doubtOf("a", POINT, 1_000)).toBeUndefined();
+    guard.focus("b", 1_010);
+    expect(guard.doubtOf("b", { x: 50, y: 260 }, 1_011)).toBeUndefined();
   });
 });

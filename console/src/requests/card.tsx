@@ -8,7 +8,7 @@ import { InputShown } from "./input.tsx";
 import { PermissionForm } from "./forms/permission-form.tsx";
 import { EscapedText } from "./escaped-text.tsx";
 import { PlanForm } from "./forms/plan-form.tsx";
-import { useGuard } from "./card-focus.ts";
+import { useGuard, useHeight } from "./card-focus.ts";
 import { QuestionForm } from "./forms/question-form.tsx";
 import { whyOnlyLook } from "./words/deciders.ts";
 import { headline } from "./words/subject.ts";
@@ -34,6 +34,7 @@ export function RequestCard({ heading: Heading = "h2", isHidden = false, request
   useKeys(card);
   const id = `request-${draft.key}`;
   const isAnswered = outcome !== "";
+  useHeight(draft, card, isAnswered && !isHidden);
   return (
     <article
       ref={card}
@@ -46,7 +47,7 @@ export function RequestCard({ heading: Heading = "h2", isHidden = false, request
     >
       <header class={styles["head"]}>
         <Heading id={id}>
-          <EscapedText text={headline(request)} />
+          <EscapedText text={headline(request, isAnswered)} />
         </Heading>
         {request.type === "permission" && !isAnswered && <Tags request={request} />}
       </header>

@@ -2,6 +2,7 @@ import { signal, type Signal } from "@preact/signals";
 import type { PendingRequest } from "../../../src/console/wire.ts";
 import { requests } from "../state/live.ts";
 import { editableOf } from "./words/answer.ts";
+import type { Doubt } from "./words/misclick-guard.ts";
 import { NO_CHOICE, questionsIn, type Choice } from "./words/questions.ts";
 import { keyOf } from "./words/shown.ts";
 
@@ -68,8 +69,12 @@ export function choose(draft: Draft, choices: readonly Choice[]): void {
   draft.problem.value = "";
 }
 
-/** Shown when a click came too soon after the card appeared or moved. */
-export const JUST_CAME = "This request just appeared. Review it, then click again.";
+/** Shown when a press may have been meant for another card. */
+export const DOUBTS: Readonly<Record<Doubt, string>> = {
+  new: "This request just appeared. Review it, then click again.",
+  moved: "The list moved. Check that you mean this request, then click again.",
+  focused: "The focus just moved to this request. Review it, then press the key again.",
+};
 
 export function complain(draft: Draft, problem: string): void {
   draft.problem.value = problem;

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ActionBodies, PendingRequest, SessionDetail } from "../../../src/console/wire.ts";
 import { sessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
+import { draftOf } from "../requests/draft.ts";
 import { useRecentDecisions, useShownRequests } from "../requests/recent.ts";
 import { keyOf } from "../requests/words/shown.ts";
 import { Reply } from "../session/reply.tsx";
@@ -110,7 +111,7 @@ function OpenRequests({ eventWindow, open }: OpenRequestsProps) {
       key={keyOf(request)}
       request={request}
       heading="h3"
-      isHidden={goneAt !== undefined && request.eventId < lastEnd}
+      isHidden={(goneAt !== undefined || draftOf(request).outcome.value !== "") && request.eventId < lastEnd}
     />
   ));
 }

@@ -3,13 +3,15 @@ import { expect } from "vitest";
 
 /** Cards of requests on the page, and answers to them. */
 
-export const cards = (page: Page, name: RegExp | string = /^(Claude Code|A subagent|.* \(subagent\)) (asks|has)/) =>
-  page.getByRole("article", { name });
+export const cards = (
+  page: Page,
+  name: RegExp | string = /^(Claude Code|A subagent|.* \(subagent\)) (asks|asked|has|had) /,
+) => page.getByRole("article", { name });
 
-/** Presses the button until the card no longer says that it has just appeared, or `taken` shows that it was pressed. */
+/** Presses the button until the card no longer asks whether it was meant, or `taken` shows that it was pressed. */
 export async function press(card: Locator, name: string, taken?: Locator): Promise<void> {
   const button = card.getByRole("button", { name, exact: true });
-  const tooSoon = card.getByText("This request just appeared");
+  const tooSoon = card.getByText(/^(This request just appeared|The list moved|The focus just moved)/);
   await expect
     .poll(async () => {
       await button.click();

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
-import { complain, JUST_CAME, open, takeFocus, write, type Draft } from "../draft.ts";
-import { isDeliberate } from "../card-focus.ts";
+import { complain, DOUBTS, open, takeFocus, write, type Draft } from "../draft.ts";
+import { doubtOf } from "../card-focus.ts";
 import { EscapedText } from "../escaped-text.tsx";
 import { sendAnswer } from "../sending.ts";
 import { denied } from "../words/answer.ts";
@@ -32,10 +32,11 @@ interface PressProps {
 export function Press({ act, children, decides = true, describedBy, form, keyName, kind }: PressProps) {
   const { draft, mayAnswer } = form;
   const isSending = draft.isSending.value;
-  const press = () => {
+  const press = (event: MouseEvent) => {
     if (isSending) return;
-    if (!decides || isDeliberate(draft.key)) act();
-    else complain(draft, JUST_CAME);
+    const doubt = decides ? doubtOf(draft.key, event) : undefined;
+    if (doubt) complain(draft, DOUBTS[doubt]);
+    else act();
   };
   return (
     <button
@@ -60,7 +61,7 @@ export function Buttons({ children, draft }: { readonly draft: Draft; readonly c
   return (
     <div class={styles["actions"]}>
       {problem !== "" && (
-        <p class={styles[problem === JUST_CAME ? "note" : "problem"]} role="alert">
+        <p class={styles[Object.values(DOUBTS).includes(problem) ? "note" : "problem"]} role="alert">
           <EscapedText text={problem} />
         </p>
       )}
@@ -150,8 +151,9 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
     if (event.key === "Escape" && area.current) close(form.draft, area.current);
     if (event.key !== "Enter" || event.isComposing || !(event.ctrlKey || event.metaKey) || event.repeat) return;
     event.preventDefault();
-    if (isDeliberate(form.draft.key)) onSend();
-    else complain(form.draft, JUST_CAME);
+    const doubt = doubtOf(form.draft.key, undefined);
+    if (doubt) complain(form.draft, DOUBTS[doubt]);
+    else onSend();
   };
   return (
     <div class={styles["field"]}>

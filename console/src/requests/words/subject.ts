@@ -24,16 +24,18 @@ const ACTS: Readonly<Record<string, string>> = {
 
 type Named = Pick<PendingRequest, "toolName" | "type" | "input" | "agentId" | "agent">;
 
-export function headline(request: Named): string {
+/** `isOver`: it is answered, and waits no more. */
+export function headline(request: Named, isOver = false): string {
   const { input, toolName, type } = request;
   const who = whoAsks(request);
   if (type === "plan") return `${who} has made a plan`;
   if (type === "question") {
     const { questions } = input;
     const count = Array.isArray(questions) ? questions.length : 1;
-    return count === 1 ? `${who} has a question` : `${who} has ${String(count)} questions`;
+    const verb = isOver ? "had" : "has";
+    return count === 1 ? `${who} ${verb} a question` : `${who} ${verb} ${String(count)} questions`;
   }
-  return `${who} asks to ${actOf(toolName)}`;
+  return `${who} ${isOver ? "asked" : "asks"} to ${actOf(toolName)}`;
 }
 
 /** Several subagents may ask at once: each by what it was sent to do. */
