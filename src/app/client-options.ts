@@ -39,24 +39,37 @@ interface ClientParts {
 
 /** Makes the options of each connection. */
 export function clientOptions(settings: ClientSettings, parts: ClientParts): (connection: Connection) => ServerOptions {
-  const { log, masker, running } = parts;
+  const { log, running } = parts;
   const offer = async () => ({ library: (await import("../mcp/resources/library.ts")).LIBRARY });
   const common = {
     info: settings.info,
     states: createStates(lazy(async () => stateKey(settings.config, parts))),
     following: followingOf({ deps: running, log, offer }),
   };
-  const shared = { ...parts, common, settings, learned: new ReportedTools(), note: noteOf(settings, masker) };
+  const shared = { ...parts, common, settings, learned: new ReportedTools() };
   return (connection) => serverOptionsOf(connection, shared);
 }
 
 /** What becomes of a client's work when the client ends; undefined where that is as with any server on stdio, or over HTTP. */
-function noteOf({ outlivesClients, withoutDaemon }: ClientSettings, masker: Masker): string | undefined {
-  if (outlivesClients)
-    return "Work goes on in a daemon when this client ends; `claude-agents-mcp daemon stop` stops it.";
+function noteOf({
+  masker,
+  settings,
+  toolNames,
+}: Pick<ForDeps, "masker" | "settings" | "toolNames">): string | undefined {
+  const { outlivesClients, withoutDaemon } = settings;
+  if (outlivesClients) {
+    const how = STOPPING.find(([name]) => toolNames.includes(name))?.[1];
+    return `Work goes on in a daemon when this client ends.${how === undefined ? "" : ` To stop a session, ${how}.`}`;
+  }
   if (withoutDaemon === undefined) return undefined;
   return `Work is interrupted when this client ends, because no daemon can be had: ${masker.text(withoutDaemon)}`;
 }
+
+/** Which tool ends the work of one session; the daemon has that of all clients. */
+const STOPPING: readonly (readonly [ToolName, string])[] = [
+  ["claude_code_session", "cancel it with claude_code_session (action: cancel)"],
+  ["claude_session_close", "close it with claude_session_close"],
+];
 
 const DAY_MS = 86_400_000;
 
@@ -71,8 +84,6 @@ interface SharedParts extends ClientParts {
   readonly common: Pick<ServerOptions, "following" | "info" | "states">;
   /** Of all connections that ask for it. */
   readonly learned: ReportedTools;
-  /** In the first answer. */
-  readonly note: string | undefined;
 }
 
 /** What the clients of one connection are served with. */
@@ -99,7 +110,8 @@ function serverOptionsOf(connection: Connection, shared: SharedParts): ServerOpt
 type ForDeps = SharedParts & Pick<ServerOptions, "reported" | "toolNames">;
 
 async function depsOf(connection: Connection, parts: ForDeps): Promise<ToolDeps> {
-  const { audit, masker, note, reported, running, settings, toolNames } = parts;
+  const { audit, masker, reported, running, settings, toolNames } = parts;
+  const note = noteOf(parts);
   const { bypass, cwd, heard, id, log } = connection;
   const { engine, termsOf } = await running();
   return {

@@ -79,7 +79,7 @@ function linkText(url: string, token: string, hasDaemon: boolean): string {
     `  ${url}#token=${token}`,
     "",
     hasDaemon
-      ? "Sessions run in a daemon and go on when this command ends. `claude-agents-mcp daemon stop` stops it."
+      ? "Sessions run in a daemon and go on when this command ends. To stop one, cancel it on its page."
       : "Sessions started there run in this process: they are interrupted when it ends and continue with the next reply.",
   ].join("\n");
 }

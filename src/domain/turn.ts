@@ -5,6 +5,15 @@ import { JsonObject } from "./json.ts";
 export const TurnOutcome = z.enum(["done", "failed", "interrupted", "lost", "cancelled"]);
 export type TurnOutcome = z.infer<typeof TurnOutcome>;
 
+/** The end of a sentence about a turn, or about what a turn does. */
+export const OUTCOME_WORDS: Readonly<Record<TurnOutcome, string>> = {
+  done: "is done",
+  failed: "failed",
+  interrupted: "was interrupted",
+  lost: "was lost",
+  cancelled: "was cancelled",
+};
+
 /** What kind of failure it was, so that a caller knows whether to retry, pay, log in or change the request. */
 export const FailureCategory = z.enum([
   "access",

@@ -131,7 +131,7 @@ export class EffectRunner {
       tell(signal.type === "started" && environmentId !== "" ? { ...signal, environmentId } : signal, line);
     const { signal: left } = this.#leaveQueue;
     const admitted = this.#installed(environmentId, onSignal, left).then(async () =>
-      limiter.acquireSlot(sessionId, left, (before) => onSignal(waitingNotice(before))),
+      limiter.acquireSlot(sessionId, left, (wait) => onSignal(waitingNotice(wait))),
     );
     // A failed start is reported to the caller that started it.
     admitted.then(

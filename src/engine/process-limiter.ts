@@ -26,11 +26,17 @@ interface ProcessLimiterContext {
   readonly connectionOf: (sessionId: string) => string | undefined;
 }
 
+/** `before` is how many wait before this one. A session with a free slot waits because others are starting. */
+export interface SlotWait {
+  readonly before: number;
+  readonly hasSlot: boolean;
+}
+
 interface Waiter {
   readonly admit: () => void;
   readonly reject: (error: Error) => void;
   /** Told once, when it has to wait. */
-  onWait: ((before: number) => void) | undefined;
+  onWait: ((wait: SlotWait) => void) | undefined;
 }
 
 /** Of dead servers: more than a machine can run. */
@@ -60,7 +66,7 @@ export class ProcessLimiter {
   }
 
   /** Resolves when the session may start its process; rejects when `signal` aborts. */
-  async acquireSlot(sessionId: string, signal: AbortSignal, onWait: (before: number) => void): Promise<void> {
+  async acquireSlot(sessionId: string, signal: AbortSignal, onWait: (wait: SlotWait) => void): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const waiter = { admit: resolve, reject, onWait };
       this.#waiters.set(sessionId, waiter);
@@ -147,7 +153,11 @@ export class ProcessLimiter {
     if (queue.length > maxLive - running.length - available) void this.#context.runtime.spares.retire();
     const free = Math.max(maxLive - running.length - available, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
-    for (const [index, { id }] of this.#fairly(queue, running).entries()) this.#callUp(id, index, admitted);
+    for (const [index, { id }] of this.#fairly(queue, running).entries()) {
+      // The slot of a spare that retires is free in a moment, which is not told.
+      const isTold = index < free || index >= maxLive - running.length;
+      this.#callUp(id, index < admitted ? "admit" : isTold && { before: index - admitted, hasSlot: index < free });
+    }
     this.#makeRoom(queue.length - free, running);
   }
 
@@ -188,14 +198,14 @@ export class ProcessLimiter {
     }
   }
 
-  #callUp(sessionId: string, index: number, admitted: number): void {
+  #callUp(sessionId: string, told: "admit" | SlotWait | false): void {
     const waiter = this.#waiters.get(sessionId);
-    if (!waiter) return;
-    if (index < admitted) {
+    if (!waiter || told === false) return;
+    if (told === "admit") {
       this.#waiters.delete(sessionId);
       waiter.admit();
     } else {
-      waiter.onWait?.(index - admitted);
+      waiter.onWait?.(told);
       waiter.onWait = undefined;
     }
   }
@@ -238,8 +248,9 @@ function hasBackground({ state }: SessionRecord): boolean {
   return state.background.length > 0;
 }
 
-export function waitingNotice(before: number): AgentSignal {
+export function waitingNotice({ before, hasSlot }: SlotWait): AgentSignal {
   const ahead = before === 0 ? "first in the queue" : `${String(before)} ahead of it`;
-  const message = `All --max-live slots are in use: this session waits for a free one, ${ahead}.`;
-  return { type: "notice", kind: "waiting", message };
+  const starting = "Other sessions are starting, and this machine starts no more at once: this session waits";
+  const full = "All --max-live slots are in use: this session waits for a free one";
+  return { type: "notice", kind: "waiting", message: `${hasSlot ? starting : full}, ${ahead}.` };
 }

@@ -14,6 +14,7 @@ const ABOUT: Readonly<Record<string, { key: string; after: string }>> = {
   Grep: { key: "pattern", after: " " },
   NotebookEdit: { key: "notebook_path", after: " " },
   Read: { key: "file_path", after: " " },
+  SandboxNetworkAccess: { key: "host", after: " " },
   Skill: { key: "skill", after: ": " },
   Task: { key: "description", after: ": " },
   WebFetch: { key: "url", after: " " },

@@ -268,7 +268,7 @@ describe("a query of the chat toolset", () => {
     const streamed = await stream(server, "claude_chat_query", { sessionId, prompt }, { onLog: kill });
     const { blocks, data: lost, isError, logs } = streamed;
     expect(isError).toBe(true);
-    expect(blocks[0]).toMatch(/^Error: Claude Code ended with lost/);
+    expect(blocks[0]).toMatch(/^Error: The turn was lost: /);
     expect(lost).toMatchObject({ isError: true, sessionId, status: "lost", finalText: "I begin." });
     expect(lost).toHaveProperty("toolInvocations");
     const error = logs.find(({ level }) => level === "error");

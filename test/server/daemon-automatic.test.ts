@@ -53,7 +53,8 @@ it("clients that start at once share one daemon, whatever they were started from
     const client = await world.shared(start);
     // A client of the later era says nothing before its first call.
     const first = await client.call("claude_code_session", { action: "list" });
-    expect(first["note"]).toContain("Work goes on in a daemon when this client ends");
+    const how = "To stop a session, cancel it with claude_code_session (action: cancel).";
+    expect(first["note"]).toBe(`Work goes on in a daemon when this client ends. ${how}`);
     return client;
   };
   const clients = await Promise.all(

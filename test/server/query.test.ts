@@ -152,7 +152,7 @@ describe("a query whose caller can answer nothing", () => {
     expect(failed).toMatchObject({ isError: true, status: "failed", ...failure, metadata: { numTurns: 2 } });
     expect(failed).toMatchObject({ toolInvocations: [{ name: "Read", success: false }] });
     expect(failed).not.toHaveProperty("code");
-    expect(blocks[0]).toMatch(/^Error: Claude Code ended with access .*opens nothing/);
+    expect(blocks[0]).toMatch(/^Error: The turn failed: access .*opens nothing/);
     expect(logs.find(({ level }) => level === "error")?.data).toMatchObject(failure);
     const written = () => {
       const found = server.stderr().split("\n");

@@ -51,6 +51,8 @@ describe("the risk of a request", () => {
         ["Write", {}, [at("/home/ann/.bashrc")], "all", [CAN_RUN]],
         ["WebFetch", {}, [], "all", ["network"]],
         ["WebSearch", {}, [], "all", ["network"]],
+        ["SandboxNetworkAccess", { host: "example.org", port: 443 }, [], "all", ["network"]],
+        ["CronCreate", {}, [], "all", ["run a prompt at set times"]],
         ["Agent", {}, [], "all", ["starts an agent"]],
         ["mcp__git__get", {}, [], "all", ["tool of an MCP server"]],
         ["Teleport", {}, [], "all", ["unknown tool"]],

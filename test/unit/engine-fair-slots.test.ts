@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { SessionRecord, ShimStanding } from "../../src/engine/ports.ts";
-import { ProcessLimiter } from "../../src/engine/process-limiter.ts";
+import { ProcessLimiter, type SlotWait, waitingNotice } from "../../src/engine/process-limiter.ts";
 
 /** How slots for processes are shared out between the connections of a node. */
 
@@ -73,15 +73,18 @@ it("sessions of one connection keep their order, and places of other servers sta
 });
 
 /** A limiter over the sessions that `records` gives, and what it logs and waits for. */
-function limiterOf(records: () => Promise<readonly SessionRecord[]>) {
+function limiterOf(
+  records: () => Promise<readonly SessionRecord[]>,
+  { maxLive = 1, maxStarting = 10, spares = 0 } = {},
+) {
   const failures: unknown[] = [];
   const looks: (() => void)[] = [];
   const time = { now: 0 };
   const limiter = new ProcessLimiter({
     backend: { leases: { atWork: records, abandoned: async () => Promise.resolve([]) } } as never,
-    processLimits: { maxLive: 1, maxStarting: 10, maxBackground: 1 },
+    processLimits: { maxLive, maxStarting, maxBackground: 1 },
     runtime: {
-      spares: { available: 0, retire: async () => Promise.resolve() },
+      spares: { available: spares, retire: async () => Promise.resolve() },
       shimOf: async () => Promise.resolve("gone"),
     },
     clock: { after: (_: number, look: () => void) => looks.push(look), tick: () => time.now } as never,
@@ -134,12 +137,40 @@ it("a session that is given up before it asks for a slot, or while it waits, get
   const why = "The process was stopped before it started.";
   await expect(limiter.acquireSlot("a2", AbortSignal.abort(), () => undefined)).rejects.toThrow(why);
   const leaving = new AbortController();
-  const told: number[] = [];
-  const waiting = limiter.acquireSlot("b1", leaving.signal, (before) => told.push(before));
+  const told: SlotWait[] = [];
+  const waiting = limiter.acquireSlot("b1", leaving.signal, (wait) => told.push(wait));
   await new Promise((resolve) => setImmediate(resolve));
-  expect(told).toEqual([1]);
+  expect(told).toEqual([{ before: 1, hasSlot: false }]);
   expect(await Promise.all(["a1", "a2", "b1"].map(async (id) => limiter.before(id)))).toEqual([undefined, 0, 1]);
   leaving.abort();
   await expect(waiting).rejects.toThrow(why);
   expect(looks).toHaveLength(1);
+});
+
+it.each([
+  [
+    "for a slot",
+    { maxLive: 2 },
+    ["All --max-live slots are in use: this session waits for a free one, 1 ahead of it."],
+  ],
+  [
+    "for others to start",
+    { maxLive: 9, maxStarting: 2 },
+    ["Other sessions are starting, and this machine starts no more at once: this session waits, 1 ahead of it."],
+  ],
+  ["for a process in reserve to end, which takes a moment", { maxLive: 4, spares: 2 }, []],
+])("a session that waits %s is told so, and nothing else", async (_, limits, said) => {
+  const starting = (id: string) => {
+    const { state, ...rest } = record(id, 1, true);
+    return { ...rest, state: { ...state, process: { ...state.process, waiting: false } } } as SessionRecord;
+  };
+  const records = [starting("x1"), starting("x2"), record("a1", 2, true), record("b1", 3, true)];
+  const { limiter } = limiterOf(async () => Promise.resolve(records), limits);
+  const told: unknown[] = [];
+  const leaving = new AbortController();
+  const waiting = limiter.acquireSlot("b1", leaving.signal, (wait) => told.push(waitingNotice(wait)));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toEqual(said.map((message) => ({ type: "notice", kind: "waiting", message })));
+  leaving.abort();
+  await expect(waiting).rejects.toThrow("stopped");
 });

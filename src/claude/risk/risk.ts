@@ -1,6 +1,7 @@
 import { PEER_MESSAGE } from "../../domain/approvals/peer-message.ts";
 import { CAN_RUN, isWithin, type Bound, type Risk } from "../../domain/approvals/risk.ts";
 import type { JsonObject } from "../../domain/json.ts";
+import { knownTool } from "../../domain/options/known-tools.ts";
 import { isExecuting } from "../../security/executing-files.ts";
 
 /** How much a request of Claude Code would let happen, by its tool and the places that it names. In doubt it is all. */
@@ -60,6 +61,7 @@ const WHY: ReadonlyMap<string, string> = new Map([
   ["SlashCommand", "runs a skill"],
   ["WebFetch", "network"],
   ["WebSearch", "network"],
+  ["SandboxNetworkAccess", "network"],
   ["REPL", "command"],
   ["Monitor", "command"],
   ["KillShell", "command"],
@@ -100,7 +102,7 @@ export function riskOf({ input, places, toolName }: Request): Risk {
     return { level: "all", why: typeof command === "string" ? whyOfCommand(command) : ["command"] };
   }
   if (toolName.startsWith("mcp__")) return { level: "all", why: ["tool of an MCP server"] };
-  return { level: "all", why: [WHY.get(toolName) ?? "unknown tool"] };
+  return { level: "all", why: [WHY.get(toolName) ?? knownTool(toolName)?.description ?? "unknown tool"] };
 }
 
 /** Claude Code adds the plan from its file: without that no one sees what is carried out. */

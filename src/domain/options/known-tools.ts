@@ -36,6 +36,7 @@ const BY_CATEGORY: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   web: {
     WebFetch: "read a web page",
     WebSearch: "search the web",
+    SandboxNetworkAccess: "connect a command in the sandbox to a host",
   },
   agents: {
     Agent: "give a task to a subagent",

@@ -1,4 +1,5 @@
 import type { StoredEvent } from "../../domain/event.ts";
+import { OUTCOME_WORDS } from "../../domain/turn.ts";
 import { lostTypeOf, UNREADABLE, unreadableText } from "../../domain/unreadable.ts";
 import { promptsOf, type SessionState, statusOf } from "../../domain/session.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
@@ -102,7 +103,7 @@ async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): P
   const reply = replyWith(await answerEnd(found.view, end, { call, deps }));
   const done = ["Done", ...warnings].join(" | ");
   const statusMessage =
-    outcome === "done" ? oneLine(done, MAX_STATUS) : oneLine(message ?? `It ended: ${outcome}.`, MAX_STATUS);
+    outcome === "done" ? oneLine(done, MAX_STATUS) : oneLine(message ?? `It ${OUTCOME_WORDS[outcome]}.`, MAX_STATUS);
   return { ...head, status: "completed", statusMessage, reply };
 }
 

@@ -1,4 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
+import { OUTCOME_WORDS } from "../../domain/turn.ts";
 import { cutText } from "../../view/size.ts";
 import { answerNow } from "../check/answer.ts";
 import { readRequest } from "../check/request.ts";
@@ -33,13 +34,27 @@ const SAID_BYTES = 2_048;
  * Why a turn did not end well: the kind of failure, and what the API or Claude Code said of it, in words; and what a
  * program can decide by. `told` is the result as it is presented.
  */
-export function failureOf({ data }: EndOfTurn, answer: JsonObject): { readonly error: string } & JsonObject {
+export function failureOf(end: EndOfTurn, answer: JsonObject): { readonly error: string } & JsonObject {
+  const { category } = end.data;
+  const { advice, retryable } = answer;
+  const { kind, said } = causeOf(end, answer);
+  const error = said === "" ? kind : `${kind}: ${said}`;
+  return category === undefined ? { error } : { error, category, retryable, advice };
+}
+
+/** The same as a sentence. */
+export function failureWords(end: EndOfTurn, answer: JsonObject): string {
+  const { outcome } = end.data;
+  const { kind, said } = causeOf(end, answer);
+  const why = [kind === outcome ? "" : kind, said].filter((part) => part !== "");
+  return ["The turn " + OUTCOME_WORDS[outcome], ...why].join(": ");
+}
+
+function causeOf({ data }: EndOfTurn, { result }: JsonObject): { readonly kind: string; readonly said: string } {
   const { category, errorSubtype, message, outcome } = data;
   const kind = category === undefined ? (errorSubtype ?? outcome) : kindOf(category, errorSubtype);
-  const { advice, result, retryable } = answer;
   const said = message ?? (category !== undefined && typeof result === "string" ? result : "");
-  const error = said === "" ? kind : `${kind}: ${cutText(said, SAID_BYTES)}`;
-  return category === undefined ? { error } : { error, category, retryable, advice };
+  return { kind, said: cutText(said, SAID_BYTES) };
 }
 
 function kindOf(category: string, subtype: string | undefined): string {

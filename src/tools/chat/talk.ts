@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { tellRequests, failureOf } from "../blocking/outcome.ts";
+import { failureOf, failureWords, tellRequests } from "../blocking/outcome.ts";
 import { followTurn, type Left } from "../blocking/follow.ts";
 import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { cutText, fit, jsonBytes, oneLine } from "../../view/size.ts";
@@ -39,6 +39,8 @@ interface Reply {
   readonly about: JsonObject;
   /** Given where Claude Code broke down. */
   readonly failure?: { readonly error: string } & JsonObject;
+  /** The failure as a sentence. */
+  readonly told?: string;
 }
 
 export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome> {
@@ -77,14 +79,14 @@ export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<
   return answerWith(reply, await isClosed(said));
 }
 
-function answerWith({ about, failure, finalText, status }: Reply, isDone: boolean): Answered {
+function answerWith({ about, failure, finalText, status, told = "" }: Reply, isDone: boolean): Answered {
   const whole = { ...about, ...(!isDone && { closed: false }) };
   const outcome = status === "done" ? {} : { outcome: status };
   if (!failure) {
     const words = [finalText === "" ? NO_TEXT : finalText, JSON.stringify(whole)] as const;
     return { answer: { finalText, ...whole }, words, ...outcome };
   }
-  const words = [`Error: Claude Code ended with ${failure.error}`, JSON.stringify({ finalText, ...whole })] as const;
+  const words = [`Error: ${told}`, JSON.stringify({ finalText, ...whole })] as const;
   return { answer: { isError: true, finalText, ...whole }, words, isError: true, ...outcome };
 }
 
@@ -109,8 +111,8 @@ async function replyOf(
   if (left.why === "cancelled") throw new AppError("CANCELLED", left.because, { sessionId });
   const end = await readEnd(view, left.end);
   const { durationMs, numTurns, result, totalCostUsd, usage } = end;
-  const { failure, status } = endingOf(left.end, end);
-  if (status === "cancelled") throw new AppError("CANCELLED", failureOf(left.end, end).error, { sessionId });
+  const { failure, status, told = "" } = endingOf(left.end, end);
+  if (status === "cancelled") throw new AppError("CANCELLED", failureWords(left.end, end), { sessionId });
   const text = status === "done" && typeof result === "string" ? result : conversation.lastText;
   const finalText = cutText(text, TEXT_BYTES);
   const rest = {
@@ -124,15 +126,15 @@ async function replyOf(
   };
   const { cut, value } = fit(rest, ANSWER_BYTES - jsonBytes(finalText), EXPENDABLE);
   const about = { ...value, ...((cut || finalText !== text) && { truncated: true }) };
-  return { finalText, status, about, ...(failure && { failure }) };
+  return { finalText, status, about, ...(failure && { failure, told }) };
 }
 
 /** A turn that failed is an error; one that was ended by a caller, or took too long, still has a reply. */
-function endingOf(end: EndOfTurn, answer: JsonObject): Pick<Reply, "failure" | "status"> {
+function endingOf(end: EndOfTurn, answer: JsonObject): Pick<Reply, "failure" | "status" | "told"> {
   const { errorSubtype, outcome } = end.data;
   if (errorSubtype === "timeout" || errorSubtype === "time_limit") return { status: "timeout" };
   const isFailure = outcome === "failed" || outcome === "lost";
-  return { status: outcome, ...(isFailure && { failure: failureOf(end, answer) }) };
+  return { status: outcome, ...(isFailure && { failure: failureOf(end, answer), told: failureWords(end, answer) }) };
 }
 
 function toldOfEnd({ data: { message, outcome } }: EndOfTurn): { message?: string } {

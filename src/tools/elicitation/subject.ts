@@ -29,6 +29,7 @@ const ACTS: Readonly<Record<string, Act>> = {
   NotebookEdit: { verb: "Edit", key: "notebook_path", detail: ["new_source"] },
   PowerShell: RUN,
   Read: { verb: "Read", key: "file_path" },
+  SandboxNetworkAccess: { verb: "Connect from the sandbox to", key: "host", detail: ["port"] },
   Skill: { verb: "Use the skill:", key: "skill", detail: ["args"] },
   Task: START,
   WebFetch: { verb: "Fetch", key: "url", detail: ["prompt"] },

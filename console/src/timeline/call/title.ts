@@ -29,6 +29,7 @@ const KNOWN: Readonly<Record<string, readonly [verb: string, field: string, isCo
   LS: ["List", "path", true],
   NotebookEdit: ["Edit", "notebook_path", true],
   Read: ["Read", "file_path", true],
+  SandboxNetworkAccess: ["Connect to", "host", true],
   Skill: ["Skill", "skill", false],
   TaskOutput: ["Read output", "task_id", true],
   TaskStop: ["Stop", "task_id", true],
