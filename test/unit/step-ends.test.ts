@@ -227,6 +227,13 @@ describe("a process that never came up", () => {
     expect(lastEnd(walk)?.message).toBe("Claude Code did not start: it exited with code 1. bad flag.");
     expect(walk.prompt("p2").told).toBe("prompt.queued turn.started(prompt) start push ok");
   });
+
+  it("fails its turn with its error output as well where the session is not kept", () => {
+    const walk = new Walk({ ephemeral: true }).prompt("p1");
+    walk.hear({ type: "exited", code: 1, signal: null, error: "bad flag" });
+    expect(lastEnd(walk)).toMatchObject({ errorSubtype: "start_failed", message: expect.stringContaining("bad flag") });
+    expect([walk.status, walk.prompt("p2").told]).toEqual(["closed", "CANCELLED"]);
+  });
 });
 
 describe("an answer", () => {

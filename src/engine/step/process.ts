@@ -139,14 +139,14 @@ function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exit
   noteSavedCost(state, signal);
   const { background, turn } = state;
   const finished = turn !== null && isFinished(turn, state);
+  const { ephemeral } = draft.policy;
   endBackground(draft);
-  if (draft.policy.ephemeral && !finished) return expireSession(draft);
   // A prompt may have waited for the end of what ran behind the turns.
-  if (!turn) return runNext(draft);
-  if (turn.pending && !finished) return runPending(draft, turn, before.policy);
-  const death = { code, signal, error, subtype };
-  const ending = endingWith(finished ? endingOf(turn) : diedEnding(before.phase, turn, death), turn, background);
-  if (draft.policy.ephemeral) expireSession(draft, ending);
+  if (!turn) return ephemeral ? expireSession(draft) : runNext(draft);
+  if (turn.pending && !finished && !ephemeral) return runPending(draft, turn, before.policy);
+  const died = () => diedEnding(before.phase, turn, { code, signal, error, subtype });
+  const ending = endingWith(finished ? endingOf(turn) : died(), turn, background);
+  if (ephemeral) expireSession(draft, ending);
   else endTurn(draft, turn, ending);
 }
 

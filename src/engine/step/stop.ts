@@ -23,8 +23,13 @@ export function closeSession(draft: Draft, ending: Ending, closed: Closed): void
 /** A session of which nothing is kept ends with its process: there is nothing that another could go on with. */
 export function expireSession(draft: Draft, ofTurn?: Ending): void {
   const message = "The session's process has ended, and the session was not to be kept (persistSession: false).";
-  const ending: Ending = { outcome: "lost", errorSubtype: "lost", message };
-  closeSession(draft, ofTurn ?? ending, { reason: "expired", by: "server", message });
+  const lost: Ending = { outcome: "lost", errorSubtype: "lost", message };
+  // The text of a lost turn advises to reply, which is not possible here.
+  closeSession(draft, ofTurn && ofTurn.outcome !== "lost" ? ofTurn : lost, {
+    reason: "expired",
+    by: "server",
+    message,
+  });
 }
 
 /** Why a prompt with `endWithClient` was dropped before its turn. */
