@@ -40,6 +40,28 @@ export default defineConfig({
       },
       {
         extends: true,
+        // What each earlier system offers to its callers, from its first call to its last: through a daemon with the stand-in, in both ways with Claude Code.
+        test: {
+          name: "acceptance",
+          include: ["test/acceptance/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "acceptance-real",
+          include: ["test/acceptance/**/*.test.ts"],
+          env: { ACCEPTANCE: "real" },
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
         test: {
           name: "browser",
           include: ["test/browser/**/*.test.ts"],

@@ -14,7 +14,7 @@ const USAGE = `Usage: node scripts/generate-docs.mjs [--check]
 
 const { check = false } = readArguments(USAGE, { options: { check: { type: "boolean" } } }).values;
 
-/** Every parameter of every tool must be shown by a test in test/server or test/claude: see scripts/shown-by.mjs. */
+/** Every parameter of every tool must be shown by a test in test/acceptance, test/server or test/claude: see scripts/shown-by.mjs. */
 const TOOLS = {
   "docs/tools.md": ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"],
   "docs/toolsets.md": [
@@ -280,7 +280,7 @@ const stale = [...files].filter(([file, text]) => text !== readFileSync(join(roo
 if (!check) for (const [file, text] of stale) writeFileSync(join(root, file), text);
 if (unshown.length > 0) {
   console.error(
-    `No test in test/server or test/claude shows ${unshown.join(", ")}: name it in the title of one that does, in backticks`,
+    `No test in test/acceptance, test/server or test/claude shows ${unshown.join(", ")}: name it in the title of one that does, in backticks`,
   );
   process.exitCode = 1;
 }

@@ -11,7 +11,7 @@ const TITLE = /(?:^\s*|\()"((?:[^"\\]|\\.)*)"(?=,|$)/;
 const NAMED = /`([A-Za-z_]\w*)`/g;
 
 /** Folders whose tests call tools through the built server. */
-const TESTED = ["test/claude", "test/server"];
+const TESTED = ["test/acceptance", "test/claude", "test/server"];
 
 /** For each tool a map from names to the files whose tests show them. Names that are no parameters are harmless. */
 export function shownByTests(root, tools) {

@@ -1,11 +1,10 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../support/connection.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -16,42 +15,6 @@ beforeAll(async () => {
 });
 
 const check = async (args: Record<string, unknown>) => server.call("claude_code_check", { waitMs: 40_000, ...args });
-
-describe("a client written for an earlier server", () => {
-  it("of `claude_code_check` polls (`action`, `sessionId`) with a `cursor` every 200 ms, answers the request, and gets the result", async () => {
-    const cwd = world.folder();
-    const file = join(cwd, "made.txt");
-    const script = [
-      { tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },
-      { text: "It is made." },
-    ];
-    const started = await server.call("claude_code", { prompt: scriptTag(script), cwd });
-    expect(started.pollInterval).toEqual(expect.any(Number));
-    const { sessionId } = started;
-    let cursor = started.nextCursor;
-    let status = started.status;
-    let last: Answer = started;
-    const ids: number[] = [];
-    const statuses = new Set<string>();
-    while (status === "running" || status === "waiting_permission") {
-      last = await server.call("claude_code_check", { action: "poll", sessionId, cursor });
-      ids.push(...last.events.map(({ id }) => id));
-      statuses.add(last.status);
-      ({ nextCursor: cursor, status } = last);
-      for (const { requestId } of last.actions) {
-        const decision = { action: "respond_permission", sessionId, requestId, decision: "allow", cursor };
-        last = await server.call("claude_code_check", decision);
-        ids.push(...last.events.map(({ id }) => id));
-        ({ nextCursor: cursor, status } = last);
-      }
-      await new Promise((resolve) => setTimeout(resolve, 200));
-    }
-    expect(last).toMatchObject({ status: "idle", result: { result: "It is made.", isError: false } });
-    expect(readFileSync(file, "utf8")).toBe("hello");
-    expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
-    expect(statuses).toContain("waiting_permission");
-  });
-});
 
 describe("several `sessions` of `claude_code_check` at once", () => {
   it("are waited for in one call, which says which have news and is not ended by those that are done", async () => {

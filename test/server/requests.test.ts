@@ -66,26 +66,6 @@ describe("requests that are open at the same time, and `claude_code_check`", () 
     ]);
   });
 
-  it("come from subagents too, told apart by agentID", async () => {
-    const [cwd, elsewhere] = [world.folder(), world.folder()];
-    const files = ["one", "two"].map((name) => join(elsewhere, name));
-    for (const file of files) writeFileSync(file, "text");
-    const agents = files.map((file) => {
-      const script = scriptTag([{ tools: [{ name: "Read", input: { file_path: file } }] }, { text: "I have read." }]);
-      return { name: "Agent", input: { description: "read", subagent_type: "general-purpose", prompt: script } };
-    });
-    const script = [{ tools: agents }, { text: "Both are sent." }, { text: "One is back." }, { text: "All are back." }];
-    const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd });
-    const open = await asked(sessionId, 2);
-    expect(new Set(open.actions.map(({ agentID }) => agentID)).size).toBe(2);
-    expect(open.background.map(({ type }) => type)).toEqual(["local_agent", "local_agent"]);
-    for (const { requestId } of open.actions)
-      await respond(sessionId, requestId, { decision: "allow", until: "news", waitMs: 0 });
-    const done = await server.end(sessionId);
-    expect(done).toMatchObject({ status: "idle", background: [], result: { isError: false } });
-    expect(resultsOf(done)).toHaveLength(2);
-  });
-
   it("are all ended by a denial that interrupts: `interrupt`", async () => {
     const [cwd, elsewhere] = [world.folder(), world.folder()];
     const files = ["one", "two"].map((name) => join(elsewhere, name));

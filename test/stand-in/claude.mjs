@@ -4,6 +4,7 @@
 // the behaviour of the real one.
 import { createInterface } from "node:readline";
 import { probe } from "./api.mjs";
+import { AGENTS } from "./init.mjs";
 import { Session } from "./session.mjs";
 import { modelOf, settingsOf } from "./settings.mjs";
 import { stopShells } from "./shell.mjs";
@@ -26,7 +27,7 @@ const answers = {
     return {
       commands: [],
       models: [],
-      agents: [],
+      agents: AGENTS.map((name) => ({ name, description: name })),
       output_style: "default",
       available_output_styles: ["default"],
       account: {},

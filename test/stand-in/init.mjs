@@ -1,6 +1,6 @@
 // The first message of each turn.
 
-const AGENTS = ["claude", "Explore", "general-purpose", "Plan", "statusline-setup"];
+export const AGENTS = ["claude", "Explore", "general-purpose", "Plan", "statusline-setup"];
 
 export function initOf(session, prompts) {
   const { cwd, model, permissions, settings } = session;

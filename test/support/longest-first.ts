@@ -12,8 +12,10 @@ const PROJECTS = [
   "matrices",
   "conformance",
   "claude",
+  "acceptance-real",
   "browser",
   "server",
+  "acceptance",
   "unit",
 ] as const;
 
