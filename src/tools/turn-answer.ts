@@ -1,24 +1,21 @@
 import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
+import { events } from "../engine/actions/reading.ts";
 import { EXPENDABLE_OF_RESULT, inShort } from "../view/result.ts";
 import { fit, jsonBytes } from "../view/size.ts";
 import type { Answered, StartTask, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
+import { answerNow, type Target } from "./check/answer.ts";
+import { readRequest } from "./check/request.ts";
 import { waitEliciting, type PlainWait, type Waiting } from "./elicitation/eliciting-wait.ts";
 import { resumeToken } from "./resume-token.ts";
 import { readEnd, readResult, startWarnings, viewSession, type EndOfTurn, type SessionView } from "./session-view.ts";
-import { waitFor } from "./waiting.ts";
+import { pollInterval, waitFor } from "./waiting.ts";
 
 /** What a start and a reply answer: where to read on, and the result when the turn ended within the wait. */
 
 /** The budget of an answer for which the caller cannot choose one. */
 const ANSWER_BYTES = 32_768;
-
-/** How soon a look at the session is worth while, ms; nothing is to be expected of a session in which nothing runs. */
-export function pollInterval(status: SessionStatus): { pollInterval?: number } {
-  if (status === "running") return { pollInterval: 3_000 };
-  return status === "waiting_permission" ? { pollInterval: 1_000 } : {};
-}
 
 /** `cursor` is where the events of the prompt begin; `warnings` are of what was asked for and may not be meant. */
 export const Begun = z.object({ sessionId: z.string(), cursor: z.int(), warnings: z.array(z.string()) });
@@ -44,8 +41,17 @@ export async function answerTurn(
   const result = ended ? await readResult(view, record) : undefined;
   const warnings = [...begun.warnings, ...(await startWarnings(view, cursor))];
   const answer = answerBegun(view, state, { ...begun, warnings }, { call, deps });
-  if (!result) return { answer };
-  return { answer: withResult({ ...answer, nextCursor: state.lastEventId + 1 }, result, state.lastTurnEventId) };
+  if (result)
+    return { answer: withResult({ ...answer, nextCursor: state.lastEventId + 1 }, result, state.lastTurnEventId) };
+  const isAsked = state.requests.length > 0 && waiting.waitMs !== 0 && call.scopes.includes(events.scope);
+  return { answer: isAsked ? await withRequests(answer, { view, cursor }, call, deps) : answer };
+}
+
+/** With what is to be answered, and what was said before, as a poll tells it: the caller need not ask for it. */
+async function withRequests(answer: JsonObject, target: Target, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
+  const request = readRequest({ waitMs: 0, maxBytes: ANSWER_BYTES - jsonBytes(answer) }, deps.limits);
+  const told = await answerNow({ ...request, targets: [target], several: false, beforeRequests: true }, call, deps);
+  return { ...answer, ...told };
 }
 
 interface Answering {

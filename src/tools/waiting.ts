@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { invalidArgument } from "../domain/error.ts";
+import type { SessionStatus } from "../domain/session.ts";
 import type { ToolCall, ToolLimits } from "./define.ts";
 import { headline, presentEvent } from "../view/event.ts";
 import type { SessionView, Wait } from "./session-view.ts";
@@ -13,6 +14,12 @@ const BEAT_MS = 5_000;
 const PACE_MS = 500;
 /** Events looked at for a line of progress. */
 const RECENT = 8;
+
+/** How soon a look at the session is worth while, ms; nothing is to be expected of a session in which nothing runs. */
+export function pollInterval(status: SessionStatus): { pollInterval?: number } {
+  if (status === "running") return { pollInterval: 3_000 };
+  return status === "waiting_permission" ? { pollInterval: 1_000 } : {};
+}
 
 export const WaitMs = z.int().min(0);
 

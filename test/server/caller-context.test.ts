@@ -115,10 +115,15 @@ describe("the answers to a waiting caller", () => {
     const cwd = world.folder();
     const write = { name: "Write", input: { file_path: join(cwd, "a.txt"), content: "x".repeat(20_000) } };
     const prompt = scriptTag([{ text: "I write it.", tools: [write] }, { text: "It is not written." }]);
-    const { nextCursor, sessionId } = await server.call("claude_code", { prompt, cwd });
-    const poll = { action: "poll", sessionId, waitMs: 40_000 };
-    const asked = await server.measured("claude_code_check", { ...poll, cursor: nextCursor });
+    // A start that waits returns the request: no poll is needed for it.
+    const asked = await server.measured("claude_code", { prompt, cwd, waitMs: 40_000 });
+    expect(asked.answer).toMatchObject({
+      events: [{ data: { text: "I write it." } }],
+      actions: [{ input: write.input }],
+    });
     const { requestId } = asked.answer.actions[0]!;
+    const { sessionId } = asked.answer;
+    const poll = { action: "poll", sessionId, waitMs: 40_000 };
     const respond = { ...poll, action: "respond_permission", requestId, decision: "deny" };
     const denied = await server.measured("claude_code_check", { ...respond, cursor: asked.answer.nextCursor });
     const cursor = denied.answer.nextCursor;

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import type { ToolCall } from "../../src/tools/define.ts";
 import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import { answerOf, run, tools, runTool } from "../support/tools/run.ts";
+import { call, outcome } from "../support/tools/log.ts";
+import { answerOf, check, run, tools, runTool } from "../support/tools/run.ts";
 
 describe("claude_code", () => {
   it("returns at once with the id and the cursor", async () => {
@@ -43,12 +45,56 @@ describe("claude_code", () => {
     });
   });
 
-  it("returns early when a request opens, and reads on from the beginning", async () => {
+  it("returns early when a request opens, with the request and what was said before it, and reads on from there", async () => {
     const engine = new FakeEngine();
-    engine.onPrompt = (session) => void setTimeout(() => session.requests(), 20);
+    engine.onPrompt = (session) => {
+      setTimeout(() => {
+        session.says("I test it.");
+        call(session, "u1");
+        session.requests();
+      }, 20);
+    };
+    engine.onAnswer = (session) => void outcome(session, ["u1"]);
     const answer = await answerOf(engine, "", { prompt: "x", waitMs: 5_000 });
+    const { actions, ...rest } = answer;
+    expect(rest).toEqual({
+      sessionId: "s1",
+      status: "waiting_permission",
+      pollInterval: 1_000,
+      events: [{ id: 3, type: "output", data: { text: "I test it." } }],
+      nextCursor: 5,
+    });
+    expect(actions).toMatchObject([{ requestId: "r1", toolName: "Bash", input: { command: "npm test" } }]);
+    expect(engine.delivers).toEqual([[expect.objectContaining({ requestId: "r1", whole: true })]]);
+    // Who polls in place of answering is told at once, and who answers is not told again.
+    const { waits } = engine;
+    expect(await check(engine, { cursor: answer.nextCursor, waitMs: 40_000 })).toMatchObject({ actions });
+    expect(waits.at(-1)?.sessions).toEqual([{ sessionId: "s1", cursor: 5 }]);
+    const respond = { action: "respond_permission", requestId: "r1", decision: "allow", cursor: answer.nextCursor };
+    const { events } = await check(engine, respond);
+    expect(events.map(({ data }) => data)).toEqual([{ tool: "Bash", ok: true, output: "out of u1" }]);
+  });
+
+  it.each<[string, object, Partial<ToolCall>]>([
+    ["does not wait", { waitMs: 0 }, {}],
+    ["may not read", { waitMs: 5_000 }, { scopes: ["run"] }],
+  ])("leaves the request to a poll where the caller %s", async (_, args, own) => {
+    const engine = new FakeEngine();
+    engine.onPrompt = (session) => void session.requests();
+    const answer = await answerOf(engine, "", { prompt: "x", ...args }, { ...callOf(), ...own });
     expect(answer).toEqual({ sessionId: "s1", status: "waiting_permission", nextCursor: 1, pollInterval: 1_000 });
     expect(engine.delivers).toEqual([]);
+  });
+
+  it("takes at most 32,768 bytes with a request that is larger", async () => {
+    const engine = new FakeEngine();
+    engine.onPrompt = (session) => void session.requests({ input: { command: "x".repeat(100_000) } });
+    const reply = await run(engine, "", { prompt: "x", waitMs: 1_000 });
+    expect(reply.structured).toMatchObject({
+      truncatedFields: ["actions[].input"],
+      actions: [{ inputTruncated: true }],
+    });
+    expect(Buffer.byteLength(reply.text)).toBeLessThanOrEqual(32_768);
   });
 
   it("cuts a result that is larger than an answer may be", async () => {

@@ -13,8 +13,7 @@ import { readPendingRequest } from "../elicitation/user.ts";
 import { waitEliciting, type Awaited, type PlainWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { readResult, type SessionView } from "../session-view.ts";
-import { pollInterval } from "../turn-answer.ts";
-import { waitFor } from "../waiting.ts";
+import { pollInterval, waitFor } from "../waiting.ts";
 import { readShown } from "./events.ts";
 import type { CheckRequest } from "./request.ts";
 
@@ -35,6 +34,8 @@ const MAX_LOOKS = 3;
 interface Checked extends CheckRequest {
   readonly targets: readonly Target[];
   readonly several: boolean;
+  /** The events are told up to the first open request, so that a poll from there finds it new. */
+  readonly beforeRequests?: boolean;
 }
 
 export async function answerCheck(
@@ -132,7 +133,7 @@ interface Look {
   readonly material: CheckMaterial;
 }
 
-async function lookAt(target: Reading, request: CheckRequest & { several: boolean }, deps: ToolDeps): Promise<Look> {
+async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: ToolDeps): Promise<Look> {
   const { cursor, view } = target;
   const { form, maxEvents } = request;
   const { include } = form;
@@ -146,8 +147,11 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
   const asked = include.actions
     ? await Promise.all(state.requests.map(async (open) => (await readPendingRequest(view, open)) ?? []))
     : [];
-  const range = { from: cursor, upTo: state.lastEventId, maxEvents };
-  const read = await readShown(view, range, form, { eventId: state.lastTurnEventId, result });
+  const upTo = request.beforeRequests ? beforeRequests(state) : state.lastEventId;
+  const read = await readShown(view, { from: cursor, upTo, maxEvents }, form, {
+    eventId: state.lastTurnEventId,
+    result,
+  });
   const status = statusOf(state);
   const cursorResetTo = read.resetTo ?? target.resetTo;
   const material = {
@@ -167,13 +171,17 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
     },
     events: read.events,
     end: read.next,
-    more: read.next <= state.lastEventId,
+    more: read.next <= upTo,
     asked: asked.flat(),
     result,
     resultEventId: state.lastTurnEventId,
     now: deps.now(),
   };
   return { target, state, material };
+}
+
+function beforeRequests({ lastEventId, requests }: SessionState): number {
+  return Math.min(lastEventId, ...requests.map(({ eventId }) => eventId - 1));
 }
 
 /** How many are before it while it waits for a slot. */

@@ -1,5 +1,5 @@
 import { CALLER } from "../../domain/approvals/answer-source.ts";
-import type { StoredEvent } from "../../domain/event.ts";
+import { requestOf, type StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { presentEvent, timeOf, type ShownEvent } from "../../view/event.ts";
 import { briefly, typeOfEnd, wantedOf } from "../../view/result.ts";
@@ -72,11 +72,15 @@ async function* eventsOf(view: SessionView, { from, maxEvents, upTo }: Range): A
   }
 }
 
-/** In mode minimal the prompt of the same call is not repeated. */
+/** In mode minimal the request that the same call has answered is not repeated, nor its answer. */
 function show(event: StoredEvent, { answered, mode }: Form): ShownEvent | undefined {
   const isAnswer = event.type === "permission.answered" || event.type === "question.answered";
-  const isOwn = isAnswer && event.data.by === CALLER && event.data.requestId === answered;
+  const isOwn = isAnswer ? event.data.by === CALLER && event.data.requestId === answered : isAsked(event, answered);
   return isOwn && mode === "minimal" ? undefined : presentEvent(event, mode);
+}
+
+function isAsked(event: StoredEvent, requestId: string | undefined): boolean {
+  return requestId !== undefined && requestOf(event)?.requestId === requestId;
 }
 
 /** Nothing where the answer has it as its result, in mode minimal. */
