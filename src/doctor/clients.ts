@@ -58,7 +58,8 @@ export async function clientEntries({ cwd, environment, script, stateFolder }: M
 async function faultsOf(entry: ClientEntry, machine: Machine): Promise<Finding[]> {
   const { aim, file, target } = entry;
   const { title } = aim.client;
-  const fix = install(aim);
+  // Flags restrict sessions: they stay.
+  const fix = install(aim, flagsOf(entry));
   switch (target.kind) {
     case "missing": {
       const text = `${title} cannot start this server: its entry in ${file} names ${target.path}, which does not exist.`;
@@ -69,7 +70,7 @@ async function faultsOf(entry: ClientEntry, machine: Machine): Promise<Finding[]
       return [{ id: "clients", level: "warning", text, fix }];
     }
     case "unreadable":
-      return [{ id: "clients", level: "warning", text: target.problem, fix: `${fix} --print` }];
+      return [{ id: "clients", level: "warning", text: target.problem, fix: `${install(aim)} --print` }];
     case "this":
       return settingFaults(entry, machine);
     case "npx":
@@ -88,6 +89,11 @@ function install({ client, scope }: Aim, argv: readonly string[] = []): string {
   return `claude-agents-mcp install ${client.id}${place}${flags}`;
 }
 
+/** Those of `serve`, which is the default command. */
+function flagsOf({ words }: ClientEntry): readonly string[] {
+  return words[0] === "serve" ? words.slice(1) : words;
+}
+
 async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Finding[]> {
   const { aim, env, file, words } = entry;
   const { title } = aim.client;
@@ -96,7 +102,7 @@ async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Find
     const text = `${title} cannot use this server: its entry in ${file} runs "claude-agents-mcp ${command}", which serves no MCP client.`;
     return [{ id: "clients", level: "error", text, fix: install(aim) }];
   }
-  const own = words[0] === "serve" ? words.slice(1) : words;
+  const own = flagsOf(entry);
   const settings: EntrySettings = {
     argv: knownArgs(own, isVariable),
     env: { ...daemonEnvironment(machine.environment), ...env },

@@ -94,8 +94,8 @@ const [LITTLE, LESS] = [50e6, 500e6];
 
 export async function checkDisk(machine: Machine): Promise<Finding[]> {
   const { cacheFolder, config, environment, stateFolder, store } = machine;
-  const ours = [stateFolder, cacheFolder, ...(store === undefined ? [] : [dirname(store)])];
-  const places = [...ours, configFolder(environment), tmpdir()];
+  const own = [stateFolder, cacheFolder, ...(store === undefined ? [] : [dirname(store)])];
+  const places = [...own, configFolder(environment), tmpdir()];
   const free = await Promise.all(
     [...new Set(places)].map(async (folder) => [folder, await machine.freeBytes(folder)] as const),
   );
@@ -108,11 +108,16 @@ export async function checkDisk(machine: Machine): Promise<Finding[]> {
   const taken = `Store ${megabytes(storeBytes)}, logs ${megabytes(logs)}, cache ${megabytes(cache)} (the Agent SDK and what else npm has installed: ${megabytes(installed)}).`;
   const text = `${megabytes(least)} free in ${folder}. ${taken}`;
   if (least >= LESS) return [{ id: "disk", level: "ok", text }];
+  const compiled = join(cacheFolder, "compiled");
+  const compiledBytes = await bytesBelow(compiled);
   const fix =
-    storeBytes >= cache
+    storeBytes >= compiledBytes
       ? "claude-agents-mcp sessions delete --older-than 7d --yes"
-      : `rm -r ${quoted(join(cacheFolder, "compiled"))}`;
-  return [{ id: "disk", level: least < LITTLE ? "error" : "warning", text: `The disk is nearly full: ${text}`, fix }];
+      : `rm -r ${quoted(compiled)}`;
+  // What frees little is no way out.
+  const ours = Math.max(storeBytes, compiledBytes) >= LITTLE ? { fix } : {};
+  const nearly = `The disk is nearly full: ${text}${"fix" in ours ? "" : " Free space there."}`;
+  return [{ id: "disk", level: least < LITTLE ? "error" : "warning", text: nearly, ...ours }];
 }
 
 async function bytesOf(files: readonly string[]): Promise<number> {

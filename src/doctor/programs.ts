@@ -1,7 +1,11 @@
 import { bundledClaudes } from "../claude/binary.ts";
 import { NoClaudeError } from "../claude/locate.ts";
 import { Versions } from "../claude/version.ts";
+import { ConfigError } from "../config/error.ts";
 import { unknownVariables } from "../config/load.ts";
+import { refuseServerSettings } from "../config/server-settings.ts";
+import { userFilePath } from "../config/state-folder.ts";
+import { reasonInSettings } from "../proxy/own-server.ts";
 import { reinstall, type Finding } from "./finding.ts";
 import { checkLogin, searchLogin } from "./login.ts";
 import type { Machine } from "./machine.ts";
@@ -30,24 +34,41 @@ function isAtLeast(version: string, { major, minor }: typeof NODE): boolean {
   return ours > major || (ours === major && part >= minor);
 }
 
-export async function checkSettings({ configProblem, environment, userFile }: Machine): Promise<Finding[]> {
+export async function checkSettings({ config, configProblem, environment, userFile }: Machine): Promise<Finding[]> {
   if (configProblem !== undefined) {
     const text = `Servers do not start with these settings: ${configProblem}`;
     return Promise.resolve([{ id: "settings", level: "error", text, fix: "claude-agents-mcp help serve" }]);
   }
   const unknown = unknownVariables(environment);
-  if (unknown.length === 0) {
+  const refused = refusedClients(environment, config);
+  if (unknown.length === 0 && refused === undefined) {
     const text = `The settings can be used.${userFile ? ` ${saidBy(userFile)}` : ""}`;
     return Promise.resolve([{ id: "settings", level: "ok", text }]);
   }
-  return Promise.resolve(
-    unknown.map((text): Finding => ({
+  return Promise.resolve([
+    ...(refused ? [refused] : []),
+    ...unknown.map((text): Finding => ({
       id: "settings",
       level: "warning",
       text,
       fix: `unset ${text.split(" ")[0] ?? ""}`,
     })),
-  );
+  ]);
+}
+
+/** A client of a daemon may not give settings of the server, also not by a variable that it was started with. */
+function refusedClients(env: Machine["environment"], { daemon, http }: Machine["config"]): Finding | undefined {
+  if (http !== undefined || daemon === "off") return undefined;
+  if (reasonInSettings({ argv: [], env, platform: process.platform }) !== undefined) return undefined;
+  try {
+    refuseServerSettings({ argv: [], env }, userFilePath(env));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const names = error.message.split(" belong")[0]?.replaceAll(",", "") ?? "";
+    const text = `A client that is started with this environment is refused: ${error.message}`;
+    return { id: "settings", level: "warning", text, fix: `unset ${names}` };
+  }
 }
 
 function saidBy({ bounds, keys, path }: NonNullable<Machine["userFile"]>): string {

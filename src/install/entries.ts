@@ -101,7 +101,9 @@ async function targetIn(program: string | undefined, args: readonly string[], ru
     return { target, words: args.slice(first.at + 1) };
   }
   const found = isAbsolute(program) ? program : await onPath(program, running);
-  if (found === undefined || !existsSync(found)) return { target: { kind: "missing", path: program }, words: [] };
+  if (found === undefined || !existsSync(found)) {
+    return { target: { kind: "missing", path: program }, words: name === "node" ? args.slice(first.at + 1) : args };
+  }
   if (name !== "node") return fileIn([{ path: found, at: -1 }], args, running);
   return fileIn(
     named.map(({ at, word }) => ({ path: resolve(running.cwd, word), at })),
@@ -121,7 +123,10 @@ function fileIn(candidates: readonly Candidate[], args: readonly string[], { scr
   const own = realOf(script);
   const ours = candidates.find(({ path }) => own !== undefined && realOf(path) === own);
   const found = ours ?? candidates.find(({ path }) => existsSync(path));
-  if (!found) return { target: { kind: "missing", path: candidates[0]?.path ?? "" }, words: [] };
+  if (!found) {
+    const [first = { path: "", at: args.length }] = candidates;
+    return { target: { kind: "missing", path: first.path }, words: args.slice(first.at + 1) };
+  }
   const words = args.slice(found.at + 1);
   return { target: ours ? { kind: "this" } : { kind: "other", path: found.path }, words };
 }

@@ -78,12 +78,12 @@ describe("an entry of a client", () => {
     const [command = "", ...args] = Object.values(entry()).flat();
     const { gone } = entry();
     const aim = aimAt("codex", "project");
-    await write(aim, command, ...args);
+    await write(aim, command, ...args, "--sandbox", "required");
     const found = await machine.fault();
     expect(found).toMatchObject({
       id: "clients",
       level: "error",
-      fix: "claude-agents-mcp install codex --scope project",
+      fix: "claude-agents-mcp install codex --scope project -- --sandbox required",
     });
     expect(found.text).toContain(`its entry in ${aim.file} names ${gone}, which does not exist`);
     // As the command does, which needs the built program.

@@ -97,6 +97,26 @@ describe("an entry of a client whose server would refuse it", () => {
   });
 });
 
+it("settings that servers refuse are named, and variables without effect", async () => {
+  const found = await machine.fault(machine.seen({}, ["--max-live", "many"]));
+  expect(found).toMatchObject({ id: "settings", level: "error" });
+  expect(found.text).toContain("--max-live");
+  machine.environment["CLAUDE_CODE_MCP_MAX_LIFE"] = "3";
+  const unknown = await machine.fault();
+  expect(unknown).toMatchObject({ id: "settings", level: "warning", fix: "unset CLAUDE_CODE_MCP_MAX_LIFE" });
+  machine.typeFix(unknown);
+  expect(await machine.faults()).toEqual([]);
+  // The setting is right, and no client of a daemon may give it.
+  machine.environment["CLAUDE_CODE_MCP_MAX_LIVE"] = "3";
+  machine.environment["CLAUDE_CODE_MCP_SPARES"] = "0";
+  expect(await machine.faults(machine.seen({}, ["--daemon", "off"]))).toEqual([]);
+  const ofServer = await machine.fault();
+  const names = "CLAUDE_CODE_MCP_MAX_LIVE, CLAUDE_CODE_MCP_SPARES";
+  expect(ofServer.text).toContain(`started with this environment is refused: ${names} belong to the server`);
+  machine.typeFix(ofServer);
+  expect(await machine.faults()).toEqual([]);
+});
+
 it("an entry that serves no MCP client is an error, and the command puts it right", async () => {
   const aim = aimAt("cursor", "project");
   await write(aim, ["console"]);
