@@ -70,7 +70,11 @@ function adviceOn({ category, errorSubtype = "" }: TurnEnded): Advice | undefine
 }
 
 const ADVICE: Readonly<Record<FailureCategory, Advice>> = {
-  access: { retryable: false, advice: "Log in to Claude Code, or give the server a key with access." },
+  access: {
+    retryable: false,
+    advice:
+      "Log in to Claude Code, or give the server a key with access (`claude-agents-mcp doctor` names the command), then reply.",
+  },
   billing: { retryable: false, advice: "Fix the billing of the account, then reply." },
   limit: {
     retryable: true,

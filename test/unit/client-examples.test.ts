@@ -107,6 +107,9 @@ describe("docs/clients.md", () => {
   it("adds only valid arguments of the server", () => {
     const lists = [...DOCUMENT.matchAll(/`(\["-.*?\])`/g)].map(([, list = ""]) => Args.parse(JSON.parse(list)));
     const lines = lists.map((args) => (args[0] === "-y" ? ["npx", ...args] : ["claude-agents-mcp", ...args]));
-    expect(lines.map(accept)).toEqual([["agent", "query"], ["agent", "query"], ["agent"]]);
+    expect(lines.map(accept)).toEqual([
+      ["agent", "query"],
+      ["agent", "query"],
+    ]);
   });
 });
