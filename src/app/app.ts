@@ -5,6 +5,7 @@ import type { ShimReport } from "../claude/shim/shims.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
+import { constants } from "../config/constants.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Operations } from "../daemon/operations.ts";
@@ -242,7 +243,8 @@ function clientServer(
       connections.close(connection);
       onClose();
     };
-    return serveOverStdio({ ...optionsFor(connection), onClose: onGone, ...(streams && { streams }) });
+    const { lastAnswersMs } = constants();
+    return serveOverStdio({ ...optionsFor(connection), lastAnswersMs, onClose: onGone, ...(streams && { streams }) });
   };
 }
 

@@ -22,6 +22,8 @@ const USUAL = {
   reaperAlone: false,
   /** A client waits this long for its daemon, ms. */
   daemonStartMs: 5_000,
+  /** After the end of its input a client is answered for this long, ms. */
+  lastAnswersMs: 45_000,
   /** A daemon ends after this long without clients and work, ms. */
   daemonIdleMs: 600_000,
   /** Has Claude Code held by a shim, where the system can. */

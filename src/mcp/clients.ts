@@ -6,8 +6,11 @@ import {
 import type { Principal } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { authInfoOf, type Entry } from "./caller.ts";
+import { isRequest, refuseTaken } from "./http-body.ts";
+import type { Fields } from "./message.ts";
 import { Replay } from "./replay.ts";
 import type { Opening, SessionIds } from "./session-ids.ts";
+import { Unanswered } from "./unanswered.ts";
 
 /**
  * Clients of the 2025 era, each with a protocol session of its own: a transport, a server, and the messages it may ask
@@ -34,6 +37,7 @@ interface Client {
   readonly principal: Principal;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: McpServer;
+  readonly unanswered: Unanswered;
   /** Answers that are being sent, or waited for. */
   open: number;
   /** ms, as performance.now() has it. */
@@ -74,8 +78,16 @@ export class Clients {
     const client = await this.#clientOf(request, entry);
     // A session of another principal does not exist here: its id must not reveal that there is one.
     if (!client || client.principal !== entry.caller.principal) return sessionNotFound();
+    const { unanswered } = client;
+    const messages = messagesIn(entry.body);
+    // The SDK would send the answer to the other one.
+    const taken = messages.find((message) => isRequest(message) && unanswered.has(message["id"]));
+    if (taken) return refuseTaken(taken["id"]);
+    for (const message of messages) unanswered.heard(message);
     const options: HandleRequestOptions = { authInfo: authInfoOf(entry.caller), parsedBody: entry.body };
     const response = await client.transport.handleRequest(request, options);
+    // What was refused as a whole has its answer.
+    if (!response.ok) for (const message of messages) if (isRequest(message)) unanswered.forget(message["id"]);
     // What was no initialize has made no session.
     if (client.transport.sessionId === undefined) await client.server.close();
     return this.#followed(client, request, response);
@@ -125,11 +137,18 @@ export class Clients {
       retryInterval: RETRY_MS,
     });
     const server = this.#make(entry);
+    const unanswered = new Unanswered();
+    const send = transport.send.bind(transport);
+    transport.send = async (message, options) => {
+      unanswered.said({ ...message });
+      return send(message, options);
+    };
     const client: Client = {
       id,
       principal,
       transport,
       server,
+      unanswered,
       open: 0,
       usedAt: performance.now(),
       hasLeft: false,
@@ -224,6 +243,11 @@ function watched(body: ReadableStream<Uint8Array>, onEnd: (early: boolean) => vo
       await reader.cancel(reason);
     },
   });
+}
+
+/** They were read before. */
+function messagesIn(body: unknown): Fields[] {
+  return [body].flat().filter((message): message is Fields => typeof message === "object" && message !== null);
 }
 
 function isStream({ headers }: Response): boolean {

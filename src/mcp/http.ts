@@ -11,6 +11,7 @@ import type { Caller } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { authInfoOf, type Entry } from "./caller.ts";
 import { Clients, type ClientLimits } from "./clients.ts";
+import { readBody } from "./http-body.ts";
 import type { SessionIds } from "./session-ids.ts";
 import { asksToListen, grant, ListenBus } from "./watch/listen.ts";
 import type { Following } from "./watch/subscriptions.ts";
@@ -57,9 +58,12 @@ export function createHttpEndpoint({ factory, following, ids, limits, log }: Htt
   const clients = new Clients(() => factory({ era: "legacy" }), { ids, limits, log });
   let isClosed = false;
   return {
-    fetch: async (request, entry) => {
+    fetch: async (request, given) => {
       // Requests still arrive on open connections.
       if (isClosed) return leaving();
+      const read = readBody(given.body);
+      if (read.refusal) return read.refusal;
+      const entry = { ...given, body: read.body };
       if (await isLegacyRequest(request, entry.body)) return clients.handle(withPlainAccept(request), entry);
       const { body, caller } = entry;
       if (following && asksToListen(body)) return listen(request, body, caller, await following());

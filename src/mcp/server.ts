@@ -3,6 +3,7 @@ import { instructionsFor, hasPrompts, type ToolName } from "../tools/listed.ts";
 import { Leaving } from "../tools/leaving.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import { lazy } from "./lazy.ts";
+import { nameFields } from "./named-fields.ts";
 import type { ServerOptions } from "./server-options.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
@@ -40,6 +41,7 @@ export function createMcpServer(
       requestState: { verify: async (state, context) => options.states.verify(state, context) },
     },
   );
+  nameFields(server);
   const onClose = [followLater(server, options), ...(reported ? [followReports(server, reported, toolNames)] : [])];
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is no event target
   server.server.onclose = () => {

@@ -1,7 +1,9 @@
 import { pipeline, type Readable, type Writable } from "node:stream";
+import { setImmediate as untilRead } from "node:timers/promises";
 import type { McpRequestContext, McpServer } from "@modelcontextprotocol/server";
-import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
-import { problemIn } from "./lines/check.ts";
+import { serveStdio, type StdioServerTransport } from "@modelcontextprotocol/server/stdio";
+import { ClientTransport } from "./client-transport.ts";
+import { readLine } from "./lines/check.ts";
 import { LineGuard, type LongLine } from "./lines/guard.ts";
 import type { ServerOptions } from "./server-options.ts";
 import { createMcpServer } from "./server.ts";
@@ -17,8 +19,10 @@ const INVALID_REQUEST = -32_600;
 const INTERNAL_ERROR = -32_603;
 
 export interface StdioOptions extends ServerOptions {
-  /** The client is gone: its end of stdin or stdout is closed. Not called after `close`. */
+  /** The client is gone: it reads no more, or has ended its input and was answered. Not called after `close`. */
   readonly onClose: () => void;
+  /** After the end of its input a client is answered for this long, ms. */
+  readonly lastAnswersMs: number;
   readonly streams?: { readonly stdin: Readable; readonly stdout: Writable };
 }
 
@@ -35,21 +39,27 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
     log.warn("a message was too long", { ...line });
     if (line.id !== undefined) transport.refuse(line.id, tooLong(line));
   };
-  const takes = (line: Buffer): boolean => {
-    const problem = problemIn(line);
-    if (!problem) return true;
-    const { code, id, message } = problem;
-    log.warn("a line on stdin is no message that can be taken", { problem: message });
-    if (id !== undefined) transport.refuse(id, { code, message });
-    return false;
+  const take = (given: Buffer): Buffer | undefined => {
+    const { line, message, problems } = readLine(given);
+    for (const { id, code, message: problem } of problems) {
+      log.warn("a line on stdin is no message that can be taken", { problem });
+      if (id !== undefined) transport.refuse(id, { code, message: problem });
+    }
+    return message && transport.hears(message) ? line : undefined;
   };
-  const guard = new LineGuard(MAX_MESSAGE, onLongLine, takes);
+  const atEnd = async (): Promise<void> => {
+    await untilRead();
+    await transport.lastAnswers();
+    // Requests that listen get their result with it.
+    await handle.close();
+  };
+  const guard = new LineGuard({ most: MAX_MESSAGE, onLongLine, take, atEnd });
   let closing = false;
   const onEnd = () => {
     listens.close();
     if (!closing) onClose();
   };
-  const transport = new ClientTransport(guard, stdout, onEnd);
+  const transport = new ClientTransport({ stdin: guard, stdout, lastAnswersMs: options.lastAnswersMs, onEnd });
   let serving: McpServer | undefined;
   let isListening = false;
   const make = ({ era }: Pick<McpRequestContext, "era">) => {
@@ -91,34 +101,6 @@ function listenFirst(transport: StdioServerTransport, listens: Listens, onError:
       });
     before = passed;
   };
-}
-
-/**
- * Reports its own end: a connection may end before it has a server instance, and an instance may end before the connection,
- * when a client only probes an era with it.
- */
-class ClientTransport extends StdioServerTransport {
-  readonly #stdout: Writable;
-  readonly #onEnd: () => void;
-  #ended = false;
-
-  constructor(stdin: Readable, stdout: Writable, onEnd: () => void) {
-    super(stdin, stdout, { maxBufferSize: Number.POSITIVE_INFINITY });
-    this.#stdout = stdout;
-    this.#onEnd = onEnd;
-  }
-
-  /** Null is for what has no id that could be made out: JSON-RPC has it so, and the SDK does not know it. */
-  refuse(id: string | number | null, error: { code: number; message: string }): void {
-    if (!this.#ended) this.#stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, error })}\n`);
-  }
-
-  override async close(): Promise<void> {
-    await super.close();
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#onEnd();
-  }
 }
 
 function cannotFollow(id: string | number) {

@@ -7,6 +7,7 @@
 type Id = string | number;
 
 interface Message {
+  readonly error?: unknown;
   readonly id?: unknown;
   readonly method?: unknown;
   readonly params?: unknown;
@@ -38,8 +39,8 @@ export class Conversation {
   readonly #subscriptions = new Map<string, string>();
   /** Requests that stay open, by id. */
   readonly #listens = new Map<string, string>();
-  /** Open calls of the client, by id. */
-  readonly #calls = new Map<string, Id>();
+  /** Open calls of the client by id, as JSON, with how many have that id. */
+  readonly #calls = new Map<string, number>();
   /** Open requests of the server: the daemon's id by ours, which is unique for the life of the proxy. */
   readonly #requests = new Map<string, Id>();
   #requestCount = 0;
@@ -68,15 +69,17 @@ export class Conversation {
   fromClient(line: string): string | undefined {
     const message = parse(line);
     if (!message) return line;
+    if (isAnswer(message)) return this.#answerFor(message, line);
     const { id, method } = message;
-    if (typeof method !== "string") return this.#answerFor(message, line);
     if (method === INITIALIZED) this.#initialized = line;
-    if (method === CANCELLED) this.#forget(requestIdOf(message));
-    if (!isId(id)) return line;
+    if (!isId(id)) {
+      if (method === CANCELLED) this.#forget(requestIdOf(message));
+      return line;
+    }
     this.#note(method, message, line);
     this.#name(record(message.params)?.["arguments"]);
     if (method === LISTEN) this.#listens.set(keyOf(id), line);
-    else this.#calls.set(keyOf(id), id);
+    else this.#calls.set(keyOf(id), (this.#calls.get(keyOf(id)) ?? 0) + 1);
     return line;
   }
 
@@ -95,18 +98,19 @@ export class Conversation {
     const { id, method } = message;
     if (typeof method === "string") return isId(id) ? this.#request(message, id) : this.#notification(message, line);
     if (!isId(id)) return line;
+    if (this.#swallowed.delete(keyOf(id))) return undefined;
     this.#forget(id);
     this.#name(record(message.result)?.["structuredContent"]);
-    return this.#swallowed.delete(keyOf(id)) ? undefined : line;
+    return line;
   }
 
   /** The daemon is gone: what the client is told for each call and request that was open. */
   lost(why: string): string[] {
-    const errors = [...this.#calls.values()].map((id) => ({
-      jsonrpc: "2.0",
-      id,
-      error: { code: INTERNAL_ERROR, message: why },
-    }));
+    const errors = [...this.#calls].flatMap(([key, count]) => {
+      const id: unknown = JSON.parse(key);
+      const answer = { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message: why } };
+      return Array.from({ length: count }, () => answer);
+    });
     const withdrawn = [...this.#requests.keys()].map((requestId) => ({
       jsonrpc: "2.0",
       method: CANCELLED,
@@ -139,8 +143,9 @@ export class Conversation {
 
   /** The error for a request that no daemon takes; undefined for a notification or an answer. */
   refusal(line: string, why: string): string | undefined {
-    const { id, method } = parse(line) ?? {};
-    if (!isId(id) || typeof method !== "string") return undefined;
+    const message = parse(line) ?? {};
+    const { id } = message;
+    if (!isId(id) || isAnswer(message)) return undefined;
     this.#forget(id);
     return JSON.stringify({ jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message: why } });
   }
@@ -156,7 +161,7 @@ export class Conversation {
     for (const [uri, line] of this.#subscriptions) if (isOpen(line)) this.#subscriptions.delete(uri);
   }
 
-  #note(method: string, message: Message, line: string): void {
+  #note(method: unknown, message: Message, line: string): void {
     const uri = textAt(message.params, "uri");
     if (method === INITIALIZE) this.#initialize = line;
     if (method === LEVEL) this.#level = line;
@@ -204,7 +209,9 @@ export class Conversation {
 
   #forget(id: unknown): void {
     if (!isId(id)) return;
-    this.#calls.delete(keyOf(id));
+    const left = (this.#calls.get(keyOf(id)) ?? 0) - 1;
+    if (left > 0) this.#calls.set(keyOf(id), left);
+    else this.#calls.delete(keyOf(id));
     this.#listens.delete(keyOf(id));
   }
 }
@@ -225,6 +232,11 @@ function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
 function textAt(value: unknown, key: string): string | undefined {
   const found = record(value)?.[key];
   return typeof found === "string" ? found : undefined;
+}
+
+/** Whatever else has an id is to be answered, and the daemon says what is wrong with it. */
+function isAnswer({ error = null, method = null, result = null }: Message): boolean {
+  return method === null && (result !== null || error !== null);
 }
 
 function requestIdOf({ params }: Message): unknown {

@@ -29,6 +29,7 @@ async function answerTo(line: string): Promise<unknown> {
 }
 
 const request = (fields: object): string => JSON.stringify({ jsonrpc: "2.0", id: 5, method: "ping", ...fields });
+const CHECKED = "claude_code_session";
 const raw = (id: string): string => `{"jsonrpc":"2.0","id":${id},"method":"ping"}`;
 
 describe("a line on stdin is answered with an error", () => {
@@ -37,13 +38,14 @@ describe("a line on stdin is answered with an error", () => {
     ["that is half a message", '{"jsonrpc":"2.0","id":5', -32_700, null],
     ["that is a number", "5", -32_600, null],
     ["that is null", "null", -32_600, null],
-    ["that is a batch", `[${raw("5")}]`, -32_600, null],
-    ["with a fractional id", raw("1.5"), -32_600, null],
-    ["with an id that is no safe integer", raw("9007199254740993"), -32_600, null],
-    ["with an id beyond all numbers", raw("1e999"), -32_600, null],
-    ["with an id of 300,000 characters", raw(`"${"y".repeat(300_000)}"`), -32_600, null],
+    ["that is an empty batch", "[]", -32_600, null],
+    ["that is a batch", `[${raw("5")}]`, -32_600, 5],
+    ["with a fractional id", raw("1.5"), -32_600, 1.5],
+    ["with an id beyond all numbers", raw("1e999"), -32_600, Infinity],
+    ["with an id of 300,000 characters", raw(`"${"y".repeat(300_000)}"`), -32_600, "y".repeat(300_000)],
     ["whose id is null", raw("null"), -32_600, null],
     ["whose id is an object", raw("{}"), -32_600, null],
+    ["whose method has no id", request({ method: "notifications/initialized" }), -32_600, 5],
     ["of another JSON-RPC", request({ jsonrpc: "1.0" }), -32_600, 5],
     ["without a JSON-RPC", request({ jsonrpc: undefined }), -32_600, 5],
     ["whose method is a number", request({ method: 5 }), -32_600, 5],
@@ -54,6 +56,69 @@ describe("a line on stdin is answered with an error", () => {
     ["of 34 MB", request({ params: { x: "x".repeat(34_000_000) } }), -32_600, 5],
   ])("%s", async (_, line, code, id) => {
     expect(await answerTo(line)).toMatchObject({ jsonrpc: "2.0", id, error: { code } });
+  });
+});
+
+it("an id that JavaScript would round comes back as it was sent", async () => {
+  const answered = once(answers, "line");
+  child.stdin.write(`${raw("9007199254740993")}\n`);
+  expect(await answered).toEqual([expect.stringMatching(/^\{"jsonrpc":"2\.0","id":9007199254740993,"error":\{/)]);
+});
+
+describe("an error names the field", () => {
+  const related = "io.modelcontextprotocol/related-task";
+  const later = { "io.modelcontextprotocol/protocolVersion": "2026-07-28" };
+  const meta = (fields: object) => ({ params: { _meta: fields } });
+  it.each<[string, object]>([
+    ["id", { id: 1.5 }],
+    ["id", { method: "notifications/progress" }],
+    ["jsonrpc", { jsonrpc: "1.0" }],
+    ["method", { method: null }],
+    ["result, error", { result: {} }],
+    ["result, error", { error: { code: 1, message: "" } }],
+    ["params", { params: "x" }],
+    ["params._meta", { params: { _meta: 5 } }],
+    ["params._meta.progressToken", meta({ progressToken: 1.5 })],
+    ["params._meta.progressToken", meta({ progressToken: {} })],
+    [`params._meta["${related}"]`, meta({ [related]: { taskId: 5 } })],
+    ['params._meta["io.modelcontextprotocol/clientCapabilities"]', meta(later)],
+    ["params.cursor", { method: "tools/list", params: { cursor: 5 } }],
+    ["params.name", { method: "tools/call", params: {} }],
+    ["params.arguments", { method: "tools/call", params: { name: "x", arguments: "[" } }],
+    ["params.level", { method: "logging/setLevel" }],
+    ["params.protocolVersion", { method: "initialize", params: {} }],
+  ])("%s: %j", async (name, fields) => {
+    const all = { params: {}, ...fields };
+    const { error } = (await answerTo(request(all))) as { error: { code: number; message: string } };
+    expect([-32_600, -32_602]).toContain(error.code);
+    expect(error.message.replace(/^Invalid (request|params): /, "").split(": ")[0]).toBe(name);
+  });
+});
+
+describe("a line on stdin is taken as it is meant", () => {
+  const list = (fields: object) => request({ method: "tools/list", ...fields });
+  const call = (args: unknown) => request({ method: "tools/call", params: { name: CHECKED, arguments: args } });
+  it.each([
+    ["behind a byte order mark", `\uFEFF${list({})}`],
+    ["between spaces that JSON does not have", `\u00A0${list({})}\u00A0`],
+    ["with one more field", list({ sessionId: "x" })],
+    ["with a field of the name of a prototype", list({}).replace("{", '{"__proto__":{"x":1},')],
+    ["with null for what is not there", list({ params: null, result: null, error: null })],
+    ["with null in its parameters", list({ params: { cursor: null, _meta: { progressToken: null } } })],
+    ["without a _meta", list({ params: { _meta: null } })],
+    ["with empty lists for empty objects", list({ params: { _meta: [] } })],
+    ["with an empty list of parameters", list({ params: [] })],
+    ["with null for arguments", call(null)],
+    ["with arguments as text", call('{"action":"list"}')],
+    ["of `initialize`, with null for what is not there", JSON.stringify({ ...INITIALIZE, id: 5, x: null })],
+  ])("%s", async (_, line) => {
+    expect(await answerTo(line)).toMatchObject({ id: 5, result: {} });
+  });
+
+  it("with null for the id of a notification", async () => {
+    const before = stderr.length;
+    expect(await answerTo(`${request({ id: null, method: "notifications/x" })}\n${raw("6")}`)).toMatchObject({ id: 6 });
+    expect(stderr.slice(before)).not.toContain("no message that can be taken");
   });
 });
 

@@ -23,3 +23,7 @@ it("a request without a body has no value, and one that is no JSON says so", asy
   ]);
   expect(await readJson(post("{"), 9)).toEqual({ notJson: true });
 });
+
+it("a byte order mark is no part of a body", async () => {
+  expect(await readJson(post("\uFEFF{}"), 9)).toMatchObject({ value: {} });
+});

@@ -19,8 +19,15 @@ const clientInfo = { name: "c", version: "1" };
 const legacyParams = { protocolVersion: LEGACY, capabilities: {}, clientInfo };
 
 let endpoint: HttpEndpoint;
+/** Until then the tools are not listed. */
+let list: () => void;
 beforeEach(() => {
-  const factory = () => new McpServer({ name: "test", version: "1" });
+  const listed = new Promise<void>((resolve) => (list = resolve));
+  const factory = () => {
+    const made = new McpServer({ name: "test", version: "1" }, { capabilities: { tools: {} } });
+    made.server.setRequestHandler("tools/list", async () => listed.then(() => ({ tools: [] })));
+    return made;
+  };
   const limits = { most: 10, idleMs: 60_000 };
   const ids = new SessionIds(async () => Promise.resolve(new Uint8Array(32)));
   endpoint = createHttpEndpoint({ factory, limits, ids, following: undefined, log: silent });
@@ -28,7 +35,10 @@ beforeEach(() => {
 afterEach(async () => endpoint.close());
 
 async function ask(method: string, params: object, headers: Record<string, string>): Promise<Response> {
-  const body = { jsonrpc: "2.0", id: 1, method, params };
+  return send({ jsonrpc: "2.0", id: 1, method, params }, headers);
+}
+
+async function send(body: unknown, headers: Record<string, string>): Promise<Response> {
   const accepts = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   const request = new Request("http://127.0.0.1/mcp", {
     method: "POST",
@@ -85,4 +95,54 @@ it.each(ACCEPTS)("a client of 2025 with Accept %j is answered with %i", async (a
   const answer = await endpoint.fetch(request, { caller, body });
   await answer.text();
   expect(answer.status).toBe(status);
+});
+
+/** Headers of a client of 2025 that has begun. */
+async function sessionBegun(): Promise<Record<string, string>> {
+  const headers = { "mcp-protocol-version": LEGACY };
+  const answer = await ask("initialize", legacyParams, headers);
+  await answer.text();
+  return { ...headers, "mcp-session-id": answer.headers.get("mcp-session-id") ?? "" };
+}
+
+const ping = (id: unknown, more: object = {}) => ({ jsonrpc: "2.0", id, method: "ping", ...more });
+
+it.each<[string, unknown, unknown]>([
+  ["no message", "x", null],
+  ["no message at all", [], null],
+  ["a fractional id", ping(1.5), 1.5],
+  ["params that are no object", ping(7, { params: 5 }), 7],
+])("what cannot be taken is refused under its id: %s", async (_, body, id) => {
+  const answer = await send(body, await sessionBegun());
+  expect(answer.status).toBe(400);
+  const message = expect.stringMatching(/^Invalid (request|params): /) as string;
+  expect(await answer.json()).toMatchObject({ id, error: { message } });
+});
+
+it("a batch is taken as it is meant, or each request in it is refused under its id", async () => {
+  const session = await sessionBegun();
+  const taken = await send([ping(1, { params: null }), ping("1", { x: 1 })], session);
+  expect((await taken.text()).match(/"result":/g)).toHaveLength(2);
+  for (const batch of [
+    [ping(1), ping(2, { params: 5 }), { jsonrpc: "2.0", method: "notifications/x" }],
+    [ping(1), ping(2), ping(2)],
+  ]) {
+    const refused = await send(batch, session);
+    expect(refused.status).toBe(400);
+    const ids = ((await refused.json()) as { id: unknown }[]).map(({ id }) => id);
+    expect(ids).toEqual(batch.flatMap((each) => ("id" in each ? [each.id] : [])));
+  }
+});
+
+it("of two open requests with one id the second is refused, and the id is good again after the answer", async () => {
+  const session = await sessionBegun();
+  const body = { jsonrpc: "2.0", id: 5, method: "tools/list" };
+  const first = await send(body, session);
+  const second = await send(body, session);
+  expect(second.status).toBe(400);
+  const message = expect.stringContaining("id: another open request of this session has it") as string;
+  expect(await second.json()).toMatchObject({ id: 5, error: { message } });
+  list();
+  expect(await first.text()).toContain('"tools":[]');
+  expect(await (await send(body, session)).text()).toContain('"tools":[]');
 });

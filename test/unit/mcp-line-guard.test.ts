@@ -11,7 +11,12 @@ interface Passed {
 async function pass(text: string, most: number, sizes: readonly number[] = [65_536]): Promise<Passed> {
   const long: LongLine[] = [];
   const lines: string[] = [];
-  const guard = new LineGuard(most, (line) => long.push(line));
+  const guard = new LineGuard({
+    most,
+    onLongLine: (line) => long.push(line),
+    take: (line) => line,
+    atEnd: () => Promise.resolve(),
+  });
   guard.on("data", (line: Buffer) => lines.push(line.toString()));
   const bytes = Buffer.from(text);
   for (let at = 0, piece = 0; at < bytes.length; piece += 1) {
@@ -45,17 +50,22 @@ describe("the line guard", () => {
   });
 
   const text = "x".repeat(100_000);
-  it.each<[string, object | string, string | number | undefined]>([
-    ["before the parameters", { jsonrpc: "2.0", id: 7, method: "tools/call", params: { text } }, 7],
-    ["after the method", { method: "tools/call", jsonrpc: "2.0", id: "a-7", params: { text } }, "a-7"],
-    ["at the end", { method: "tools/call", params: { text, id: 1 }, jsonrpc: "2.0", id: 8 }, 8],
-    ["before the version at the end", { method: "tools/call", params: { text }, id: 9, jsonrpc: "2.0" }, 9],
+  it.each<[string, object | string, string | undefined]>([
+    ["before the parameters", { jsonrpc: "2.0", id: 7, method: "tools/call", params: { text } }, "7"],
+    ["after the method", { method: "tools/call", jsonrpc: "2.0", id: "a-7", params: { text } }, '"a-7"'],
+    ["at the end", { method: "tools/call", params: { text, id: 1 }, jsonrpc: "2.0", id: 8 }, "8"],
+    ["before the version at the end", { method: "tools/call", params: { text }, id: 9, jsonrpc: "2.0" }, "9"],
     ["nowhere: a notification", { jsonrpc: "2.0", method: "notifications/x", params: { id: 5, text } }, undefined],
     [
       "nowhere: an id inside the parameters at the end",
       { jsonrpc: "2.0", method: "notifications/x", params: { text, id: 5 } },
       undefined,
     ],
+    ["in the middle", { params: { text }, id: 10, more: { id: 11, text } }, "10"],
+    ["twice: the last one counts", `{"id":1,"x":"${text}","id":2}`, "2"],
+    ["as a number that would be rounded", `{"x":["${text}"],"id": 9007199254740993}`, "9007199254740993"],
+    ["as no id", { id: { id: 5 }, text }, "null"],
+    ["nowhere: a batch", [{ id: 5, text }], "null"],
     ["nowhere: no JSON", text, undefined],
   ])("finds the id of a long message %s", async (_, message, id) => {
     const line = typeof message === "string" ? message : JSON.stringify(message);

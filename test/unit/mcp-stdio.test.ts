@@ -25,8 +25,8 @@ const call = (id: number, name: string, args: object) => ({
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30));
 const answerTo = (wire: Wire, id: number) => wire.heard((message) => message["id"] === id);
 
-async function opened(): Promise<Wire> {
-  const wire = new Wire();
+async function opened(options?: ConstructorParameters<typeof Wire>[0]): Promise<Wire> {
+  const wire = new Wire(options);
   await wire.send(initialize);
   await answerTo(wire, 1);
   await wire.send(initialized);
@@ -93,15 +93,74 @@ describe("the end of a connection", () => {
   });
 
   it("ends the waits of calls, and not the turns", async () => {
-    const wire = await opened();
-    wire.engine.add().run();
-    await wire.send(call(5, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 30_000 }));
-    await expect.poll(() => wire.engine.waits.length).toBe(1);
-    wire.stdin.end();
+    const wire = await waiting();
+    wire.stdout.destroy(new Error("EPIPE"));
     await expect.poll(() => wire.engine.waits[0]?.signal.aborted).toBe(true);
     expect(wire.engine.sessions.get("s1")?.state.turn).not.toBeNull();
   });
 });
+
+async function waiting(options?: ConstructorParameters<typeof Wire>[0]): Promise<Wire> {
+  const wire = await opened(options);
+  wire.engine.add().run();
+  await wire.send(call(5, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 30_000 }));
+  await expect.poll(() => wire.engine.waits.length).toBe(1);
+  return wire;
+}
+
+describe("the end of input", () => {
+  it("ends the connection once each call is answered, the last line included, which has no end", async () => {
+    const wire = await waiting();
+    wire.stdin.end(JSON.stringify(list(6)));
+    expect(await answerTo(wire, 6)).toHaveProperty("result");
+    await settled();
+    expect([wire.closes, wire.engine.waits[0]?.signal.aborted]).toEqual([0, false]);
+    wire.engine.sessions.get("s1")?.ends("done");
+    expect(await answerTo(wire, 5)).toMatchObject({ result: { structuredContent: { status: "idle" } } });
+    await expect.poll(() => wire.closes).toBe(1);
+  });
+
+  it("does not wait for calls that were cancelled", async () => {
+    const wire = await waiting();
+    await wire.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 5 } });
+    wire.stdin.end();
+    await expect.poll(() => wire.closes).toBe(1);
+    expect(wire.lines.filter((line) => line.includes('"id":5'))).toEqual([]);
+  });
+
+  it("answers a call that takes too long with an error, and ends its wait", async () => {
+    const wire = await waiting({ lastAnswersMs: 20 });
+    wire.stdin.end();
+    await expect.poll(() => wire.closes).toBe(1);
+    const message = /^The input has ended, and this call had no answer within 0\.02 s of that\. .* claude_code_check/;
+    expect(await answerTo(wire, 5)).toMatchObject({
+      error: { code: -32_603, message: expect.stringMatching(message) },
+    });
+    expect(wire.engine.waits[0]?.signal.aborted).toBe(true);
+  });
+
+  it("ends the connection when no client reads the answers either", async () => {
+    const wire = await waiting();
+    wire.stdin.end();
+    await settled();
+    expect(wire.closes).toBe(0);
+    wire.stdout.destroy();
+    await expect.poll(() => wire.closes).toBe(1);
+  });
+
+  it("answers requests that listen with their result", async () => {
+    const wire = new Wire();
+    const params = { _meta: modern, notifications: { toolsListChanged: true } };
+    await wire.send({ jsonrpc: "2.0", id: "l", method: "subscriptions/listen", params });
+    await wire.send({ jsonrpc: "2.0", id: "m", method: "subscriptions/listen", params });
+    wire.stdin.end();
+    await expect.poll(() => wire.closes).toBe(1);
+    const told = wire.lines.map((line) => JSON.parse(line) as { id?: string; method?: string });
+    expect(told.map(({ id, method }) => id ?? method)).toEqual([ACKNOWLEDGED, ACKNOWLEDGED, "l", "m"]);
+  });
+});
+
+const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 
 describe("on the wire", () => {
   it("a message over the limit gets an error, and the next one an answer", async () => {
@@ -117,7 +176,7 @@ describe("on the wire", () => {
     });
     await wire.send(list(7));
     expect(await answerTo(wire, 7)).toHaveProperty("result");
-    expect(wire.warnings).toEqual([{ bytes: expect.any(Number), id: 6 }]);
+    expect(wire.warnings).toEqual([{ bytes: expect.any(Number), id: "6" }]);
     wire.stdin.end();
   });
 
@@ -135,6 +194,19 @@ describe("on the wire", () => {
     await wire.send(call(5, "claude_code", { prompt: "two\nlines\u2028" }));
     await answerTo(wire, 5);
     for (const line of wire.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
+    wire.stdin.end();
+  });
+
+  it("a request with the id of one that is open is refused, and then the id is good again", async () => {
+    const wire = await waiting();
+    await wire.send(list(5));
+    const message = expect.stringContaining("id: another open request of this connection has it");
+    expect(await answerTo(wire, 5)).toMatchObject({ error: { code: -32_600, message } });
+    wire.engine.sessions.get("s1")?.ends("done");
+    const answers = () => wire.lines.filter((line) => line.includes('"id":5')).length;
+    await expect.poll(answers).toBe(2);
+    await wire.send(list(5));
+    await expect.poll(answers).toBe(3);
     wire.stdin.end();
   });
 

@@ -73,6 +73,27 @@ describe("a conversation through a proxy", () => {
     expect(conversation.fromClient(line({ id: third, result: {} }))).toBeUndefined();
   });
 
+  it("takes for answers only what has one, and counts requests with one id", () => {
+    const conversation = new Conversation();
+    const odd = line({ id: 7, method: 5 });
+    expect(conversation.fromClient(odd)).toBe(odd);
+    for (const id of [7, 8]) conversation.fromClient(line({ id, method: "tools/call" }));
+    conversation.fromDaemon(line({ id: 7, error: {} }));
+    expect(conversation.lost("gone").map(read)).toMatchObject([{ id: 7 }, { id: 8 }]);
+    expect(read(conversation.refusal(odd, "none"))).toMatchObject({ id: 7 });
+  });
+
+  it("passes the answer to a request that has the id of one that opened the conversation", () => {
+    const conversation = new Conversation();
+    conversation.answered(initialize);
+    conversation.opening();
+    conversation.fromClient(line({ id: 0, method: "tools/call" }));
+    expect(conversation.fromDaemon(line({ id: 0, result: {} }))).toBeUndefined();
+    expect(conversation.isWaiting).toBe(true);
+    const answer = line({ id: 0, result: { content: [] } });
+    expect([conversation.fromDaemon(answer), conversation.isWaiting]).toEqual([answer, false]);
+  });
+
   it("refuses requests alone where there is no daemon, and passes what it cannot read", () => {
     const conversation = new Conversation();
     expect(read(conversation.refusal(line({ id: 5, method: "tools/list" }), "none"))).toMatchObject({ id: 5 });

@@ -1,76 +1,76 @@
-import { idIn } from "./guard.ts";
+import { IdReader } from "./id.ts";
+import { readMessage, type Fields, type MessageProblem } from "../message.ts";
 import { exceededBy, exceededText, MESSAGE_BOUNDS } from "../../security/json-size.ts";
 
-/**
- * Checks a line of stdin before the SDK sees it. The SDK drops a line that it cannot parse without an error, so its sender would
- * wait for the answer forever: https://github.com/modelcontextprotocol/typescript-sdk/pull/2488
- */
+/** Checks a line of stdin before the SDK sees it: https://github.com/modelcontextprotocol/typescript-sdk/pull/2488 */
 
 export interface LineProblem {
   readonly code: number;
   readonly message: string;
-  /** Null if the id is unreadable; undefined if no answer is expected. */
-  readonly id: string | number | null | undefined;
+  /** As it is written into the answer, "null" if it is unreadable; undefined if no answer is expected. */
+  readonly id: string | undefined;
+}
+
+export interface LineReading {
+  /** Undefined where nothing of it can be taken, and for an empty line. */
+  readonly message?: Fields;
+  /** The line for the SDK. */
+  readonly line?: Buffer;
+  readonly problems: readonly LineProblem[];
 }
 
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
-const INVALID_PARAMS = -32_602;
 
-/** It comes back with the answer, and is kept until then. */
-const MAX_ID = 1_000;
+/** All that JSON has of it. */
+const JSON_SPACE = /^[ \t\r\n]*$/;
 
-/** Undefined for a message, and for an empty line. */
-export function problemIn(line: Buffer): LineProblem | undefined {
+export function readLine(line: Buffer): LineReading {
   const bound = exceededBy(line, MESSAGE_BOUNDS);
-  if (bound) {
-    const id = idIn(line.toString("latin1"));
-    return { code: INVALID_REQUEST, message: exceededText(bound, MESSAGE_BOUNDS), id };
-  }
-  const text = line.toString("utf8").trim();
-  if (text === "") return undefined;
+  if (bound) return refused(exceededText(bound, MESSAGE_BOUNDS), spelledIdIn(line));
+  const text = line.toString("utf8");
+  // This takes a byte order mark away as well, which some programs write first.
+  const trimmed = text.trim();
+  if (trimmed === "") return { problems: [] };
+  let value: unknown;
   try {
-    return problemOf(JSON.parse(text));
+    value = JSON.parse(trimmed);
   } catch {
-    return {
-      code: PARSE_ERROR,
-      message: "Parse error: the line is not JSON. Send one JSON message per line.",
-      id: null,
-    };
+    const message = "Parse error: the line is not JSON. Send one JSON message per line.";
+    return { problems: [{ code: PARSE_ERROR, message, id: "null" }] };
   }
+  if (Array.isArray(value)) return { problems: problemsOfBatch(value) };
+  const { message, problem } = readMessage(value);
+  if (problem) return { problems: [{ ...problem, id: written(problem.id, line) }] };
+  const isAsSent = message === value && text.startsWith(trimmed) && JSON_SPACE.test(text.slice(trimmed.length));
+  return { message, line: isAsSent ? line : Buffer.from(`${JSON.stringify(message)}\n`), problems: [] };
 }
 
-function problemOf(message: unknown): LineProblem | undefined {
-  if (Array.isArray(message)) return invalid("batches are not supported. Send one message per line.", null);
-  if (!isObject(message)) return invalid("it is not a JSON object.", null);
-  const { error, id, jsonrpc, method, params, result } = message;
-  // An answer to a request of ours: a wrong one needs no reply.
-  const isAnswer = method === undefined && (result !== undefined || error !== undefined);
-  const answered = isAnswer ? undefined : answerableId(message);
-  if ("id" in message && !isId(id)) {
-    const problem = `its id is neither a whole number between ±${String(Number.MAX_SAFE_INTEGER)} nor a string of at most ${String(MAX_ID)} characters.`;
-    return invalid(problem, answered);
-  }
-  if (jsonrpc !== "2.0") return invalid('it has no "jsonrpc": "2.0".', answered);
-  if (isAnswer) return undefined;
-  if (typeof method !== "string") return invalid("its method is not a string.", answered);
-  if (params === undefined || isObject(params)) return undefined;
-  return { code: INVALID_PARAMS, message: "Invalid params: params must be an object.", id: answered };
+/** Revisions of the protocol that have batches have them for HTTP; each request in it is answered under its own id. */
+function problemsOfBatch(values: readonly unknown[]): LineProblem[] {
+  const message = "Invalid request: batches are not supported. Send one message per line.";
+  const ids = values.flatMap((value) => idsIn(value));
+  return (ids.length > 0 ? ids : ["null"]).map((id) => ({ code: INVALID_REQUEST, message, id }));
 }
 
-function answerableId(message: Readonly<Record<string, unknown>>): LineProblem["id"] {
-  if (!("id" in message)) return undefined;
-  return isId(message["id"]) ? message["id"] : null;
+function idsIn(value: unknown): string[] {
+  if (typeof value !== "object" || value === null || !("id" in value)) return [];
+  return typeof value.id === "string" || typeof value.id === "number" ? [JSON.stringify(value.id)] : [];
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function written(id: MessageProblem["id"], line: Buffer): string | undefined {
+  if (id === undefined) return undefined;
+  // A number that JavaScript rounds has to come back as it was sent.
+  if (typeof id === "number" && !Number.isSafeInteger(id)) return spelledIdIn(line) ?? "null";
+  return JSON.stringify(id);
 }
 
-function isId(id: unknown): id is string | number {
-  return typeof id === "string" ? id.length <= MAX_ID : Number.isSafeInteger(id);
+function spelledIdIn(line: Buffer): string | undefined {
+  const reader = new IdReader();
+  reader.take(line);
+  return reader.found;
 }
 
-function invalid(problem: string, id: LineProblem["id"]): LineProblem {
-  return { code: INVALID_REQUEST, message: `Invalid request: ${problem}`, id };
+function refused(message: string, id: string | undefined): LineReading {
+  return { problems: [{ code: INVALID_REQUEST, message, id }] };
 }

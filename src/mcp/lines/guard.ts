@@ -1,12 +1,20 @@
 import { Transform, type TransformCallback } from "node:stream";
-
-/** The first and last bytes of a line that was too long: one of them holds the id of the request. */
-const EDGE_BYTES = 1_024;
+import { IdReader } from "./id.ts";
 
 export interface LongLine {
   readonly bytes: number;
-  /** The id of the request in it, where one could be made out. */
-  readonly id: string | number | undefined;
+  /** Id of the request in it, as it is spelled; undefined where there is none. */
+  readonly id: string | undefined;
+}
+
+export interface LineGuardOptions {
+  /** Bytes of a line. */
+  readonly most: number;
+  readonly onLongLine: (line: LongLine) => void;
+  /** The line that is passed on for one that is short enough; undefined to omit it. */
+  readonly take: (line: Buffer) => Buffer | undefined;
+  /** The output ends with it. Never rejects. */
+  readonly atEnd: () => Promise<void>;
 }
 
 /**
@@ -14,23 +22,20 @@ export interface LongLine {
  * SDK's transport would end the connection, and its buffer copies itself for every chunk.
  */
 export class LineGuard extends Transform {
-  readonly #most: number;
-  readonly #onLongLine: (line: LongLine) => void;
-  readonly #takes: (line: Buffer) => boolean;
+  readonly #options: LineGuardOptions;
   #held: Buffer[] = [];
   #bytes = 0;
+  /** Of a line that is too long. */
+  #id: IdReader | undefined;
 
-  /** `takes` has the last word on a line that is short enough. */
-  constructor(most: number, onLongLine: (line: LongLine) => void, takes: (line: Buffer) => boolean = () => true) {
+  constructor(options: LineGuardOptions) {
     super();
-    this.#most = most;
-    this.#onLongLine = onLongLine;
-    this.#takes = takes;
+    this.#options = options;
   }
 
   override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
     let rest = chunk;
-    for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
+    for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
       this.#hold(rest.subarray(0, end + 1));
       this.#release();
       rest = rest.subarray(end + 1);
@@ -39,38 +44,39 @@ export class LineGuard extends Transform {
     done();
   }
 
+  /** The last line may have no line break, without which the SDK would wait for the rest of it. */
   override _flush(done: TransformCallback): void {
+    if (this.#bytes > 0) this.#hold(Buffer.of(NEWLINE));
     this.#release();
+    void this.#end(done);
+  }
+
+  async #end(done: TransformCallback): Promise<void> {
+    await this.#options.atEnd();
     done();
   }
 
   #hold(part: Buffer): void {
     this.#bytes += part.length;
+    if (this.#id) return this.#id.take(part);
     this.#held.push(part);
-    if (this.#bytes <= this.#most) return;
-    const all = Buffer.concat(this.#held);
-    const tail = all.subarray(Math.max(EDGE_BYTES, all.length - EDGE_BYTES));
-    // Copies, so that what they were cut from can go.
-    this.#held = [Buffer.from(all.subarray(0, EDGE_BYTES)), Buffer.from(tail)];
+    if (this.#bytes <= this.#options.most) return;
+    this.#id = new IdReader();
+    for (const held of this.#held) this.#id.take(held);
+    this.#held = [];
   }
 
   #release(): void {
+    const { onLongLine, take } = this.#options;
     const line = Buffer.concat(this.#held);
-    const bytes = this.#bytes;
+    const [bytes, id] = [this.#bytes, this.#id];
     this.#held = [];
     this.#bytes = 0;
-    if (bytes > this.#most) this.#onLongLine({ bytes, id: idIn(line.toString("latin1")) });
-    else if (bytes > 0 && this.#takes(line)) this.push(line);
+    this.#id = undefined;
+    if (id) return onLongLine({ bytes, id: id.found });
+    const taken = bytes > 0 ? take(line) : undefined;
+    if (taken) this.push(taken);
   }
 }
 
-const ID = String.raw`"id"\s*:\s*(-?\d+|"[\w.:-]*")\s*`;
-const ID_AT_END = new RegExp(String.raw`${ID}(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`);
-const ID_AT_START = new RegExp(String.raw`^\s*\{(?:(?!"params")[^{])*?${ID},`);
-
-/** Clients write the id before the parameters or after them; inside them it is something else. */
-export function idIn(edges: string): LongLine["id"] {
-  const found = ID_AT_END.exec(edges)?.[1] ?? ID_AT_START.exec(edges)?.[1];
-  if (found === undefined) return undefined;
-  return found.startsWith('"') ? found.slice(1, -1) : Number(found);
-}
+const NEWLINE = 0x0a;

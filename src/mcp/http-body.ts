@@ -1,0 +1,57 @@
+import { readMessage, type Fields, type MessageProblem } from "./message.ts";
+import { idTaken } from "./unanswered.ts";
+
+/** The messages of one request over HTTP, as the SDK takes them: one, or a batch of a client of 2025. */
+
+/** What is there instead of a body that cannot be taken: the answer to each request in it. */
+type BodyReading = { readonly body: unknown; readonly refusal?: undefined } | { readonly refusal: Response };
+
+const INVALID_REQUEST = -32_600;
+const OTHER = "Invalid request: another message of this batch cannot be taken.";
+
+/** No body is undefined. */
+export function readBody(value: unknown): BodyReading {
+  if (value === undefined) return { body: undefined };
+  if (Array.isArray(value) && value.length > 0) return readBatch(value);
+  const { message, problem } = readMessage(value);
+  return problem ? { refusal: refuse(answerTo(problem)) } : { body: message };
+}
+
+/** A batch is taken as a whole or not at all: the SDK ends its one answer with the first that has the id of another. */
+function readBatch(values: readonly unknown[]): BodyReading {
+  const readings = values.map((value) => readMessage(value));
+  const ids = readings.flatMap(({ message }) => (message && isRequest(message) ? [message["id"]] : []));
+  const twice = new Set(ids.filter((id, at) => ids.indexOf(id) !== at));
+  if (readings.every(({ problem }) => !problem) && twice.size === 0) {
+    return { body: readings.map(({ message }) => message) };
+  }
+  const answers = readings.flatMap(({ message, problem }) => {
+    if (problem) return problem.id === undefined ? [] : [answerTo(problem)];
+    if (!isRequest(message)) return [];
+    const { id } = message;
+    return [answer(id, twice.has(id) ? idTaken("batch") : OTHER)];
+  });
+  return { refusal: refuse(answers.length > 0 ? answers : answer(null, "Invalid request: no message can be taken.")) };
+}
+
+/** The refusal of a message whose id is that of another. */
+export function refuseTaken(id: unknown): Response {
+  return refuse(answer(id, idTaken("session")));
+}
+
+/** A request for which its sender waits. */
+export function isRequest(message: Fields): boolean {
+  return message["id"] !== undefined && message["method"] !== undefined;
+}
+
+function answerTo({ code, id = null, message }: MessageProblem) {
+  return { jsonrpc: "2.0", id, error: { code, message } };
+}
+
+function answer(id: unknown, message: string) {
+  return { jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } };
+}
+
+function refuse(body: object): Response {
+  return Response.json(body, { status: 400 });
+}

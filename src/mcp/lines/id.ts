@@ -1,0 +1,95 @@
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_LIST = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_LIST = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/** Bytes of an id that are kept, and come back. */
+const MAX_ID = 100_000;
+const NUMBER = /^-?\d[\d.eE+-]*$/;
+
+/**
+ * Finds the id of a message that is too much to be parsed, or whose number no number of JavaScript is, in as many pieces as the message
+ * comes.
+ */
+export class IdReader {
+  #depth = 0;
+  #isInString = false;
+  #isEscaped = false;
+  #isList = false;
+  /** Key of the value that comes, in the outermost object; undefined where a key comes. */
+  #key: string | undefined;
+  /** What was read of the key or value there. */
+  #token: number[] = [];
+  #found: string | undefined;
+
+  /** As it is spelled; "null" for one that is neither string nor number; undefined where there is none. */
+  get found(): string | undefined {
+    return this.#isList ? "null" : this.#found;
+  }
+
+  take(bytes: Uint8Array): void {
+    for (const byte of bytes) {
+      if (this.#isInString) this.#inString(byte);
+      else this.#outside(byte);
+    }
+  }
+
+  #inString(byte: number): void {
+    this.#keep(byte);
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (byte === BACKSLASH) this.#isEscaped = true;
+    else if (byte === QUOTE) this.#isInString = false;
+  }
+
+  #outside(byte: number): void {
+    switch (byte) {
+      case QUOTE:
+        this.#isInString = true;
+        return this.#keep(byte);
+      case OPEN_LIST:
+      case OPEN_OBJECT:
+        if (this.#depth === 0) this.#isList = byte === OPEN_LIST;
+        this.#keep(byte);
+        this.#depth += 1;
+        return;
+      case CLOSE_LIST:
+      case CLOSE_OBJECT:
+        if (this.#depth === 1) this.#endValue();
+        this.#depth -= 1;
+        return;
+      case COLON:
+        if (this.#depth === 1) this.#key ??= this.#taken();
+        return;
+      case COMMA:
+        if (this.#depth === 1) this.#endValue();
+        return;
+      default:
+        if (byte > 0x20) this.#keep(byte);
+    }
+  }
+
+  #keep(byte: number): void {
+    if (this.#depth === 1 && this.#token.length <= MAX_ID) this.#token.push(byte);
+  }
+
+  #taken(): string {
+    const text = Buffer.from(this.#token).toString("utf8");
+    this.#token = [];
+    return text;
+  }
+
+  /** The last one counts, as for the parser. */
+  #endValue(): void {
+    const text = this.#taken();
+    if (this.#key === '"id"') this.#found = isSpelledId(text) ? text : "null";
+    this.#key = undefined;
+  }
+}
+
+function isSpelledId(text: string): boolean {
+  return text.length <= MAX_ID && (NUMBER.test(text) || /^".*"$/s.test(text));
+}

@@ -1,0 +1,185 @@
+import { exceededBy, MESSAGE_BOUNDS } from "../security/json-size.ts";
+
+/**
+ * Reads what a client has sent as a message of JSON-RPC and MCP, before the SDK sees it. The SDK drops a message that its schemas
+ * refuse without an answer, so its sender would wait forever. What can have one meaning only is passed on in the words of the
+ * schemas; all else is refused under the id of the request, by the name of the field.
+ */
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface MessageProblem {
+  readonly code: number;
+  readonly message: string;
+  /** Null if it cannot be said under which id; undefined if no answer is expected. */
+  readonly id: string | number | null | undefined;
+}
+
+/** `message` is the very value that was read where nothing had to be changed. */
+export type Reading =
+  | { readonly message: Fields; readonly problem?: undefined }
+  | { readonly message?: undefined; readonly problem: MessageProblem };
+
+const INVALID_REQUEST = -32_600;
+const INVALID_PARAMS = -32_602;
+
+/** It comes back with the answer, and is kept until then. Characters. */
+const MAX_ID = 1_000;
+
+const WHOLE = `a whole number between ±${String(Number.MAX_SAFE_INTEGER)}`;
+const BAD_ID = `id: must be ${WHOLE}, or a string of at most ${String(MAX_ID)} characters.`;
+
+export function readMessage(value: unknown): Reading {
+  if (Array.isArray(value)) return invalid("this message is a batch. Send each message alone.", null);
+  if (!isObject(value)) return invalid("this message is no JSON object.", null);
+  const { id, method } = value;
+  if (isAnswer(value)) return readAnswer(value);
+  const isNotification = !("id" in value) || (id === null && isOfNotification(method));
+  const answered = isNotification ? undefined : answerable(id);
+  const problem = problemInRequest(value, isNotification);
+  if (problem !== undefined) return invalid(problem, answered);
+  const params = value["params"] === null ? undefined : asField("params", value["params"]);
+  const wrong = problemIn(params);
+  if (wrong !== undefined) {
+    return { problem: { code: INVALID_PARAMS, message: `Invalid params: ${wrong}`, id: answered } };
+  }
+  const given = { ...(!isNotification && { id }), ...(params !== undefined && { params }) };
+  return { message: as(value, { jsonrpc: "2.0", method, ...given }) };
+}
+
+/** Clients without optional fields write null for what is not there. */
+function isAnswer({ error = null, method = null, result = null }: Fields): boolean {
+  return method === null && (result !== null || error !== null);
+}
+
+function problemInRequest(value: Fields, isNotification: boolean): string | undefined {
+  const { error = null, id, jsonrpc, method, result = null } = value;
+  if (!isNotification && !isId(id)) return BAD_ID;
+  if (jsonrpc !== "2.0") return 'jsonrpc: must be "2.0".';
+  if (typeof method !== "string") return "method: must be a string.";
+  if (result !== null || error !== null) return "result, error: a request has neither.";
+  return isNotification || !isOfNotification(method) ? undefined : `id: ${method} has none. Leave it out.`;
+}
+
+/** An answer to a request of this server. A wrong one needs no reply, and what waits for it has to hear that it was wrong. */
+function readAnswer(value: Fields): Reading {
+  const { error = null, id, jsonrpc, result = null } = value;
+  if (!isId(id)) return invalid(BAD_ID, undefined);
+  const wrong = (problem: string): Reading => {
+    const message = `Invalid answer: ${problem}`;
+    return { message: { jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } } };
+  };
+  if (jsonrpc !== "2.0") return wrong('jsonrpc: must be "2.0".');
+  if (error !== null) {
+    const isError = hasTexts(error, ["message"]) && Number.isSafeInteger(error["code"]);
+    return isError ? { message: as(value, { jsonrpc, id, error }) } : wrong("error: must have a code and a message.");
+  }
+  if (!isObject(result)) return wrong("result: must be an object.");
+  const given = Object.entries(result).filter(([, each]) => each !== null);
+  const isSame = given.length === Object.keys(result).length;
+  return { message: as(value, { jsonrpc, id, result: isSame ? result : Object.fromEntries(given) }) };
+}
+
+const PREFIX = "io.modelcontextprotocol/";
+const LEVELS: readonly unknown[] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/** The problem with parameters that all requests have in common; those of one method are the schemas' to check. */
+function problemIn(params: unknown): string | undefined {
+  if (params === undefined) return undefined;
+  if (!isObject(params)) return "params: must be an object.";
+  const { _meta: meta } = params;
+  if (meta === undefined) return undefined;
+  if (!isObject(meta)) return "params._meta: must be an object.";
+  const { progressToken: token } = meta;
+  if (token !== undefined && typeof token !== "string" && !Number.isSafeInteger(token)) {
+    return `params._meta.progressToken: must be a string, or ${WHOLE}.`;
+  }
+  const task = meta[`${PREFIX}related-task`];
+  if (task !== undefined && !hasTexts(task, ["taskId"])) return named("related-task", "an object with a taskId");
+  return problemInEnvelope(meta);
+}
+
+/** With these a request of the later era says what its client is; those of the earlier one may have single ones among them. */
+const LATER = "2026";
+
+/** The SDK refuses them without their names. */
+function problemInEnvelope(meta: Fields): string | undefined {
+  const version = meta[`${PREFIX}protocolVersion`];
+  if (version === undefined) return undefined;
+  if (typeof version !== "string") return named("protocolVersion", "a string");
+  if (version < LATER) return undefined;
+  const info = meta[`${PREFIX}clientInfo`];
+  if (info !== undefined && !hasTexts(info, ["name", "version"])) {
+    return named("clientInfo", "an object with a name and a version");
+  }
+  if (!isObject(meta[`${PREFIX}clientCapabilities`])) return named("clientCapabilities", "an object; {} for none");
+  const level = meta[`${PREFIX}logLevel`];
+  return level === undefined || LEVELS.includes(level) ? undefined : named("logLevel", `one of ${LEVELS.join(", ")}`);
+}
+
+function named(key: string, kind: string): string {
+  return `params._meta["${PREFIX}${key}"]: must be ${kind}.`;
+}
+
+function hasTexts(value: unknown, keys: readonly string[]): value is Fields {
+  return isObject(value) && keys.every((key) => typeof value[key] === "string");
+}
+
+/** In these null is a value of the client's own. */
+const FREE = new Set(["arguments", "inputResponses"]);
+/** Programs that do not tell an empty object from an empty list write these as the latter. */
+const OBJECTS = new Set(["_meta", "arguments", "capabilities", "params"]);
+
+/** Takes away nulls, which stand for what is not there. The value itself where there is none. */
+function withoutNulls(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const all = Object.entries(value);
+  const kept = all.flatMap(([key, each]) => (each === null ? [] : [[key, asField(key, each)] as const]));
+  const isSame = kept.length === all.length && kept.every(([key, each]) => each === value[key]);
+  return isSame ? value : Object.fromEntries(kept);
+}
+
+function asField(key: string, value: unknown): unknown {
+  if (OBJECTS.has(key) && Array.isArray(value) && value.length === 0) return {};
+  if (key === "arguments") return asObject(value);
+  return FREE.has(key) ? value : withoutNulls(value);
+}
+
+/** Some models write all arguments of a call as one text. */
+function asObject(value: unknown): unknown {
+  if (typeof value !== "string" || exceededBy(Buffer.from(value), MESSAGE_BOUNDS)) return value;
+  try {
+    const read: unknown = JSON.parse(value);
+    return isObject(read) ? read : value;
+  } catch {
+    return value;
+  }
+}
+
+/** `value` itself where it has these fields and no others. */
+function as(value: Fields, fields: Fields): Fields {
+  const keys = Object.keys(value);
+  const isSame = keys.length === Object.keys(fields).length && keys.every((key) => value[key] === fields[key]);
+  return isSame ? value : fields;
+}
+
+function isOfNotification(method: unknown): boolean {
+  return typeof method === "string" && method.startsWith("notifications/");
+}
+
+/** An id that is refused comes back all the same, for the sender to find its request by. */
+function answerable(id: unknown): string | number | null {
+  return typeof id === "string" || typeof id === "number" ? id : null;
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isId(id: unknown): boolean {
+  return typeof id === "string" ? id.length <= MAX_ID : Number.isSafeInteger(id);
+}
+
+function invalid(problem: string, id: MessageProblem["id"]): Reading {
+  return { problem: { code: INVALID_REQUEST, message: `Invalid request: ${problem}`, id } };
+}

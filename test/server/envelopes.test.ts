@@ -1,0 +1,6 @@
+import { testAnswers } from "../support/random/answered.ts";
+import { useWorld } from "../support/world.ts";
+
+/** `test/matrices/envelopes.test.ts` sends more of them. */
+
+testAnswers(useWorld({ agent: "stand-in" }), { http: 150, stdio: 425 });
