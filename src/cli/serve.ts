@@ -11,6 +11,7 @@ import { stateFolder } from "../config/state-folder.ts";
 import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
 import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./preflight.ts";
+import { endUnread } from "../proxy/client-end.ts";
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
@@ -25,7 +26,10 @@ export async function serve(argv: string[]): Promise<void> {
   const app = await assemble({ settings, argv, start, shim });
   if (whyNone !== "") app.log.warn("turns end with this server: it can have no shim", { why: whyNone });
   const end = endWith(app, { handsOver: shim !== undefined });
-  if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
+  if (config.http === undefined) {
+    process.stdin.once("end", () => endUnread(process.stdout));
+    return app.serveStdio(() => end("the client is gone", 0));
+  }
   await app.serveHttp();
 }
 

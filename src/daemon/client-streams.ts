@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { Transform, Writable, type TransformCallback } from "node:stream";
-import { ALIVE, ALIVE_MS, objectIn, REST, WATCH } from "./wire.ts";
+import { ALIVE, ALIVE_MS, END, objectIn, REST, WATCH } from "./wire.ts";
 
 /** The streams of one client between the socket and the server: without the lines of the two ends, and within bounds. */
 
@@ -34,13 +34,16 @@ const MAX_OWN = 64;
 /** Takes the lines out that are between the ends. Lines of MCP pass as they come, whatever their length. */
 export class Inbound extends Transform {
   readonly #life: SignsOfLife;
+  readonly #onEnd: () => void;
   /** The beginning of a line for us; undefined inside a line of MCP. */
   #own: Buffer | undefined;
   #atStart = true;
 
-  constructor(life: SignsOfLife) {
+  /** `onEnd`: the client has ended its input. */
+  constructor(life: SignsOfLife, onEnd: () => void) {
     super();
     this.#life = life;
+    this.#onEnd = onEnd;
   }
 
   override _transform(chunk: Buffer, _: BufferEncoding, callback: TransformCallback): void {
@@ -67,6 +70,7 @@ export class Inbound extends Transform {
     const word = line.toString("utf8").trimEnd();
     if (word === WATCH) this.#life.watch();
     if (word === REST) this.#life.rest();
+    if (word === END) this.#onEnd();
   }
 }
 

@@ -179,7 +179,12 @@ export class Listener {
     onCount(this.clients);
     socket.write(this.#hello());
     const life = new SignsOfLife(socket);
-    const inbound = new Inbound(life);
+    const onEnd = () => {
+      // What the client's end says from now on is for the daemon alone.
+      socket.unpipe(inbound).resume();
+      inbound.end();
+    };
+    const inbound = new Inbound(life, onEnd);
     const outbound = new Outbound(socket, () => log.warn("a client that read nothing was cut off"));
     let isGone = false;
     const gone = () => {
@@ -187,11 +192,13 @@ export class Listener {
       isGone = true;
       life.rest();
       this.#clients.delete(socket);
+      // No client is to be answered any more.
+      outbound.destroy();
       inbound.end();
       onCount(this.clients);
     };
     socket.once("close", gone);
-    // The reading side ends first where a client has ended in order: no answer is read any more.
+    // The client's end has ended: no answer is read any more.
     socket.once("end", () => socket.destroySoon());
     socket.pipe(inbound, { end: true });
     const onClose = () => socket.destroySoon();

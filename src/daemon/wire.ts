@@ -13,6 +13,8 @@ export const PROTOCOL = 2;
 export const WATCH = "#watch";
 export const REST = "#rest";
 export const ALIVE = "#alive";
+/** The client has ended its input: the daemon ends the connection once it has answered. */
+export const END = "#end";
 export const ALIVE_MS = 1_000;
 
 /** Asks a daemon for something, whatever protocol it speaks: the answer ends the connection. */

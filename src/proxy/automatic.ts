@@ -1,5 +1,6 @@
+import { endWithSignals } from "./client-end.ts";
 import { namedDaemon } from "./own-server.ts";
-import { endWithSignals, Proxy, type DaemonSource, type ServeHere } from "./proxy.ts";
+import { Proxy, type DaemonSource, type ServeHere } from "./proxy.ts";
 import { StaticAnswers } from "./static-answers.ts";
 import { constants } from "../config/constants.ts";
 

@@ -2,13 +2,15 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { endUnread } from "./client-end.ts";
 import { Conversation } from "./conversation.ts";
 import { RefusedError, SettingsError, whyOf } from "./failures.ts";
 import { linesOf, Silence } from "./daemon-stream.ts";
 import type { StaticAnswers } from "./static-answers.ts";
+import { constants } from "../config/constants.ts";
 import { ConfigError } from "../config/error.ts";
 import { Patience } from "../daemon/patience.ts";
-import { ALIVE, REST, WATCH } from "../daemon/wire.ts";
+import { ALIVE, END, REST, WATCH } from "../daemon/wire.ts";
 
 /**
  * The client's end of a daemon: what a client starts in place of a server. It passes lines between stdio and the socket. Its end
@@ -40,21 +42,9 @@ interface Means {
   readonly serveHere?: ServeHere;
 }
 
-/** Signals of the client, and its end, end the process; the function that is returned takes back what signals do. */
-export function endWithSignals(): () => void {
-  const end = () => process.exit(0);
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) process.once(signal, end);
-  // A client that is gone reads nothing; the end of stdin follows.
-  process.stdout.on("error", end);
-  return () => {
-    for (const signal of signals) process.off(signal, end);
-  };
-}
-
 export class Proxy {
   readonly #source: DaemonSource;
-  readonly #stdout: Writable;
+  readonly #stdout: Writable & { readonly fd?: number };
   readonly #means: Means;
   readonly #conversation = new Conversation();
   /** The daemon, or the server in this process. */
@@ -66,13 +56,17 @@ export class Proxy {
   /** Ends when the lines that wait for a daemon were passed on, in their order. */
   #passed: Promise<void> = Promise.resolve();
   #waitingCharacters = 0;
+  /** Ends when all that the daemon has said was passed on. */
+  #reading: Promise<void> = Promise.resolve();
+  /** The client has ended its input. */
+  #hasEnded = false;
   #fail: (why: unknown) => void = () => undefined;
   #connecting: Promise<void> | undefined;
   readonly #silence: Silence;
   /** The daemon has not read what was sent. */
   #isStuck = false;
 
-  constructor(source: DaemonSource, stdout: Writable, means: Means = {}) {
+  constructor(source: DaemonSource, stdout: Writable & { readonly fd?: number }, means: Means = {}) {
     this.#source = source;
     this.#stdout = stdout;
     this.#means = means;
@@ -133,8 +127,8 @@ export class Proxy {
   }
 
   /**
-   * Until the client ends its side, and all that it had sent was taken. Rejects where no server can be had, after the client was told
-   * in answer to its first request: many clients show no exit code.
+   * Until the client has ended its input, and all that it had sent was answered. Rejects where no server can be had, after the client
+   * was told in answer to its first request: many clients show no exit code.
    */
   async pass(stdin: Readable): Promise<void> {
     const failed = new Promise<never>((_, reject) => (this.#fail = reject));
@@ -144,16 +138,22 @@ export class Proxy {
   async #passAll(stdin: Readable): Promise<void> {
     for await (const line of linesOf(stdin)) await this.#take(line);
     await this.#passed;
+    this.#hasEnded = true;
     const socket = this.#socket;
     if (!socket) return;
-    socket.end();
+    endUnread(this.#stdout);
     // A server in this process ends it.
-    await Promise.race([untilClosed(socket), ...(this.#isServedHere ? [] : [sleep(LAST_WORDS_MS)])]);
+    if (this.#isServedHere) socket.end();
+    else socket.write(`${END}\n`);
+    await Promise.race([this.#reading, ...(this.#isServedHere ? [] : [sleep(lastMs())])]);
+    await new Promise<void>((resolve) => this.#stdout.write("", () => resolve()));
   }
 
   /** Lines that need a daemon wait for it; those behind them that do not are answered meanwhile. */
-  async #take(line: string): Promise<void> {
-    if (line.startsWith("#") || line.trim() === "") return;
+  async #take(given: string): Promise<void> {
+    // This takes a byte order mark away as well, which some programs write first.
+    const line = given.trim();
+    if (line.startsWith("#") || line === "") return;
     this.#wasUsed = true;
     const answer = this.#wasConnected ? undefined : this.#means.answers?.answerTo(line);
     if (answer) {
@@ -189,7 +189,7 @@ export class Proxy {
     for (const line of this.#conversation.opening()) socket.write(`${line}\n`);
     this.#silence.rest();
     this.#watch();
-    void this.#fromDaemon(socket);
+    this.#reading = this.#fromDaemon(socket);
   }
 
   async #toDaemon(line: string): Promise<void> {
@@ -255,7 +255,7 @@ export class Proxy {
     this.#silence.rest();
     for (const line of this.#conversation.lost(why)) await this.#toClient(line);
     // Others are connected by the next line of the client.
-    if (this.#conversation.isFollowing) await this.connect().catch(() => undefined);
+    if (this.#conversation.isFollowing && !this.#hasEnded) await this.connect().catch(() => undefined);
   }
 
   async #toClient(line: string | undefined): Promise<void> {
@@ -272,16 +272,13 @@ export class Proxy {
   }
 }
 
-/** An error says no more than the "close" that follows: neither of these rejects. */
-async function untilClosed(socket: Duplex): Promise<void> {
-  if (!socket.destroyed) await new Promise<void>((resolve) => socket.once("close", resolve));
-}
-
 /** Characters of lines that wait for a daemon; beyond them the client is not read. */
 const MAX_WAITING = 1_000_000;
 
-/** After the client has ended its side, the daemon has so long to take what was sent, ms. */
+/** A daemon answers the last calls in its own time, and has so long to write that, ms. */
 const LAST_WORDS_MS = 1_000;
+
+const lastMs = (): number => constants().lastAnswersMs + LAST_WORDS_MS;
 
 const ADVICE =
   "Nothing that was recorded is lost: look with claude_code_check, or list sessions with claude_code_session, before you repeat the call.";
