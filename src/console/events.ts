@@ -3,23 +3,48 @@ import type { ShownEvent } from "./wire.ts";
 
 /**
  * Events as the page gets them. Texts of megabytes are cut to their beginning, and what is nested deeper than `MAX_DEPTH` is
- * replaced by "…": tool inputs can be nested so deep that code which reads them recursively would fail.
+ * replaced by "…": tool inputs can be nested so deep that code which reads them recursively would fail. Of files (images, PDFs)
+ * the page asks for the whole event when they are looked at: without their data it is not cut.
  */
 
-/** Characters of one text, and levels of what stands in one event. */
-const [MAX_TEXT, MAX_DEPTH] = [10_000, 100];
+/** Characters of one text, and levels of what stands in one event; a file of fewer characters is sent at once. */
+const [MAX_TEXT, MAX_DEPTH, SMALL_FILE] = [10_000, 100, 200];
 
 export function shownEvent(event: StoredEvent): ShownEvent {
-  if (!isTooMuch(event, 0)) return event;
+  const [isCut, hasFile] = [isTooMuch(event, 0), hasFiles(event, 0)];
+  if (!isCut && !hasFile) return event;
   const copy: StoredEvent = { ...event };
   for (const [key, inside] of Object.entries(event)) Reflect.set(copy, key, cut(inside, 1));
-  return { ...copy, cut: true };
+  return isCut ? { ...copy, cut: true } : copy;
 }
 
 function isTooMuch(value: unknown, depth: number): boolean {
   if (typeof value === "string") return value.length > MAX_TEXT;
   if (typeof value !== "object" || value === null) return false;
-  return depth >= MAX_DEPTH || Object.values(value).some((inside) => isTooMuch(inside, depth + 1));
+  if (depth >= MAX_DEPTH) return true;
+  const file = fileIn(value);
+  return Object.entries(value).some(([key, inside]) => key !== file && isTooMuch(inside, depth + 1));
+}
+
+function hasFiles(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null || depth >= MAX_DEPTH) return false;
+  return fileIn(value) !== undefined || Object.values(value).some((inside) => hasFiles(inside, depth + 1));
+}
+
+/**
+ * The field with the base64 of a file: a `source` of Claude's API, an attachment of a prompt, a block of an MCP server, and what
+ * a tool of Claude Code reports beside.
+ */
+function fileIn(value: object): "base64" | "data" | undefined {
+  if (isFile(value, "base64")) return "base64";
+  if (!isFile(value, "data")) return undefined;
+  const isNamed = ["mediaType", "mimeType"].some((name) => typeof Reflect.get(value, name) === "string");
+  return isNamed || Reflect.get(value, "type") === "base64" ? "data" : undefined;
+}
+
+function isFile(value: object, field: string): boolean {
+  const base64: unknown = Reflect.get(value, field);
+  return typeof base64 === "string" && base64.length > SMALL_FILE;
 }
 
 function cut(value: unknown, depth: number): unknown {
@@ -27,7 +52,14 @@ function cut(value: unknown, depth: number): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (depth >= MAX_DEPTH) return "…";
   if (Array.isArray(value)) return value.map((inside) => cut(inside, depth + 1));
-  return Object.fromEntries(Object.entries(value).map(([key, inside]) => [key, cut(inside, depth + 1)]));
+  const file = fileIn(value);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inside]) => [key, key === file ? `[${sizeOf(inside)}]` : cut(inside, depth + 1)]),
+  );
+}
+
+function sizeOf(base64: unknown): string {
+  return `${String(base64).length.toLocaleString("en-US")} characters of base64`;
 }
 
 /** Half a character would be no text any more. */

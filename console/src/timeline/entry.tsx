@@ -12,6 +12,7 @@ import { TurnEnd } from "./items/turn-end.tsx";
 import { truncateLine, displayText } from "../parts/text.ts";
 import { Disclosure } from "./disclosure.tsx";
 import { Json } from "./output.tsx";
+import { Pictures } from "./pictures.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./timeline.module.css";
@@ -79,7 +80,7 @@ const MARKS = { quiet: "·", warn: "!", bad: "✕" } as const;
 
 /** What happens beside the talk. */
 function Line({ item }: { readonly item: LineItem }) {
-  const { more, text, tone } = item;
+  const { more, pictures = [], text, tone } = item;
   const isLong = text.length > SHORT || text.trim().includes("\n");
   const words = (
     <span class={classNames(styles, "words", tone)}>
@@ -95,6 +96,7 @@ function Line({ item }: { readonly item: LineItem }) {
       {() => (
         <>
           {isLong && <p class={markdown["as-written"]}>{displayText(text)}</p>}
+          {pictures.length > 0 && <Pictures pictures={pictures} />}
           {more !== undefined && <Json value={more} />}
         </>
       )}

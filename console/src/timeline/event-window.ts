@@ -47,6 +47,7 @@ export class EventWindow {
   /** Set by the view: the end is visible. */
   readerIsAtEnd = true;
 
+  readonly #whole = new Map<number, Promise<ShownEvent>>();
   #events: readonly ShownEvent[] = [];
   #newest = 0;
   #reducer = new TimelineReducer();
@@ -127,10 +128,20 @@ export class EventWindow {
     });
   }
 
-  /** The event with its texts uncut. */
+  /** Uncut, with the data of its files. Asked for once by all that want it at the same time. */
+  async wholeEvent(eventId: number): Promise<ShownEvent> {
+    const asked = this.#whole.get(eventId) ?? get<ShownEvent>(this.#path(`/events/${String(eventId)}`));
+    this.#whole.set(eventId, asked);
+    try {
+      return await asked;
+    } finally {
+      this.#whole.delete(eventId);
+    }
+  }
+
+  /** Shows the event with its texts uncut. */
   async showWhole(eventId: number): Promise<void> {
-    const whole = await get<ShownEvent>(this.#path(`/events/${String(eventId)}`));
-    const { cut: _, ...event } = whole;
+    const { cut: _, ...event } = await this.wholeEvent(eventId);
     this.#replace(this.#events.map((each) => (each.id === eventId ? event : each)));
   }
 

@@ -16,6 +16,10 @@ import {
   type Place,
 } from "./scroll.ts";
 
+/** What was opened grows when its picture has been loaded, too. */
+export const GROWS = "grows";
+const OPENING = ["click", GROWS];
+
 /**
  * Where the reader is: at the end, where what happens comes into view by itself (of what waits for an answer, the top), or
  * somewhere else, where nothing moves.
@@ -37,7 +41,7 @@ export class Reader {
     addEventListener("scroll", this.#onScroll, { passive: true });
     addEventListener("resize", this.#onResize);
     addEventListener("focusin", this.#noteFocus);
-    section.addEventListener("click", this.#onClick);
+    for (const event of OPENING) section.addEventListener(event, this.#onOpening);
     // With what stands around it: that grows, too.
     this.#size.observe(section.parentElement ?? section);
   }
@@ -46,7 +50,7 @@ export class Reader {
     removeEventListener("scroll", this.#onScroll);
     removeEventListener("resize", this.#onResize);
     removeEventListener("focusin", this.#noteFocus);
-    this.#section.removeEventListener("click", this.#onClick);
+    for (const event of OPENING) this.#section.removeEventListener(event, this.#onOpening);
     this.#size.disconnect();
   }
 
@@ -144,7 +148,7 @@ export class Reader {
   };
 
   /** What is opened at the end is read from its beginning: the view does not run to the end of it. */
-  readonly #onClick = () => {
+  readonly #onOpening = () => {
     if (!this.#eventWindow.readerIsAtEnd) return;
     this.#eventWindow.readerIsAtEnd = false;
     requestAnimationFrame(() => requestAnimationFrame(this.#onScroll));

@@ -7,6 +7,7 @@ import { objectsAt, textAt } from "../../parts/json.ts";
 import { Markdown } from "../../parts/markdown.tsx";
 import type { CallItem } from "../reducer/item.ts";
 import { Output } from "../output.tsx";
+import { Pictures } from "../pictures.tsx";
 import { Fields } from "./fields.tsx";
 import { fromFolder } from "./title.ts";
 import styles from "../timeline.module.css";
@@ -18,18 +19,19 @@ interface Props {
 
 /** The input of a tool call and its output. */
 export function CallBody({ cwd, item }: Props) {
-  const { name, output, state } = item;
+  const { name, output, pictures = [], state } = item;
   // That a file was written as it was meant to be takes many words.
   const isSaid = state === "done" && EDITS.has(name ?? "");
   return (
     <>
       <CallInput item={item} cwd={cwd} />
-      {output !== undefined && !isSaid && (
+      {output !== undefined && !isSaid && (output !== "" || pictures.length === 0) && (
         <>
           <p class={styles["label"]}>{state === "failed" || state === "denied" ? "Error" : "Output"}</p>
           {name === "Agent" || name === "Task" ? <Markdown text={output} /> : <Output text={output} label="Output" />}
         </>
       )}
+      {pictures.length > 0 && <Pictures pictures={pictures} />}
     </>
   );
 }

@@ -1,7 +1,9 @@
 import { useContext, useState } from "preact/hooks";
 import { count, timeOfDay } from "../../parts/format.ts";
 import { displayText } from "../../parts/text.ts";
+import { Disclosure } from "../disclosure.tsx";
 import { EventWindowContext } from "../event-window.ts";
+import { Pictures } from "../pictures.tsx";
 import type { PromptItem } from "../reducer/item.ts";
 import { RewindButton } from "../rewind.tsx";
 import { classNames } from "../../parts/class-names.ts";
@@ -13,7 +15,7 @@ const SHOWN = 1_500;
 
 /** What Claude Code was told to do. */
 export function Prompt({ item }: { readonly item: PromptItem }) {
-  const { eventId, images, promptId, state, text } = item;
+  const { eventId, pictures, promptId, state, text } = item;
   const [isWhole, setWhole] = useState(false);
   const isLong = text.length > SHOWN && !isWhole;
   return (
@@ -30,7 +32,11 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
           Show all {count(text.length, "character")}
         </button>
       )}
-      {images > 0 && <p class={styles["label"]}>With {count(images, "image")}</p>}
+      {pictures.length > 0 && (
+        <Disclosure summary={<span class={styles["label"]}>With {count(pictures.length, "image")}</span>}>
+          {() => <Pictures pictures={pictures} />}
+        </Disclosure>
+      )}
       {state === "begun" && <RewindButton promptId={promptId} eventId={eventId} />}
     </div>
   );

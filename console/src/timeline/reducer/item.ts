@@ -16,13 +16,19 @@ interface Base {
   readonly cutIn: readonly number[];
 }
 
+/** Where its base64 stands in the whole event. */
+export interface Picture {
+  readonly eventId: number;
+  readonly at: readonly (string | number)[];
+}
+
 export type Item = PromptItem | TextItem | ThinkingItem | CallItem | RequestItem | TurnItem | LineItem;
 
 export interface PromptItem extends Base {
   readonly kind: "prompt";
   readonly promptId: string;
   readonly text: string;
-  readonly images: number;
+  readonly pictures: readonly Picture[];
   readonly state: "waiting" | "begun" | "steered" | "dropped";
   readonly why?: string;
   /** When it was sent, if it has waited behind others since. */
@@ -52,6 +58,7 @@ export interface CallItem extends Base {
   readonly input: JsonObject;
   readonly state: CallState;
   readonly output?: string;
+  readonly pictures?: readonly Picture[];
   /** What the tool says beside what the model is told: patches, paths, numbers. */
   readonly structured?: JsonObject;
   readonly endedAt?: number;
@@ -88,6 +95,7 @@ export interface LineItem extends Base {
   readonly tone: "quiet" | "warn" | "bad";
   readonly text: string;
   readonly more?: unknown;
+  readonly pictures?: readonly Picture[];
 }
 
 /** The tools of which Claude Code keeps how files were before. */

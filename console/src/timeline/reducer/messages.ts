@@ -1,7 +1,7 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { isObject, objectAt, textAt } from "../../parts/json.ts";
-import { baseOf, type CallItem, type TextItem, withCut } from "./item.ts";
+import { baseOf, type CallItem, type Picture, type TextItem, withCut } from "./item.ts";
 import { summaryOfMessage } from "./message-summaries.ts";
 import { callKey, type TimelineIndex } from "./timeline-index.ts";
 
@@ -39,7 +39,7 @@ export class MessageReducer {
     if (type === "user" && this.#takeHeard(reading)) return;
     if (type === "result") return this.#takeResultMessage(reading);
     if (type === "system" && this.#takeTask(message)) return;
-    this.#addLine(reading, "", message);
+    this.#addLine(reading, undefined, message);
   }
 
   /** What Claude Code has last said of the turn that ends now. */
@@ -78,24 +78,23 @@ export class MessageReducer {
     const blocks = blocksOf(reading.message);
     if (!blocks) return false;
     for (const [index, block] of blocks.entries()) this.#takeBlock(reading, index, block);
-    if (blocks.length === 0 && isError(reading.message)) this.#addLine(reading, "", reading.message);
+    if (blocks.length === 0 && isError(reading.message)) this.#addLine(reading, undefined, reading.message);
     return true;
   }
 
   #takeBlock(reading: Reading, index: number, block: unknown): void {
-    const suffix = `.${String(index)}`;
-    if (!isObject(block) || !this.#takeKnown(reading, suffix, block)) this.#addLine(reading, suffix, block);
+    if (!isObject(block) || !this.#takeKnown(reading, index, block)) this.#addLine(reading, index, block);
   }
 
-  #takeKnown(reading: Reading, suffix: string, block: JsonObject): boolean {
-    const base = baseOf(reading.event, suffix);
+  #takeKnown(reading: Reading, index: number, block: JsonObject): boolean {
+    const base = baseOf(reading.event, `.${String(index)}`);
     const type = textAt(block, "type") ?? "";
     const [text, thinking] = [textAt(block, "text"), textAt(block, "thinking")];
     if (type === "text" && text !== undefined) this.#addText(reading, base, text);
     else if (type === "thinking" && thinking !== undefined) {
       if (thinking !== "") this.#index.add({ kind: "thinking", ...base, text: thinking }, reading.parent);
     } else if (CALLS.has(type)) return this.#takeCall(reading, block);
-    else return type.endsWith("tool_result") && this.#finishCall(reading, block);
+    else return type.endsWith("tool_result") && this.#finishCall(reading, index, block);
     return true;
   }
 
@@ -130,12 +129,12 @@ export class MessageReducer {
       // The end of the turn says so, and who it was.
       if (isObject(block) && block["type"] === "text" && INTERRUPTED.test(textAt(block, "text") ?? "")) continue;
       const isResult = isObject(block) && textAt(block, "type")?.endsWith("tool_result") === true;
-      if (!isResult || !this.#finishCall(reading, block)) this.#addLine(reading, `.${String(index)}`, block);
+      if (!isResult || !this.#finishCall(reading, index, block)) this.#addLine(reading, index, block);
     }
     return true;
   }
 
-  #finishCall({ event, message, parent }: Reading, block: JsonObject): boolean {
+  #finishCall({ event, message, parent }: Reading, index: number, block: JsonObject): boolean {
     const id = textAt(block, "tool_use_id");
     if (id === undefined) return false;
     this.#expectCall(id, event, parent === id ? "" : parent);
@@ -144,6 +143,7 @@ export class MessageReducer {
     const structured = objectAt(message, "tool_use_result");
     const isFailed = block["is_error"] === true;
     const output = textOfOutput(block["content"]);
+    const pictures = picturesIn(event.id, block["content"], [...CONTENT, index, "content"]);
     this.#index.put({
       ...call,
       state: isFailed ? stateOfFailed(call, output) : this.#stateOfDone(id),
@@ -151,6 +151,7 @@ export class MessageReducer {
       endedAt: event.at,
       cutIn: withCut(call.cutIn, event),
       ...(structured && { structured }),
+      ...(pictures.length > 0 && { pictures }),
     });
     return true;
   }
@@ -186,9 +187,13 @@ export class MessageReducer {
     return true;
   }
 
-  #addLine({ event, parent }: Reading, suffix: string, more: unknown): void {
+  /** `index`: of the block that it is of; undefined of a whole message. */
+  #addLine({ event, parent }: Reading, index: number | undefined, more: unknown): void {
     const line = summaryOfMessage(isObject(more) ? more : { content: more });
-    this.#index.add({ kind: "line", ...baseOf(event, suffix), ...line }, parent);
+    const base = baseOf(event, index === undefined ? "" : `.${String(index)}`);
+    const isAlone = index !== undefined && isPicture(more);
+    const pictures = isAlone ? [{ eventId: event.id, at: [...CONTENT, index, ...BASE64] }] : undefined;
+    this.#index.add({ kind: "line", ...base, ...line, ...(pictures && { pictures }) }, parent);
   }
 }
 
@@ -224,11 +229,25 @@ function blocksOf(message: JsonObject): readonly unknown[] | undefined {
   return Array.isArray(content) ? content : undefined;
 }
 
-/** Of what is no text only its kind. */
+/** In the event of a message. */
+const CONTENT = ["data", "message", "message", "content"] as const;
+const BASE64 = ["source", "data"] as const;
+
+function isPicture(part: unknown): boolean {
+  return isObject(part) && part["type"] === "image" && objectAt(part, "source")?.["type"] === "base64";
+}
+
+function picturesIn(eventId: number, content: unknown, at: Picture["at"]): Picture[] {
+  const parts: readonly unknown[] = Array.isArray(content) ? content : [];
+  return parts.flatMap((part, place) => (isPicture(part) ? [{ eventId, at: [...at, place, ...BASE64] }] : []));
+}
+
+/** Of what is no text only its kind; pictures stand beside it. */
 function textOfOutput(content: unknown): string {
   if (typeof content === "string") return content;
   const parts: readonly unknown[] = Array.isArray(content) ? content : isObject(content) ? [content] : [];
   return parts
+    .filter((part) => !isPicture(part))
     .map((part) => (isObject(part) ? (textAt(part, "text") ?? `[${textAt(part, "type") ?? "?"}]`) : "[?]"))
     .join("\n");
 }

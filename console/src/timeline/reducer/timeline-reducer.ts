@@ -91,11 +91,14 @@ export class TimelineReducer {
 
   #addPrompt(event: Of<"prompt.queued">): void {
     const { attachments, promptId, text } = event.data;
-    const images = attachments?.length ?? 0;
+    const pictures = (attachments ?? []).map((_, at) => ({
+      eventId: event.id,
+      at: ["data", "attachments", at, "data"],
+    }));
     const base = { ...baseOf(event), key: promptKey(promptId) };
     // An event may come twice.
     if (this.#index.get(base.key)) return;
-    const prompt: PromptItem = { kind: "prompt", ...base, promptId, text, images, state: "waiting" };
+    const prompt: PromptItem = { kind: "prompt", ...base, promptId, text, pictures, state: "waiting" };
     if (this.#isAtWork || this.#next !== undefined || this.#queued.size > 0) this.#queued.set(promptId, prompt);
     else {
       this.#next = promptId;

@@ -1,0 +1,82 @@
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
+import { wordsOf } from "../net/api.ts";
+import { count } from "../parts/format.ts";
+import { rasterOf } from "../parts/raster.ts";
+import { EventWindowContext, type EventWindow } from "./event-window.ts";
+import { GROWS } from "./reader.ts";
+import type { Picture } from "./reducer/item.ts";
+import styles from "./timeline.module.css";
+
+/** Bounds of what is shown: pictures of one item, and the longer side of each, px. */
+const MAX_PICTURES = 20;
+const MAX_SIDE = 1_600;
+
+/** Pictures of an item. Their bytes stand only in the whole event, which is asked for when they are looked at. */
+export function Pictures({ pictures }: { readonly pictures: readonly Picture[] }) {
+  const more = pictures.length - MAX_PICTURES;
+  return (
+    <>
+      {pictures.slice(0, MAX_PICTURES).map((picture) => (
+        <Drawn key={[picture.eventId, ...picture.at].join(" ")} picture={picture} />
+      ))}
+      {more > 0 && <p class={styles["empty"]}>{count(more, "more image")} are not shown.</p>}
+    </>
+  );
+}
+
+/** It is drawn as pixels: nothing of it is run, followed or moves. */
+function Drawn({ picture }: { readonly picture: Picture }) {
+  const eventWindow = useContext(EventWindowContext);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [name, setName] = useState("Image, loading");
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    let isOver = false;
+    const draw = async () => {
+      const { bitmap, words } = await bitmapOf(eventWindow, picture);
+      if (canvas.current && !isOver) show(canvas.current, bitmap);
+      bitmap.close();
+      if (!isOver) setName(`Image, ${words}`);
+    };
+    draw().catch((error: unknown) => isOver || setProblem(wordsOf(error)));
+    return () => {
+      isOver = true;
+    };
+  }, [eventWindow, picture]);
+  if (problem !== "") return <p class={styles["empty"]}>The image cannot be shown. {problem}</p>;
+  return <canvas class={styles["picture"]} ref={canvas} width={0} height={0} role="img" aria-label={name} />;
+}
+
+function show(canvas: HTMLCanvasElement, bitmap: ImageBitmap): void {
+  canvas.dispatchEvent(new Event(GROWS, { bubbles: true }));
+  canvas.width = bitmap.width;
+  canvas.height = bitmap.height;
+  canvas.getContext("bitmaprenderer")?.transferFromImageBitmap(bitmap);
+}
+
+interface Decoded {
+  readonly bitmap: ImageBitmap;
+  /** Its size: 400 × 300. */
+  readonly words: string;
+}
+
+async function bitmapOf(eventWindow: EventWindow | undefined, { at, eventId }: Picture): Promise<Decoded> {
+  const base64 = valueAt(await eventWindow?.wholeEvent(eventId), at);
+  const { bytes, raster } = rasterOf(typeof base64 === "string" ? base64 : "");
+  const scale = Math.min(1, MAX_SIDE / Math.max(raster.width, raster.height));
+  const resizeWidth = Math.max(1, Math.round(raster.width * scale));
+  try {
+    const blob = new Blob([bytes], { type: raster.mediaType });
+    const bitmap = await createImageBitmap(blob, scale < 1 ? { resizeWidth, resizeQuality: "high" } : {});
+    return { bitmap, words: `${String(raster.width)} × ${String(raster.height)}` };
+  } catch {
+    throw new Error("It is damaged.");
+  }
+}
+
+function valueAt(from: unknown, path: Picture["at"]): unknown {
+  return path.reduce<unknown>(
+    (value, name) => (typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined),
+    from,
+  );
+}
