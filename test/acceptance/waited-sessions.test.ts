@@ -152,7 +152,7 @@ acceptance("a session", ({ server: serve, world }) => {
     expect((await reply(late.sessionId, say("on"))).result).toMatchObject({ result: "on" });
   });
 
-  it("is continued by `claude_code_reply`, whose turns and cost are its own and added to the session's; a fork has its own", async () => {
+  it("is continued by `claude_code_reply`, whose turns and cost are its own and added to the session's; a fork (`forkSession`) has its own, from the message that it names on (`resumeSessionAt`)", async () => {
     const { sessionId } = await start([{ text: "one" }]);
     await reply(sessionId, say("two"));
     const [second, total] = [await resultOf(sessionId), await get(sessionId)];
@@ -162,6 +162,12 @@ acceptance("a session", ({ server: serve, world }) => {
     expect(fork.sessionId).not.toBe(sessionId);
     expect(fork.result).toMatchObject({ result: "three", sessionTotalTurns: 1 });
     expect(requestsOf(world, fork.sessionId).at(-1)?.told).toContain("two?");
+    const poll = { action: "poll", sessionId, waitMs: 0, responseMode: "full", maxBytes: 1_000_000 };
+    const { events } = await server.call("claude_code_check", poll);
+    const one = events.find(({ data }) => JSON.stringify(data).includes('"type":"text","text":"one"'));
+    const at = { forkSession: true, resumeSessionAt: one?.data["uuid"] };
+    const earlier = await reply(sessionId, say("three"), at);
+    expect(requestsOf(world, earlier.sessionId).at(-1)?.told).not.toContain("two?");
     expect(await get(sessionId)).toMatchObject({
       totalTurns: total?.["totalTurns"],
       totalCostUsd: total?.["totalCostUsd"],

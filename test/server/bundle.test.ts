@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-it("a bundle starts the server with no option set, and is small because nothing but the program is in it", async () => {
+it("a bundle starts the server with no option set, and has at most 3 MB, because nothing but the program is in it", async () => {
   const manifest = vAny.McpbManifestSchema.parse(JSON.parse(readFileSync(join(unpacked, "manifest.json"), "utf8")));
   const config = await getMcpConfigForManifest({
     manifest,

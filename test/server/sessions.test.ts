@@ -234,7 +234,7 @@ describe("a command line that cannot be used: one line on stderr, exit 2", () =>
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  it("has help", async () => {
+  it("has help in lines of at most 100 columns", async () => {
     const { status, stdout } = await run(["--help"]);
     expect(stdout).toMatch(/^Usage: claude-agents-mcp sessions \[<verb>\] \[flags\]/);
     for (const word of ["list", "show ID", "export ID", "delete ID", "--older-than", "--force", "--since"]) {

@@ -102,7 +102,7 @@ describe.each([
     expect(wire.engine.delivers).toEqual([]);
   });
 
-  it("keep events within the size of an answer, and lose none", async () => {
+  it("keep events within the 32,768 bytes of an answer, and lose none", async () => {
     const session = wire.engine.add();
     session.run();
     for (let index = 0; index < 60; index += 1) session.says("x".repeat(1_500));

@@ -91,7 +91,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await client.close();
   });
 
-  it("lists its tools within the byte budget", async () => {
+  it("lists its four tools in at most 7,168 bytes, and 8,192 with all that is around them", async () => {
     const { wire, client } = await connect();
     const listed = await client.listTools();
     expect(listed.tools.map(({ name }) => name)).toEqual([
@@ -107,7 +107,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await client.close();
   });
 
-  it("offers Claude Code, which supports them, waits of half an hour, unless the operator has set the maximum", async () => {
+  it("offers Claude Code, which supports them, waits of half an hour, unless the operator has set the maximum; the list is no longer for it", async () => {
     const waitMs = async (name: string, limits: { maxWaitMs?: number }) => {
       const wire = new Wire({ limits });
       const client = await connectTo(wire, { ...info, name });
@@ -133,7 +133,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     expect(set.waiting).toEqual(Array.from({ length: 3 }, () => ({ ...long, maximum: 60_000 })));
   });
 
-  it("lists the parameters of disk resume only where the operator allows it", async () => {
+  it("lists the parameters of disk resume only where the operator allows it, then in at most 8,192 bytes", async () => {
     const replyOf = async (limits: { allowsDiskResume?: boolean }) => {
       const wire = new Wire({ limits });
       const client = await connectTo(wire);
@@ -147,7 +147,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     expect(await replyOf({ allowsDiskResume: true })).toEqual(["resumeToken", "diskResumeConfig"]);
   });
 
-  it("lists all toolsets within the byte budget, each tool once", async () => {
+  it("lists all toolsets in at most 16,384 bytes, each tool once", async () => {
     const wire = new Wire({ tools: [...tools.values()], toolNames: namesOf(["all"], { enabled: true }) });
     const client = await connectTo(wire);
     const listed = await client.listTools();

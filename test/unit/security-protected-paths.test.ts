@@ -113,7 +113,7 @@ describe("the paths that no session may reach", () => {
     for (const path of [at("work"), "/dev/null"]) expect(paths).not.toContain(path);
   });
 
-  it("are passed to Claude Code by both of their names, in rules that fit on a command line", async () => {
+  it("are passed to Claude Code by both of their names, in rules of at most 20,000 characters, which fit on a command line", async () => {
     const rules = denyRulesOf(await tableFor("work"));
     for (const folder of ["state", "named"]) {
       expect(rules).toEqual(expect.arrayContaining([`Read(/${at(folder)})`, `Edit(/${at(folder)})`]));

@@ -75,7 +75,7 @@ describe("claude_code_check over several sessions", () => {
     expect(answer).toMatchObject({ woke: "b", sessions: [{ events: [] }, { events: [{ data: { text: "now" } }] }] });
   });
 
-  it("stays within one budget, advances every session eventually, and reports every event once", async () => {
+  it("stays within one budget of 8,192 bytes, advances every session eventually, and reports every event once", async () => {
     const ids = Array.from({ length: 12 }, (_, index) => `session-${String(index)}`);
     const { engine, sessions } = several(...ids);
     for (const [index, session] of sessions.entries()) {

@@ -86,7 +86,7 @@ describe("claude_code_session list", () => {
     expect(reply.structured).toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 
-  it("ends a page when the answer is full, and loses nothing", async () => {
+  it("ends a page when the 32,768 bytes of an answer are full, and loses nothing", async () => {
     const engine = engineWith(200);
     const first = await run(engine, "_session", { action: "list", limit: 200 });
     expect(Buffer.byteLength(first.text)).toBeLessThanOrEqual(32_768);

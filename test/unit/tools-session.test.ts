@@ -202,7 +202,7 @@ describe("claude_code_session, the sensitive tier", () => {
     expect(structured).toMatchObject({ sessions: [{ systemPrompt: "[masked]" }] });
   });
 
-  it("is cut to the size of an answer, and says so", async () => {
+  it("is cut to the 32,768 bytes of an answer, and says so", async () => {
     const engine = new FakeEngine();
     engine.add("s1", { cwd: "/a", systemPrompt: "s".repeat(200_000) });
     const reply = await runOpen(engine, { action: "get", sessionId: "s1", includeSensitive: true });

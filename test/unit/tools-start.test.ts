@@ -97,7 +97,7 @@ describe("claude_code", () => {
     expect(Buffer.byteLength(reply.text)).toBeLessThanOrEqual(32_768);
   });
 
-  it("cuts a result that is larger than an answer may be", async () => {
+  it("cuts a result that is larger than the 32,768 bytes of an answer", async () => {
     const engine = new FakeEngine();
     engine.onPrompt = (session) => session.ends("r".repeat(100_000));
     const reply = await run(engine, "", { prompt: "x", waitMs: 1_000 });
