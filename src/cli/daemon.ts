@@ -221,7 +221,11 @@ async function findDaemons() {
 function chosen(found: readonly Found[], names: readonly string[]): readonly Found[] {
   const unknown = names.find((name) => !found.some((each) => each.name === name));
   if (unknown !== undefined) {
-    throw new ConfigError(`daemon stop: no daemon is named "${unknown}". \`daemon status\` lists them.`);
+    const meant = didYouMean(
+      unknown,
+      found.map(({ name }) => name),
+    );
+    throw new ConfigError(`daemon stop: no daemon is named "${unknown}".${meant} \`daemon status\` lists them.`);
   }
   if (names.length === 0 && found.length > 1) {
     const all = found.map(({ name }) => name).join(", ");

@@ -28,9 +28,11 @@ const CONSOLE_FLAGS = {
   "--port <n>": "Port to listen on at 127.0.0.1. Default: 0, a free port.",
   "--store <path>":
     "File in which sessions are kept, as for serve. All other flags of serve work too, except --http and --notify-*.",
+  "--daemon <name>": "Start and reply in this named daemon, in place of the automatic one. With off: in this process.",
 };
 const DOCTOR_FLAGS = {
-  "--json": 'Write {"findings":[{"id","level","text","fix"}]}. The levels are ok, warning and error.',
+  "--json":
+    'Write {"findings":[{"id","level","text","fix"}]}, after --fix with "fixed" and "notFixed". The levels are ok, warning and error.',
   "--fix":
     "Fix what is safe: modes of the state folder, stale sockets and temporary files. Install what the first session would.",
   "--store <path>, --http <address>, ...": "All flags of serve work too: name those that your servers have.",
@@ -114,7 +116,7 @@ export function helpText(command?: string): string {
   if (command === "demo")
     return page(`Usage: claude-agents-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
   if (command === "doctor") {
-    const head = `Usage: claude-agents-mcp doctor [flags]\n\n${COMMANDS.doctor} Exit code 1: errors.`;
+    const head = `Usage: claude-agents-mcp doctor [flags]\n\n${COMMANDS.doctor}\nExit code 1: errors, or what --fix could not fix.`;
     return page(head, entries("Flags", DOCTOR_FLAGS), "More: docs/troubleshooting.md.");
   }
   if (command === "console") {

@@ -115,6 +115,11 @@ async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Find
     const text = `${title}: ${problem} It is in "env" of its entry in ${file}.`;
     return { id: "clients", level: "warning", text };
   });
+  const sandbox = config.sandbox === "required" ? await machine.sandboxProblem() : undefined;
+  if (sandbox !== undefined) {
+    const text = `${title} cannot use this server: its entry in ${file} has sandbox "required", and no sandbox is available. ${sandbox}`;
+    return [{ id: "clients", level: "error", text }, ...unknown];
+  }
   return [...(await daemonFaults(entry, settings, machine)), ...timeoutFaults(entry, own, config), ...unknown];
 }
 
@@ -129,8 +134,8 @@ function configOf(settings: EntrySettings): Config | string {
 }
 
 function refused({ aim, env, file }: ClientEntry, settings: EntrySettings, problem: string): Finding {
-  const isOfEnv = Object.keys(env).some((name) => problem.includes(name));
-  const where = isOfEnv ? ` It is in "env" of the entry: edit the file.` : "";
+  const ofEnv = Object.keys(env).filter((name) => problem.includes(name));
+  const where = ofEnv.length === 0 ? "" : ` In "env" of the entry, so edit the file: ${ofEnv.join(", ")}.`;
   const text = `${aim.client.title} cannot use this server, which refuses the settings of its entry in ${file}. ${problem}${where}`;
   const mended = mendedArgs(settings);
   return { id: "clients", level: "error", text, ...(mended && { fix: install(aim, mended) }) };

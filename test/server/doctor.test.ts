@@ -181,6 +181,26 @@ describe("claude-agents-mcp doctor", () => {
     expect(code).toBe(0);
   });
 
+  it("says of a client's entry what its server says before it ends, with the command that mends the entry", async () => {
+    const args = [MAIN, "--alow-dir", "/srv"];
+    mkdirSync(at(".cursor"));
+    const entry = { command: process.execPath, args };
+    writeFileSync(at(".cursor", "mcp.json"), JSON.stringify({ mcpServers: { "claude-agents-mcp": entry } }));
+    const [server, { of }] = await Promise.all([run(process.execPath, args), findings()]);
+    expect(server.code).toBe(2);
+    const why = server.stderr.replace("claude-agents-mcp: ", "").trimEnd();
+    expect(why).toContain("Did you mean --allow-dir?");
+    const text = `Cursor cannot use this server, which refuses the settings of its entry in ${at(".cursor", "mcp.json")}. ${why}`;
+    expect(of("clients")).toEqual([
+      {
+        id: "clients",
+        level: "error",
+        text,
+        fix: expect.stringMatching(/install cursor -- --allow-dir \/srv$/) as string,
+      },
+    ]);
+  });
+
   it("refuses a word that is no flag", async () => {
     expect(await doctor("now")).toMatchObject({ code: 2, stderr: expect.stringContaining('"now"') as string });
   });

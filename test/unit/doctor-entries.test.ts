@@ -91,7 +91,7 @@ describe("an entry of a client whose server would refuse it", () => {
     const { title } = aim.client;
     expect(found?.text.startsWith(refusal(title, aim.file))).toBe(true);
     expect(found?.text).toContain(row.says.replace("FILE", userFile()));
-    expect(found?.text.includes(`It is in "env" of the entry`)).toBe(row.flags === undefined);
+    expect(found?.text.includes(`In "env" of the entry, so edit the file: CLAUDE_CODE_MCP_`)).toBe(!row.flags);
     const fix = row.mended === undefined ? undefined : `claude-agents-mcp install ${row.id}${row.mended}`;
     expect(found?.fix).toBe(fix);
   });
@@ -123,6 +123,15 @@ it("an entry that serves no MCP client is an error, and the command puts it righ
   const found = await machine.fault();
   expect(found).toMatchObject({ level: "error", fix: "claude-agents-mcp install cursor --scope project" });
   expect(found.text).toContain(`its entry in ${aim.file} runs "claude-agents-mcp console"`);
+});
+
+it("an entry that requires a sandbox is an error where there is none", async () => {
+  await write(aimAt("zed"), ["--sandbox", "required"]);
+  expect(await machine.faults()).toEqual([]);
+  const sandboxProblem = async () => Promise.resolve("bwrap cannot be found in PATH.");
+  const found = await machine.fault(machine.seen({ sandboxProblem }));
+  expect(found).toMatchObject({ id: "clients", level: "error" });
+  expect(found.text).toContain('has sandbox "required", and no sandbox is available. bwrap cannot');
 });
 
 it("settings that a server takes are no fault: of its own server, relative in a project, with variables of the client", async () => {
