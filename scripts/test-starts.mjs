@@ -26,7 +26,7 @@ const [starts, wrapper] = [join(folder, "starts"), join(folder, "claude")];
 writeFileSync(starts, "");
 writeFileSync(wrapper, `#!/bin/sh\necho start >> '${starts}'\nexec '${claude}' "$@"\n`, { mode: 0o755 });
 
-const named = values.project ?? (positionals.length > 0 ? [] : ["unit", "server", "browser"]);
+const named = values.project ?? (positionals.length > 0 ? [] : ["unit", "server", "acceptance", "browser"]);
 const projects = named.flatMap((name) => ["--project", name]);
 const env = { ...process.env, REAL_CLAUDE: wrapper };
 const { status } = spawnSync("npx", ["vitest", "run", ...projects, ...positionals], { stdio: "inherit", env });

@@ -181,7 +181,15 @@ acceptance("a session", ({ server: serve, world }) => {
     const systemPrompt = "You mend nets.";
     const { sessionId } = await start([{ text: "one" }], { systemPrompt });
     const all = await server.call("claude_code_session", { action: "list" });
-    expect(all.sessions.map((each) => each.sessionId)).toContain(sessionId);
+    const times = { createdAt: expect.any(String), lastActiveAt: expect.any(String) };
+    const counts = { totalTurns: 1, totalCostUsd: expect.any(Number) };
+    expect(all.sessions.find((each) => each.sessionId === sessionId)).toMatchObject({
+      status: "idle",
+      model: expect.stringMatching(/^claude-/),
+      permissionMode: "default",
+      ...times,
+      ...counts,
+    });
     expect(JSON.stringify([all, await get(sessionId)])).not.toContain(systemPrompt);
     expect(await get(sessionId, { includeSensitive: true })).toMatchObject({ sessionId, status: "idle", systemPrompt });
     const strict = await serve();
