@@ -33,7 +33,13 @@ const REVISION = "2026-07-28";
 const LISTS = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
 
 /** Checked beyond the value itself: with other settings, or by what is there on the machine. */
-const CHECKED_AT_START = [...Object.keys(approverFields), ...Object.keys(httpFields), "sandbox", "processIsolation"];
+const CHECKED_AT_START = [
+  ...Object.keys(approverFields),
+  ...Object.keys(httpFields),
+  "sandbox",
+  "processIsolation",
+  "query.cwd",
+];
 
 /** Toolsets for each combination of capabilities. */
 const TOOLSETS = [
@@ -197,7 +203,8 @@ function table(): TableSetting[] {
   });
   const keys = QUERY_KEYS.map(({ byHand, key, of, plainWords, reading, variable }) => {
     const own = QUERY_VARIABLES.some((each) => each.key === key) ? variable : "";
-    return { key, variable: own, of, reading, ...(plainWords && { plainWords }), ...(byHand && { byHand }) };
+    const check = CHECKED_AT_START.includes(key) ? undefined : byHand;
+    return { key, variable: own, of, reading, ...(plainWords && { plainWords }), ...(check && { byHand: check }) };
   });
   return [...settings, ...keys, ...gone];
 }

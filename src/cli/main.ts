@@ -126,11 +126,29 @@ async function version(): Promise<number> {
 async function report(error: unknown): Promise<number> {
   const { ConfigError } = await import("../config/error.ts");
   if (error instanceof ConfigError) {
-    console.error(`claude-agents-mcp: ${error.message}`);
+    console.error(`claude-agents-mcp: ${await withSources(error.message)}`);
     return 2;
   }
   console.error("claude-agents-mcp:", error);
   return 1;
+}
+
+/** What is found at the start names settings, and not what has given them. */
+async function withSources(message: string): Promise<string> {
+  const [{ bySource }, { givenIn }, { readUserFile }] = await Promise.all([
+    import("../config/given.ts"),
+    import("../config/load.ts"),
+    import("../config/user-file.ts"),
+  ]);
+  const { argv, env } = process;
+  for (const words of [argv.slice(2), argv.slice(3), []]) {
+    try {
+      return bySource(message, new Map([...readUserFile({ env }).given, ...givenIn({ argv: words, env })]));
+    } catch {
+      // A command has flags of its own, and what is wrong may be one of these settings.
+    }
+  }
+  return message;
 }
 
 function tooOld(): boolean {

@@ -32,7 +32,7 @@ export async function refuseNetworkStore(
   const kind = await networkKindOf(folder);
   if (kind === undefined) return;
   const problem = `The store would be in ${folder}, on a network file system (${kind}), where SQLite cannot keep it safely`;
-  throw new ConfigError(`${problem}. Name a file on a local disk with --store or CLAUDE_CODE_MCP_STORE.`);
+  throw new ConfigError(`${problem}. Name a file on a local disk with --store.`);
 }
 
 /** What confines the sessions, for the log. */

@@ -1,5 +1,6 @@
 import { duplexPair, type Duplex } from "node:stream";
 import { createApp, isolationOf, ownTerms, type App, type AppSettings, type OwnCommand } from "../app/app.ts";
+import { requireQueryFolder } from "../app/terms.ts";
 import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { startFolder } from "../config/start-folder.ts";
@@ -83,7 +84,8 @@ interface Assembly extends Pick<AppSettings, Given> {
 
 /** Everything that is checked before a server starts, and what is found by it. Throws ConfigError. */
 async function prepare(config: Config): Promise<Pick<AppSettings, "approverSecrets" | "isolation">> {
-  await Promise.all([requireSandbox(config, process.env), refuseNetworkStore(config, process.env)]);
+  const { env } = process;
+  await Promise.all([requireSandbox(config, env), refuseNetworkStore(config, env), requireQueryFolder(config)]);
   return { isolation: await isolationOf(config), approverSecrets: await readApproverSecrets(config, process.env) };
 }
 

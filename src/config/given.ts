@@ -239,6 +239,22 @@ export function refused({ value, from }: Given, { allowed }: Setting): ConfigErr
   return new ConfigError(`${from} is ${shown(value)}: must be ${allowed}.`);
 }
 
+/**
+ * A message with the sources of settings in place of their flags and keys: who has set a variable looks for no flag. In advice a flag
+ * with a value stays.
+ */
+export function bySource(message: string, given: GivenByKey): string {
+  const [problem = "", ...advice] = message.split(/(?<=[.!?]) (?=[A-Z])/u);
+  const named = (written: string, name: string) => {
+    const key = written.startsWith("--") ? SETTINGS.find(({ flag }) => flag === name)?.key : written;
+    return given.get(key ?? "")?.from ?? written;
+  };
+  return [
+    problem.replaceAll(/--(?:no-)?([a-z-]+[a-z])|\bquery\.\w+/g, named),
+    ...advice.map((sentence) => sentence.replaceAll(/--(?:no-)?([a-z-]+[a-z])(?=[.,;)]|$)/g, named)),
+  ].join(" ");
+}
+
 export function shown(value: unknown): string {
   const text = JSON.stringify(value);
   return text.length > 100 ? `${text.slice(0, 100)}...` : text;

@@ -2,6 +2,7 @@ import { CONSTANTS_VARIABLE, DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/
 import { checkApprovers, SECRET_VARIABLES } from "./approvals/approver-fields.ts";
 import { ConfigError } from "./error.ts";
 import {
+  bySource,
   fromConfigFile,
   fromFlags,
   fromVariables,
@@ -64,7 +65,7 @@ export function unknownVariables(env: Environment): string[] {
 export function checked(given: GivenByKey): Config {
   const settings = [...SETTINGS, ...QUERY_KEYS].filter(({ key, inFile }) => inFile && given.has(key));
   const parsed = Config.safeParse(valuesOf(given));
-  if (parsed.success) return consistent(parsed.data, given.get("allowDirs")?.value === ANYWHERE);
+  if (parsed.success) return consistent(parsed.data, given);
   const isOf = (key: string, { path }: { readonly path: readonly PropertyKey[] }) =>
     key === path[0] || key === path.slice(0, 2).join(".");
   const bad = settings.find(({ key }) => parsed.error.issues.some((issue) => isOf(key, issue)));
@@ -90,17 +91,21 @@ function valuesOf(given: GivenByKey): Record<string, unknown> {
 }
 
 /** What each setting by itself could not tell. */
-function consistent(config: Config, isAnywhere: boolean): Config {
-  checkApprovers(config);
-  checkTokens(config.principals);
-  checkConfined(config, isAnywhere);
-  return listingSomething(config);
+function consistent(config: Config, given: GivenByKey): Config {
+  try {
+    checkApprovers(config);
+    checkTokens(config.principals);
+    checkConfined(config, given.get("allowDirs")?.value === ANYWHERE);
+    return listingSomething(config);
+  } catch (error) {
+    throw error instanceof ConfigError ? new ConfigError(bySource(error.message, given), error) : error;
+  }
 }
 
 /** A server without a tool is a mistake that would go unnoticed. */
 function listingSomething(config: Config): Config {
   if (config.query.enabled || config.toolsets.some((toolset) => toolset !== "query")) return config;
   throw new ConfigError(
-    "toolsets: no tool would be listed, because only query is named and query.enabled is false. Add a toolset, or enable it.",
+    "query.enabled is false: no tool would be listed, because --toolsets names query only. Add a toolset, or enable it.",
   );
 }

@@ -35,7 +35,7 @@ const fields = {
   cwd: path("the folder of the server", {
     flag: FLAG,
     variable: "CLAUDE_CODE_DEFAULT_CWD",
-    meaning: "Default of cwd.",
+    meaning: "Default of cwd: a folder that exists at the start.",
   }),
   model: text("Claude Code's", {
     flag: FLAG,

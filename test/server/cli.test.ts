@@ -111,10 +111,19 @@ describe("a command line that cannot be used: one line on stderr, nothing on std
     expect(run(args)).toEqual({ status: 2, stdout: "", stderr: `claude-agents-mcp: ${line}\n` });
   });
 
-  it("names a variable", () => {
-    const { status, stdout, stderr } = run([], { env: { CLAUDE_CODE_MCP_UNATTENDED: "loud" } });
-    expect(stderr).toBe('claude-agents-mcp: CLAUDE_CODE_MCP_UNATTENDED is "loud": must be one of wait, deny.\n');
-    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+  const QUERY = { CLAUDE_CODE_MCP_TOOLSETS: "query", CLAUDE_CODE_MCP_DAEMON: "off" };
+  it.each<[Record<string, string>, string]>([
+    [{ CLAUDE_CODE_MCP_UNATTENDED: "loud" }, 'CLAUDE_CODE_MCP_UNATTENDED is "loud": must be one of wait, deny.'],
+    [
+      { ...QUERY, CLAUDE_CODE_DEFAULT_CWD: "/none" },
+      'CLAUDE_CODE_DEFAULT_CWD is "/none": there is no such folder. Name an existing one.',
+    ],
+    [
+      { CLAUDE_CODE_MCP_HTTP: "0.0.0.0:0", CLAUDE_CODE_MCP_AUTH: "0" },
+      "CLAUDE_CODE_MCP_AUTH on 0.0.0.0 would let anyone who can reach it run commands here. Leave out CLAUDE_CODE_MCP_AUTH, or listen on 127.0.0.1.",
+    ],
+  ])("names a variable: %j", (env, line) => {
+    expect(run([], { env })).toEqual({ status: 2, stdout: "", stderr: `claude-agents-mcp: ${line}\n` });
   });
 
   it("names a key of the user's file, which a server, the sessions command and doctor read", () => {

@@ -103,6 +103,8 @@ it("each client has its own tools, limits of waits and folders, and is refused f
     '--max-depth is "x"',
   );
   await expect(world.shared({ client: "legacy", env, args: ["--max-live", "4"] })).rejects.toThrow('Set "maxLive" in');
+  const gone = { env: { ...env, CLAUDE_CODE_DEFAULT_CWD: "/none" }, args: ["--toolsets", "all"] };
+  await expect(world.shared({ ...gone, client: "legacy" })).rejects.toThrow('CLAUDE_CODE_DEFAULT_CWD is "/none"');
   expect(daemonStatus(env.HOME)).toHaveLength(1);
   await Promise.all([all.close(), few.close()]);
 });

@@ -87,14 +87,14 @@ const SETTINGS: [string, Settings, [number, number]][] = [
   [
     "defaults of queries",
     {
-      argv: ["--toolsets", "all", "--query", '{"cwd":"~/a","allowedTools":["Bash(echo a, b)","Read"]}'],
+      argv: ["--toolsets", "all", "--query", '{"model":"haiku","allowedTools":["Bash(echo a, b)","Read"]}'],
       env: { CLAUDE_CODE_DEFAULT_MODEL: "opus", CLAUDE_CODE_MAX_TURNS: "3", CLAUDE_CODE_INCLUDE_SYSTEM_MESSAGES: "0" },
     },
     [7, 5],
   ],
   [
     "defaults of queries in a file",
-    flags(...file({ toolsets: ["query"], query: { cwd: "here", maxMessages: 7, maxExecutionMs: 5_000 } })),
+    flags(...file({ toolsets: ["query"], query: { model: "haiku", maxMessages: 7, maxExecutionMs: 5_000 } })),
     [6, 4],
   ],
   [

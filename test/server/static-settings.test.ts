@@ -59,6 +59,7 @@ describe("is left to the daemon:", () => {
     ["an approver that is named twice", flags("--approvals", "console,console:0")],
     ["settings of an approver", flags("--notify-url", "https://example.com")],
     ["a sandbox that has to be there", flags("--sandbox", "required")],
+    ["a folder that has to be there", variables({ CLAUDE_CODE_DEFAULT_CWD: "/none" })],
     ["a store of a kind that is unknown", flags("--store", "postgres://host/db")],
     ["a file that is not there", flags("--config", "/none.json")],
     ["a file that is not JSON", flags(...file("{"))],

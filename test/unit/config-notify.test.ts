@@ -22,3 +22,11 @@ it.each<[string[], string]>([
   const refusal = `ConfigError: ${beginning}`;
   expect(said.slice(0, refusal.length)).toBe(refusal);
 });
+
+it("is told by what has given the setting", () => {
+  const env = { CLAUDE_CODE_MCP_APPROVALS: "webhook", CLAUDE_CODE_MCP_NOTIFY_URL: URL_OF };
+  const problem = "CLAUDE_CODE_MCP_APPROVALS includes webhook, whose answers arrive over HTTP. Add --http,";
+  expect(() => loadConfig({ argv: [], env })).toThrow(problem);
+  const file = { argv: ["--config", "/c.json"], env: {}, readFile: () => '{"notifyUrl":"http://example.com"}' };
+  expect(() => loadConfig(file)).toThrow('"notifyUrl" in /c.json must be an https URL');
+});

@@ -25,8 +25,12 @@ describe("over HTTP, sessions of principals other than the operator", () => {
   it.each<[string, object, string]>([
     ["a named principal", ADA, "principals: sessions of ada could start in any folder of this machine."],
     ["one of two", { principals: { ...ada(["/a"]).principals, bob: {} } }, "principals: sessions of bob could start"],
-    ["subjects of an authorization server", ISSUER, "--oauth: sessions of all its subjects could start"],
-    ["subjects beside a principal with folders", { ...ISSUER, ...ada("any") }, "--oauth: sessions of all its"],
+    ["subjects of an authorization server", ISSUER, `"oauth" in ${FILE}: sessions of all its subjects could start`],
+    [
+      "subjects beside a principal with folders",
+      { ...ISSUER, ...ada("any") },
+      `"oauth" in ${FILE}: sessions of all its`,
+    ],
     ["a principal, with an empty list for all", { ...ADA, allowDirs: [] }, "principals: sessions of ada could start"],
   ])("need folders, or an explicit `any`: %s is refused without them", (_, file, message) => {
     expect(() => load(file)).toThrow(message);

@@ -99,7 +99,10 @@ describe("the settings", () => {
       "Grep",
     ]);
     expect(() => load({ argv: ["--toolsets", "query", '--query={"enabled":false}'] })).toThrow(
-      "toolsets: no tool would be listed",
+      "enabled of --query is false: no tool would be listed, because --toolsets names query only.",
+    );
+    expect(() => load({ env: { CLAUDE_CODE_MCP_TOOLSETS: "query", CLAUDE_CODE_ENABLE: "false" } })).toThrow(
+      "CLAUDE_CODE_ENABLE is false: no tool would be listed, because CLAUDE_CODE_MCP_TOOLSETS names query only.",
     );
     expect(load({ env: { CLAUDE_CODE_ENABLE: "false", CLAUDE_CODE_MAX_TURNS: "3" } })).toMatchObject({
       query: { enabled: false, maxTurns: 3 },

@@ -2,7 +2,7 @@ import { requireSandbox } from "../preflight.ts";
 import { ownCommands } from "../serve.ts";
 import type { App } from "../../app/app.ts";
 import { storeLocation } from "../../app/store.ts";
-import { termsOf } from "../../app/terms.ts";
+import { namedForClient, requireQueryFolder, termsOf } from "../../app/terms.ts";
 import { ConfigError } from "../../config/error.ts";
 import type { Config } from "../../config/schema.ts";
 import type { ServerSettings } from "../../config/server-settings.ts";
@@ -31,7 +31,12 @@ export function acceptorOf(app: App, server: ServerSettings, { name, product }: 
     if (purpose === "operations" && name !== undefined) {
       refuseForeign(name, hello, { client: start.config, own: server.config });
     }
-    if (!withSandbox.has(start.environment["PATH"])) await requireSandbox(start.config, start.environment);
+    try {
+      if (!withSandbox.has(start.environment["PATH"])) await requireSandbox(start.config, start.environment);
+      await requireQueryFolder(start.config);
+    } catch (error) {
+      throw namedForClient(error, hello, server);
+    }
     if (start.config.sandbox === "required") withSandbox.add(start.environment["PATH"]);
     app.log.debug("a client has connected", { cwd, purpose, ...(clientPid !== undefined && { clientPid }) });
     return (client) => {
