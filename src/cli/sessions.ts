@@ -13,7 +13,7 @@ export async function sessions(argv: string[]): Promise<number> {
   const [verb = "list", ...rest] = spelled(argv);
   const run = VERBS.get(verb);
   if (!run) throw unknownVerb(verb);
-  process.stdout.on("error", leave);
+  process.stdout.off("error", leave).on("error", leave);
   try {
     return await run(rest);
   } catch (error) {

@@ -113,7 +113,7 @@ describe("the figures", () => {
   it.each([
     [["stats", "--sinse", "1d"], "sessions stats: .* Did you mean --since\\? It takes --cwd, --since, --json, "],
     [["--stats", "--since", "soon"], '--since is "soon": must be like'],
-    [["stats", "0000"], 'sessions stats: unexpected argument "0000"'],
+    [["stats", "0000"], "sessions stats: Unexpected argument '0000'"],
   ])("refuses %j", async (args, line) => {
     expect(await run(args)).toEqual(refused(2, line));
   });

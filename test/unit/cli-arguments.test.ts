@@ -31,7 +31,11 @@ it.each<[string[], string]>([
     ["sessions", "list", "--since", "soon"],
     '--since is "soon": must be like 30m, 12h, 7d or 2w, or a date like 2026-01-31.',
   ],
-  [["sessions", "list", "x"], 'sessions list: unexpected argument "x".'],
+  [["sessions", "list", "x"], "sessions list: Unexpected argument 'x'. It takes --status, --cwd, "],
+  [
+    ["sessions", "show", "x", "--jsno"],
+    "sessions show: Unknown option '--jsno'. Did you mean --json? It takes --json, --store, --config, an id.",
+  ],
   [["sessions", "list", "--store", "memory:"], 'The store is "memory:": '],
   [["sessions", "list", "--store="], '--store is "": must be '],
   [["sessions", "list", "--config", "/nonexistent.json"], "The file of --config cannot be read: "],

@@ -14,9 +14,13 @@ export interface StoreFlags {
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 
-/** Throws ConfigError, naming what the verb takes. */
-export function readArguments<O extends Options>(verb: string, args: string[], options: O) {
-  return readOwn(`sessions ${verb}`, args, { options: { ...options, ...STORE_FLAGS }, words: "ids" });
+/** `words` names what the verb takes beside flags. Throws ConfigError, naming what it takes. */
+export function readArguments<O extends Options>(
+  verb: string,
+  args: string[],
+  { options, words = "" }: { readonly options: O; readonly words?: string },
+) {
+  return readOwn(`sessions ${verb}`, args, { options: { ...options, ...STORE_FLAGS }, words });
 }
 
 /** The one session that a verb is about. */
@@ -25,11 +29,6 @@ export function oneId(verb: string, positionals: readonly string[]): string {
   if (id === undefined || id === "") throw new ConfigError(`sessions ${verb} needs the id of a session, or its start.`);
   if (others.length > 0) throw new ConfigError(`sessions ${verb} takes one id, not ${String(positionals.length)}.`);
   return id;
-}
-
-export function noId(verb: string, positionals: readonly string[]): void {
-  const [first] = positionals;
-  if (first !== undefined) throw new ConfigError(`sessions ${verb}: unexpected argument "${first}".`);
 }
 
 export function oneOf<T extends string>(flag: string, text: string, allowed: readonly T[]): T {

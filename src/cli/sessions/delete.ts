@@ -32,7 +32,7 @@ interface Choice {
 
 /** Deletes sessions with their logs: those that are named, or those that have been idle for the given time. */
 export async function remove(argv: string[]): Promise<number> {
-  const { positionals: ids, values } = readArguments("delete", argv, FLAGS);
+  const { positionals: ids, values } = readArguments("delete", argv, { options: FLAGS, words: "ids" });
   const { "older-than": age, yes = false } = values;
   if (nestingDepth() > 0) {
     throw new ConfigError(

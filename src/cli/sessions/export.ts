@@ -37,7 +37,7 @@ interface Sink {
 
 /** Writes the whole log of a session to a file or to stdout. */
 export async function exportLog(argv: string[]): Promise<number> {
-  const { positionals, values } = readArguments("export", argv, FLAGS);
+  const { positionals, values } = readArguments("export", argv, { options: FLAGS, words: "an id" });
   const id = oneId("export", positionals);
   const { force = false, output } = values;
   if (force && output === undefined) throw new ConfigError("--force requires --output. Add it.");

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { SessionStatus } from "../../domain/session.ts";
-import { noId, oneOf, pointInTime, readArguments, wholeNumber } from "./arguments.ts";
+import { oneOf, pointInTime, readArguments, wholeNumber } from "./arguments.ts";
 import { rowOf, summary, table, type Row } from "./rows.ts";
 import { allSessions, withStoreIfAny, type Store } from "./store.ts";
 import { oneLine, jsonLine, statusWord, type StatusWord } from "./words.ts";
@@ -29,8 +29,7 @@ interface Found {
 
 /** Prints the sessions that match, newest first. */
 export async function list(argv: string[]): Promise<number> {
-  const { positionals, values } = readArguments("list", argv, FLAGS);
-  noId("list", positionals);
+  const { values } = readArguments("list", argv, { options: FLAGS });
   const { cwd, since, status, text } = values;
   const limit = values.limit === undefined ? LIMIT : wholeNumber("limit", values.limit, MAX_LIMIT);
   const words = status?.map((word) => oneOf("status", word, STATUS_WORDS));

@@ -36,7 +36,10 @@ interface Summary {
 
 /** Prints what is known of a session. */
 export async function show(argv: string[]): Promise<number> {
-  const { positionals, values } = readArguments("show", argv, { json: { type: "boolean" } });
+  const { positionals, values } = readArguments("show", argv, {
+    options: { json: { type: "boolean" } },
+    words: "an id",
+  });
   const id = oneId("show", positionals);
   const shown = await withStore(values, async (store) => summarize(store, await findSession(store, id)));
   process.stdout.write(values.json === true ? inJson(shown) : inWords(shown, Date.now()));

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { Tally, type Report, type Spread } from "../../usage/tally.ts";
 import { readFacts } from "../../usage/reading.ts";
-import { noId, pointInTime, readArguments } from "./arguments.ts";
+import { pointInTime, readArguments } from "./arguments.ts";
 import { allSessions, withStoreIfAny, type SessionRecord, type Store } from "./store.ts";
 import { isoTime, jsonLine, isTurnAbandoned, statusWord, count, duration, harmless, usd } from "./words.ts";
 
@@ -9,8 +9,7 @@ const FLAGS = { cwd: { type: "string" }, since: { type: "string" }, json: { type
 
 /** Prints counts, times and error rates of what has happened in the sessions. */
 export async function stats(argv: string[]): Promise<number> {
-  const { positionals, values } = readArguments("stats", argv, FLAGS);
-  noId("stats", positionals);
+  const { values } = readArguments("stats", argv, { options: FLAGS });
   const cwd = values.cwd === undefined ? undefined : resolve(values.cwd);
   const since = values.since === undefined ? undefined : pointInTime("since", values.since, Date.now());
   const query = { ...(cwd !== undefined && { cwd }), ...(since !== undefined && { since }) };
