@@ -19,11 +19,14 @@ const UNSAID = new Set([
   "propertyNames",
 ]);
 
+/** In place of a derived schema another one, which may be made of it. */
+export type Advertised = Readonly<Record<string, JsonObject | ((derived: JsonObject) => JsonObject)>>;
+
 interface Offer {
   /** Names that are accepted without being offered. */
   readonly unlisted: readonly string[];
   /** Offered in place of what is derived, by name. */
-  readonly advertised: Readonly<Record<string, JsonObject>>;
+  readonly advertised: Advertised;
   readonly limits: { readonly maxWaitMs: number; readonly prefersOneWait?: boolean };
   /** With the bounds of numbers, for the docs: a model meets them in an error. */
   readonly bounded?: boolean | undefined;
@@ -36,7 +39,9 @@ export function advertiseInput(
   const { properties = {}, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
   const offered = Object.entries(properties).filter(([name]) => !unlisted.includes(name));
   const shown = offered.map(([name, property]): [string, JsonObject] => {
-    const own = advertised[name] ?? lean(property);
+    const given = advertised[name] ?? lean(property);
+    // The docs have a table of what is made here.
+    const own = typeof given === "function" ? (bounded ? lean(property) : given(partOf(property))) : given;
     const bound = name === "waitMs" ? waitOf(own, limits) : bounded ? boundsOf(property) : {};
     return [name, { ...own, ...bound }];
   });
@@ -56,6 +61,41 @@ const ONE_WAIT = "ms; one long wait is best. ";
 function boundsOf(schema: unknown): JsonObject {
   if (typeof schema !== "object" || schema === null) return {};
   return Object.fromEntries(Object.entries(schema).filter(([key]) => key === "minimum" || key === "maximum"));
+}
+
+/** The keys of an object with their types, those of one type together: `a, b: boolean; c: one|other`. */
+export function keysAndTypes({ properties }: JsonObject): string {
+  const byType = new Map<string, string[]>();
+  for (const [name, schema] of Object.entries(partOf(properties))) {
+    const type = typeIn(partOf(schema));
+    byType.set(type, [...(byType.get(type) ?? []), name]);
+  }
+  return [...byType].map(([type, names]) => `${names.join(", ")}: ${type}`).join("; ");
+}
+
+/** The maximum number of keys of an object that are named in place of its type. */
+const MAX_KEYS = 3;
+
+function typeIn(schema: JsonObject): string {
+  const forms = [schema["anyOf"], schema["oneOf"]].flat().map(partOf);
+  const shapes = forms.flatMap(({ properties }) =>
+    properties === undefined ? [] : Object.entries(partOf(properties)),
+  );
+  const merged = shapes.length > 0 ? [{ type: "object", properties: Object.fromEntries(shapes) }] : [];
+  const others = forms.filter(({ properties, ...rest }) => properties === undefined && Object.keys(rest).length > 0);
+  return [...others, ...merged].map(typeIn).join("|") || typeOf(schema);
+}
+
+function typeOf({ const: only, enum: values = [only], items, properties, type }: JsonObject): string {
+  if (Array.isArray(values) && values[0] !== undefined) return values.join("|");
+  if (type === "array") return `${String(partOf(items)["type"])}[]`;
+  const keys = Object.keys(partOf(properties));
+  if (keys.length > 0 && keys.length <= MAX_KEYS) return `{${keys.join(", ")}}`;
+  return type === "integer" ? "number" : String(type);
+}
+
+function partOf(value: unknown): JsonObject {
+  return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
 /** Answers explain themselves: that there is an object is all that a client has to know beforehand. */

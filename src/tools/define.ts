@@ -7,7 +7,7 @@ import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import { requireScope } from "../engine/actions/scope.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
-import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
+import { ADVERTISED_OUTPUT, advertiseInput, type Advertised } from "./advertise.ts";
 import type { FormAnswer, NeedsInput } from "./elicitation/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
 import type { Leaving } from "./leaving.ts";
@@ -152,7 +152,7 @@ interface ToolDefinition<I extends z.ZodObject> {
   /** Names of `input` that are offered only with `--allow-disk-resume`. */
   readonly forDiskResume?: readonly string[];
   /** Offered in place of what would be derived from `input`, by name. */
-  readonly advertised?: Readonly<Record<string, JsonObject>>;
+  readonly advertised?: Advertised;
   readonly annotations: Annotations;
   /** What a caller needs for it; of a tool with actions, for each of them. */
   readonly scope: Scope | (z.output<I> extends { action: infer A extends string } ? Readonly<Record<A, Scope>> : never);

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { AdvancedOptions } from "../../src/domain/options.ts";
+import { PromptOptions } from "../../src/tools/prompt.ts";
 import type { Tool } from "../../src/tools/define.ts";
 import { instructionsFor, type ToolName } from "../../src/tools/listed.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
@@ -11,6 +13,12 @@ import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
  * lays them out.
  */
 const SNAPS = join(import.meta.dirname, "..", "toolsnaps");
+
+interface Shown {
+  required?: string[];
+  properties: Record<string, { description?: string }>;
+}
+
 const tools = toolsOf(["all"], TOOLSET_SETTINGS);
 
 function listed(tool: Tool): string {
@@ -41,14 +49,42 @@ describe("tool schemas", () => {
   });
 
   it.each(tools)("$name: every optional argument has its default in its description", (tool) => {
-    const schema = tool.inputSchema({ maxWaitMs: 45_000 }) as {
-      required?: string[];
-      properties: Record<string, { description?: string }>;
-    };
+    const schema = tool.inputSchema({ maxWaitMs: 45_000 }) as unknown as Shown;
     const silent = Object.entries(schema.properties).filter(
       ([name, { description }]) => !schema.required?.includes(name) && !description?.includes("Default: "),
     );
     expect(silent.map(([name]) => name)).toEqual([]);
+  });
+
+  it("name every key of `advanced` once, with its type, for clients without resources", () => {
+    const claudeCode = tools.find(({ name }) => name === "claude_code")!;
+    const { properties } = claudeCode.inputSchema({ maxWaitMs: 45_000 }) as unknown as Shown;
+    const { description = "" } = properties["advanced"]!;
+    const keys = Object.keys({ ...AdvancedOptions.shape, ...PromptOptions.shape });
+    const named = description
+      .slice(0, description.indexOf(". "))
+      .split("; ")
+      .flatMap((group) => {
+        const [names = "", type = ""] = group.split(": ");
+        return names.split(", ").map((name) => [name, type] as const);
+      });
+    expect(named.map(([name]) => name).toSorted()).toEqual(keys.toSorted());
+    expect(Object.fromEntries(named)).toMatchObject({
+      agents: "object",
+      callerApproves: "none|reads|edits|all",
+      debug: "boolean",
+      maxBudgetUsd: "number",
+      outputFormat: "{type, schema}",
+      settingSources: "string[]",
+      skills: "all|string[]",
+      thinking: "{type, display, budgetTokens}",
+      timeout: "number",
+      title: "string",
+      tools: "string[]|{type, preset}",
+    });
+    expect(
+      named.filter(([, type]) => !/^(?:[a-z]+(?:\[\])?|\{[\w, ]+\})(?:\|(?:[a-z]+(?:\[\])?|\{[\w, ]+\}))*$/.test(type)),
+    ).toEqual([]);
   });
 
   it("describe by themselves how they work together: many clients hide instructions from their model", () => {

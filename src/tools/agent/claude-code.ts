@@ -1,9 +1,9 @@
 import { z } from "zod";
-import type { JsonObject } from "../../domain/json.ts";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { givenOnce } from "../arguments/parse.ts";
 import { nameTools, thinkingWarnings } from "../catalogue.ts";
+import { keysAndTypes, type Advertised } from "../advertise.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
 import {
@@ -28,7 +28,7 @@ const Input = z.strictObject({
   waitMs: WaitMs.exactOptional().describe("ms to wait. Default: 0"),
   idempotencyKey: IdempotencyKey,
   ...PromptOptions.shape,
-  advanced: AdvancedOptions.extend(PromptOptions.shape).exactOptional(),
+  advanced: AdvancedOptions.extend(PromptOptions.shape).exactOptional().describe("further options, below. Default: {}"),
 });
 
 type Input = z.infer<typeof Input>;
@@ -37,14 +37,14 @@ const NAME = "claude_code";
 const ADVANCED = Object.keys({ ...AdvancedOptions.shape, ...PromptOptions.shape });
 
 /** Listing their schemas would more than double `tools/list`; an error names what is wrong in one. */
-const ADVERTISED: Readonly<Record<string, JsonObject>> = {
+const ADVERTISED: Advertised = {
   attachments: ADVERTISED_ATTACHMENTS,
-  // Some clients refuse an object without `properties`, so it has an empty one. An error lists all names.
-  advanced: {
+  // Some clients refuse an object without `properties`, so it has an empty one; and many have no resources.
+  advanced: (derived) => ({
     type: "object",
     properties: {},
-    description: "e.g. effort, agents, mcpServers, maxBudgetUsd; all: claude-code://options. Default: {}",
-  },
+    description: `${keysAndTypes(derived)}. See claude-code://options. Default: {}`,
+  }),
   systemPrompt: {
     anyOf: [{ type: "string" }, { type: "object", properties: {} }],
     description: "replaces Claude Code's; {type: preset, preset: claude_code, append} extends it. Default: none",
@@ -56,7 +56,7 @@ export const claudeCode = defineTool({
   name: NAME,
   title: "Start Claude Code",
   description:
-    "Start Claude Code as a background agent that outlives the call. Returns at once, or with the result if the turn ends within waitMs. Poll it and answer its requests with claude_code_check; continue with claude_code_reply.",
+    "Start Claude Code as a background agent that outlives the call. Returns at once, or with the result or actions[] that come within waitMs. Poll it and answer its requests with claude_code_check; continue with claude_code_reply.",
   input: Input,
   // Seed 001 takes all options flat; listed twice they would cost every model a page of context.
   unlisted: ADVANCED,
