@@ -100,7 +100,7 @@ function fileFault(room, target, files, isType) {
   if (!files.has(target)) return "no such file in src. Correct the path";
   const { imports } = house.folders[room];
   if (roomOf(target) === room || imports.some((allowed) => target === allowed || roomOf(target) === allowed)) return;
-  return `${room} may import only ${[room, ...imports].join(", ")}. Pass it in (src/app connects the folders), move the code, or add it to "imports" of ${room} in house-rules.json if the direction is right`;
+  return `${room} may import only ${[room, ...imports].join(", ")}. Pass it in, move the code, or add it to "imports" of ${room} in house-rules.json if the direction is right`;
 }
 
 /** Why this layer may not import this package or built-in module, or undefined. */

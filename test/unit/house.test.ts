@@ -66,7 +66,7 @@ describe("the house check allows", () => {
   it("reports an import once, at its own line", () => {
     const files = { ...engine, "domain/a.ts": 'import "zod";\nimport { engine } from "../engine/engine.ts"; // why\n' };
     expect(check(files).out).toBe(
-      'src/domain/a.ts:2 imports ../engine/engine.ts: domain may import only domain. Pass it in (src/app connects the folders), move the code, or add it to "imports" of domain in house-rules.json if the direction is right\n',
+      'src/domain/a.ts:2 imports ../engine/engine.ts: domain may import only domain. Pass it in, move the code, or add it to "imports" of domain in house-rules.json if the direction is right\n',
     );
   });
 
