@@ -40,6 +40,7 @@ async function expectAnswersOverStdio(
   era: Era,
   count: number,
 ): Promise<void> {
+  const sent = envelopes(era, count);
   const child = spawn(process.execPath, ["dist/cli/main.js", "serve", ...args], {
     env: { PATH: process.env["PATH"], ...env },
     stdio: ["pipe", "pipe", "ignore"],
@@ -51,7 +52,6 @@ async function expectAnswersOverStdio(
     const { id } = JSON.parse(line) as { id?: unknown };
     if (id !== undefined) seen.set(JSON.stringify(id), heard(id) + 1);
   });
-  const sent = envelopes(era, count);
   for (const text of [JSON.stringify(opening(era)), ...sent.map((each) => each.text)]) {
     if (!child.stdin.write(`${text}\n`)) await once(child.stdin, "drain");
   }

@@ -140,7 +140,8 @@ function spelled({ changes, era, id, more, order, request, spaces }: Unnumbered,
   const [method, given] = request;
   const params = era === "modern" ? { ...given, _meta: OF_MODERN } : given;
   const fields = JSON.parse(JSON.stringify({ jsonrpc: "2.0", method, params })) as Record<string, unknown>;
-  for (const [path, changed] of changes) put(fields, path, changed);
+  // A copy, since the next change may be one inside it.
+  for (const [path, changed] of changes) put(fields, path, structuredClone(changed));
   // That would be an answer, which has none.
   if ((fields["method"] ?? null) === null) for (const key of ["result", "error"]) delete fields[key];
   const members = Object.entries(fields).map(([key, each]) => `${JSON.stringify(key)}:${JSON.stringify(each)}`);
