@@ -120,6 +120,7 @@ describe("while a turn runs", () => {
     await atGate(id, 0);
     await page.getByRole("button", { name: "Cancel session" }).click();
     const dialog = page.getByRole("dialog", { name: "Cancel this session?" });
+    await dialog.getByText("The session stops the running turn and accepts no more prompts.").waitFor();
     await dialog.getByLabel(/^Reason/).fill("It was the wrong folder.");
     await dialog.getByRole("button", { name: "Cancel session" }).click();
     await entry(page, "Session cancelled by console: It was the wrong folder.").waitFor();

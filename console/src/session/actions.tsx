@@ -96,7 +96,9 @@ function wordsOfCancel(detail: SessionDetail): string {
     ...(isAtWork(detail) ? ["stops the running turn"] : []),
     ...(queued > 0 ? [`drops ${count(queued, "queued prompt")}`] : []),
   ];
-  return `The session ${[...does, "accepts no more prompts"].join(", ")}.`;
+  return does.length === 0
+    ? "The session accepts no more prompts."
+    : `The session ${does.join(", ")} and accepts no more prompts.`;
 }
 
 function DeleteDialog({ detail, onClose }: Props) {
