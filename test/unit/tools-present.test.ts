@@ -1,9 +1,11 @@
+import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/domain/event.ts";
-import type { JsonObject } from "../../src/domain/json.ts";
+import { JsonObject } from "../../src/domain/json.ts";
+import { FailureCategory } from "../../src/domain/turn.ts";
 import { headline, presentEvent, type ShownEvent } from "../../src/view/event.ts";
 import { presentMessage } from "../../src/view/message.ts";
-import { presentResult } from "../../src/view/result.ts";
+import { inShort, presentResult } from "../../src/view/result.ts";
 import { summaryOf } from "../../src/view/summary.ts";
 import { ENDED, NOW } from "../support/tools/fake-session.ts";
 
@@ -252,6 +254,18 @@ describe("a result", () => {
       modelUsage: { opus: { costUSD: 1 } },
       permissionDenials: [{ tool_name: "Bash" }],
     });
+  });
+
+  it("of a call that waited has the fields that docs/tools.md names for it", async () => {
+    const docs = await readFile("docs/tools.md", "utf8");
+    const [, told = ""] = /`usage` is the cost of this call([^]*?)A result larger than/.exec(docs) ?? [];
+    const kinds: readonly string[] = FailureCategory.options;
+    const fields = told.match(/(?<=`)[a-z]\w+(?=`)/gi)?.filter((name) => !kinds.includes(name)) ?? [];
+    expect(fields).toHaveLength(10);
+    const failure = { outcome: "failed", category: "limit", errorSubtype: "x", code: "y" } as const;
+    const message = { stop_reason: "max_tokens", structured_output: 1, usage: {}, permission_denials: [{}] };
+    const { usage, ...shown } = inShort(presentResult("s1", { ...ENDED, ...failure, warnings: ["z"] }, message));
+    expect(Object.keys({ ...shown, ...JsonObject.parse(usage) })).toEqual(expect.arrayContaining(fields));
   });
 
   it("has costs without rounding errors", () => {
