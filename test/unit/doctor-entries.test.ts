@@ -3,7 +3,8 @@ import { dirname, join } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
-import { examine } from "../../src/doctor/checks.ts";
+import { checkClients } from "../../src/doctor/clients.ts";
+import { checkClaude } from "../../src/doctor/programs.ts";
 import { SDK_PACKAGE } from "../../src/packages/pinned.ts";
 import { planInstall, type Aim } from "../../src/install/change.ts";
 import { CLIENTS, type Scope } from "../../src/install/clients.ts";
@@ -85,7 +86,7 @@ describe("an entry of a client whose server would refuse it", () => {
     writeFileSync(userFile(), JSON.stringify({ bounds: { toolsets: ["agent"] } }));
     const aim = aimAt(row.id);
     await write(aim, row.flags ?? [], row.more);
-    const [found, ...others] = (await machine.faults()).filter(({ id }) => id === "clients");
+    const [found, ...others] = await checkClients(machine.seen());
     expect(others).toEqual([]);
     expect(found?.level).toBe("error");
     const { title } = aim.client;
@@ -170,8 +171,7 @@ describe("before there is a Claude Code that could be asked", () => {
   const login = async () => {
     const locate = async () =>
       Promise.resolve({ path: undefined, version: undefined, warning: undefined, toInstall: SDK_PACKAGE });
-    const all = await examine(machine.seen({ claude: { locate } }), () => undefined);
-    return all.find(({ id }) => id === "login");
+    return (await checkClaude(machine.seen({ claude: { locate } }))).find(({ id }) => id === "login");
   };
   const file = (name: string, content: object) => {
     mkdirSync(at(".claude"), { recursive: true });
