@@ -5,6 +5,7 @@ import { type EventWindow, EventWindowContext } from "./event-window.ts";
 import { Foot } from "./foot.tsx";
 import type { Item } from "./reducer/item.ts";
 import { Items } from "./items.tsx";
+import { END_WORDS } from "./items/turn-end.tsx";
 import { Reader } from "./reader.ts";
 import { type Target, TargetContext, targetOf } from "./target.ts";
 import { callTitle } from "./call/title.ts";
@@ -140,7 +141,7 @@ function wordsOf(item: Item): string {
       return `${item.request.toolName} is waiting for approval`;
     case "turn":
       if (item.cause !== undefined) return truncateLine(`The turn failed: ${item.cause}`, 200);
-      return item.ended.isError ? `The turn ended: ${item.ended.outcome}` : "The turn is done";
+      return END_WORDS[item.ended.outcome];
     case "line":
       return truncateLine(item.text, 200);
     case "prompt":

@@ -7,7 +7,7 @@ import { classNames } from "../../parts/class-names.ts";
 import styles from "../timeline.module.css";
 import markdown from "../../parts/markdown.module.css";
 
-const WORDS = {
+export const END_WORDS = {
   done: "Turn done",
   failed: "Turn failed",
   interrupted: "Turn interrupted",
@@ -26,13 +26,13 @@ export function TurnEnd({ item: { cause, ended, result } }: { readonly item: Tur
   // Who has stopped it is all there is to say of it, and no failure.
   const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
-  const how = WORDS[outcome] + (by === undefined ? why : ` ${displayText(by)}`);
+  const how = END_WORDS[outcome] + (by === undefined ? why : ` ${displayText(by)}`);
   const line = cause === undefined ? how : truncateLine(cause, SHORT_CAUSE);
   const summary = (
     <span class={styles["words"]}>
       <b class={outcome === "interrupted" ? undefined : styles[TONES[outcome]]}>{line}</b>{" "}
       <span class="soft">
-        {cause !== undefined && `${WORDS[outcome]} · `}
+        {cause !== undefined && `${END_WORDS[outcome]} · `}
         {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model call")}
       </span>
     </span>
