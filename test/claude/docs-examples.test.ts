@@ -67,7 +67,7 @@ function isLike(example: unknown, found: unknown): boolean {
 }
 
 function shapesOf(text: string, name: string): { type: string; data?: unknown }[] {
-  const shapes = new RegExp(`<!-- shapes: ${name} -->\n\n\`\`\`json\n([^\`]+)\`\`\``).exec(text)?.[1];
+  const shapes = new RegExp(`<!-- shapes: ${name} -->\n\n\`\`\`json\n([^]+?)\n\`\`\``).exec(text)?.[1];
   return JSON.parse(shapes ?? "") as { type: string; data?: unknown }[];
 }
 

@@ -124,10 +124,11 @@ describe.each(["bob", "the operator"] as const)("for %s a session of ada", (name
     for (const { args, tool } of all) {
       const nowhere = randomUUID();
       const none = await other.refusal(tool, { ...args(nowhere, "r") });
-      expect([tool, args("", ""), none.code]).toEqual([tool, args("", ""), "SESSION_NOT_FOUND"]);
+      const blank = args("", "");
+      expect([tool, blank, none.code]).toEqual([tool, blank, "SESSION_NOT_FOUND"]);
       for (const { id, requestId } of sessions) {
         const { code, text } = await other.refusal(tool, { ...args(id, requestId) });
-        expect([tool, args("", ""), code]).toEqual([tool, args("", ""), "SESSION_NOT_FOUND"]);
+        expect([tool, blank, code]).toEqual([tool, blank, "SESSION_NOT_FOUND"]);
         expect(without(id)(text)).toBe(without(nowhere)(none.text));
       }
     }
