@@ -12,7 +12,6 @@ import { stateFolder } from "../config/state-folder.ts";
 import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
 import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./preflight.ts";
-import { endUnread } from "../proxy/client-end.ts";
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
@@ -28,10 +27,16 @@ export async function serve(argv: string[]): Promise<void> {
   if (whyNone !== "") app.log.warn("turns end with this server: it can have no shim", { why: whyNone });
   const end = endWith(app, { handsOver: shim !== undefined });
   if (config.http === undefined) {
-    process.stdin.once("end", () => endUnread(process.stdout));
+    process.stdin.once("end", () => void watchReader());
     return app.serveStdio(() => end("the client is gone", 0));
   }
   await app.serveHttp();
+}
+
+/** Loaded for the end alone; without it, a client that was killed is noticed by the next answer to it. */
+async function watchReader(): Promise<void> {
+  const loaded = await import("../proxy/client-end.ts").catch(() => undefined);
+  loaded?.endUnread(process.stdout);
 }
 
 /** The next server with the same arguments goes on with its turns; who runs it starts it again. */
