@@ -1,4 +1,3 @@
-import { isRunning, startTime, UNKNOWN } from "../claude/supervise/tree.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits, type StoreLocation } from "../config/store.ts";
@@ -43,10 +42,22 @@ export async function storeNameOf(location: StoreLocation, { nodeId }: SessionBa
 }
 
 export async function thisProcess(): Promise<{ pid: number; startedAt: string }> {
+  const { startTime, UNKNOWN } = await processes();
   return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? UNKNOWN };
 }
 
-export { isRunning, UNKNOWN };
+/** Tells whether process `pid` is still the process that started at `startedAt`. */
+export async function isRunning(pid: number, startedAt: string): Promise<boolean> {
+  return (await processes()).isRunning(pid, startedAt);
+}
+
+/** Tells whether the system has said when the process began. */
+export async function isKnownStart(startedAt: string): Promise<boolean> {
+  return startedAt !== (await processes()).UNKNOWN;
+}
+
+/** Not before the first call: `initialize` is answered without. */
+const processes = async () => import("../claude/supervise/tree.ts");
 
 /** The sessions at `location`, shared by all servers that use the same file. */
 export async function connectStore(

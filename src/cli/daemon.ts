@@ -4,7 +4,7 @@ import { logs } from "./daemon/logs.ts";
 import { readOwn } from "./own-flags.ts";
 import { nestingDepth } from "./preflight.ts";
 import { withStoreIfAny, type Store } from "./sessions/store.ts";
-import { hasDriver, isRunning, UNKNOWN } from "../app/store.ts";
+import { hasDriver, isKnownStart, isRunning } from "../app/store.ts";
 import { ConfigError } from "../config/error.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { stateFolder } from "../config/state-folder.ts";
@@ -152,7 +152,7 @@ async function end(found: Found, recorded: readonly RecordedDaemon[]): Promise<b
   }
   const known = recorded.find(({ pid }) => pid === found.pid);
   // Without its start time, the pid may have become that of another process.
-  if (!known || known.startedAt === UNKNOWN) return false;
+  if (!known || !(await isKnownStart(known.startedAt))) return false;
   const { pid, startedAt } = known;
   const deadline = performance.now() + END_MS;
   if (await isRunning(pid, startedAt)) for (const signal of ["SIGTERM", "SIGCONT"] as const) process.kill(pid, signal);
