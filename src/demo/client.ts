@@ -52,9 +52,12 @@ export async function connect({ command, args, env }: ServerCommand, signal: Abo
     { name: "claude-agents-mcp-demo", version: "1.0.0" },
     { versionNegotiation: { mode: "auto" } },
   );
-  // Not `client.close()`, which does nothing while the client asks for the versions of the server.
-  signal.addEventListener("abort", () => void transport.close());
-  await client.connect(transport);
+  let ended: Promise<void> | undefined;
+  signal.addEventListener("abort", () => void (ended = end(transport)));
+  await client.connect(transport).catch(async (error: unknown) => {
+    await ended;
+    throw error;
+  });
   return {
     serverVersion: client.getServerVersion()?.version ?? "unknown",
     protocolVersion: client.getNegotiatedProtocolVersion() ?? "unknown",
@@ -63,8 +66,21 @@ export async function connect({ command, args, env }: ServerCommand, signal: Abo
       if (answer.isError) throw new Error(`${tool}: ${textOf(answer.content)}`);
       return Answer.parse(answer.structuredContent);
     },
-    close: async () => client.close(),
+    close: async () => ended ?? client.close(),
   };
+}
+
+/**
+ * Resolves when the server has ended. The signal is for its open calls, which it would answer after the end of its input.
+ * Not `client.close()`, which does nothing while the client asks for the versions of the server.
+ */
+async function end(transport: StdioClientTransport): Promise<void> {
+  try {
+    if (transport.pid !== null) process.kill(transport.pid, "SIGTERM");
+  } catch {
+    // It has ended by itself.
+  }
+  await transport.close();
 }
 
 function textOf(content: readonly { type: string; text?: unknown }[]): string {

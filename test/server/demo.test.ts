@@ -40,7 +40,7 @@ describe("claude-agents-mcp demo", () => {
 
   it("answers an unknown flag with one clear line and exit code 2", () => {
     const { status, stderr, stdout } = demo(["--fast"]);
-    expect(stderr).toMatch(/^claude-agents-mcp: demo: .*--fast.*--live, --json and --keep\.\n$/);
+    expect(stderr).toMatch(/^claude-agents-mcp: demo: .*--fast.*--live, --json, --keep\.\n$/);
     expect(stdout).toBe("");
     expect(status).toBe(2);
   });
