@@ -100,7 +100,7 @@ export function scopeMissing(tools: readonly Tool[], { scopes }: Caller, body: u
 
 /** Whether a call in the body may bring images with it. */
 export function takesAttachments(tools: readonly Tool[], body: unknown): boolean {
-  return callsIn(tools, body).some(({ tool }) => tool.takesAttachments);
+  return callsIn(tools, body).some(({ tool }) => Object.hasOwn(tool.input.shape, "attachments"));
 }
 
 function callsIn(tools: readonly Tool[], body: unknown) {

@@ -171,7 +171,8 @@ export interface Tool {
   readonly annotations: Annotations;
   readonly scope: ToolScope;
   readonly meta: JsonObject | undefined;
-  readonly takesAttachments: boolean;
+  /** Schema by which the arguments are parsed, `unlisted` names included. */
+  readonly input: z.ZodObject;
   readonly isQuery: boolean;
   /** As clients are shown it; `bounded` with the bounds of numbers, as the docs have it. */
   inputSchema(limits: ToolLimits, bounded?: boolean): JsonObject;
@@ -194,8 +195,8 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     annotations,
     scope,
     meta,
+    input,
     isQuery,
-    takesAttachments: Object.hasOwn(input.shape, "attachments"),
     inputSchema: (limits, bounded) =>
       advertiseInput(input, { unlisted: unlistedWith(limits), advertised, limits, bounded }),
     outputSchema: () => ADVERTISED_OUTPUT,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { z } from "zod";
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { parseArguments } from "../../src/tools/arguments/parse.ts";
 import { kindOfForm, optionsOf, shapeOf, unwrapped, type Schema } from "../../src/tools/arguments/schema.ts";
@@ -10,19 +10,7 @@ import { runTool, tools } from "../support/tools/run.ts";
 
 /** How arguments are read that may have several forms, or that come as JSON text. */
 
-const noted: z.ZodObject[] = [];
-vi.mock(import("../../src/tools/arguments/parse.ts"), async (original) => {
-  const { parseArguments: parse, ...others } = await original();
-  return { ...others, parseArguments: (input, ...more) => (noted.push(input), parse(input, ...more)) };
-});
-
-const schemas = new Map<string, z.ZodObject>();
-beforeAll(async () => {
-  for (const [name, tool] of tools) {
-    await runTool(tool, { "no such name": 1 }, callOf(), depsOf(new FakeEngine()));
-    schemas.set(name, noted.pop()!);
-  }
-});
+const schemas = new Map([...tools].map(([name, { input }]) => [name, input]));
 
 /** All that may stand in the arguments of a tool, by its place. */
 function placesIn(schema: Schema, path = ""): [string, Schema][] {
