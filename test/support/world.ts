@@ -65,7 +65,7 @@ export interface World {
   /** Starts a daemon as an operator does, and resolves when it takes clients. */
   daemon(options?: { args?: string[]; env?: Record<string, string>; main?: string; name?: string }): Promise<Daemon>;
   /** Every process of this world except the servers themselves: Claude Code, its shells, reapers. */
-  processes(): { pid: number; command: string }[];
+  processes(folder?: string): { pid: number; command: string }[];
   /** Resolves when `processes()` is empty, else throws after `ms` with what is left. */
   quiet(ms: number): Promise<void>;
   closeServers(): Promise<void>;
@@ -184,9 +184,9 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
       servers.push(daemon);
       return daemon;
     },
-    processes: () => {
+    processes: (folder = root) => {
       const own = servers.map(({ pid }) => pid);
-      return living().filter((each) => !own.includes(each.pid) && !isDaemon(each));
+      return processesIn(folder).filter((each) => !own.includes(each.pid) && !isDaemon(each));
     },
     async quiet(ms) {
       const deadline = Date.now() + ms;
