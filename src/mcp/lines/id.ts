@@ -1,3 +1,5 @@
+import { isId } from "../unanswered.ts";
+
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
@@ -9,7 +11,6 @@ const CLOSE_OBJECT = 0x7d;
 
 /** Bytes of an id that are kept, and come back. */
 const MAX_ID = 100_000;
-const NUMBER = /^-?\d[\d.eE+-]*$/;
 
 /**
  * Finds the id of a message that is too much to be parsed, or whose number no number of JavaScript is, in as many pieces as the message
@@ -90,6 +91,12 @@ export class IdReader {
   }
 }
 
+/** It is written into the answer as it is, so it has to be JSON by itself, whatever the rest of the message is. */
 function isSpelledId(text: string): boolean {
-  return text.length <= MAX_ID && (NUMBER.test(text) || /^".*"$/s.test(text));
+  if (text.length > MAX_ID) return false;
+  try {
+    return isId(JSON.parse(text));
+  } catch {
+    return false;
+  }
 }
