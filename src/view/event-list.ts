@@ -1,3 +1,4 @@
+import type { NoticeKind } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { ResponseMode, ShownEvent } from "./event.ts";
 
@@ -64,9 +65,12 @@ function updateNotice(list: readonly ShownEvent[], event: ShownEvent): ListChang
   return { ended: [[list.length - 1, event]], rest: undefined };
 }
 
+/** Kinds of notices that say how far something is; two others that differ in a number are two pieces of news. */
+const STANDINGS: readonly unknown[] = ["retry", "waiting"] satisfies NoticeKind[];
+
 function standingOf(event: ShownEvent | undefined): string | undefined {
   const { message, notice } = event?.data ?? {};
-  return typeof message === "string" && notice !== undefined ? message.replaceAll(/\d+/g, "#") : undefined;
+  return typeof message === "string" && STANDINGS.includes(notice) ? message.replaceAll(/\d+/g, "#") : undefined;
 }
 
 function inBrief(list: readonly ShownEvent[], event: ShownEvent): ListChange {

@@ -167,6 +167,17 @@ describe("in mode minimal, an answer", () => {
     },
   );
 
+  it.each(["minimal", "delta_compact"])(
+    "reports each of two denials that differ in a number: %s",
+    async (responseMode) => {
+      const { engine, session } = running();
+      const denials = [1, 2].map((n) => `Permission to read /a/${String(n)}.txt has been denied.`);
+      for (const message of denials) session.emit({ type: "notice", data: { kind: "denial", message } });
+      const { events } = await check(engine, { responseMode });
+      expect(events).toMatchObject(denials.map((message) => ({ data: { message } })));
+    },
+  );
+
   it("says where a cut result is complete", async () => {
     const { engine, session } = running();
     session.ends("r".repeat(5_000));
