@@ -141,6 +141,11 @@ describe("a warning of MCP servers that have failed", () => {
     expect(await warned(Promise.resolve(servers))).toBe(said);
   });
 
+  it("takes any name for a name", () => {
+    const name = "toString";
+    expect(serversFailed([name])).toMatchObject({ message: `mcpServers: ${name} ${advice}` });
+  });
+
   it("names them where Claude Code gives no reason, or no answer", async () => {
     expect(await warned(Promise.resolve([{ name: "a", status: "failed" }]))).toBe(`mcpServers: a, b ${advice}`);
     expect(await warned(Promise.reject(new Error("ended")))).toBe(`mcpServers: a, b ${advice}`);

@@ -22,7 +22,7 @@ export function failedServers(init: JsonObject): string[] {
 }
 
 export function serversFailed(failed: readonly string[]): AgentSignal {
-  return { type: "notice", kind: "warning", message: describe(failed, {}), details: { failed: [...failed] } };
+  return { type: "notice", kind: "warning", message: describe(failed, new Map()), details: { failed: [...failed] } };
 }
 
 const Failed = z.object({ failed: z.array(z.string()) });
@@ -43,12 +43,12 @@ export async function withServerErrors(notice: Notice, query: Query, mask: (text
   const asked = query.mcpServerStatus().catch(() => []);
   const servers = (await settlesWithin(ANSWER_MS, asked)) ? await asked : [];
   const reasons = servers.map(({ error, name, status }) => [name, mask(error ?? status)] as const);
-  return { ...notice, message: describe(read.data.failed, Object.fromEntries(reasons)) };
+  return { ...notice, message: describe(read.data.failed, new Map(reasons)) };
 }
 
-function describe(failed: readonly string[], reasons: Readonly<Record<string, string>>): string {
+function describe(failed: readonly string[], reasons: ReadonlyMap<string, string>): string {
   const named = failed.slice(0, MAX_SERVERS).map((name) => {
-    const { [name]: reason = "failed" } = reasons;
+    const reason = reasons.get(name) ?? "failed";
     const why = reason === "failed" ? "" : ` (${oneLine(reason).slice(0, MAX_REASON)})`;
     return oneLine(name).slice(0, MAX_NAME) + why;
   });
