@@ -60,6 +60,9 @@ describe("an error of the API", () => {
     expect(items[2]).not.toHaveProperty("cause");
     const later = fold(said, text("Again."), ended({ outcome: "failed", errorSubtype: "error_max_turns" }));
     expect(placesOf(later)).toEqual([words, "Again.", "turn"]);
+    const next = fold(said, ended({ outcome: "interrupted" }), started(), calls("v", "Bash"), failed);
+    expect(placesOf(next)).toEqual([words, "turn", "line", "call", "turn"]);
+    expect(next.at(-1)).not.toHaveProperty("cause");
     const inner = says([{ type: "text", text: words }], "u", { error: "unknown" });
     const nested = fold(calls("u", "Agent"), inner, text("It failed."), ended());
     expect(call(nested, "u").children).toMatchObject([{ isError: true, text: words }]);

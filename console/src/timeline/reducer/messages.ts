@@ -49,11 +49,12 @@ export class MessageReducer {
     return result;
   }
 
-  /** The error that the turn ends with: the end of it says so, and nothing else does. */
-  takeFailure(): TextItem | undefined {
+  /** The error that the turn ends with, if it has failed: the end of it says so, and nothing else does. */
+  takeFailure(hasFailed: boolean): TextItem | undefined {
     const failure = this.#failure;
     this.#failure = undefined;
-    if (failure) this.#index.hide(failure.key);
+    if (!failure || !hasFailed) return undefined;
+    this.#index.hide(failure.key);
     return failure;
   }
 

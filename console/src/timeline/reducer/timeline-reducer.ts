@@ -128,7 +128,7 @@ export class TimelineReducer {
   #endTurn(event: Of<"turn.ended">): void {
     this.#messages.stopCalls();
     const result = this.#messages.takeResult();
-    const failure = event.data.outcome === "failed" ? this.#messages.takeFailure() : undefined;
+    const failure = this.#messages.takeFailure(event.data.outcome === "failed");
     const base = { ...baseOf(event), ended: event.data, ...(result && { result }) };
     if (!failure) return this.#index.add({ kind: "turn", ...base }, "");
     this.#index.add({ kind: "turn", ...base, cause: failure.text, cutIn: withCut(failure.cutIn, event) }, "");
