@@ -42,10 +42,13 @@ function fileIn(value: object): "base64" | "data" | undefined {
   return isNamed || Reflect.get(value, "type") === "base64" ? "data" : undefined;
 }
 
+/** What only calls itself so is a text, and is shown: someone may decide by it. */
 function isFile(value: object, field: string): boolean {
   const base64: unknown = Reflect.get(value, field);
-  return typeof base64 === "string" && base64.length > SMALL_FILE;
+  return typeof base64 === "string" && base64.length > SMALL_FILE && BASE64.test(base64);
 }
+
+const BASE64 = /^[\w+/=\r\n-]+$/;
 
 function cut(value: unknown, depth: number): unknown {
   if (typeof value === "string") return value.length > MAX_TEXT ? beginningOf(value) : value;

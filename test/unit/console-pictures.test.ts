@@ -79,6 +79,12 @@ describe("pictures in a log", () => {
     ]);
   });
 
+  it("are not what only calls itself so: a text that someone may decide by", () => {
+    const input = { type: "base64", mimeType: "image/png", data: "rm -r ~ ; ".repeat(30) };
+    const event = { id: 1, at: 1, type: "permission.asked", data: { input } } as unknown as StoredEvent;
+    expect(shownEvent(event)).toEqual(event);
+  });
+
   it.each([
     ["an image of a tool", image],
     ["a PDF", { type: "document", source: { type: "base64", media_type: "application/pdf", data: LONG } }],
