@@ -7,11 +7,16 @@ import { idTaken, isId, Unanswered, type Id } from "./unanswered.ts";
 const INVALID_REQUEST = -32_600;
 const INTERNAL_ERROR = -32_603;
 
+/** Before the end of that time waits are ended, for their calls to be answered within it, ms. */
+const ANSWERING_MS = 2_000;
+
 interface TransportOptions {
   readonly stdin: Readable;
   readonly stdout: Writable;
   /** After the end of its input a client is answered for this long, ms. */
   readonly lastAnswersMs: number;
+  /** That time is about to end: calls are to wait no longer. */
+  readonly onLate: () => void;
   readonly onEnd: () => void;
 }
 
@@ -66,17 +71,22 @@ export class ClientTransport extends StdioServerTransport {
     return sent;
   }
 
-  /** The input has ended. Resolves when each open request was answered, with an error where its time is over, or at once where no client reads. */
+  /**
+   * The input has ended. Resolves when each open request was answered: at the latest when its time is over, with an error where it
+   * has no answer then; or at once where no client reads.
+   */
   async lastAnswers(): Promise<void> {
     this.#hasInput = false;
     for (const id of this.#asked) this.#cannotAnswer(id);
-    const { lastAnswersMs, stdout } = this.#options;
+    const { lastAnswersMs, onLate, stdout } = this.#options;
     if (this.#unanswered.isEmpty || this.#ended || stdout.destroyed) return;
     const over = new Promise<void>((resolve) => (this.#stopWaiting = resolve));
-    const timer = setTimeout(this.#stopWaiting, lastAnswersMs);
+    const late = setTimeout(onLate, Math.max(0, lastAnswersMs - ANSWERING_MS));
+    const last = setTimeout(this.#stopWaiting, lastAnswersMs);
     stdout.once("close", this.#stopWaiting);
     await over;
-    clearTimeout(timer);
+    clearTimeout(late);
+    clearTimeout(last);
     const error = { code: INTERNAL_ERROR, message: noAnswer(lastAnswersMs) };
     for (const id of this.#unanswered.ids) this.refuse(JSON.stringify(id), error);
   }

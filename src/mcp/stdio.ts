@@ -59,7 +59,8 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
     listens.close();
     if (!closing) onClose();
   };
-  const transport = new ClientTransport({ stdin: guard, stdout, lastAnswersMs: options.lastAnswersMs, onEnd });
+  const onLate = () => options.leaving?.answerNow();
+  const transport = new ClientTransport({ stdin: guard, stdout, lastAnswersMs: options.lastAnswersMs, onLate, onEnd });
   let serving: McpServer | undefined;
   let isListening = false;
   const make = ({ era }: Pick<McpRequestContext, "era">) => {

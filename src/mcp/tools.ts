@@ -46,7 +46,9 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
           unattended: options.unattended,
           leaving: options.leaving,
         });
-        const reply = await withDeps(options, async (deps) => runTool(tool, args, call, { ...deps, limits }));
+        const run = async (signal: AbortSignal) =>
+          withDeps(options, async (deps) => runTool(tool, args, { ...call, signal }, { ...deps, limits }));
+        const reply = await (options.leaving?.answering(call.signal, run) ?? run(call.signal));
         await settled();
         if (!("needsInput" in reply)) return { ...resultOf(reply), ...taskOf(reply, options) };
         if (!isLegacy(context)) return sendAway(reply.needsInput, context, options.states);

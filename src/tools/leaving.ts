@@ -14,6 +14,8 @@ const MAX_ENDS = 10_000;
 export class Leaving {
   readonly #log: Pick<Logger, "warn">;
   readonly #ends = new Map<string, End>();
+  /** Aborts when calls are to wait no longer. */
+  readonly #late = new AbortController();
   #isGone = false;
 
   constructor(log: Pick<Logger, "warn">) {
@@ -26,6 +28,26 @@ export class Leaving {
     this.#ends.set(id, end);
     const [oldest] = this.#ends.keys();
     if (oldest !== undefined && this.#ends.size > MAX_ENDS) this.#ends.delete(oldest);
+  }
+
+  /** Runs a call of the client. Its signal aborts as `signal` does, and where the client is to be answered at once. */
+  async answering<T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    // Held from here: Node 20 can collect a signal made by AbortSignal.any while it is waited for.
+    const enough = new AbortController();
+    const stop = () => enough.abort();
+    const signals = [signal, this.#late.signal];
+    if (signals.some(({ aborted }) => aborted)) stop();
+    for (const each of signals) each.addEventListener("abort", stop, { once: true });
+    try {
+      return await run(enough.signal);
+    } finally {
+      for (const each of signals) each.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Ends the waits of the client's calls: each is answered with what there is. */
+  answerNow(): void {
+    this.#late.abort();
   }
 
   /** The client is gone. Safe to call again. */
