@@ -122,26 +122,26 @@ describe("counters", () => {
     await write([notice("meanwhile")], 1, { turn, requests: [ASK] });
     const usage = { input_tokens: 7, output_tokens: 3, cache_read_input_tokens: "odd" };
     const result: SessionEvent = { type: "message", data: { message: { type: "result", num_turns: 1, usage } } };
-    await write([answered, result, turnEnded({})], 20);
-    await write([turnEnded({ outcome: "failed", category: "billing", costUsd: -1 })], 21);
+    await write([answered, result, turnEnded({ costUsd: 0.1 })], 20);
+    const billing = { outcome: "failed", category: "billing" };
+    await write([turnEnded({ ...billing, costUsd: 0.2 }), turnEnded({ ...billing, costUsd: -1 })], 21);
     await write([{ type: "notice", data: { kind: "retry", message: "" } }], 22);
-    const exit = { processId: "1", code: 1, signal: null, expected: false };
-    await write([{ type: "process.exited", data: exit }], 23);
-    const lost = { ...lease, epoch: lease.epoch - 1 };
+    const data = { processId: "1", code: 1, signal: null, expected: false };
+    await write([{ type: "process.exited", data }], 23);
     const late = { events: [turnEnded({})], at: T0, state: { ...state, lastEventId: 99 } };
-    await expect(store.log.append(lost, late)).rejects.toBeInstanceOf(Error);
+    await expect(store.log.append({ ...lease, epoch: lease.epoch - 1 }, late)).rejects.toBeInstanceOf(Error);
 
     expect(await samples(metrics)).toMatchObject({
       'turns_total{outcome="done",category="none"}': 1,
-      'turns_total{outcome="failed",category="billing"}': 1,
+      'turns_total{outcome="failed",category="billing"}': 2,
       'turns_total{outcome="failed",category="overloaded"}': 0,
       'turns_total{outcome="lost",category="none"}': 0,
       'turn_duration_seconds_sum{outcome="done"}': 2.5,
-      'turn_duration_seconds_count{outcome="failed"}': 1,
+      'turn_duration_seconds_count{outcome="failed"}': 2,
       'tokens_total{kind="input"}': 7,
       'tokens_total{kind="output"}': 3,
       'tokens_total{kind="cache_read"}': 0,
-      cost_usd_total: 0.5,
+      cost_usd_total: 0.3,
       'permission_wait_seconds_sum{kind="permission",decision="deny",by="timeout"}': 20,
       'permission_wait_seconds_count{kind="permission",decision="deny",by="timeout"}': 1,
       api_retries_total: 1,

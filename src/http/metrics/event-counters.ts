@@ -2,7 +2,7 @@ import { type ByEventType, type DataOf, decideBy } from "../../domain/event-tabl
 import type { TurnEnded } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { SessionState } from "../../domain/session.ts";
-import { TOKEN_KINDS, usageOf } from "../../domain/usage.ts";
+import { exactUsd, TOKEN_KINDS, usageOf } from "../../domain/usage.ts";
 import type { Append } from "../../engine/ports.ts";
 import { NO_CATEGORY, type Instruments } from "./instruments.ts";
 
@@ -14,6 +14,7 @@ export class EventCounters {
   readonly #to: Instruments;
   /** When each open request was asked, ms since the epoch, by session: as the state said after its last change. */
   readonly #asked = new Map<string, ReadonlyMap<string, number>>();
+  #costUsd = 0;
 
   constructor(to: Instruments) {
     this.#to = to;
@@ -58,8 +59,10 @@ export class EventCounters {
     const failure = outcome === "failed" ? (category ?? "unknown") : NO_CATEGORY;
     this.#to.turns.inc({ outcome, category: failure });
     this.#to.turnSeconds.observe({ outcome }, durationMs / 1000);
-    // A counter that is told to go down throws.
-    this.#to.cost.inc(Math.max(costUsd, 0));
+    // A counter that is told to go down throws, and one that adds fractions shows the digits of summing.
+    this.#costUsd = exactUsd(this.#costUsd + Math.max(costUsd, 0));
+    this.#to.cost.reset();
+    this.#to.cost.inc(this.#costUsd);
   }
 
   #countResult(message: JsonObject): void {
