@@ -162,9 +162,9 @@ export const Folder = z.string().min(1).max(4_096);
 export const ModelName = z.string().min(1).max(200);
 
 export const SessionOptions = z.strictObject({
-  cwd: Folder.describe("working directory. Default: the server's"),
+  cwd: Folder.describe("Default: the server's"),
   allowedTools: names.exactOptional().describe("run without asking, e.g. WebFetch, Bash(git *). Default: []"),
-  disallowedTools: names.exactOptional().describe("never run. Default: []"),
+  disallowedTools: names.exactOptional().describe("Default: []"),
   maxTurns: z
     .number()
     .int()
@@ -181,7 +181,7 @@ export const SessionOptions = z.strictObject({
     .min(1000)
     .max(86_400_000)
     .exactOptional()
-    .describe("ms to answer a request. Default: 60000 once seen"),
+    .describe("Default: 60000 once seen"),
   ...AdvancedOptions.shape,
 });
 export type SessionOptions = z.infer<typeof SessionOptions>;

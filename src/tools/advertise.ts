@@ -42,21 +42,18 @@ export function advertiseInput(
     const given = advertised[name] ?? lean(property);
     // The docs have a table of what is made here.
     const own = typeof given === "function" ? (bounded ? lean(property) : given(partOf(property))) : given;
-    const bound = name === "waitMs" ? waitOf(own, limits) : bounded ? boundsOf(property) : {};
-    return [name, { ...own, ...bound }];
+    return [name, { ...own, ...(bounded && boundsOf(property)), ...(name === "waitMs" && waitOf(own, limits)) }];
   });
   return { ...lean(rest), properties: Object.fromEntries(shown) };
 }
 
-/** How long a call may wait differs from client to client. The advice takes the place of what the tool's own text says too. */
+/** How long a call may wait differs from client to client. */
 function waitOf({ description }: JsonObject, { maxWaitMs, prefersOneWait }: Offer["limits"]): JsonObject {
-  const bound = { minimum: 0, maximum: maxWaitMs };
-  return prefersOneWait
-    ? { description: String(description).replace(/^.*?(?=Default: )/su, ONE_WAIT), ...bound }
-    : bound;
+  return {
+    ...(prefersOneWait && { description: `one long wait is best. ${String(description)}` }),
+    maximum: maxWaitMs,
+  };
 }
-
-const ONE_WAIT = "ms; one long wait is best. ";
 
 function boundsOf(schema: unknown): JsonObject {
   if (typeof schema !== "object" || schema === null) return {};

@@ -28,7 +28,7 @@ const Input = z.strictObject({
     .min(1)
     .max(MAX_SESSIONS)
     .exactOptional(),
-  waitMs: WaitMs.exactOptional().describe("ms to wait. Default: 20000"),
+  waitMs: WaitMs.exactOptional().describe("Default: 20000"),
   until: z.enum(["news", "event", "end"]).exactOptional().describe("end ignores requests. Default: news"),
   responseMode: z.enum(["minimal", "delta_compact", "full"]).exactOptional().describe("Default: minimal"),
   maxEvents: z
@@ -39,16 +39,12 @@ const Input = z.strictObject({
     .describe(`Default: ${String(MAX_EVENTS)}`),
   maxBytes: MaxBytes.exactOptional().describe(`Default: ${String(MAX_BYTES)}`),
   pollOptions: PollOptions.exactOptional(),
-  eventId: z
-    .int()
-    .min(1)
-    .exactOptional()
-    .describe("read one event in full (outputEventId, inputEventId). Default: none"),
+  eventId: z.int().min(1).exactOptional().describe("one event in full (outputEventId, inputEventId). Default: none"),
   offset: z.int().min(0).exactOptional(),
   limit: z.int().min(1).exactOptional(),
-  requestId: requestId.exactOptional().describe("from actions[]. Default: none"),
-  decision: decision.exactOptional().describe("for respond_permission. Default: none"),
-  denyMessage: denyMessage.describe("reason to deny. Default: none"),
+  requestId: requestId.exactOptional().describe("Default: none"),
+  decision: decision.exactOptional().describe("Default: none"),
+  denyMessage: denyMessage.describe("Default: none"),
   interrupt: interrupt.describe("on deny, end the turn. Default: false"),
   permissionOptions: z.strictObject({ updatedInput, updatedPermissions }).exactOptional(),
   answers,
@@ -60,7 +56,7 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   sessions: {
     type: "array",
     items: { type: "object", properties: {} },
-    description: "several: [{sessionId, cursor}]. Default: none",
+    description: "[{sessionId, cursor}]. Default: none",
   },
   pollOptions: {
     type: "object",
@@ -75,7 +71,7 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   answers: {
     type: "object",
     properties: {},
-    description: "for answer_question: {question: label, [labels] or text}. Default: none",
+    description: "{question: label, [labels] or text}. Default: none",
   },
 };
 

@@ -30,7 +30,7 @@ const ACTIONS: readonly OfferedAction[] = [
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   ...ADVERTISED_FILTERS,
   sessionId: { type: "string", description: "for all but list. Default: none" },
-  permissionMode: { type: "string", description: "for set_permission_mode. Default: none" },
+  permissionMode: { type: "string", description: "Default: none" },
 };
 
 /** What there is, and the end of it. */

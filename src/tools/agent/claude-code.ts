@@ -25,7 +25,7 @@ const Input = z.strictObject({
   ...said,
   cwd: cwd.exactOptional(),
   ...options,
-  waitMs: WaitMs.exactOptional().describe("ms to wait. Default: 0"),
+  waitMs: WaitMs.exactOptional().describe("Default: 0"),
   idempotencyKey: IdempotencyKey,
   ...PromptOptions.shape,
   advanced: AdvancedOptions.extend(PromptOptions.shape).exactOptional().describe("further options, below. Default: {}"),

@@ -7,7 +7,7 @@ import { ANSWER_BYTES, publicView } from "./view.ts";
 /** Requests to the running Claude Code, and their answers. */
 
 export const setModel = offer(actions.setModel, {
-  words: { model: "for set_model. Default: none" },
+  words: { model: "Default: none" },
   present: async (_, { model, sessionId }, { principal }, { engine }) => {
     const message = `The session uses ${model} from its next request to the model on.`;
     return { sessions: [publicView(await engine.get(principal, sessionId))], message };
@@ -15,7 +15,7 @@ export const setModel = offer(actions.setModel, {
 });
 
 export const setPermissionMode = offer(actions.setPermissionMode, {
-  words: { permissionMode: "for set_permission_mode. Default: none" },
+  words: { permissionMode: "Default: none" },
   present: async (_, { permissionMode, sessionId }, { principal }, { engine }) => {
     const message = `The session is in permission mode ${permissionMode}.`;
     return { sessions: [publicView(await engine.get(principal, sessionId))], message };
@@ -46,7 +46,7 @@ export const usage = offer(actions.usage, {
 });
 
 export const rewind = offer(actions.rewind, {
-  words: { promptId: "for rewind. Default: the last prompt", dryRun: "Default: false" },
+  words: { promptId: "Default: the last prompt", dryRun: "Default: false" },
   present: ({ files, promptId }, { dryRun = false }) => {
     const message = dryRun
       ? "Dry run: these files would change."
