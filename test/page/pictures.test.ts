@@ -65,7 +65,18 @@ const result = (toolUseId: string, data: string, mediaType: string): SessionEven
   return { type: "message", data: { message: { type: "user", message: { content }, parent_tool_use_id: null } } };
 };
 
-it("of any raster format the pixels are shown, bounded, and of nothing else anything", async () => {
+/** Notes how many pictures are decoded at once from now on. */
+const watched = `{
+  const make = createImageBitmap;
+  let open = 0;
+  globalThis.mostAtOnce = 0;
+  globalThis.createImageBitmap = async (...args) => {
+    mostAtOnce = Math.max(mostAtOnce, (open += 1));
+    return make(...args).finally(() => (open -= 1));
+  };
+}`;
+
+it("of any raster format the pixels are shown, bounded and one after the other, and of nothing else anything", async () => {
   const window = await desk.open();
   const { page } = window;
   const [jpeg, webp] = [await made(page, "image/jpeg"), await made(page, "image/webp")];
@@ -82,6 +93,7 @@ it("of any raster format the pixels are shown, bounded, and of nothing else anyt
   );
   await window.go(`#/sessions/${session}`);
   await entry(page, "Seen.").waitFor();
+  await page.evaluate(watched);
   await page.evaluate(
     'document.querySelectorAll(".timeline-timeline details").forEach((each) => { each.open = true; })',
   );
@@ -107,6 +119,7 @@ it("of any raster format the pixels are shown, bounded, and of nothing else anyt
     none,
     none,
   ]);
+  expect(await page.evaluate("mostAtOnce")).toBe(1);
   // Nothing but pixels has come into the page.
   expect(await page.locator("main :is(img, svg image, object, embed, iframe, picture, video)").count()).toBe(0);
   expect(await window.overhang()).toBeLessThanOrEqual(0);

@@ -2,7 +2,7 @@ import { useContext, useEffect, useRef, useState } from "preact/hooks";
 import { wordsOf } from "../net/api.ts";
 import { count } from "../parts/format.ts";
 import { rasterOf } from "../parts/raster.ts";
-import { EventWindowContext, type EventWindow } from "./event-window.ts";
+import { EventWindowContext } from "./event-window.ts";
 import { GROWS } from "./reader.ts";
 import type { Picture } from "./reducer/item.ts";
 import styles from "./timeline.module.css";
@@ -32,19 +32,32 @@ function Drawn({ picture }: { readonly picture: Picture }) {
   const [problem, setProblem] = useState("");
   useEffect(() => {
     let isOver = false;
-    const draw = async () => {
-      const { bitmap, words } = await bitmapOf(eventWindow, picture);
+    const draw = async (base64: unknown) => {
+      const { bitmap, words } = await bitmapOf(typeof base64 === "string" ? base64 : "");
       if (canvas.current && !isOver) show(canvas.current, bitmap);
       bitmap.close();
       if (!isOver) setName(`Image, ${words}`);
     };
-    draw().catch((error: unknown) => isOver || setProblem(wordsOf(error)));
+    const load = async () => {
+      const whole = await eventWindow?.wholeEvent(picture.eventId);
+      await inTurn(async () => (isOver ? undefined : draw(valueAt(whole, picture.at))));
+    };
+    load().catch((error: unknown) => isOver || setProblem(wordsOf(error)));
     return () => {
       isOver = true;
     };
   }, [eventWindow, picture]);
   if (problem !== "") return <p class={styles["empty"]}>The image cannot be shown. {problem}</p>;
   return <canvas class={styles["picture"]} ref={canvas} width={0} height={0} role="img" aria-label={name} />;
+}
+
+let before: Promise<void> = Promise.resolve();
+
+/** One picture after the other: each takes 160 MB at most while it is decoded, however many an item has. */
+async function inTurn(draw: () => Promise<void>): Promise<void> {
+  const drawn = before.then(draw);
+  before = drawn.catch(() => undefined);
+  return drawn;
 }
 
 function show(canvas: HTMLCanvasElement, bitmap: ImageBitmap): void {
@@ -60,9 +73,8 @@ interface Decoded {
   readonly words: string;
 }
 
-async function bitmapOf(eventWindow: EventWindow | undefined, { at, eventId }: Picture): Promise<Decoded> {
-  const base64 = valueAt(await eventWindow?.wholeEvent(eventId), at);
-  const { bytes, raster } = rasterOf(typeof base64 === "string" ? base64 : "");
+async function bitmapOf(base64: string): Promise<Decoded> {
+  const { bytes, raster } = rasterOf(base64);
   const scale = Math.min(1, MAX_SIDE / Math.max(raster.width, raster.height));
   const resizeWidth = Math.max(1, Math.round(raster.width * scale));
   try {
