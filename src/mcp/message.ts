@@ -129,11 +129,13 @@ function hasTexts(value: unknown, keys: readonly string[]): value is Fields {
 const FREE = new Set(["arguments", "inputResponses"]);
 /** Programs that do not tell an empty object from an empty list write these as the latter. */
 const OBJECTS = new Set(["_meta", "arguments", "capabilities", "params"]);
+/** They must be there, and may be empty. */
+const CAPABILITIES = new Set(["capabilities", `${PREFIX}clientCapabilities`]);
 
 /** Takes away nulls, which stand for what is not there. The value itself where there is none. */
 function withoutNulls(value: unknown): unknown {
   if (!isObject(value)) return value;
-  const all = Object.entries(value);
+  const all = Object.entries(value).map(([key, each]) => [key, each ?? (CAPABILITIES.has(key) ? {} : null)] as const);
   const kept = all.flatMap(([key, each]) => (each === null ? [] : [[key, asField(key, each)] as const]));
   const isSame = kept.length === all.length && kept.every(([key, each]) => each === value[key]);
   return isSame ? value : Object.fromEntries(kept);

@@ -97,6 +97,7 @@ describe("an error names the field", () => {
 
 describe("a line on stdin is taken as it is meant", () => {
   const list = (fields: object) => request({ method: "tools/list", ...fields });
+  const opening = (params: object) => request({ ...INITIALIZE, id: 5, params: { ...INITIALIZE.params, ...params } });
   const call = (args: unknown) => request({ method: "tools/call", params: { name: CHECKED, arguments: args } });
   it.each([
     ["behind a byte order mark", `\uFEFF${list({})}`],
@@ -111,6 +112,7 @@ describe("a line on stdin is taken as it is meant", () => {
     ["with null for arguments", call(null)],
     ["with arguments as text", call('{"action":"list"}')],
     ["of `initialize`, with null for what is not there", JSON.stringify({ ...INITIALIZE, id: 5, x: null })],
+    ["of `initialize`, with null for no capabilities", opening({ capabilities: null })],
   ])("%s", async (_, line) => {
     expect(await answerTo(line)).toMatchObject({ id: 5, result: {} });
   });
