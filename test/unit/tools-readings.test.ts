@@ -189,6 +189,9 @@ describe("JSON text", () => {
       tools: { type: "preset", preset: "claude_code" },
     }),
     start({ tools: ["Read"], advanced: ADVANCED, debug: true, maxBudgetUsd: 0.5, taskBudget: { total: 5 } }),
+    // Beside fixed words.
+    start({ skills: ["a"], agents: { a: asText({ description: "d", prompt: "p", effort: 5 }) } }),
+    list({ status: ["idle"] }),
     start({ advanced: asText(ADVANCED), attachments: [{ data: "aGk=", mediaType: "image/png" }] }),
     ["claude_code_reply", { sessionId: "s1", prompt: "x", forkSession: true, waitMs: 0, attachments: [] }],
     [
@@ -203,7 +206,7 @@ describe("JSON text", () => {
     ],
     ["claude_chat_query", { sessionId: "s1", prompt: "x", includeThinking: true, closeAfter: false }],
     ["claude_direct_query", { prompt: "x", includeThinking: true }],
-  ])("is read where the schema takes no text: %s %j", (name, args) => {
+  ])("is read where the schema takes no text but fixed words: %s %j", (name, args) => {
     const schema = schemas.get(name)!;
     expect(parseArguments(schema, asText(args), [])).toEqual(parseArguments(schema, args, []));
   });
@@ -236,10 +239,10 @@ describe("JSON text", () => {
     [start({ allowedTools: "[5]" }), "allowedTools.0: must be a string, not 5."],
     [start({ allowedTools: '{"a":1}' }), "allowedTools: must be an array, not "],
     [start({ advanced: '{"efort":"low"}' }), "advanced.efort: unknown option. Did you mean effort?"],
-    // A text is one of the forms.
-    [start({ skills: '["a"]' }), 'skills: must be all or an array, not "[\\"a\\"]".'],
-    [agent({ effort: "5" }), "agents.a.effort: must be one of low"],
-    [list({ status: '["idle"]' }), "status: must be one of running"],
+    // Beside fixed words.
+    [start({ skills: '"all"' }), 'skills: must be all or an array, not "\\"all\\"".'],
+    [agent({ effort: "0" }), "agents.a.effort: must be at least 1, not 0."],
+    [list({ status: '["idl"]' }), "status.0: must be one of running"],
     // What may not be in a message may not be in a text of it.
     [start({ advanced: '{"title":"\\ud800"}' }), "advanced.title: has a lone surrogate"],
     [start({ advanced: '{"__proto__":{}}' }), "advanced.__proto__: is not allowed as a name."],

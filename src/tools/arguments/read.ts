@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { JsonSize, MESSAGE_BOUNDS } from "../../security/json-size.ts";
-import { formOf, formsOf, isOptional, kindOf, kindOfForm, shapeOf, type Schema } from "./schema.ts";
+import { formOf, formsOf, isOptional, kindOf, kindOfForm, shapeOf, wordsOf, type Schema } from "./schema.ts";
 
 /** Characters of JSON text that are read in one call. */
 const MOST_CHARACTERS = 1_048_576;
@@ -8,7 +8,7 @@ const MOST_CHARACTERS = 1_048_576;
 /**
  * Arguments as clients send them, into what is meant. Models in strict mode send every parameter, with null or "" for those they do
  * not mean: for one that is optional both mean that it is not given. Some clients send an array, an object, a number or true and
- * false as JSON text: it is read where the schema takes no text, and takes what the text says.
+ * false as JSON text: it is read where the schema takes no text but fixed words, and takes what the text says.
  */
 export class Reading {
   #left = MOST_CHARACTERS;
@@ -41,7 +41,9 @@ export class Reading {
   }
 
   #ofText(schema: Schema, text: string): unknown {
-    const kinds = formsOf(schema).map(kindOfForm);
+    // Fixed words are told from JSON, any other text is not.
+    const forms = formsOf(schema).filter((form) => typeof wordsOf(form)[0] !== "string");
+    const kinds = forms.map(kindOfForm);
     if (kinds.includes("string") || kinds.includes(undefined) || text.length > this.#left) return text;
     const size = new JsonSize();
     size.take(Buffer.from(text));
