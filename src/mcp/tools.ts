@@ -16,6 +16,7 @@ import { replyWithError, type ToolReply } from "../tools/errors.ts";
 import { isLegacy, limitsOf, openCall, roundOf, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import { askDuring, sendAway } from "./forms.ts";
+import { readMessage } from "./message.ts";
 import type { ServerOptions } from "./server-options.ts";
 import { forModel, timesOf } from "./tasks/extension.ts";
 
@@ -105,8 +106,10 @@ export function takesAttachments(tools: readonly Tool[], body: unknown): boolean
   return callsIn(tools, body).some(({ tool }) => Object.hasOwn(tool.input.shape, "attachments"));
 }
 
+/** As the endpoint will take them. */
 function callsIn(tools: readonly Tool[], body: unknown) {
-  const calls = [body].flat().filter((message) => isSpecType.CallToolRequest(message));
+  const messages = [body].flat().map((value: unknown) => readMessage(value).message);
+  const calls = messages.filter((message) => isSpecType.CallToolRequest(message));
   return calls.flatMap(({ params }) => {
     const tool = tools.find(({ name }) => name === params.name);
     return tool ? [{ params, tool }] : [];

@@ -54,12 +54,17 @@ describe("a JWT of the issuer", () => {
       method: "tools/call",
       params: { name, arguments: args },
     });
+    const asText = (name: string, args: object) => ({
+      ...call(name, {}),
+      params: { name, arguments: JSON.stringify(args) },
+    });
     const token = await sign({ sub: "eve", scope: "read" });
     const decision = { action: "respond_permission", sessionId: "x", requestId: "x", decision: "allow" };
     for (const [scope, body] of [
       ["run", call("claude_code", { prompt: "x", cwd: world.folder() })],
       ["approve", call("claude_code_check", decision)],
       ["run", call("claude_code_session", { action: "delete", sessionId: "x" })],
+      ["run", asText("claude_code_session", { action: "delete", sessionId: "x" })],
     ] as const) {
       const refused = await knock(token, body);
       expect(refused.status).toBe(403);

@@ -71,8 +71,13 @@ describe("a long request", () => {
     expect(text).toContain("calls no tool that takes attachments");
   });
 
-  it("of a tool with attachments goes on to the tool", async () => {
-    const { status, text } = await send(call("claude_code", `{"prompt":"x","attachments":[{"data":${long}}]}`));
+  const attached = `{"prompt":"x","attachments":[{"data":${long}}]}`;
+  it.each([
+    ["as it is", call("claude_code", attached)],
+    ["with its arguments as one text", call("claude_code", JSON.stringify(attached))],
+    ["with null for what is not there", call("claude_code", `${attached},"_meta":null`)],
+  ])("of a tool with attachments goes on to the tool: %s", async (_, body) => {
+    const { status, text } = await send(body);
     expect(status).toBe(200);
     expect(text).toContain("attachments");
   });
