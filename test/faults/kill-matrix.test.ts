@@ -35,10 +35,10 @@ it.concurrent.each(PROGRAMS.map((program, at) => [program, seed + at] as const))
       const { begun } = await load.begin();
       await sleep(((run + random()) / moments) * MAX_KILL_MS);
       await load.kill(program);
-      await begun;
+      const started = await begun;
       const outcomes = await load.settle();
-      // Those of the client that is not killed, at least.
-      expect(outcomes.length).toBeGreaterThanOrEqual(3);
+      // Those of the client that is not killed, at least. A daemon that is killed at once has stored no session yet.
+      expect(outcomes.length).toBeGreaterThanOrEqual(program === "daemon" ? started : 3);
       for (const outcome of outcomes) {
         found[outcome] = (found[outcome] ?? 0) + 1;
         expect(outcome).toMatch(LOSSES[program]);

@@ -61,8 +61,8 @@ export class Load {
     return this.#world.shared({ settings: SETTINGS, env: this.#env });
   }
 
-  /** Resolves when both clients are connected; `begun` when each of their starts was answered. */
-  async begin(): Promise<{ readonly begun: Promise<unknown> }> {
+  /** Resolves when both clients are connected; `begun` when their starts were answered, to the number of the inner client's with a session. */
+  async begin(): Promise<{ readonly begun: Promise<number> }> {
     const { asking, leaving, talking } = startsIn(this.#world);
     this.#inside = await this.#client();
     const client = this.#inside;
@@ -77,15 +77,17 @@ export class Load {
     await vi.waitUntil(() => said.includes("connected"), { timeout: 30_000, interval: 10 });
     const inside = [talking(), asking(), leaving()].map(async (start) => this.#start(client, start));
     const begun = vi.waitUntil(() => said.includes("begun"), { timeout: 60_000, interval: 20 });
-    return { begun: Promise.all([...inside, Promise.race([begun, over])]) };
+    const both = Promise.all([Promise.all(inside), Promise.race([begun, over])]);
+    return { begun: both.then(([started]) => started.filter(Boolean).length) };
   }
 
   /** With a prompt that waits behind the turn. What its daemon or proxy dies of meanwhile, the log tells. */
-  async #start(client: Server, start: object): Promise<void> {
+  async #start(client: Server, start: object): Promise<boolean> {
     const { sessionId } = await client.call("claude_code", { ...start }).catch(() => ({ sessionId: undefined }));
-    if (sessionId === undefined) return;
+    if (sessionId === undefined) return false;
     const queued = { sessionId, prompt: scriptTag([{ text: "queued" }]), whenBusy: "queue", waitMs: 0 };
     await client.call("claude_code_reply", queued).catch(() => undefined);
+    return true;
   }
 
   /** SIGKILL to one of these programs; waits for it where it does not run yet. */
