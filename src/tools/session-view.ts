@@ -41,10 +41,12 @@ export function viewSession(id: string, { principal, signal }: ToolCall, { engin
 /** Events that are searched for warnings: those of the start of a process come first. */
 const SEARCHED = 50;
 
-/** The warnings of a process that was started for the prompt with this event. */
-export async function startWarnings(view: SessionView, cursor: number): Promise<string[]> {
+/** The warnings of a process that was started for the prompt with this event, by the ids of their events. */
+export async function startWarnings(view: SessionView, cursor: number): Promise<ReadonlyMap<number, string>> {
   const events = await view.read(cursor, SEARCHED);
-  return events.flatMap(({ data, type }) => (type === "notice" && data.kind === "warning" ? [data.message] : []));
+  return new Map(
+    events.flatMap(({ data, id, type }) => (type === "notice" && data.kind === "warning" ? [[id, data.message]] : [])),
+  );
 }
 
 type Told = Pick<SessionRecord, "state" | "unreadable">;

@@ -5,7 +5,7 @@ import { events } from "../engine/actions/reading.ts";
 import { EXPENDABLE_OF_RESULT, inShort } from "../view/result.ts";
 import { fit, jsonBytes } from "../view/size.ts";
 import type { Answered, StartTask, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
-import { answerNow, type Target } from "./check/answer.ts";
+import { answerNow, type BeforeRequests, type Target } from "./check/answer.ts";
 import { readRequest } from "./check/request.ts";
 import { waitEliciting, type PlainWait, type Waiting } from "./elicitation/eliciting-wait.ts";
 import { resumeToken } from "./resume-token.ts";
@@ -39,18 +39,25 @@ export async function answerTurn(
   const { state, unreadable } = record;
   const ended = unreadable !== undefined || (state.lastTurnEventId !== null && state.lastTurnEventId >= cursor);
   const result = ended ? await readResult(view, record) : undefined;
-  const warnings = [...begun.warnings, ...(await startWarnings(view, cursor))];
+  const ofStart = await startWarnings(view, cursor);
+  const warnings = [...begun.warnings, ...ofStart.values()];
   const answer = answerBegun(view, state, { ...begun, warnings }, { call, deps });
   if (result)
     return { answer: withResult({ ...answer, nextCursor: state.lastEventId + 1 }, result, state.lastTurnEventId) };
   const isAsked = state.requests.length > 0 && waiting.waitMs !== 0 && call.scopes.includes(events.scope);
-  return { answer: isAsked ? await withRequests(answer, { view, cursor }, call, deps) : answer };
+  return { answer: isAsked ? await withRequests(answer, { view, cursor, warnings: ofStart }, call, deps) : answer };
 }
 
 /** With what is to be answered, and what was said before, as a poll tells it: the caller need not ask for it. */
-async function withRequests(answer: JsonObject, target: Target, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
+async function withRequests(
+  answer: JsonObject,
+  { warnings, ...target }: Target & BeforeRequests,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<JsonObject> {
   const request = readRequest({ waitMs: 0, maxBytes: ANSWER_BYTES - jsonBytes(answer) }, deps.limits);
-  const told = await answerNow({ ...request, targets: [target], several: false, beforeRequests: true }, call, deps);
+  const beforeRequests = { warnings };
+  const told = await answerNow({ ...request, targets: [target], several: false, beforeRequests }, call, deps);
   return { ...answer, ...told };
 }
 

@@ -45,10 +45,11 @@ describe("claude_code", () => {
     });
   });
 
-  it("returns early when a request opens, with the request and what was said before it, and reads on from there", async () => {
+  it("returns early when a request opens, with the request and what was said before it, each once, and reads on from there", async () => {
     const engine = new FakeEngine();
     engine.onPrompt = (session) => {
       setTimeout(() => {
+        session.emit({ type: "notice", data: { kind: "warning", message: "bad did not start." } });
         session.says("I test it.");
         call(session, "u1");
         session.requests();
@@ -61,15 +62,16 @@ describe("claude_code", () => {
       sessionId: "s1",
       status: "waiting_permission",
       pollInterval: 1_000,
-      events: [{ id: 3, type: "output", data: { text: "I test it." } }],
-      nextCursor: 5,
+      warnings: ["bad did not start."],
+      events: [{ id: 4, type: "output", data: { text: "I test it." } }],
+      nextCursor: 6,
     });
     expect(actions).toMatchObject([{ requestId: "r1", toolName: "Bash", input: { command: "npm test" } }]);
     expect(engine.delivers).toEqual([[expect.objectContaining({ requestId: "r1", whole: true })]]);
     // Who polls in place of answering is told at once, and who answers is not told again.
     const { waits } = engine;
     expect(await check(engine, { cursor: answer.nextCursor, waitMs: 40_000 })).toMatchObject({ actions });
-    expect(waits.at(-1)?.sessions).toEqual([{ sessionId: "s1", cursor: 5 }]);
+    expect(waits.at(-1)?.sessions).toEqual([{ sessionId: "s1", cursor: 6 }]);
     const respond = { action: "respond_permission", requestId: "r1", decision: "allow", cursor: answer.nextCursor };
     const { events } = await check(engine, respond);
     expect(events.map(({ data }) => data)).toEqual([{ tool: "Bash", ok: true, output: "out of u1" }]);

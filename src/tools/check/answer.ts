@@ -34,8 +34,13 @@ const MAX_LOOKS = 3;
 interface Checked extends CheckRequest {
   readonly targets: readonly Target[];
   readonly several: boolean;
-  /** The events are told up to the first open request, so that a poll from there finds it new. */
-  readonly beforeRequests?: boolean;
+  /** Given where the events are told up to the first open request, so that a poll from there finds it new. */
+  readonly beforeRequests?: BeforeRequests;
+}
+
+export interface BeforeRequests {
+  /** By the ids of their events, which are left out: the answer has them in `warnings`. */
+  readonly warnings: ReadonlyMap<number, string>;
 }
 
 export async function answerCheck(
@@ -135,7 +140,7 @@ interface Look {
 
 async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: ToolDeps): Promise<Look> {
   const { cursor, view } = target;
-  const { form, maxEvents } = request;
+  const { beforeRequests, form, maxEvents } = request;
   const { include } = form;
   const record = await view.record();
   const { state, unreadable } = record;
@@ -147,7 +152,7 @@ async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: 
   const asked = include.actions
     ? await Promise.all(state.requests.map(async (open) => (await readPendingRequest(view, open)) ?? []))
     : [];
-  const upTo = request.beforeRequests ? beforeRequests(state) : state.lastEventId;
+  const upTo = beforeRequests ? endBeforeRequests(state) : state.lastEventId;
   const read = await readShown(view, { from: cursor, upTo, maxEvents }, form, {
     eventId: state.lastTurnEventId,
     result,
@@ -169,7 +174,7 @@ async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: 
       background: state.background,
       ...(include.tools && { availableTools: await availableTools(view, state.lastEventId) }),
     },
-    events: read.events,
+    events: read.events.filter(({ id }) => beforeRequests?.warnings.has(id) !== true),
     end: read.next,
     more: read.next <= upTo,
     asked: asked.flat(),
@@ -180,7 +185,7 @@ async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: 
   return { target, state, material };
 }
 
-function beforeRequests({ lastEventId, requests }: SessionState): number {
+function endBeforeRequests({ lastEventId, requests }: SessionState): number {
   return Math.min(lastEventId, ...requests.map(({ eventId }) => eventId - 1));
 }
 
