@@ -11,7 +11,7 @@ import { displayLine } from "./parts/text.ts";
 import { dropNotices, notices } from "./state/notices.ts";
 import { route } from "./state/route.ts";
 import { title } from "./state/title.ts";
-import { VIEWS } from "./state/views.ts";
+import { isViewName, VIEWS } from "./state/views.ts";
 import { classNames } from "./parts/class-names.ts";
 import styles from "./frame/frame.module.css";
 
@@ -80,7 +80,7 @@ function StartNotices() {
 function useWindowTitle(): void {
   const waiting = requests.value.length;
   const { view } = route.value;
-  const usual = view === "session" ? "Session" : VIEWS[view].name;
+  const usual = isViewName(view) ? VIEWS[view].name : "Session";
   const name = isSignedOut.value ? "Sign in" : displayLine(title.value ?? usual);
   const text = `${waiting > 0 ? `(${String(waiting)}) ` : ""}${name} · claude-agents-mcp`;
   useEffect(() => {

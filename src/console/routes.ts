@@ -58,10 +58,17 @@ export function mountConsole(app: Hono<Env>, options: ConsoleRouteOptions): void
   app.get(`${API}/live`, async (context) => live(context, options));
   app.get("/console/*", async (context) => {
     const path = context.req.path.slice("/console/".length);
-    return (
-      (await options.page(context.req.raw, path)) ?? refuse(404, "not_found", "There is no such page. Go to /console/.")
-    );
+    const file = await options.page(context.req.raw, path);
+    if (file) return file;
+    if (context.req.header("accept")?.includes("text/html") === true) return context.redirect(inPage(context.req.url));
+    return refuse(404, "not_found", "There is no such page. Go to /console/.");
   });
+}
+
+/** Where the page says what is at this address, for someone who left out the `#`. Relative: there may be a path before /console. */
+function inPage(url: string): string {
+  const [, path = ""] = new URL(url).pathname.split("/console/");
+  return `./${"../".repeat(path.split("/").length - 1)}#/${path}`;
 }
 
 async function serve(context: Context<Env>, route: Route, options: ConsoleRouteOptions): Promise<Response> {

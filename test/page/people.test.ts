@@ -75,6 +75,11 @@ it("two users in two windows neither see nor change each other's sessions", asyn
   // It stands where the headings of other views do.
   const top = async (of: Locator) => (await of.boundingBox())?.y;
   const here = await top(heading);
+  expect(await bob.page.title()).toMatch(/Session not found · /);
+  await bob.go("#/nothing");
+  const missing = bob.page.getByRole("heading", { name: "Page not found" });
+  await missing.waitFor();
+  expect(await top(missing)).toBe(here);
   await bob.go("#/approvals");
   expect(await top(bob.page.getByRole("heading", { name: "Approvals" }))).toBe(here);
   const { requestId } = await (await signIn(desk.http, users.tokens.ann)).asked(session);

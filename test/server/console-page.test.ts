@@ -57,6 +57,16 @@ describe("the page", () => {
     }
   });
 
+  it.each([
+    ["sessions/1f0c", "#/sessions/1f0c"],
+    ["nothing", "#/nothing"],
+    ["..%2f%0d%0aa", "#/..%2f%0d%0aa"],
+  ])("leads a browser from %s to %s, where it says what is there", async (path, to) => {
+    const { headers, status, url } = await send(http, path, { headers: { accept: "text/html, */*" } });
+    const location = new URL(headers.get("location") ?? "", url).href;
+    expect([status, location]).toEqual([302, `${http.origin}/console/${to}`]);
+  });
+
   it("is not there with --no-console, nor is its API", async () => {
     const other = await world.http({ args: ["--no-console"] });
     for (const path of ["", "index.html", "api/me", "api/sessions"]) {

@@ -8,6 +8,7 @@ import { SessionsView } from "../views/sessions.tsx";
 import { SessionView } from "../views/session.tsx";
 import { StartView } from "../views/start.tsx";
 import { ApprovalsView } from "../views/approvals.tsx";
+import { NotFound } from "../views/not-found.tsx";
 
 /** The view that the address names. Where it changes, the focus goes to its heading, so that it is read from there. */
 export function CurrentView() {
@@ -28,6 +29,7 @@ export function CurrentView() {
 function View() {
   const at = route.value;
   if (at.view === "session") return <SessionView key={at.id} id={at.id} />;
+  if (at.view === "missing") return <NotFound what="Page" why="The console has no page at this address." />;
   const Shown = SHOWN[at.view];
   return <Shown />;
 }

@@ -28,7 +28,9 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
             <code>
               <EscapedText text={shape.path} />
             </code>
-            {request.toolName === "Write" && <span class="soft"> is overwritten: existing content is lost</span>}
+            {request.toolName === "Write" && (
+              <span class="soft"> is written as a whole: content that it has is lost</span>
+            )}
           </p>
           {shape.diffs.map((change, place) => (
             <Change key={place} {...change} />

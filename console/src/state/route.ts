@@ -3,7 +3,11 @@ import { isViewName, type ViewName } from "./views.ts";
 
 /** The current view, read from the hash of the address. */
 
-export type Route = { readonly view: ViewName } | { readonly view: "session"; readonly id: string };
+export type Route =
+  | { readonly view: ViewName }
+  | { readonly view: "session"; readonly id: string }
+  /** An address that names no view. */
+  | { readonly view: "missing"; readonly hash: string };
 
 export const route = signal<Route>(routeOf(location.hash));
 /** The filters of the view: the part of the hash after `?`. */
@@ -27,6 +31,7 @@ function onHashChange(): void {
 }
 
 export function hrefOf(to: Route): string {
+  if (to.view === "missing") return to.hash;
   return to.view === "session" ? `#/sessions/${encodeURIComponent(to.id)}` : `#/${to.view}`;
 }
 
@@ -44,7 +49,8 @@ export function replaceQuery(asked: URLSearchParams): void {
 function routeOf(hash: string): Route {
   const [, view = "", id = ""] = hash.replace(/\?.*$/, "").split("/");
   if (view === "sessions" && id !== "") return { view: "session", id: decoded(id) };
-  return { view: isViewName(view) ? view : "sessions" };
+  if (view === "") return { view: "sessions" };
+  return isViewName(view) ? { view } : { view: "missing", hash };
 }
 
 function queryOf(hash: string): URLSearchParams {

@@ -9,7 +9,6 @@ import { Reply } from "../session/reply.tsx";
 import { SessionHeader } from "../session/header.tsx";
 import { requests } from "../state/live.ts";
 import { useTitle } from "../state/title.ts";
-import { hrefOf } from "../state/route.ts";
 import { EventWindow } from "../timeline/event-window.ts";
 import { Timeline } from "../timeline/timeline.tsx";
 import { count } from "../parts/format.ts";
@@ -17,8 +16,8 @@ import { may } from "../state/me.ts";
 import { act, useAttempt } from "../session/act.ts";
 import { isOver } from "../session/status.ts";
 import { classNames } from "../parts/class-names.ts";
+import { NotFound } from "./not-found.tsx";
 import styles from "../session/session.module.css";
-import view from "./view.module.css";
 
 /** One session as a timeline. */
 export function SessionView({ id }: { readonly id: string }) {
@@ -31,7 +30,9 @@ export function SessionView({ id }: { readonly id: string }) {
   const detail = eventWindow.detail.value;
   const problem = eventWindow.problem.value;
   useTitle(detail && sessionName(detail.title));
-  if (eventWindow.isGone.value || problem?.isMissing === true) return <Gone />;
+  if (eventWindow.isGone.value || problem?.isMissing === true) {
+    return <NotFound what="Session" why="It was deleted, or it belongs to another user." />;
+  }
   return (
     <div class={styles["view"]}>
       {detail ? <SessionHeader detail={detail} /> : <Waiting />}
@@ -65,20 +66,6 @@ function Waiting() {
       <h1 class={styles["title"]}>Session</h1>
       <p role="status">Loading…</p>
     </header>
-  );
-}
-
-function Gone() {
-  return (
-    <div class={view["view"]}>
-      <header class={view["head"]}>
-        <h1>Session not found</h1>
-      </header>
-      <p>It was deleted, or it belongs to another user.</p>
-      <p>
-        <a href={hrefOf({ view: "sessions" })}>All sessions</a>
-      </p>
-    </div>
   );
 }
 
