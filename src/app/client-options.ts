@@ -65,7 +65,7 @@ function noteOf({
   return `Work is interrupted when this client ends, because no daemon can be had: ${masker.text(withoutDaemon)}`;
 }
 
-/** Which tool ends the work of one session; the daemon has that of all clients. */
+/** Tools that end the work of one session; the daemon has that of all clients. */
 const STOPPING: readonly (readonly [ToolName, string])[] = [
   ["claude_code_session", "cancel it with claude_code_session (action: cancel)"],
   ["claude_session_close", "close it with claude_session_close"],

@@ -128,7 +128,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   };
 }
 
-/** Of the state folder and the store together: other servers of the two go on with the clients of this one. */
+/** Derives the key from the state folder and the store together: other servers of the two go on with the clients of this one. */
 async function keyOfIds({ config, environment, log }: HttpParts): Promise<Uint8Array> {
   const folder = stateFolder(environment, process.platform);
   const lost = "clients of the 2025 protocol begin anew";

@@ -8,7 +8,7 @@ interface KeyUse {
   readonly log: Pick<Logger, "warn">;
 }
 
-/** Where the key of the state folder cannot be used, what is signed is good for this process alone. */
+/** Makes the key for `purpose`. Where that of the state folder cannot be used, what is signed is good for this process alone. */
 export async function signingKey({ log, lost, purpose, stateFolder }: KeyUse): Promise<Uint8Array> {
   const { keyFor } = await import("../security/key-file.ts");
   try {

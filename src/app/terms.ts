@@ -42,7 +42,7 @@ export function termsOf(
   return { config: settingsOf(server, sourcesOf(hello)), environment, cwd: () => cwd, ownCommands, sessions };
 }
 
-/** What is wrong with the terms of a client, by what has given them. */
+/** Names what is wrong with the terms of a client by what has given them. */
 export function namedForClient(error: unknown, hello: ClientHello, { user }: ServerSettings): unknown {
   if (!(error instanceof ConfigError)) return error;
   return new ConfigError(bySource(error.message, new Map([...user.given, ...givenIn(sourcesOf(hello))])), error);
@@ -57,7 +57,7 @@ export async function requireQueryFolder({ query, toolsets }: Config): Promise<v
   throw new ConfigError(`query.cwd is ${JSON.stringify(cwd)}: there is no such folder. Name an existing one.`);
 }
 
-/** It may be on a disk that does not answer now. */
+/** Takes it for a folder that may be on a disk that does not answer now. */
 function mayBeThere(error: unknown): boolean {
   return !(error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR"));
 }

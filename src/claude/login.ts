@@ -50,7 +50,7 @@ function givesKey(content: JsonObject): boolean {
   return hasOne(content, ["apiKeyHelper"]) || payingVariable(Object.fromEntries(texts)) !== undefined;
 }
 
-/** Of the machine, where its administrator has them. */
+/** Returns the file of the machine's settings, where its administrator has one. */
 function managedSettings(): string {
   const folders: Readonly<Partial<Record<NodeJS.Platform, string>>> = {
     darwin: "/Library/Application Support/ClaudeCode",

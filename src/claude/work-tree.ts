@@ -4,9 +4,9 @@ import { readOnlyGit, type GitPlace, type ReadOnlyGit } from "../security/git/re
 import { submoduleFault } from "../security/git/repository.ts";
 import { GitError, notRead } from "../security/git/run.ts";
 
-/** How a folder, and nothing outside it, stands against its last commit in git. */
+/** Compares a folder, and nothing outside it, with its last commit in git. */
 
-/** The same text whatever the configuration is. A submodule is its commit: git looks for dirt in one by a git of its own. */
+/** Flags for the same text whatever the configuration is. A submodule is its commit: git looks for dirt in one by a git of its own. */
 const PLAIN = [
   "--no-color",
   "--no-ext-diff",
@@ -26,7 +26,7 @@ const TEXT = [
   "-O/dev/null",
 ];
 
-/** Of the names of new files: there may be hundreds of thousands, and the diff wants room too. */
+/** Size of the names of new files: there may be hundreds of thousands, and the diff wants room too. */
 const UNTRACKED_BYTES = 8_192;
 
 /** Undefined where the folder is in no repository. */
@@ -80,7 +80,7 @@ async function isIgnored(git: ReadOnlyGit): Promise<boolean> {
   );
 }
 
-/** What git wrote, up to its last whole part where it wrote too much. */
+/** Returns what git wrote, up to its last whole part where it wrote too much. */
 async function beginning(answer: Promise<Buffer>, end: string): Promise<{ text: string; isCut: boolean }> {
   try {
     return { text: (await answer).toString(), isCut: false };

@@ -9,7 +9,7 @@ import { escapeControlChars } from "../security/control-chars.ts";
 /** Marks the process of the checks: an IPC channel alone does not, since any program may start us with one. */
 const CHECKS_ONLY = "--checks-only";
 
-/** Of all checks, ms. What `--fix` does has no limit: an installation takes as long as the line is slow. */
+/** Limit of all checks, ms. What `--fix` does has none: an installation takes as long as the line is slow. */
 const ALL_MS = 180_000;
 
 /**
@@ -108,7 +108,7 @@ function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Of `--fix`: what was done, and what could not be. */
+/** Outcome of `--fix`: what was done, and what could not be. */
 interface Mends {
   readonly fixed: readonly string[];
   readonly failed: readonly string[];
@@ -116,7 +116,7 @@ interface Mends {
 
 const NONE: Mends = { fixed: [], failed: [] };
 
-/** One after the other; what is to be known before an installation is told first. */
+/** Mends one after the other; what is to be known before an installation is told first. */
 async function mendAll(findings: readonly Finding[], onText: (text: string) => void): Promise<Mends> {
   const [fixed, failed]: [string[], string[]] = [[], []];
   const mendable = findings.flatMap(({ mend, text }) => (mend ? [{ mend, text }] : []));

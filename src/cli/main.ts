@@ -133,7 +133,7 @@ async function report(error: unknown): Promise<number> {
   return 1;
 }
 
-/** What is found at the start names settings, and not what has given them. */
+/** Puts in what has given the settings: what is found at the start names them alone. */
 async function withSources(message: string): Promise<string> {
   const [{ bySource }, { givenIn }, { readUserFile }] = await Promise.all([
     import("../config/given.ts"),

@@ -20,7 +20,7 @@ export class OutOfBoundsError extends ConfigError {
     this.#bound = bound;
   }
 
-  /** The same, with the place of the value and that of the bound. */
+  /** Makes the error with the place of the value and that of the bound. */
   named(from: string, by: string): ConfigError {
     return new ConfigError(
       `${from}: ${this.#own} is out of bounds. ${by} allows ${this.#bound}. Name some of these.`,

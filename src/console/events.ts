@@ -42,7 +42,7 @@ function fileIn(value: object): "base64" | "data" | undefined {
   return isNamed || Reflect.get(value, "type") === "base64" ? "data" : undefined;
 }
 
-/** What only calls itself so is a text, and is shown: someone may decide by it. */
+/** Tells a file from a text that only calls itself one. That is shown: someone may decide by it. */
 function isFile(value: object, field: string): boolean {
   const base64: unknown = Reflect.get(value, field);
   return typeof base64 === "string" && base64.length > SMALL_FILE && BASE64.test(base64);

@@ -266,7 +266,7 @@ export interface Amounts {
     readonly cacheRead: number;
     readonly cacheCreation: number;
   };
-  /** Of turns that have ended, ms; `workedMs`: without the time in which one of their requests was open. */
+  /** Duration of turns that have ended, ms; `workedMs`: without the time in which one of their requests was open. */
   readonly durationMs: number;
   readonly workedMs: number;
   /** With a request open, ms: also of turns that run. */

@@ -180,7 +180,7 @@ export class Listener {
     socket.write(this.#hello());
     const life = new SignsOfLife(socket);
     const onEnd = () => {
-      // What the client's end says from now on is for the daemon alone.
+      // From now on the client's end speaks to the daemon alone.
       socket.unpipe(inbound).resume();
       inbound.end();
     };

@@ -78,7 +78,7 @@ async function end(transport: StdioClientTransport): Promise<void> {
   try {
     if (transport.pid !== null) process.kill(transport.pid, "SIGTERM");
   } catch {
-    // It has ended by itself.
+    // The server has ended by itself.
   }
   await transport.close();
 }

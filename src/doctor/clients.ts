@@ -89,7 +89,7 @@ function install({ client, scope }: Aim, argv: readonly string[] = []): string {
   return `claude-agents-mcp install ${client.id}${place}${flags}`;
 }
 
-/** Those of `serve`, which is the default command. */
+/** Returns the flags of `serve`, which is the default command. */
 function flagsOf({ words }: ClientEntry): readonly string[] {
   return words[0] === "serve" ? words.slice(1) : words;
 }

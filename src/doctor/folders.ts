@@ -114,7 +114,7 @@ export async function checkDisk(machine: Machine): Promise<Finding[]> {
     storeBytes >= compiledBytes
       ? "claude-agents-mcp sessions delete --older-than 7d --yes"
       : `rm -r ${quoted(compiled)}`;
-  // What frees little is no way out.
+  // A command that frees little is no way out.
   const ours = Math.max(storeBytes, compiledBytes) >= LITTLE ? { fix } : {};
   const nearly = `The disk is nearly full: ${text}${"fix" in ours ? "" : " Free space there."}`;
   return [{ id: "disk", level: least < LITTLE ? "error" : "warning", text: nearly, ...ours }];

@@ -8,7 +8,7 @@ import { clientEntries } from "./clients.ts";
 import { quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
-/** Who pays for sessions: a login or a key, and which of them is billed. */
+/** Finds who pays for sessions: a login or a key, and which of them is billed. */
 
 /** Before there is a Claude Code that could be asked: what it would find. */
 export async function searchLogin(machine: Machine): Promise<Finding> {
@@ -42,7 +42,7 @@ const Status = z.object({
 type Status = z.infer<typeof Status>;
 
 const STATUS_MS = 8_000;
-/** What is billed before a login. */
+/** Variables that are billed before a login. */
 const KEYS = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"] as const;
 
 /** Asks Claude Code at `path`. */

@@ -10,7 +10,7 @@ import { reinstall, type Finding } from "./finding.ts";
 import { checkLogin, searchLogin } from "./login.ts";
 import type { Machine } from "./machine.ts";
 
-/** What runs sessions: Node, the settings, Claude Code and its sandbox. */
+/** Checks what runs sessions: Node, the settings, Claude Code and its sandbox. */
 
 /** As `engines` of package.json; a test compares them. */
 const NODE = { major: 20, minor: 19 };

@@ -89,7 +89,7 @@ export function withEntry(client: Client, format: Format, { entry, text }: { ent
   return after;
 }
 
-/** Of a file that says the same in an unusual way, such as a list of tables in TOML. */
+/** Refuses a file that says the same in an unusual way, such as a list of tables in TOML. */
 function oddFile(): UnusableFile {
   return new UnusableFile(`cannot be edited here without a change to the rest of it. Edit it by hand: ${PRINTED}.`);
 }

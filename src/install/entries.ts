@@ -114,7 +114,7 @@ async function targetIn(program: string | undefined, args: readonly string[], ru
 
 interface Candidate {
   readonly path: string;
-  /** Its place among the arguments. */
+  /** Place among the arguments. */
   readonly at: number;
 }
 

@@ -110,7 +110,7 @@ function wordsOf({ text, written }: Flag): string[] {
 /** A call of this length can still come back, ms. */
 const MARGIN_MS = 30_000;
 
-/** What a call without a limit of its own takes at most where the client is not Claude Code, ms. */
+/** Limit of a call without one of its own where the client is not Claude Code, ms. */
 const MAX_WAIT_MS = 45_000;
 
 /** The longest call of the tools that are listed, ms. */
@@ -129,7 +129,7 @@ export function timeoutEntry({ timeout }: Client, longestMs: number): Entry {
   return { [timeout.key]: Math.ceil((longestMs + MARGIN_MS) / timeout.unitMs) };
 }
 
-/** Whether the client may give up a call before it returns, and no setting is known that helps. */
+/** Tells whether the client may give up a call before it returns, and no setting is known that helps. */
 export function mayGiveUp({ timeout, unlimited }: Client, longestMs: number): boolean {
   return longestMs > MAX_WAIT_MS && timeout === undefined && unlimited === undefined;
 }

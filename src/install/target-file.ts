@@ -84,7 +84,7 @@ export async function makeFolders({ path }: TargetFile): Promise<string[]> {
   return first === undefined ? [] : foldersFrom(first, folder);
 }
 
-/** Those that are empty. */
+/** Removes those that are empty. */
 export async function removeFolders(folders: readonly string[]): Promise<void> {
   for (const folder of folders) await rmdir(folder).catch(() => undefined);
 }

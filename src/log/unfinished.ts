@@ -1,16 +1,16 @@
 import { lastWord } from "../domain/last-word.ts";
 
-/** What may be the beginning of a secret at the end of a text that is still being written. */
+/** Finds what may be the beginning of a secret at the end of a text that is still being written. */
 
 /** Characters that are left out at most. */
 const MAX_HELD = 4_096;
-/** Of a password in a URL that has other characters than a word: in languages without spaces a port looks like its beginning. */
+/** Length of a password in a URL that has other characters than a word: in languages without spaces a port looks like its beginning. */
 const MAX_PASSWORD = 256;
 
-/** As in a credential of a URL; no later "://" can stand in it. */
+/** Beginning of a credential in a URL; no later "://" can stand in it. */
 const OPEN_URL = /^:\/\/[^\s/@:"]+:[^\s/@"]*$/;
 
-/** How much of the text can be masked and shown: all but its last word, a beginning of one of the `phrases`, and of a password in a URL. */
+/** Returns how much of the text can be masked and shown: all but its last word, a beginning of one of the `phrases`, and of a password in a URL. */
 export function finishedLength(text: string, phrases: readonly string[]): number {
   // The last word may be the end of what began before it, which is a beginning once the word is left out.
   for (let length = lastWord(text, MAX_HELD); ;) {

@@ -15,7 +15,7 @@ interface TransportOptions {
   readonly stdout: Writable;
   /** After the end of its input a client is answered for this long, ms. */
   readonly lastAnswersMs: number;
-  /** That time is about to end: calls are to wait no longer. */
+  /** Called when that time is about to end: calls are to wait no longer. */
   readonly onLate: () => void;
   readonly onEnd: () => void;
 }

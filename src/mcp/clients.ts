@@ -86,7 +86,7 @@ export class Clients {
     for (const message of messages) unanswered.heard(message);
     const options: HandleRequestOptions = { authInfo: authInfoOf(entry.caller), parsedBody: entry.body };
     const response = await client.transport.handleRequest(request, options);
-    // What was refused as a whole has its answer.
+    // A body that was refused as a whole has its answer.
     if (!response.ok) for (const message of messages) if (isRequest(message)) unanswered.forget(message["id"]);
     // What was no initialize has made no session.
     if (client.transport.sessionId === undefined) await client.server.close();
@@ -122,7 +122,7 @@ export class Clients {
     const options = { authInfo: authInfoOf(caller), parsedBody: initializeWith({ ...opening, protocolVersion }) };
     const answer = await client.transport.handleRequest(new Request(request.url, INITIALIZE), options);
     await answer.text();
-    // Its client knows nothing of it.
+    // The client knows nothing of this answer.
     this.#replay.forget(id);
     return client;
   }

@@ -3,7 +3,7 @@ import { idTaken } from "./unanswered.ts";
 
 /** The messages of one request over HTTP, as the SDK takes them: one, or a batch of a client of 2025. */
 
-/** What is there instead of a body that cannot be taken: the answer to each request in it. */
+/** Body of a request, or instead of one that cannot be taken the answer to each request in it. */
 type BodyReading = { readonly body: unknown; readonly refusal?: undefined } | { readonly refusal: Response };
 
 const INVALID_REQUEST = -32_600;

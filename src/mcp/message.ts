@@ -23,7 +23,7 @@ export type Reading =
 const INVALID_REQUEST = -32_600;
 const INVALID_PARAMS = -32_602;
 
-/** It comes back with the answer, and is kept until then. Characters. */
+/** Length of an id, which comes back with the answer and is kept until then. Characters. */
 const MAX_ID = 1_000;
 
 const WHOLE = `a whole number between ±${String(Number.MAX_SAFE_INTEGER)}`;

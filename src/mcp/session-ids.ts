@@ -7,7 +7,7 @@ import type { Principal } from "../domain/principal.ts";
  * client has said in `initialize`: the next server goes on with it. Signed for one principal; it is no secret and gives no right.
  */
 
-/** What a server must know of a client of 2025 to go on with it: the params of `initialize`, without what nothing here reads. */
+/** Facts that a server must know of a client of 2025 to go on with it: the params of `initialize`, without what nothing here reads. */
 export interface Opening {
   readonly protocolVersion: string;
   readonly capabilities: { readonly elicitation?: Readonly<Partial<Record<FormKind, object>>> };
@@ -16,7 +16,7 @@ export interface Opening {
 
 type FormKind = z.infer<typeof FormKinds>[number];
 
-/** How the client can ask its person; empty where it cannot. */
+/** Ways in which the client can ask its person; empty where it cannot. */
 const FormKinds = z.array(z.enum(["form", "url"]));
 
 /** A random part, the time of issue in seconds since the epoch, and the opening. An array: it is sent with every request. */
@@ -33,7 +33,7 @@ const Initialize = z.object({
 
 /** From its issue on, ms: longer than any client runs, and not for ever. */
 const GOOD_FOR_MS = 2_592_000_000;
-/** Of a name that a client gives itself, or of a version, characters. */
+/** Length of a name that a client gives itself, or of a version, characters. */
 const MAX_TEXT = 64;
 /** No id that was issued here is longer. */
 const MAX_ID = 1_200;
@@ -78,13 +78,13 @@ export class SessionIds {
   }
 }
 
-/** As texts: one signature has several spellings. Takes the same time wherever they differ. */
+/** Compares texts: one signature has several spellings. Takes the same time wherever they differ. */
 function isSame(given: string, right: string): boolean {
   const [one, other] = [Buffer.from(given), Buffer.from(right)];
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** What is no `initialize` begins no session: what its id says does not matter. */
+/** Reads an `initialize`. Another message begins no session: what its id says does not matter. */
 function said(body: unknown): [string, FormKind[], string, string] {
   const { data } = Initialize.safeParse([body].flat()[0]);
   if (!data) return ["", [], "", ""];

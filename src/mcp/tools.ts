@@ -106,7 +106,7 @@ export function takesAttachments(tools: readonly Tool[], body: unknown): boolean
   return callsIn(tools, body).some(({ tool }) => Object.hasOwn(tool.input.shape, "attachments"));
 }
 
-/** As the endpoint will take them. */
+/** Reads the calls as the endpoint will take them. */
 function callsIn(tools: readonly Tool[], body: unknown) {
   const messages = [body].flat().map((value: unknown) => readMessage(value).message);
   const calls = messages.filter((message) => isSpecType.CallToolRequest(message));

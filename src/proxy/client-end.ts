@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 
-/** How the end of a client is noticed. */
+/** Notices the end of a client. */
 
 /** Signals of the client, and its end, end the process; the function that is returned takes back what signals do. */
 export function endWithSignals(): () => void {

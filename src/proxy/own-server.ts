@@ -29,7 +29,7 @@ export function reasonForOwnServer({ argv, env, pid, platform }: Start): string 
   return confined && `${confined} says that it is confined`;
 }
 
-/** As `reasonForOwnServer`, for a client that is started elsewhere: by its settings alone. */
+/** Does as `reasonForOwnServer` for a client that is started elsewhere: by its settings alone. */
 export function reasonInSettings({ argv, env, platform }: Omit<Start, "pid">): string | undefined {
   const setting = (name: Name) => settingOf({ argv, env }, name);
   const daemon = setting(DAEMON) ?? (platform === "win32" ? "off" : "auto");

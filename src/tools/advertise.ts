@@ -47,7 +47,7 @@ export function advertiseInput(
   return { ...lean(rest), properties: Object.fromEntries(shown) };
 }
 
-/** How long a call may wait differs from client to client. */
+/** Limits the wait, which differs from client to client. */
 function waitOf({ description }: JsonObject, { maxWaitMs, prefersOneWait }: Offer["limits"]): JsonObject {
   return {
     ...(prefersOneWait && { description: `one long wait is best. ${String(description)}` }),

@@ -103,7 +103,7 @@ export interface ToolCall extends Caller {
     /** How it shows forms, if it does: while the call runs, whose time at the client goes on, or between two requests. */
     readonly elicitation: false | "during" | "between";
     readonly tasks: boolean;
-    /** Its user has started it on this machine: it is on stdio. */
+    /** Set where its user has started it on this machine: on stdio. */
     readonly isLocal?: boolean;
     /** What ends with the client; missing where it is not known when the client is gone. */
     readonly leaving?: Leaving | undefined;

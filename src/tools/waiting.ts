@@ -15,7 +15,7 @@ const PACE_MS = 500;
 /** Events looked at for a line of progress. */
 const RECENT = 8;
 
-/** How soon a look at the session is worth while, ms; nothing is to be expected of a session in which nothing runs. */
+/** Says how soon a look at the session is worth while, ms; nothing is to be expected of a session in which nothing runs. */
 export function pollInterval(status: SessionStatus): { pollInterval?: number } {
   if (status === "running") return { pollInterval: 3_000 };
   return status === "waiting_permission" ? { pollInterval: 1_000 } : {};

@@ -9,7 +9,7 @@ export interface TurnFact {
   readonly ended: TurnEnded;
   /** The tool that its prompt came through. */
   readonly tool: string;
-  /** How long it ran with a request open. */
+  /** Time that it ran with a request open. */
   readonly waitedMs: number;
   /** How its cost is made up. */
   readonly costByModel: ReadonlyMap<string, number>;

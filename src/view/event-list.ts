@@ -58,7 +58,7 @@ function isWanted({ type }: ShownEvent, { progressEvents, terminalEvents }: Incl
   return type === "result" || type === "error" ? terminalEvents : true;
 }
 
-/** How far an installation or the retries of a request are: a notice that differs only in its numbers takes the place of the last. */
+/** Updates how far an installation or the retries of a request are: a notice that differs only in its numbers takes the place of the last. */
 function updateNotice(list: readonly ShownEvent[], event: ShownEvent): ListChange | undefined {
   const standing = standingOf(event);
   if (standing === undefined || standingOf(list.at(-1)) !== standing) return undefined;

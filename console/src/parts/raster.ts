@@ -2,7 +2,7 @@
 
 export interface Raster {
   readonly mediaType: "image/gif" | "image/jpeg" | "image/png" | "image/webp";
-  /** Of the decoded picture, px. */
+  /** Size of the decoded picture, px. */
   readonly width: number;
   readonly height: number;
 }
@@ -41,7 +41,7 @@ function headerOf(bytes: Uint8Array): Raster | undefined {
     if (begins("\u00FF\u00D8\u00FF")) return { mediaType: "image/jpeg", ...sizeOfJpeg(view) };
     if (begins("RIFF") && begins("WEBP", 8)) return { mediaType: "image/webp", ...sizeOfWebp(view) };
   } catch (error) {
-    // Its header goes beyond its end.
+    // The header goes beyond the end of the file.
     if (!(error instanceof RangeError)) throw error;
   }
   return undefined;

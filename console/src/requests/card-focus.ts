@@ -76,7 +76,7 @@ export function useHeight({ key }: Draft, card: RefObject<HTMLElement | null>, i
 
 /** Why a press now may be meant for another card; `press` is undefined of a key. */
 export function doubtOf(key: string, press: MouseEvent | undefined): Doubt | undefined {
-  // Of a click by a key, too, there is an event, without a count.
+  // A click by a key has an event, too, without a count.
   const point = press && press.detail > 0 ? { x: press.clientX, y: press.clientY } : undefined;
   return guard.doubtOf(key, point, performance.now());
 }

@@ -10,7 +10,7 @@ import { isAtWork, isOver } from "./status.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./session.module.css";
 
-/** What can be done with the session as a whole. Each button keeps its place: where one was pressed no other may come. */
+/** Offers what can be done with the session as a whole. Each button keeps its place: where one was pressed no other may come. */
 export function Actions({ detail }: { readonly detail: SessionDetail }) {
   const [asked, setAsked] = useState<"cancel" | "delete">();
   const interrupt = useAttempt();

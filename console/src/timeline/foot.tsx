@@ -51,7 +51,7 @@ export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
 
 const GAP = 10;
 
-/** As much of the view is taken below and above: what else stays in view, or is brought there, stays between them. */
+/** Tells how much of the view is taken below and above: what else stays in view, or is brought there, stays between them. */
 function tellHeights(foot: HTMLElement | null, ends: HTMLElement | null): void {
   if (!foot) return;
   const below = stayingHeight(foot) + (ends ? ends.offsetHeight + GAP : 0);

@@ -24,7 +24,7 @@ export function Pictures({ pictures }: { readonly pictures: readonly Picture[] }
   );
 }
 
-/** It is drawn as pixels: nothing of it is run, followed or moves. */
+/** Draws it as pixels: nothing of it is run, followed or moves. */
 function Drawn({ picture }: { readonly picture: Picture }) {
   const eventWindow = useContext(EventWindowContext);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -53,7 +53,7 @@ function Drawn({ picture }: { readonly picture: Picture }) {
 
 let before: Promise<void> = Promise.resolve();
 
-/** One picture after the other: each takes 160 MB at most while it is decoded, however many an item has. */
+/** Draws one picture after the other: each takes 160 MB at most while it is decoded, however many an item has. */
 async function inTurn(draw: () => Promise<void>): Promise<void> {
   const drawn = before.then(draw);
   before = drawn.catch(() => undefined);
@@ -69,7 +69,7 @@ function show(canvas: HTMLCanvasElement, bitmap: ImageBitmap): void {
 
 interface Decoded {
   readonly bitmap: ImageBitmap;
-  /** Its size: 400 × 300. */
+  /** Size, as 400 × 300. */
   readonly words: string;
 }
 

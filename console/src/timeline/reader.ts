@@ -16,12 +16,12 @@ import {
   type Place,
 } from "./scroll.ts";
 
-/** What was opened grows when its picture has been loaded, too. */
+/** Event of what was opened, when it grows: its picture has been loaded. */
 export const GROWS = "grows";
 const OPENING = ["click", GROWS];
 
 /**
- * Where the reader is: at the end, where what happens comes into view by itself (of what waits for an answer, the top), or
+ * Knows where the reader is: at the end, where what happens comes into view by itself (of what waits for an answer, the top), or
  * somewhere else, where nothing moves.
  */
 export class Reader {

@@ -29,7 +29,7 @@ export function scrollToNews(section: Element): void {
   else scrollToEnd();
 }
 
-/** How far the view has gone beyond the place in which the card is read from its top, px. */
+/** Returns how far the view has gone beyond the place in which the card is read from its top, px. */
 function belowTop(card: Element): number {
   const { scrollMarginTop } = getComputedStyle(card);
   const { scrollPaddingTop } = getComputedStyle(document.documentElement);
@@ -59,7 +59,7 @@ export interface Anchor {
   readonly top: number;
 }
 
-/** What waits for an answer and is in view: while it is read and answered nothing moves it. */
+/** Finds what waits for an answer and is in view: while it is read and answered nothing moves it. */
 export function cardInView(section: Element): Anchor | undefined {
   for (const element of section.querySelectorAll(OPEN)) {
     const { bottom, top } = element.getBoundingClientRect();

@@ -46,7 +46,7 @@ export async function startTime(pid: number): Promise<string | undefined> {
   return (await outputOfPs(["-o", "lstart=", "-p", String(pid)])).trim() || undefined;
 }
 
-/** Where the system does not tell when a process began, its pid has to do. */
+/** Start of a process where the system does not tell it: the pid has to do. */
 export const UNKNOWN = "unknown";
 
 /** Tells whether process `pid` is still the process that started at `startedAt`. */

@@ -11,7 +11,7 @@ import { buildId, readPackage } from "../../config/version.ts";
 import type { ListenerOptions } from "../../daemon/listener.ts";
 import type { ClientHello } from "../../daemon/wire.ts";
 
-/** Which clients a daemon serves, and how. */
+/** Decides which clients a daemon serves, and how. */
 
 interface Names {
   /** Name of the command. */
@@ -22,7 +22,7 @@ interface Names {
 
 /** Serves the clients of a daemon, each under its own terms. */
 export function acceptorOf(app: App, server: ServerSettings, { name, product }: Names): ListenerOptions["accept"] {
-  // Where it is there once, it is for all with these programs.
+  // Found once, it is there for all with these programs.
   const withSandbox = new Set<string | undefined>();
   return async (hello) => {
     const { clientPid, commandLine, cwd, purpose } = hello;

@@ -39,7 +39,7 @@ export async function listenAs(
   } catch (error) {
     if (!(error instanceof NameTakenError)) throw error;
     const { running } = await describeDaemons(await placesOf(folders, name));
-    // One that does not answer has left a record.
+    // A daemon that does not answer has left a record.
     const known = running[0] ?? (await recordedDaemons(state, isRunning)).find((each) => each.name === name);
     if (!known) throw error;
     const problem = `daemon run: the daemon "${name}" runs already, with pid ${String(known.pid)}`;

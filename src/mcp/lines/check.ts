@@ -7,7 +7,7 @@ import { exceededBy, exceededText, MESSAGE_BOUNDS } from "../../security/json-si
 export interface LineProblem {
   readonly code: number;
   readonly message: string;
-  /** As it is written into the answer, "null" if it is unreadable; undefined if no answer is expected. */
+  /** Spelling for the answer, "null" if it is unreadable; undefined if no answer is expected. */
   readonly id: string | undefined;
 }
 

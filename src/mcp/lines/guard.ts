@@ -25,7 +25,7 @@ export class LineGuard extends Transform {
   readonly #options: LineGuardOptions;
   #held: Buffer[] = [];
   #bytes = 0;
-  /** Of a line that is too long. */
+  /** Reader of a line that is too long. */
   #id: IdReader | undefined;
 
   constructor(options: LineGuardOptions) {

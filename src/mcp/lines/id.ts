@@ -23,11 +23,11 @@ export class IdReader {
   #isList = false;
   /** Key of the value that comes, in the outermost object; undefined where a key comes. */
   #key: string | undefined;
-  /** What was read of the key or value there. */
+  /** Bytes that were read of the key or value there. */
   #token: number[] = [];
   #found: string | undefined;
 
-  /** As it is spelled; "null" for one that is neither string nor number; undefined where there is none. */
+  /** Spelling of the id; "null" for one that is neither string nor number; undefined where there is none. */
   get found(): string | undefined {
     return this.#isList ? "null" : this.#found;
   }
@@ -91,7 +91,7 @@ export class IdReader {
   }
 }
 
-/** It is written into the answer as it is, so it has to be JSON by itself, whatever the rest of the message is. */
+/** Tells whether it is JSON by itself, whatever the rest of the message is: it is written into the answer as it is. */
 function isSpelledId(text: string): boolean {
   if (text.length > MAX_ID) return false;
   try {

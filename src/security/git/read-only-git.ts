@@ -60,7 +60,7 @@ export async function readOnlyGit(place: GitPlace, limitMs = LIMIT_MS): Promise<
 
 const IN_DATA = "The folder lies in the data of a repository: in a .git, or in a bare one, which is not read.";
 
-/** What git does not find is no repository only where nothing looks like one: else it is damaged. */
+/** Tells a damaged repository from none: git finds neither, and something looks like the former. */
 async function refusalOf(error: unknown, cwd: string): Promise<string | undefined> {
   // In words of our own: the setting that git names is ours.
   if (error instanceof GitError && error.message.startsWith("cannot use bare repository")) return IN_DATA;
@@ -141,7 +141,7 @@ function plainEnvironment(environment: GitPlace["environment"]): Record<string, 
     GIT_NO_LAZY_FETCH: "1",
     GIT_OPTIONAL_LOCKS: "0",
     GIT_TERMINAL_PROMPT: "0",
-    // Its reasons are read, and shown.
+    // The reasons of git are read, and shown.
     LC_ALL: "C",
   };
 }

@@ -3,12 +3,12 @@ import { escapeControlChars } from "../control-chars.ts";
 import { hasPipe } from "../descriptors.ts";
 import { otherwise, stat } from "../files/limited.ts";
 
-/** One command of git, within limits of time and size, and why it failed. */
+/** Runs one command of git, within limits of time and size, and says why it failed. */
 
-/** Its message is a reason in git's own words, without a full stop. */
+/** Error whose message is a reason in git's own words, without a full stop. */
 export class GitError extends Error {
   override readonly name = "GitError";
-  /** Of an answer above the limit: what came before it. */
+  /** Beginning of an answer that is above the limit. */
   readonly beginning: Buffer | undefined;
 
   constructor(reason: string, beginning?: Buffer) {
@@ -17,7 +17,7 @@ export class GitError extends Error {
   }
 }
 
-/** As a sentence. */
+/** Says it as a sentence. */
 export function notRead(error: unknown): string {
   return `git does not read it: ${error instanceof Error ? error.message : String(error)}.`;
 }
@@ -47,7 +47,7 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
         if (isWindows || child.pid === undefined) child.kill("SIGKILL");
         else process.kill(-child.pid, "SIGKILL");
       } catch {
-        // It has ended, or is another user's.
+        // The process has ended, or is another user's.
       }
       child.stdout.destroy();
       child.stderr.destroy();
@@ -81,7 +81,7 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
 
 const MAX_REASON_CHARACTERS = 600;
 
-/** Of what git writes to stderr, on one line: from the error on, without a full stop; undefined where nothing was said. */
+/** Finds the reason in what git writes to stderr, on one line: from the error on, without a full stop; undefined where nothing was said. */
 function reasonIn(stderr: string): string | undefined {
   const lines = stderr
     .split(/\r?\n/)

@@ -41,19 +41,19 @@ export function problemsOf(issue: Issue, place: Place): Problem[] {
   if (issue.code === "unrecognized_keys") {
     const { unlisted = [] } = issue.path.length === 0 ? place : {};
     return unknownNames(issue.keys, path, () => {
-      // Of several forms zod has looked at one that does not know these names.
+      // Among several forms zod has looked at one that does not know these names.
       const forms = formsOf(schemaOf(issue.path)).filter((form) => issue.keys.every((key) => !shapeOf(form)?.[key]));
       return Object.keys(shapeOf(meantOf(forms, issue.input)) ?? {}).filter((name) => !unlisted.includes(name));
     });
   }
   if (issue.code !== "invalid_union") return [{ path, text: () => problemOf(issue) }];
-  // Where zod has found no form by its word, it names the place of the word.
+  // Without a form for the word, zod names the place of the word.
   const depth = issue.errors.length > 0 ? path.length : path.length - 1;
   const schema = schemaOf(issue.path.slice(0, depth - place.path.length));
   return unionProblems(issue, { path: path.slice(0, depth), schema, value: issue.input });
 }
 
-/** What is allowed is said once. */
+/** Says once what is allowed. */
 function unknownNames(names: readonly string[], path: Path, allowed: () => readonly string[]): Problem[] {
   return names.map((name, index) => ({
     path: [...path, name],
@@ -87,7 +87,7 @@ function problemOf(issue: Plain): string {
 
 type Union = Extract<Issue, { code: "invalid_union" }>;
 
-/** Of a value that may have several forms: the problems of the one that is meant. */
+/** Finds the problems of the form that is meant, of a value that may have several. */
 function unionProblems({ errors }: Union, { path, schema, value }: Place): Problem[] {
   const forms = formsOf(schema);
   const alike = forms.filter((form) => (kindOfForm(form) ?? kindOf(value)) === kindOf(value));

@@ -18,7 +18,7 @@ export class Reading {
     return this.#left < MOST_CHARACTERS;
   }
 
-  /** What is required is left as it is, and refused. */
+  /** Leaves what is required as it is: it is refused. */
   of(schema: Schema, given: unknown): unknown {
     const value = typeof given === "string" ? this.#ofText(schema, given) : given;
     if (typeof value !== "object" || value === null) return value;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { nearest } from "../../domain/suggest.ts";
 
-/** What can be read off the schema of an argument: the kinds of value that it takes, and which of several forms a value has. */
+/** Reads off the schema of an argument the kinds of value that it takes, and which of several forms a value has. */
 
 export type Schema = z.core.$ZodType;
 export type Kind = "array" | "boolean" | "null" | "number" | "object" | "string";
@@ -23,7 +23,7 @@ export function unwrapped(schema: Schema): Schema {
   return schema instanceof z.ZodPipe && !(schema.in instanceof z.ZodTransform) ? unwrapped(schema.in) : schema;
 }
 
-/** As they are listed. */
+/** Returns the options as they are listed. */
 export function optionsOf(schema: Schema | undefined): readonly Schema[] {
   if (!schema) return [];
   const inner = unwrapped(schema);

@@ -42,7 +42,7 @@ export function failureOf(end: EndOfTurn, answer: JsonObject): { readonly error:
   return category === undefined ? { error } : { error, category, retryable, advice };
 }
 
-/** The same as a sentence. */
+/** Says the same as a sentence. */
 export function failureWords(end: EndOfTurn, answer: JsonObject): string {
   const { outcome } = end.data;
   const { kind, said } = causeOf(end, answer);

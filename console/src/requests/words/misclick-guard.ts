@@ -11,7 +11,7 @@ export interface Point {
   readonly y: number;
 }
 
-/** Of a card, in the window, px. */
+/** Sides of a card, in the window, px. */
 export interface Box {
   readonly top: number;
   readonly bottom: number;
@@ -19,14 +19,14 @@ export interface Box {
   readonly right: number;
 }
 
-/** Where the hand is; "anywhere": it hovers over nothing, as a finger. */
+/** Place of the hand; "anywhere": it hovers over nothing, as a finger. */
 export type Hand = Point | "anywhere" | undefined;
 
 /** Why a press may not be meant for the card. */
 export type Doubt = "new" | "moved" | "focused";
 
 export class MisclickGuard {
-  /** Where each card was last, from the top of the page and of the window. */
+  /** Last place of each card, from the top of the page and of the window. */
   readonly #tops = new Map<string, { readonly inPage: number; readonly inWindow: number }>();
   readonly #doubts = new Map<string, { readonly why: Doubt; readonly until: number }>();
   #last: { readonly key: string; readonly at: number; readonly point: Point | undefined } | undefined;
@@ -44,7 +44,7 @@ export class MisclickGuard {
     if (isMoved && (hand === "anywhere" || isWithin(box, hand))) this.#doubt(key, "moved", now);
   }
 
-  /** It has the focus only since now: keys that were pressed before were for another. */
+  /** Notes that it has the focus only since now: keys that were pressed before were for another. */
   focus(key: string, now: number): void {
     this.#doubt(key, "focused", now);
   }
@@ -68,7 +68,7 @@ export class MisclickGuard {
 
   #doubt(key: string, why: Doubt, now: number): void {
     const doubt = this.#doubts.get(key);
-    // What has just come is new, whatever else it does.
+    // A card that has just come is new, whatever else it does.
     if (why === "new" || doubt?.why !== "new" || now >= doubt.until)
       this.#doubts.set(key, { why, until: now + SETTLES_MS });
   }

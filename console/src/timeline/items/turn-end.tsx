@@ -17,7 +17,7 @@ export const END_WORDS = {
 
 const TONES = { done: "good", failed: "bad", lost: "bad", cancelled: "warn" } as const;
 
-/** Of a cause that is longer the line has the beginning, characters. */
+/** Length of a cause, characters: of a longer one the line has the beginning. */
 const SHORT_CAUSE = 300;
 
 /** How a turn has ended, and what it has taken. */

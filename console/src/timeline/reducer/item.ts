@@ -16,7 +16,7 @@ interface Base {
   readonly cutIn: readonly number[];
 }
 
-/** Where its base64 stands in the whole event. */
+/** Place of its base64 in the whole event. */
 export interface Picture {
   readonly eventId: number;
   readonly at: readonly (string | number)[];

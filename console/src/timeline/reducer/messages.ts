@@ -22,7 +22,7 @@ export class MessageReducer {
   #background: ReadonlySet<string> = new Set();
   readonly #taskOfCall = new Map<string, string>();
   #lastText = "";
-  /** What went wrong at the API last, if nothing else was said since. */
+  /** Last error of the API, if nothing else was said since. */
   #failure: TextItem | undefined;
   #result: JsonObject | undefined;
 
@@ -201,7 +201,7 @@ export class MessageReducer {
 /** What Claude Code tells its model after an interrupt. */
 const INTERRUPTED = /^\s*\[Request interrupted by user[^\]]*\]\s*$/;
 
-/** Of a message of Claude Code, and of its result. */
+/** Tells errors among the messages of Claude Code, and its results. */
 function isError(message: JsonObject): boolean {
   return textAt(message, "error") !== undefined || message["is_error"] === true;
 }
@@ -243,7 +243,7 @@ function picturesIn(eventId: number, content: unknown, at: Picture["at"]): Pictu
   return parts.flatMap((part, place) => (isPicture(part) ? [{ eventId, at: [...at, place, ...BASE64] }] : []));
 }
 
-/** Of what is no text only its kind; pictures stand beside it. */
+/** Names only the kind of what is no text; pictures stand beside it. */
 function textOfOutput(content: unknown): string {
   if (typeof content === "string") return content;
   const parts: readonly unknown[] = Array.isArray(content) ? content : isObject(content) ? [content] : [];

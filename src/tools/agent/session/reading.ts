@@ -11,7 +11,7 @@ import type { ToolCall, ToolDeps } from "../../define.ts";
 import { offerAs, offer } from "./action.ts";
 import { ANSWER_BYTES, listedView, namesOf, publicView, sensitiveView, rememberedOf, SessionNames } from "./view.ts";
 
-/** What a session is about may be private: folders, prompts and options are told only where the operator allows it. */
+/** Hides what a session is about, which may be private: folders, prompts and options are told only where the operator allows it. */
 
 const IncludeSensitive = z.boolean().exactOptional().describe("Default: false");
 

@@ -48,11 +48,11 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
   };
 }
 
-/** Of a session in a list by default, bytes of JSON with the comma behind it: `get` tells the rest. */
+/** Size of a session in a list by default, bytes of JSON with the comma behind it: `get` tells the rest. */
 const LISTED_BYTES = 300;
-/** Of the name of a model. */
+/** Size of the name of a model. */
 const MODEL_BYTES = 64;
-/** Of a title and a folder: shorter it tells nothing, and the beginning of a long one tells enough. */
+/** Sizes of a title and a folder: shorter it tells nothing, and the beginning of a long one tells enough. */
 const [LEAST_NAME, MAX_NAME] = [8, 40];
 
 /** Texts by which a reader knows the session again: `folder` is the last part of its `cwd`. */
@@ -64,7 +64,7 @@ export function namesOf({ spec, title = spec.title }: SessionRecord): SessionNam
   return { ...(title !== undefined && { title }), ...(folder !== "" && { folder }) };
 }
 
-/** What sessions are told apart by, with as much of `names` as there is room for. */
+/** Shows what sessions are told apart by, with as much of `names` as there is room for. */
 export function listedView(record: SessionRecord, names: SessionNames): JsonObject {
   const { id: sessionId, spec, state, createdAt, updatedAt } = record;
   const { model: asked, permissionMode: mode = "default" } = optionsOf(spec, state);
@@ -88,7 +88,7 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
   return { sessionId, status, ...namesWithin(names, LISTED_BYTES - 1 - jsonBytes(told)), ...told };
 }
 
-/** What most sessions have nothing of, the most important first. */
+/** Fields that most sessions have nothing of, the most important first. */
 function unusual({ state, unreadable }: SessionRecord, requested: JsonObject): readonly (JsonObject | false)[] {
   const { lastOutcome, process, queue } = state;
   const status = statusOf(state);
