@@ -8,6 +8,8 @@ import { count, duration, folder, oneLine, span, subject, usd } from "../../src/
 it.each([
   [usd(1.234), "$1.23"],
   [usd(0.01234), "$0.0123"],
+  [usd(0.00002), "<$0.0001"],
+  [usd(0), "$0.0000"],
   [count(1, "child", "children"), "1 child"],
   [count(2, "child", "children"), "2 children"],
   [span(-5), "0s"],
