@@ -185,6 +185,19 @@ describe("a session in a list", () => {
     );
   });
 
+  it("leaves at least 32 bytes to title and folder beside the long name of a model, whose last part it tells", async () => {
+    const engine = realistic();
+    const model = "us.anthropic.claude-opus-4-5-20251101-v1:0";
+    for (const { state } of engine.sessions.values())
+      state.reported.model = `arn:aws:bedrock:us-east-1:123456789012:inference-profile/${model}`;
+    const sessions = await ownList(engine);
+    for (const session of sessions) {
+      expect(jsonBytes(session) + 1).toBeLessThanOrEqual(300);
+      expect(session).toMatchObject({ model: expect.stringMatching(/^us\.anthropic\.claude-opus-4/) });
+      expect(session.folder ?? session.title).toMatch(/^(?:shop|infra|Mend|Upgr)/);
+    }
+  });
+
   const text = fc.oneof(fc.string({ maxLength: 300 }), fc.string({ unit: "binary", maxLength: 300 }));
   const anySession = fc.record({
     title: fc.option(text, { nil: undefined }),

@@ -50,8 +50,8 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
 
 /** Size of a session in a list by default, bytes of JSON with the comma behind it: `get` tells the rest. */
 const LISTED_BYTES = 300;
-/** Size of the name of a model. */
-const MODEL_BYTES = 64;
+/** Sizes of the name of a model, and of title and folder beside one that is longer. */
+const [MODEL_BYTES, NAMES_BYTES] = [64, 32];
 /** Sizes of a title and a folder: shorter it tells nothing, and the beginning of a long one tells enough. */
 const [LEAST_NAME, MAX_NAME] = [8, 40];
 
@@ -73,11 +73,12 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
   const times = { createdAt: inSeconds(createdAt), lastActiveAt: inSeconds(updatedAt) };
   const counts = { totalTurns: state.totals.turns, totalCostUsd: exactUsd(state.totals.costUsd) };
   const whole = { sessionId, status, ...times, permissionMode, ...counts };
-  const forModel = Math.min(MODEL_BYTES, LISTED_BYTES - jsonBytes({ ...whole, model: "" }));
-  const shortModel = model !== undefined && textWithin(model, forModel);
+  const forNames = Math.min(NAMES_BYTES, jsonBytes(namesWithin(names, LISTED_BYTES)) - 1);
+  const forModel = Math.min(MODEL_BYTES, LISTED_BYTES - jsonBytes({ ...whole, model: "" }) - forNames);
+  const shortModel = model !== undefined && modelWithin(model, forModel);
   const requested = {
     // An alias is part of the name that it stands for.
-    ...(asked !== undefined && model?.includes(asked) === false && { model: textWithin(asked, forModel) }),
+    ...(asked !== undefined && model?.includes(asked) === false && { model: modelWithin(asked, forModel) }),
     ...(mode !== permissionMode && { permissionMode: mode }),
   };
   const more = [shortModel !== false && { model: shortModel }, ...unusual(record, requested)];
@@ -120,6 +121,11 @@ function namesWithin({ folder = "", title = "" }: SessionNames, most: number): J
     left -= around + jsonBytes(short) - 2;
   }
   return { ...(shown["title"] !== undefined && { title: shown["title"] }), ...shown };
+}
+
+/** Shows a long name, such as an ARN, by its last part, which tells the model. */
+function modelWithin(model: string, most: number): string {
+  return textWithin(jsonBytes(model) - 2 <= most ? model : model.slice(model.lastIndexOf("/") + 1), most);
 }
 
 /** The text on one line, or as much of its beginning as takes `most` bytes inside a JSON string; nothing where that is too little. */
