@@ -22,6 +22,8 @@ const TEXT = [
   "--inter-hunk-context=0",
   "--diff-algorithm=default",
   "--find-renames",
+  "-l1000",
+  "--abbrev=7",
   // No order of its own, which a file has that need not be there.
   "-O/dev/null",
 ];

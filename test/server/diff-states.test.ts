@@ -151,14 +151,21 @@ describe("`claude_code_session` `diff` shows", () => {
   it("the same text whatever the configuration is", async () => {
     hostile.begin();
     writeFileSync(join(hostile.cwd, "ä.txt"), "1\n\n\n\n\n2\n");
+    for (const name of ["c", "d"]) writeFileSync(join(hostile.cwd, name), `${name}\n`.repeat(20));
     hostile.git("add", ".");
     hostile.git("commit", "-qm", "more");
+    for (const name of ["c", "d"]) {
+      rmSync(join(hostile.cwd, name));
+      writeFileSync(join(hostile.cwd, `${name}-moved`), `${name}\n`.repeat(20).concat("more\n"));
+    }
+    hostile.git("add", ".");
     writeFileSync(join(hostile.cwd, "a.txt"), "again\n");
     writeFileSync(join(hostile.cwd, "ä.txt"), "1\n\n\n\n\n3\n");
     writeFileSync(join(hostile.cwd, "b.txt"), "b\n");
     const { diff } = await told();
     expect(diff).toContain("--- a/a.txt\n+++ b/a.txt\n");
     expect(diff).toContain("--- a/ä.txt\n+++ b/ä.txt\n");
+    expect(diff?.match(/rename to/g)).toHaveLength(2);
     writeFileSync(
       hostile.userConfig,
       `[diff]
@@ -172,6 +179,7 @@ describe("`claude_code_session` `diff` shows", () => {
 	suppressBlankEmpty = true
 	autoRefreshIndex = false
 	renames = copies
+	renameLimit = 1
 	submodule = log
 	external = false
 	wordRegex = .
@@ -184,6 +192,7 @@ describe("`claude_code_session` `diff` shows", () => {
 [core]
 	pager = false
 	quotePath = true
+	abbrev = 40
 	fsmonitor = false
 [pager]
 	diff = false
