@@ -1,5 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { ConfigError } from "../config/error.ts";
+import { FLAGS_OF_ALL } from "../config/parse-flags.ts";
 import { SETTINGS } from "../config/schema.ts";
 import { didYouMean, nearest } from "../domain/suggest.ts";
 
@@ -25,7 +26,7 @@ export function readOwn<const O extends Options>(
     const [problem = ""] = (error instanceof Error ? error.message : String(error)).split(/\.\s/);
     const flags = Object.keys(options).map((flag) => `--${flag}`);
     const [, written = ""] = /^(?:Unknown option|Unexpected argument) '([^']+)'/.exec(problem) ?? [];
-    const meant = didYouMean(written.startsWith("-") ? written : `--${written}`, flags);
+    const meant = didYouMean(written.startsWith("-") ? written : `--${written}`, [...FLAGS_OF_ALL, ...flags]);
     const taken = [...flags, ...(words === "" ? [] : [words])].join(", ");
     throw new ConfigError(`${command}: ${problem}.${meant} It takes ${taken}.`);
   }
@@ -62,7 +63,7 @@ export function refuseMisspelt(command: string, argv: readonly string[], names: 
   for (const word of argv) {
     const [name = ""] = word.split("=");
     if (!name.startsWith("--") || ofServe.includes(name) || names.includes(name)) continue;
-    const meant = nearest(name, [...names, ...ofServe]);
+    const meant = nearest(name, [...FLAGS_OF_ALL, ...names, ...ofServe]);
     if (meant === undefined || !names.includes(meant)) continue;
     throw new ConfigError(
       `${command}: unknown flag ${name}. Did you mean ${meant}? "claude-agents-mcp help ${command.split(" ")[0] ?? ""}" lists all flags.`,

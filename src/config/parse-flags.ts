@@ -15,6 +15,9 @@ export interface Flag {
   readonly negated: boolean;
 }
 
+/** Flags that every command takes, before it reads its own. */
+export const FLAGS_OF_ALL: readonly string[] = ["--help", "--version"];
+
 /** Reads the arguments behind the command, in their order. Throws ConfigError. */
 export function readFlags(argv: readonly string[]): Flag[] {
   // Not strict: parseArgs only cuts the arguments up, since its own errors name neither a near match nor what is allowed.
@@ -74,7 +77,6 @@ function unknownFlag(written: string): ConfigError {
   const known = SETTINGS.flatMap(({ flag, reading }) =>
     reading === "boolean" ? [`--${flag}`, `--no-${flag}`] : [`--${flag}`],
   );
-  return new ConfigError(
-    `Unknown flag ${written}.${didYouMean(written, known)} "claude-agents-mcp help" lists all flags.`,
-  );
+  const meant = didYouMean(written, [...FLAGS_OF_ALL, ...known], { "-v": "--version" });
+  return new ConfigError(`Unknown flag ${written}.${meant} "claude-agents-mcp help" lists all flags.`);
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { unknownVariables } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
@@ -115,12 +116,20 @@ async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Find
     const text = `${title}: ${problem} It is in "env" of its entry in ${file}.`;
     return { id: "clients", level: "warning", text };
   });
-  const sandbox = config.sandbox === "required" ? await machine.sandboxProblem() : undefined;
-  if (sandbox !== undefined) {
-    const text = `${title} cannot use this server: its entry in ${file} has sandbox "required", and no sandbox is available. ${sandbox}`;
+  const missing = await missingOf(config, machine);
+  if (missing !== undefined) {
+    const text = `${title} cannot use this server: its entry in ${file} has ${missing}`;
     return [{ id: "clients", level: "error", text }, ...unknown];
   }
   return [...(await daemonFaults(entry, settings, machine)), ...timeoutFaults(entry, own, config), ...unknown];
+}
+
+/** Returns a setting of which this machine lacks what it needs. */
+async function missingOf({ claudePath, sandbox }: Config, machine: Machine): Promise<string | undefined> {
+  if (claudePath !== undefined && !existsSync(claudePath))
+    return `the Claude Code ${claudePath}, which does not exist.`;
+  const problem = sandbox === "required" ? await machine.sandboxProblem() : undefined;
+  return problem === undefined ? undefined : `sandbox "required", and no sandbox is available. ${problem}`;
 }
 
 /** Returns why the server would refuse them. */
@@ -136,7 +145,7 @@ function configOf(settings: EntrySettings): Config | string {
 function refused({ aim, env, file }: ClientEntry, settings: EntrySettings, problem: string): Finding {
   const ofEnv = Object.keys(env).filter((name) => problem.includes(name));
   const where = ofEnv.length === 0 ? "" : ` In "env" of the entry, so edit the file: ${ofEnv.join(", ")}.`;
-  const text = `${aim.client.title} cannot use this server, which refuses the settings of its entry in ${file}. ${problem}${where}`;
+  const text = `${aim.client.title} cannot use this server as its entry in ${file} says. ${problem}${where}`;
   const mended = mendedArgs(settings);
   return { id: "clients", level: "error", text, ...(mended && { fix: install(aim, mended) }) };
 }

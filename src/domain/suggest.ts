@@ -3,6 +3,9 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   const most = Math.max(2, Math.floor(word.length / 3));
   // Words come from callers and may be a megabyte: of one so much longer than a name it is known that it is not near.
   const possible = known.filter((name) => Math.abs(word.length - name.length) <= most || name.startsWith(word));
+  const lower = word.toLowerCase();
+  const otherCase = possible.find((name) => name.toLowerCase() === lower);
+  if (otherCase !== undefined) return otherCase;
   const ranked = possible.map((name) => ({ name, distance: distance(word, name) })).toSorted(byDistance);
   return ranked[0] !== undefined && ranked[0].distance <= most ? ranked[0].name : undefined;
 }

@@ -102,9 +102,10 @@ function flagsOf(argv: readonly string[]): Flag[] | undefined {
   }
 }
 
-function wordsOf({ text, written }: Flag): string[] {
+function wordsOf({ setting, text, written }: Flag): string[] {
   if (text === undefined) return [written];
-  return text.startsWith("-") ? [`${written}=${text}`] : [written, text];
+  // Behind a boolean, a word of its own would be no value.
+  return setting.reading === "boolean" || text.startsWith("-") ? [`${written}=${text}`] : [written, text];
 }
 
 /** A call of this length can still come back, ms. */

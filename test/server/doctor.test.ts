@@ -190,7 +190,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(server.code).toBe(2);
     const why = server.stderr.replace("claude-agents-mcp: ", "").trimEnd();
     expect(why).toContain("Did you mean --allow-dir?");
-    const text = `Cursor cannot use this server, which refuses the settings of its entry in ${at(".cursor", "mcp.json")}. ${why}`;
+    const text = `Cursor cannot use this server as its entry in ${at(".cursor", "mcp.json")} says. ${why}`;
     expect(of("clients")).toEqual([
       {
         id: "clients",

@@ -64,6 +64,9 @@ it.each<[string[], string]>([
   [["token", "--name"], "token: Unknown option '--name'. It takes --json."],
   [["help", "status"], `Unknown command "status". Did you mean daemon? ${LISTED}`],
   [["help", "setup"], `Unknown command "setup". Did you mean install? ${LISTED}`],
+  [["help", "DOCTOR"], `Unknown command "DOCTOR". Did you mean doctor? ${LISTED}`],
+  [["console", "--hlep"], "Unknown flag --hlep. Did you mean --help? "],
+  [["daemon", "--vresion"], "daemon status: Unknown option '--vresion'. Did you mean --version? It takes --json."],
   [["help", "xyzzy"], `Unknown command "xyzzy". ${LISTED}`],
 ])("%j is refused", async ([command = "", ...args], beginning) => {
   const run = async () => Promise.resolve(COMMANDS[command]?.(args));

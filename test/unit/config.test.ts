@@ -244,7 +244,9 @@ describe("an invalid value is refused in one line", () => {
       "Unknown flag --no-allow-bypas. Did you mean --no-allow",
     ],
     ["a negated flag that is no boolean", { argv: ["--no-sandbox"] }, "Unknown flag --no-sandbox."],
-    ["an unknown short flag", { argv: ["-v"] }, 'Unknown flag -v. "claude-agents-mcp help" lists all flags.'],
+    ["an unknown short flag", { argv: ["-x"] }, 'Unknown flag -x. "claude-agents-mcp help" lists all flags.'],
+    ["a short flag of another name", { argv: ["-v"] }, "Unknown flag -v. Did you mean --version?"],
+    ["a flag of all commands", { argv: ["--hlep"] }, "Unknown flag --hlep. Did you mean --help?"],
     ["an argument that is no flag", { argv: ["--allow-bypass", "false"] }, 'Unexpected argument "false": only flags'],
     [
       "an unknown key in the file",

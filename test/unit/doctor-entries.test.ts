@@ -31,8 +31,7 @@ async function write(aim: Aim & { file: string }, flags: readonly string[], more
 }
 
 const userFile = () => at(".config", "claude-agents-mcp", "config.json");
-const refusal = (title: string, file: string) =>
-  `${title} cannot use this server, which refuses the settings of its entry in ${file}. `;
+const refusal = (title: string, file: string) => `${title} cannot use this server as its entry in ${file} says. `;
 
 describe("an entry of a client whose server would refuse it", () => {
   interface Row {
@@ -135,9 +134,19 @@ it("an entry that requires a sandbox is an error where there is none", async () 
   expect(found.text).toContain('has sandbox "required", and no sandbox is available. bwrap cannot');
 });
 
+it("an entry that names a Claude Code which is not there is an error", async () => {
+  await write(aimAt("zed"), ["--claude-path", at("claude")]);
+  const found = await machine.fault();
+  expect(found).toMatchObject({ id: "clients", level: "error" });
+  expect(found.text).toContain(`has the Claude Code ${at("claude")}, which does not exist.`);
+  writeFileSync(at("claude"), "");
+  expect(await machine.faults()).toEqual([]);
+});
+
 it("settings that a server takes are no fault: of its own server, relative in a project, with variables of the client", async () => {
   await write(aimAt("codex"), ["--daemon", "off", "--max-live", "2"]);
   await write(aimAt("gemini"), ["--store", "memory:", "--spares", "0"]);
+  await write(aimAt("windsurf"), ["--allow-bypass=false"]);
   await write(aimAt("cursor", "project"), ["--allow-dir", "."]);
   await write(aimAt("vscode"), ["--allow-dir", "${workspaceFolder}", "--max-wait-ms", "${input:wait}"]);
   await write(aimAt("opencode"), [], { environment: { CLAUDE_CODE_MCP_MAX_WAIT_MS: "{env:WAIT}" } });
