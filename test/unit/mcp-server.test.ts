@@ -147,7 +147,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
   it("lists the parameters of disk resume only where the operator allows it, then in at most 8,192 bytes with all around", async () => {
     const replyOf = async (limits: { allowsDiskResume?: boolean }) => {
       const wire = new Wire({ limits });
-      // Its waits have the longest words.
+      // Claude Code's waits have the longest words.
       const client = await connectTo(wire, { ...info, name: "claude-code" });
       const { tools: listed } = await client.listTools();
       await client.close();

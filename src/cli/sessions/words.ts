@@ -52,7 +52,7 @@ export function duration(ms: number): string {
   return ms < 10_000 ? `${(ms / 1000).toFixed(1)}s` : span(ms);
 }
 
-/** What costs something is never `$0.0000`. */
+/** Tells a cost that is too small for four digits as such, not as nothing. */
 export function usd(amount: number): string {
   if (amount > 0 && amount < 0.0001) return "<$0.0001";
   return `$${amount.toFixed(amount >= 1 ? 2 : 4)}`;

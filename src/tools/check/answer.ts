@@ -39,7 +39,7 @@ interface Checked extends CheckRequest {
 }
 
 export interface BeforeRequests {
-  /** By the ids of their events, which are left out: the answer has them in `warnings`. */
+  /** Texts by the ids of their events, which are left out: the answer has them in `warnings`. */
   readonly warnings: ReadonlyMap<number, string>;
 }
 
