@@ -9,7 +9,7 @@ import type { Server } from "../support/stdio-server.ts";
 import { stream } from "../support/streaming.ts";
 import { acceptance, listed, REAL } from "./stage.ts";
 
-/** One blocking call, every message of which is a notification and part of the answer. */
+/** Makes one blocking call, every message of which is a notification and part of the answer. */
 
 const QUERY = "claude_code_query";
 const TOOLSETS = ["--toolsets", "query"];
@@ -133,7 +133,7 @@ acceptance("a query", ({ server: serve, world }) => {
     expect(request?.system).toContain("Mind the harbour.");
     expect(request?.tools).not.toContain("WebSearch");
     expect(JSON.stringify(chosen.data["messages"])).toContain(second);
-    // Its process does not stay.
+    // The process does not stay.
     const isLive = () => world.processes().some(({ command }) => command.includes(String(chosen.data["sessionId"])));
     await expect.poll(isLive, { timeout: 10_000 }).toBe(false);
   });

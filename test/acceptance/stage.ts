@@ -12,7 +12,7 @@ interface Operated {
   readonly env?: Record<string, string>;
 }
 
-/** What a script has to play with. */
+/** Means that a script has to play with. */
 export interface Stage {
   readonly world: World;
   /** A client connected to a new server, or to the daemon. */

@@ -33,7 +33,7 @@ it("a session is started from the form, its request allowed, and the file is wri
   const file = join(cwd, "hello.txt");
   const id = await startSession(page, `Write hello. ${calling([writing(file)])}`, { cwd });
   const card = cards(page, "Claude Code asks to write a file");
-  // Of a file that is not there it does not say that content is lost.
+  // A file that is not there has no content to lose, and none is told to be lost.
   await card.getByText("hello.txt is written as a whole: content that it has is lost").waitFor();
   expect(existsSync(file)).toBe(false);
   await press(card, "Allow");

@@ -37,7 +37,7 @@ it.concurrent.each(PROGRAMS.map((program, at) => [program, seed + at] as const))
       await load.kill(program);
       const started = await begun;
       const outcomes = await load.settle();
-      // Those of the client that is not killed, at least. A daemon that is killed at once has stored no session yet.
+      // At least the sessions of the client that is not killed. A daemon that is killed at once has stored no session yet.
       expect(outcomes.length).toBeGreaterThanOrEqual(program === "daemon" ? started : 3);
       for (const outcome of outcomes) {
         found[outcome] = (found[outcome] ?? 0) + 1;

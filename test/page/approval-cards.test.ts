@@ -122,7 +122,7 @@ it("an answered card stays as high as it was until the pointer leaves the cards,
   const before = await topOf(third);
   await press(first, "Allow");
   await first.getByText("Allowed.", { exact: true }).waitFor();
-  // It has waited there all the time, and has not moved.
+  // The card has waited there all the time, and has not moved.
   await second.getByRole("button", { name: "Allow", exact: true }).click();
   await second.getByText("Allowed.", { exact: true }).waitFor();
   await first.getByText("Claude Code asked to run a command").waitFor();

@@ -72,7 +72,7 @@ it("two users in two windows neither see nor change each other's sessions", asyn
   await bob.go(`#/sessions/${session}`);
   const heading = bob.page.getByRole("heading", { name: "Session not found" });
   await heading.waitFor();
-  // It stands where the headings of other views do.
+  // The heading stands where those of other views do.
   const top = async (of: Locator) => (await of.boundingBox())?.y;
   const here = await top(heading);
   expect(await bob.page.title()).toMatch(/Session not found · /);

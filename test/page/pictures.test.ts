@@ -21,7 +21,7 @@ afterAll(async () => desk.close());
 
 const GREEN = [0, 128, 0] as const;
 
-/** Of each picture, its size as it is drawn, and its first pixel. */
+/** Returns the size of each picture as it is drawn, and its first pixel. */
 const drawn = async (page: Page) =>
   page.evaluate<number[][]>(`[...document.querySelectorAll("canvas")].map((canvas) => {
     const copy = new OffscreenCanvas(1, 1).getContext("2d");

@@ -7,7 +7,7 @@ import { addSession, id, NOW, prompt, said } from "../support/sessions-command.t
 import { openDesk, type Desk } from "../support/browser/desk.ts";
 import { PHONE, type OpenWindow } from "../support/browser/window.ts";
 
-/** Where a reader is put, and what does not move: sessions that wait for an answer, and the ends of long ones. */
+/** Shows where a reader is put, and what does not move: sessions that wait for an answer, and the ends of long ones. */
 
 const LONG = id(1);
 const EVENTS = 2_000;

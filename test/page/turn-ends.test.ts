@@ -26,7 +26,7 @@ it("a turn that fails is one line that begins with the cause", async () => {
   expect(await entry(page, /too strange|error|failed/i).count()).toBe(1);
   expect(await page.getByText(/unknown/).count()).toBe(0);
   await window.picture("api-error", false);
-  // What only the result tells is no other text, either.
+  // A text that only the result tells is no other one, either.
   const limited = await desk.api.start(calling([{ name: "Glob", input: { pattern: "*" } }]), desk.world.folder(), {
     maxTurns: 1,
   });

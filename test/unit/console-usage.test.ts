@@ -127,7 +127,7 @@ describe("the usage figures of the console", () => {
     await node.rows.create(session({ principal: "ann", at: NOW, spec: { cwd: "/repo" }, state }));
     const { days, totals } = await numbers();
     expect([totals.waitedMs, days[0]?.waitedMs]).toEqual([90_000, 90_000]);
-    // What they wait is not taken from the work of other turns.
+    // Their waits are not taken from the work of other turns.
     await keep(turn("2026-03-10T10:00:00Z", 1, { durationMs: 60_000 }));
     expect((await numbers()).totals).toMatchObject({ durationMs: 60_000, workedMs: 60_000, waitedMs: 90_000 });
   });

@@ -11,7 +11,7 @@ import { CLIENTS, type Scope } from "../../src/install/clients.ts";
 import { thesePlaces } from "../../src/install/places.ts";
 import { useMachine } from "../support/doctor-machine.ts";
 
-/** What `doctor` says of the settings in entries of clients, and of a login before there is a Claude Code. */
+/** Tests what `doctor` says of the settings in entries of clients, and of a login before there is a Claude Code. */
 
 const machine = useMachine();
 const { at } = machine;

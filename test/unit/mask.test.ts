@@ -3,7 +3,7 @@ import { PartialText } from "../../src/claude/process/partial.ts";
 import { LastLines } from "../../src/claude/supervise/output.ts";
 import { createMasker } from "../../src/log/mask.ts";
 
-/** What is shown of a text that comes in pieces of this size. */
+/** Returns what is shown of a text that comes in pieces of this size. */
 function shownOf(text: string, size = 1, masker = createMasker({})): string[] {
   const said: string[] = [];
   const partial = new PartialText((each) => said.push(each), masker);

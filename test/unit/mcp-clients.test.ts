@@ -110,7 +110,7 @@ describe("the session of another server", () => {
     /* oxlint-disable typescript/no-deprecated -- in the 2025 era nothing else tells */
     expect(server.getClientCapabilities()).toEqual(kept);
     expect(server.getClientVersion()).toEqual({ name: "n".repeat(64), version: "1" });
-    // As the client says with each request, whatever it had asked for.
+    // The client says it with each request, whatever it had asked for.
     expect(server.getNegotiatedProtocolVersion()).toBe("2025-06-18");
     /* oxlint-enable typescript/no-deprecated */
   });

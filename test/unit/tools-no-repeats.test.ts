@@ -111,7 +111,7 @@ describe("in mode minimal, an answer", () => {
       { tool: "Bash", input: { command: "run u1" }, ok: false },
       { notice: "denial", message },
     ]);
-    // Where the notice is left out, the outcome says why.
+    // Without the notice, the outcome says why.
     const without = await check(engine, { pollOptions: { includeProgressEvents: false } });
     expect(without.events).toMatchObject([
       { data: { ok: false, output: expect.stringContaining("denied") as string } },
@@ -158,7 +158,7 @@ describe("in mode minimal, an answer", () => {
         ...more.filter((_, index) => index !== 1),
         "I begin.",
       ]);
-      // Those that come later are news.
+      // Later ones are news.
       waiting(5);
       expect((await check(engine, { responseMode, cursor: shown.nextCursor })).events).toHaveLength(1);
       expect(

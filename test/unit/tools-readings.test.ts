@@ -8,7 +8,7 @@ import { amount } from "../support/amount.ts";
 import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
 import { runTool, tools } from "../support/tools/run.ts";
 
-/** How arguments are read that may have several forms, or that come as JSON text. */
+/** Reads arguments that may have several forms, or that come as JSON text. */
 
 const schemas = new Map([...tools].map(([name, { input }]) => [name, input]));
 
@@ -243,7 +243,7 @@ describe("JSON text", () => {
     [start({ skills: '"all"' }), 'skills: must be all or an array, not "\\"all\\"".'],
     [agent({ effort: "0" }), "agents.a.effort: must be at least 1, not 0."],
     [list({ status: '["idl"]' }), "status.0: must be one of running"],
-    // What may not be in a message may not be in a text of it.
+    // A text of a message may not hold what the message may not.
     [start({ advanced: '{"title":"\\ud800"}' }), "advanced.title: has a lone surrogate"],
     [start({ advanced: '{"__proto__":{}}' }), "advanced.__proto__: is not allowed as a name."],
     [start({ allowedTools: `${"[".repeat(200)}${"]".repeat(200)}` }), "is nested too deeply."],

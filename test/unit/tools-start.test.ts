@@ -68,7 +68,7 @@ describe("claude_code", () => {
     });
     expect(actions).toMatchObject([{ requestId: "r1", toolName: "Bash", input: { command: "npm test" } }]);
     expect(engine.delivers).toEqual([[expect.objectContaining({ requestId: "r1", whole: true })]]);
-    // Who polls in place of answering is told at once, and who answers is not told again.
+    // A caller that polls in place of answering is told at once, and one that answers is not told again.
     const { waits } = engine;
     expect(await check(engine, { cursor: answer.nextCursor, waitMs: 40_000 })).toMatchObject({ actions });
     expect(waits.at(-1)?.sessions).toEqual([{ sessionId: "s1", cursor: 6 }]);

@@ -8,9 +8,9 @@ import fc, { type Arbitrary } from "fast-check";
 export type Era = "legacy" | "modern";
 
 export interface Envelope {
-  /** One line of JSON. */
+  /** Line of JSON. */
   readonly text: string;
-  /** As a reader of JSON has it. */
+  /** Value that a reader of JSON has. */
   readonly id: string | number;
 }
 
@@ -18,7 +18,7 @@ export const ENVELOPE_SEED = Number(process.env["RANDOM_SEED"] ?? Math.trunc(Mat
 
 const PREFIX = "io.modelcontextprotocol/";
 
-/** What a client of the later era says of itself with each request. */
+/** Fields by which a client of the later era says what it is, with each request. */
 export const OF_MODERN = {
   [`${PREFIX}protocolVersion`]: "2026-07-28",
   [`${PREFIX}clientInfo`]: { name: "t", version: "1" },
@@ -142,7 +142,7 @@ function spelled({ changes, era, id, more, order, request, spaces }: Unnumbered,
   const fields = JSON.parse(JSON.stringify({ jsonrpc: "2.0", method, params })) as Record<string, unknown>;
   // A copy, since the next change may be one inside it.
   for (const [path, changed] of changes) put(fields, path, structuredClone(changed));
-  // That would be an answer, which has none.
+  // Such a message would be an answer, which has none.
   if ((fields["method"] ?? null) === null) for (const key of ["result", "error"]) delete fields[key];
   const members = Object.entries(fields).map(([key, each]) => `${JSON.stringify(key)}:${JSON.stringify(each)}`);
   const all = [...members, `"id":${id(n)}`, ...(more === undefined ? [] : [`"more":${more}`])];
