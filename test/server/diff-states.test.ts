@@ -26,6 +26,12 @@ async function told() {
   return Told.parse(JSON.parse(await hostile.diff())).git;
 }
 
+/** Any file can be included, also one that the reader may not see. */
+function includes(setting: string): void {
+  writeFileSync(hostile.dotGit("other"), `[core]\n\t${setting}sword'fish'\n`);
+  hostile.config("[include]\n\tpath = other\n");
+}
+
 describe("`claude_code_session` `diff` tells git's reason for a repository that it cannot read:", () => {
   const states: readonly (readonly [string, string | RegExp, () => void])[] = [
     [
@@ -44,6 +50,18 @@ describe("`claude_code_session` `diff` tells git's reason for a repository that 
       "bad config variable 'diff.context'",
       () => hostile.config("[diff]\n\tcontext = -1\n"),
     ],
+    ["with a wrong value, which is not told", "bad boolean config value for 'core.bare'.", () => includes("bare = ")],
+    [
+      "with a long wrong value, which is not told",
+      "bad boolean config value.",
+      () => includes(`bare = ${"fish ".repeat(999)}`),
+    ],
+    [
+      "with a wrong number, which is not told",
+      "bad numeric config value for 'core.abbrev':",
+      () => includes("abbrev = "),
+    ],
+    ["with a wrong mode, which is not told", "invalid mode for object creation.", () => includes("createObject = ")],
     [
       "with an extension that git does not know",
       "unknown repository extension found: new",
@@ -108,6 +126,7 @@ describe("`claude_code_session` `diff` tells git's reason for a repository that 
     const { refused } = await told();
     expect(refused).toMatch(reason);
     expect(refused).toMatch(/ What is in it is not shown\.$/);
+    expect(refused).not.toContain("fish");
   });
 });
 

@@ -92,8 +92,12 @@ function reasonIn(stderr: string): string | undefined {
     .slice(Math.max(first, 0))
     .map((line) => line.replace(FAULT, ""))
     .join(" ")
+    .replace(VALUE, "$1$2")
     .replace(/\.$/, "");
   return reason === "" ? undefined : Array.from(reason).slice(0, MAX_REASON_CHARACTERS).join("");
 }
 
 const FAULT = /^(?:fatal|error): /;
+/** Value of a configuration, which is not told: a repository may include any file, also one that its reader may not see. */
+const VALUE =
+  /(config value) '(?:.*'(?= for ')|.*)|(color value|hint type|hunk header|object creation|--ignore-submodules argument)(?: for '.*')?: .*/;
