@@ -101,15 +101,25 @@ const PAYERS = [
 ] as const;
 
 function payerIn(environment: Readonly<Record<string, string>>) {
-  return PAYERS.find(([name]) => (environment[name] ?? "") !== "");
+  return PAYERS.find(([name]) => isGiven(name, environment[name] ?? ""));
+}
+
+/** Clouds that pay as well; other variables that begin so switch on features. */
+const MORE_CLOUDS = [
+  "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+  "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+  "CLAUDE_CODE_USE_MANTLE",
+];
+/** Words by which Claude Code takes a switch for on; any other is off. */
+const ON = /^\s*(?:1|true|yes|on)\s*$/i;
+
+function isGiven(name: string, value: string): boolean {
+  return name.startsWith("CLAUDE_CODE_USE_") ? ON.test(value) : value !== "";
 }
 
 /** The variable that says who pays for a Claude Code with this environment; undefined where only a login does. */
 export function payingVariable(environment: Readonly<Record<string, string>>): string | undefined {
-  const named = Object.entries(environment).find(
-    ([name, value]) => name.startsWith("CLAUDE_CODE_USE_") && value !== "",
-  );
-  return payerIn(environment)?.[0] ?? named?.[0];
+  return payerIn(environment)?.[0] ?? MORE_CLOUDS.find((name) => isGiven(name, environment[name] ?? ""));
 }
 
 /** The name of a way to pay, never anything of the credential. */

@@ -36,6 +36,7 @@ describe("the account that pays for a session", () => {
     ["Google Vertex", { CLAUDE_CODE_USE_VERTEX: "1", ...keys }],
     ["Microsoft Foundry", { CLAUDE_CODE_USE_FOUNDRY: "1", ...keys }],
     ["ANTHROPIC_AUTH_TOKEN", keys],
+    ["ANTHROPIC_AUTH_TOKEN", { CLAUDE_CODE_USE_BEDROCK: "0", CLAUDE_CODE_USE_VERTEX: "false", ...keys }],
     ["ANTHROPIC_API_KEY", { ...keys, ANTHROPIC_AUTH_TOKEN: "" }],
     ["CLAUDE_CODE_OAUTH_TOKEN", { CLAUDE_CODE_OAUTH_TOKEN: "o" }],
     ["the Claude login of the configuration folder", {}],

@@ -198,12 +198,15 @@ describe("before there is a Claude Code that could be asked", () => {
     // A file without either is none.
     file(".claude.json", { projects: {}, oauthAccount: null });
     file(".claude/settings.json", { env: { LANG: "C" } });
+    machine.environment["CLAUDE_CODE_USE_MANTLE"] = "0";
+    machine.environment["CLAUDE_CODE_USE_POWERSHELL_TOOL"] = "1";
     expect(await login()).toMatchObject({ level: "error" });
   });
 
   it.each<[string, () => void, string]>([
     ["a variable", () => void (machine.environment["CLAUDE_CODE_OAUTH_TOKEN"] = "x"), "CLAUDE_CODE_OAUTH_TOKEN"],
     ["a cloud", () => void (machine.environment["CLAUDE_CODE_USE_BEDROCK"] = "1"), "CLAUDE_CODE_USE_BEDROCK"],
+    ["another cloud", () => void (machine.environment["CLAUDE_CODE_USE_MANTLE"] = "1"), "CLAUDE_CODE_USE_MANTLE"],
     ["credentials", () => file(".claude/.credentials.json", { claudeAiOauth: {} }), ".credentials.json"],
     ["an account", () => file(".claude.json", { oauthAccount: { emailAddress: "a@b" } }), ".claude.json"],
     ["a helper", () => file(".claude/settings.json", { apiKeyHelper: "pass" }), "settings.json"],
