@@ -75,7 +75,7 @@ describe("the answer that is sent", () => {
     [{ decision: "allow_for_session" }, {}, "Allowed. Until the session ends also allowed: Bash(npm test)."],
     [{ decision: "deny", message: "No" }, {}, "Denied, with your message."],
     [{ decision: "deny" }, { type: "plan" }, "Sent back to planning."],
-    [{ decision: "allow", answers: {} }, { type: "question" }, "Answers sent."],
+    [{ decision: "allow", answers: {} }, { type: "question" }, "Answered."],
     [{ decision: "allow", updatedInput: {} }, { type: "plan" }, "Plan approved with your changes."],
   ] as const)("is described as done for %j", (body, changes, words) => {
     expect(doneWords(request(changes), body)).toBe(words);

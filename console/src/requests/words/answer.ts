@@ -65,7 +65,7 @@ export function doneWords(
     return message === undefined ? `${what}.` : `${what}, with your message.`;
   }
   const withChanges = updatedInput === undefined ? "" : " with your changes";
-  if (type === "question") return "Answers sent.";
+  if (type === "question") return "Answered.";
   if (type === "plan") return `Plan approved${withChanges}.`;
   if (decision === "allow_for_session") return `Allowed. Until the session ends also allowed: ${remember.join(", ")}.`;
   return `Allowed${withChanges}.`;
