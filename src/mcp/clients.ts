@@ -85,7 +85,7 @@ export class Clients {
     if (taken) return refuseTaken(taken["id"]);
     for (const message of messages) unanswered.heard(message);
     const options: HandleRequestOptions = { authInfo: authInfoOf(entry.caller), parsedBody: entry.body };
-    const response = await client.transport.handleRequest(request, options);
+    const response = await client.transport.handleRequest(this.#fromHere(request), options);
     // A body that was refused as a whole has its answer.
     if (!response.ok) for (const message of messages) if (isRequest(message)) unanswered.forget(message["id"]);
     // What was no initialize has made no session.
@@ -190,6 +190,15 @@ export class Clients {
     for (const client of this.#clients.values()) {
       if (client.open === 0 && client.usedAt < before) void this.#forget(client);
     }
+  }
+
+  /** The request without the id of a message that a server before has sent: its client gets a stream all the same. */
+  #fromHere(request: Request): Request {
+    const last = request.headers.get("last-event-id");
+    if (request.method !== "GET" || last === null || this.#replay.hasNamed(last)) return request;
+    const headers = new Headers(request.headers);
+    headers.delete("last-event-id");
+    return new Request(request.url, { headers, signal: request.signal });
   }
 
   /** The same answer, with an eye on whether its client stays to its end. */

@@ -50,6 +50,11 @@ export class Replay {
     };
   }
 
+  /** Tells whether the id is of a message of this server, kept or not. */
+  hasNamed(id: string): boolean {
+    return id.startsWith(`${this.#name}:`);
+  }
+
   forget(session: string): void {
     for (const kept of this.#kept.values()) if (kept.session === session) this.#drop(kept);
   }

@@ -123,6 +123,14 @@ describe("the session of another server", () => {
     expect(open).toBe(2);
   });
 
+  it("has a stream though the last message that its client has got was of the server before", async () => {
+    const session = await begin(clientsWith());
+    const next = clientsWith();
+    const first = await listens(next, session, "of-then:3");
+    expect(first.status).toBe(200);
+    await first.body?.cancel();
+  });
+
   it("is not found by another principal, with another key, forged, or after its time", async () => {
     const session = await begin(clientsWith());
     const next = clientsWith();
@@ -155,6 +163,12 @@ describe("the session of another server", () => {
     expect(open).toBe(1);
   });
 });
+
+async function listens(clients: Clients, session: string, last: string): Promise<Response> {
+  const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": last };
+  const caller = { principal: "ann", scopes: ["read"] } as const;
+  return clients.handle(new Request("http://127.0.0.1/mcp", { headers }), { caller, body: undefined });
+}
 
 async function ends(clients: Clients, session: string): Promise<number> {
   const request = new Request("http://127.0.0.1/mcp", { method: "DELETE", headers: { "mcp-session-id": session } });
