@@ -2,6 +2,7 @@ import { fork } from "node:child_process";
 import { refuseMisspelt } from "./own-flags.ts";
 import { ConfigError } from "../config/error.ts";
 import type { Finding } from "../doctor/finding.ts";
+import { didYouMean } from "../domain/suggest.ts";
 import { escapeControlChars } from "../security/control-chars.ts";
 
 /** `claude-agents-mcp doctor`: what would keep a session from working, and the commands that put it right. */
@@ -94,10 +95,14 @@ async function written(text: string): Promise<void> {
 
 /** All other flags are those of serve, and what is wrong with one is a finding. */
 function refuseWords(rest: readonly string[]): void {
-  refuseMisspelt("doctor", rest, ["--json", "--fix"]);
+  const own = ["--json", "--fix"];
+  refuseMisspelt("doctor", rest, own);
   const [first] = rest;
   if (first === undefined || first.startsWith("-")) return;
-  throw new ConfigError(`doctor: unexpected argument "${first}". It takes --json, --fix and the flags of serve.`);
+  const meant = didYouMean(`--${first}`, own);
+  throw new ConfigError(
+    `doctor: unexpected argument "${first}".${meant} It takes --json, --fix and the flags of serve.`,
+  );
 }
 
 function progress(subject: string): void {

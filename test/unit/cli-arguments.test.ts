@@ -60,6 +60,7 @@ it.each<[string[], string]>([
   [["console", "--prot=1"], "console: unknown flag --prot. Did you mean --port? "],
   [["doctor", "--fxi"], "doctor: unknown flag --fxi. Did you mean --fix? "],
   [["doctor", "now"], 'doctor: unexpected argument "now". It takes --json, --fix and the flags of serve.'],
+  [["doctor", "fix"], 'doctor: unexpected argument "fix". Did you mean --fix? It takes --json, --fix and the flags'],
   [["demo", "live"], "demo: Unexpected argument 'live'. Did you mean --live? It takes --live, --json, --keep."],
   [["token", "--name"], "token: Unknown option '--name'. It takes --json."],
   [["help", "status"], `Unknown command "status". Did you mean daemon? ${LISTED}`],
