@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Page, Route } from "playwright-core";
+import type { Locator, Page, Route } from "playwright-core";
 
 import type { ViewName } from "../../console/src/state/views.ts";
 import { cards, entry, press } from "../support/browser/cards.ts";
@@ -38,12 +38,13 @@ const heading = (name: string | RegExp) => async (page: Page) =>
   page.getByRole("heading", { level: 1, name }).waitFor();
 
 /** A view of the table that is missing here does not compile. */
-const VIEWS: Readonly<Record<ViewName | "session" | "session-unfolded" | "session-asking", View>> = {
+const VIEWS: Readonly<Record<ViewName | "missing" | "session" | "session-unfolded" | "session-asking", View>> = {
   sessions: {
     hash: () => "#/sessions",
     isThere: async (page) => page.getByRole("link", { name: "Mend the login test" }).waitFor(),
   },
   start: { hash: () => "#/start", isThere: heading("New session") },
+  missing: { hash: () => "#/nothing", isThere: heading("Page not found") },
   session: {
     hash: () => `#/sessions/${sights.everything}`,
     isThere: async (page) => entry(page, "The agent says that all is quiet.").first().waitFor(),
@@ -123,6 +124,16 @@ describe.each([
     await window.page.getByRole("alert").getByText("Not signed in").waitFor();
     expect(await faultsOf(window, "sign-in-refused")).toEqual(WELL);
   });
+});
+
+it("the time of a text stands beside its first line on a phone", async () => {
+  const { page } = await desk.open({ viewport: PHONE, hash: `#/sessions/${sights.everything}` });
+  const said = entry(page, "The agent says that all is quiet.").first();
+  const top = async (of: Locator) => (await of.boundingBox())?.y ?? Number.NaN;
+  await said.waitFor();
+  const below =
+    (await top(said.locator("time").last())) - (await top(said.getByText("The agent says that all is quiet.")));
+  expect(Math.abs(below)).toBeLessThan(10);
 });
 
 it("everything that opens on top of a view is accessible and fits the window", async () => {
