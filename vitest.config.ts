@@ -40,7 +40,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        // What each earlier system offers to its callers, from its first call to its last: through a daemon with the stand-in, in both ways with Claude Code.
+        // What each earlier system offers to its callers, from its first call to its last: with the stand-in through a daemon, with Claude Code without one.
         test: {
           name: "acceptance",
           include: ["test/acceptance/**/*.test.ts"],

@@ -1,4 +1,5 @@
 import { describe } from "vitest";
+import { amount } from "../support/amount.ts";
 import type { ClientKind } from "../support/connection.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld, type World } from "../support/world.ts";
@@ -25,9 +26,9 @@ const WAYS = [
   { way: "with a server of its own", daemon: "never", client: "v1" },
 ] as const satisfies { way: string; daemon: "auto" | "never"; client: ClientKind }[];
 
-/** Plays a script in each way; with the stand-in only as users have it. Its tests run in order, and may build on each other. */
+/** Plays a script through a daemon with the stand-in, and the other way with Claude Code (`--full`: both). Its tests run in order, and may build on each other. */
 export function acceptance(title: string, script: (stage: Stage) => void): void {
-  for (const { client, daemon, way } of REAL ? WAYS : WAYS.slice(0, 1)) {
+  for (const { client, daemon, way } of REAL ? WAYS.slice(-amount(1, 2)) : WAYS.slice(0, 1)) {
     describe(`${title}, ${way}`, () => {
       const world = useWorld({ agent: REAL ? "real" : "stand-in", daemon });
       script({ world, server: async (operated) => world.server({ client, ...operated }) });
