@@ -65,7 +65,7 @@ export function mountConsole(app: Hono<Env>, options: ConsoleRouteOptions): void
   });
 }
 
-/** Where the page says what is at this address, for someone who left out the `#`. Relative: there may be a path before /console. */
+/** Address in the page of a URL that lacks the `#`; relative, because a proxy may serve `/console` below a path of its own. */
 function inPage(url: string): string {
   const [, path = ""] = new URL(url).pathname.split("/console/");
   return `./${"../".repeat(path.split("/").length - 1)}#/${path}`;

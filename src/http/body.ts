@@ -30,7 +30,7 @@ export async function readJson({ body, headers }: Request, mostBytes: number): P
   if (bound) return tooMuch(bound);
   if (bytes === 0) return { value: undefined, bytes };
   try {
-    // This takes a byte order mark away as well, which some programs write first.
+    // `trim` removes a byte order mark too, which Codex on Windows writes.
     return { value: JSON.parse(Buffer.concat(parts).toString("utf8").trim()), bytes };
   } catch {
     return { notJson: true };

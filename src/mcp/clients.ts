@@ -254,7 +254,7 @@ function watched(body: ReadableStream<Uint8Array>, onEnd: (early: boolean) => vo
   });
 }
 
-/** They were read before. */
+/** Messages of a body, which the checks of the endpoint have passed. */
 function messagesIn(body: unknown): Fields[] {
   return [body].flat().filter((message): message is Fields => typeof message === "object" && message !== null);
 }

@@ -99,10 +99,10 @@ function problemIn(params: unknown): string | undefined {
   return problemInEnvelope(meta);
 }
 
-/** With these a request of the later era says what its client is; those of the earlier one may have single ones among them. */
+/** First protocol version whose requests describe their client in `_meta`; requests of earlier versions may carry some of these fields. */
 const LATER = "2026";
 
-/** The SDK refuses them without their names. */
+/** Names the field of `_meta` that the SDK would refuse without its name. */
 function problemInEnvelope(meta: Fields): string | undefined {
   const version = meta[`${PREFIX}protocolVersion`];
   if (version === undefined) return undefined;
@@ -125,14 +125,14 @@ function hasTexts(value: unknown, keys: readonly string[]): value is Fields {
   return isObject(value) && keys.every((key) => typeof value[key] === "string");
 }
 
-/** In these null is a value of the client's own. */
+/** Fields whose content belongs to the client: a null in them is a value. */
 const FREE = new Set(["arguments", "inputResponses"]);
 /** Programs that do not tell an empty object from an empty list write these as the latter. */
 const OBJECTS = new Set(["_meta", "arguments", "capabilities", "params"]);
-/** They must be there, and may be empty. */
+/** Required fields that may be empty: a null in their place means {}. */
 const CAPABILITIES = new Set(["capabilities", `${PREFIX}clientCapabilities`]);
 
-/** Takes away nulls, which stand for what is not there. The value itself where there is none. */
+/** Removes nulls, which mean an absent field. Returns `value` itself where there are none. */
 function withoutNulls(value: unknown): unknown {
   if (!isObject(value)) return value;
   const all = Object.entries(value).map(([key, each]) => [key, each ?? (CAPABILITIES.has(key) ? {} : null)] as const);

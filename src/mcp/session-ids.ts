@@ -31,7 +31,7 @@ const Initialize = z.object({
   }),
 });
 
-/** From its issue on, ms: longer than any client runs, and not for ever. */
+/** Lifetime of an id from its issue, ms (30 days): longer than a client runs. */
 const GOOD_FOR_MS = 2_592_000_000;
 /** Length of a name that a client gives itself, or of a version, characters. */
 const MAX_TEXT = 64;

@@ -151,7 +151,7 @@ export class Proxy {
 
   /** Lines that need a daemon wait for it; those behind them that do not are answered meanwhile. */
   async #take(given: string): Promise<void> {
-    // This takes a byte order mark away as well, which some programs write first.
+    // `trim` removes a byte order mark too, which Codex on Windows writes.
     const line = given.trim();
     if (line.startsWith("#") || line === "") return;
     this.#wasUsed = true;

@@ -29,7 +29,7 @@ export function readLine(line: Buffer): LineReading {
   const bound = exceededBy(line, MESSAGE_BOUNDS);
   if (bound) return refused(exceededText(bound, MESSAGE_BOUNDS), spelledIdIn(line));
   const text = line.toString("utf8");
-  // This takes a byte order mark away as well, which some programs write first.
+  // `trim` removes a byte order mark too, which Codex on Windows writes.
   const trimmed = text.trim();
   if (trimmed === "") return { problems: [] };
   let value: unknown;

@@ -9,21 +9,21 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Bytes of an id that are kept, and come back. */
+/** Maximum length of an id that the answer repeats, bytes. */
 const MAX_ID = 100_000;
 
 /**
- * Finds the id of a message that is too much to be parsed, or whose number no number of JavaScript is, in as many pieces as the message
- * comes.
+ * Finds the id of a message that is too large to parse, or whose numeric id a JavaScript number cannot represent. `take` accepts
+ * the message in any pieces.
  */
 export class IdReader {
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
   #isList = false;
-  /** Key of the value that comes, in the outermost object; undefined where a key comes. */
+  /** Key whose value follows, in the outermost object; undefined before a key. */
   #key: string | undefined;
-  /** Bytes that were read of the key or value there. */
+  /** Bytes of the current key or value of the outermost object. */
   #token: number[] = [];
   #found: string | undefined;
 
@@ -83,7 +83,7 @@ export class IdReader {
     return text;
   }
 
-  /** The last one counts, as for the parser. */
+  /** Keeps the last `id`, as `JSON.parse` does. */
   #endValue(): void {
     const text = this.#taken();
     if (this.#key === '"id"') this.#found = isSpelledId(text) ? text : "null";
@@ -91,7 +91,7 @@ export class IdReader {
   }
 }
 
-/** Tells whether it is JSON by itself, whatever the rest of the message is: it is written into the answer as it is. */
+/** Tells whether `text` alone is JSON, because the answer repeats it verbatim. */
 function isSpelledId(text: string): boolean {
   if (text.length > MAX_ID) return false;
   try {
