@@ -2,8 +2,9 @@ import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 
 /**
- * The JSON Schema that clients are shown. Every byte of it is in the context of every model that has the server, so
- * what says nothing to a caller, and bounds that only guard us, are left out; they are enforced all the same.
+ * Builds the JSON Schema shown to clients. Every byte of the schema is in the context of every model with this server, so
+ * keywords without use to a caller (`UNSAID`) and bounds protecting only the server are left out. `parseArguments` still
+ * enforces them.
  */
 
 const UNSAID = new Set([
@@ -19,16 +20,16 @@ const UNSAID = new Set([
   "propertyNames",
 ]);
 
-/** In place of a derived schema another one, which may be made of it. */
+/** Replacements for derived schemas, by parameter name. A function makes the replacement from the derived schema. */
 export type Advertised = Readonly<Record<string, JsonObject | ((derived: JsonObject) => JsonObject)>>;
 
 interface Offer {
-  /** Names that are accepted without being offered. */
+  /** Parameters accepted but not listed. */
   readonly unlisted: readonly string[];
-  /** Offered in place of what is derived, by name. */
+  /** Schemas listed in place of the derived ones, by parameter name. */
   readonly advertised: Advertised;
   readonly limits: { readonly maxWaitMs: number; readonly prefersOneWait?: boolean };
-  /** With the bounds of numbers, for the docs: a model meets them in an error. */
+  /** If true, bounds of numbers are included, for the docs. A model learns a bound from the error. */
   readonly bounded?: boolean | undefined;
 }
 
@@ -40,14 +41,14 @@ export function advertiseInput(
   const offered = Object.entries(properties).filter(([name]) => !unlisted.includes(name));
   const shown = offered.map(([name, property]): [string, JsonObject] => {
     const given = advertised[name] ?? lean(property);
-    // The docs have a table of what is made here.
+    // The docs have a table of the options behind a made schema, so `bounded` keeps the derived one.
     const own = typeof given === "function" ? (bounded ? lean(property) : given(partOf(property))) : given;
     return [name, { ...own, ...(bounded && boundsOf(property)), ...(name === "waitMs" && waitOf(own, limits)) }];
   });
   return { ...lean(rest), properties: Object.fromEntries(shown) };
 }
 
-/** Limits the wait, which differs from client to client. */
+/** Sets `maximum` to the wait limit of the client, and recommends a single long wait if the client prefers one. */
 function waitOf({ description }: JsonObject, { maxWaitMs, prefersOneWait }: Offer["limits"]): JsonObject {
   return {
     ...(prefersOneWait && { description: `one long wait is best. ${String(description)}` }),
@@ -60,7 +61,7 @@ function boundsOf(schema: unknown): JsonObject {
   return Object.fromEntries(Object.entries(schema).filter(([key]) => key === "minimum" || key === "maximum"));
 }
 
-/** The keys of an object with their types, those of one type together: `a, b: boolean; c: one|other`. */
+/** Names the keys of an object schema, grouped by type: `a, b: boolean; c: one|other`. */
 export function keysAndTypes({ properties }: JsonObject): string {
   const byType = new Map<string, string[]>();
   for (const [name, schema] of Object.entries(partOf(properties))) {
@@ -70,7 +71,7 @@ export function keysAndTypes({ properties }: JsonObject): string {
   return [...byType].map(([type, names]) => `${names.join(", ")}: ${type}`).join("; ");
 }
 
-/** The maximum number of keys of an object that are named in place of its type. */
+/** Maximum number of keys named in place of the type `object`. */
 const MAX_KEYS = 3;
 
 function typeIn(schema: JsonObject): string {
@@ -95,7 +96,7 @@ function partOf(value: unknown): JsonObject {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
-/** Answers explain themselves: that there is an object is all that a client has to know beforehand. */
+/** Schema of every answer. Answers explain themselves, so a client needs to know in advance only "an object". */
 export const ADVERTISED_OUTPUT: JsonObject = { type: "object" };
 
 function lean(schema: unknown): JsonObject {
@@ -110,7 +111,7 @@ function leanPart(key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, property]) => [name, lean(property)]));
 }
 
-/** The fields of an object that has none named. */
+/** True for an empty object, such as `properties` without entries. */
 function saysNothing(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }

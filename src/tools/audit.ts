@@ -3,18 +3,18 @@ import type { JsonObject } from "../domain/json.ts";
 import type { Principal, Scope } from "../domain/principal.ts";
 import { aboutOf } from "../engine/actions/audit.ts";
 
-/** Who did what, and what came of it. Never what was said: prompts and inputs may hold anything. */
+/** Line of the audit log. Never includes texts of the caller: prompts and inputs may contain secrets. */
 export interface AuditEntry extends JsonObject {
   readonly principal: Principal;
   readonly tool: string;
-  /** "ok", the code that it was refused with, or what came of a query: "begun" first, then "ok" or how else it ended. */
+  /** "ok" or the error code. A query has two entries: "begun", then "ok" or the reason for another end. */
   readonly outcome: string;
 }
 
-/** Takes down an entry; never throws. */
+/** Writes an entry; never throws. */
 export type Audit = (entry: AuditEntry) => void;
 
-/** What may be told of an answer. */
+/** Fields copied from an answer into its entry. */
 const Answer = z.object({ sessionId: z.string().exactOptional(), allowBypass: z.boolean().exactOptional() });
 const CODE = z.object({ code: z.string() });
 
@@ -25,7 +25,7 @@ interface AuditedCall {
   readonly scope: Scope;
 }
 
-/** The entry of a call of a tool with these arguments; undefined when it has only read, unless that was refused. */
+/** Returns the entry of a call with the arguments `raw`; `undefined` for a successful call with scope `read`. */
 export function entryOf(
   { call, raw, scope, tool }: AuditedCall,
   { isError, outcome: ended, structured }: { isError: boolean; outcome?: string; structured: JsonObject },

@@ -5,13 +5,13 @@ import { didYouMean } from "../domain/suggest.ts";
 import { oneLine } from "../view/size.ts";
 
 /**
- * The names of tools and models in a caller's options. Claude Code ignores a name it does not know, which makes a misspelt
- * rule a silent one: names are corrected where the intent is clear, and the answer warns of the rest.
+ * Checks names of tools and models in a caller's options. Claude Code ignores an unknown name, so a rule with a typo would
+ * silently have no effect. Names with a clear intent are corrected; the answer warns of the rest.
  */
 
 const LISTS = ["allowedTools", "disallowedTools", "tools"] as const;
 const MAX_WARNINGS = 10;
-/** A name, and behind it what a rule says of the call: "Bash(git *)". */
+/** Matches a rule such as "Bash(git *)": the tool name, then the parenthesized pattern. */
 const RULE = /^([^(]*)(.*)$/su;
 
 interface NamedTools<T> {
@@ -21,7 +21,10 @@ interface NamedTools<T> {
 
 type Options = Partial<Pick<SessionOptions, "agents" | (typeof LISTS)[number]>>;
 
-/** Of all that a session is begun with, whichever way: the options of a start, of a resume from disk, and their subagents. */
+/**
+ * Corrects tool names in `options` and in the subagents of `options.agents`. Applies to every way to begin a session: start and
+ * resume from disk.
+ */
 export function nameTools<T extends Options>(options: T): NamedTools<T> {
   const own = namedLists(options, LISTS);
   const agents = Object.entries(options.agents ?? {}).map(([name, agent]) => {
@@ -60,7 +63,7 @@ function namedLists<K extends string>(options: { readonly [L in K]?: unknown }, 
   };
 }
 
-/** The rule with the name of its tool as Claude Code spells it. */
+/** Replaces the tool name of a rule by Claude Code's spelling. */
 export function rightName(rule: string): string {
   const [, name = "", rest = ""] = RULE.exec(rule) ?? [];
   return (knownTool(name.trim())?.name ?? name) + rest;
@@ -74,16 +77,19 @@ function warningsOf(list: string, rule: string): string[] {
   return [`${list}: there is no tool ${oneLine(name, 60)} known to this server.${didYouMean(name, known)}`];
 }
 
-/** Models that think within a budget of tokens: Claude Code drops it for all later ones, which decide by themselves. */
+/**
+ * Models with a token budget for thinking. Later models choose the amount themselves; Claude Code drops `budgetTokens` for
+ * them.
+ */
 const BUDGETED = /claude-(?:\d|(?:opus|sonnet|haiku)-4(?:-[015](?!\d)|(?!-\d(?!\d))))/;
-/** Models that think whether or not they are told to: Claude Code drops `disabled` for them. */
+/** Models with permanent thinking. Claude Code drops `disabled` for them. */
 const ALWAYS = /claude-(?:fable-|(?:haiku|opus|sonnet)-5-5(?!\d))/;
-/** Names that Claude Code resolves to the newest model of a kind. */
+/** Aliases resolved by Claude Code to the newest model of a kind. */
 const ALIAS = /^(?:best|default|fable|haiku|opus|opusplan|sonnet)(?:\[1m\])?$/;
-/** Former models, for which Claude Code takes the newest of their kind. */
+/** Retired models, replaced by Claude Code with the newest of their kind. */
 const REPLACED = /^claude-opus-4(?:-[01])?(?:-\d{8})?(?:\[1m\])?$/;
 
-/** Why `thinking` would have no effect with this model, in words. An unknown model name gives no warning. */
+/** Explains why `thinking` would have no effect with `model`. An unknown model name gives no warning. */
 export function thinkingWarnings({ model, thinking }: Pick<Partial<SessionOptions>, "model" | "thinking">): string[] {
   const isNewest = model === undefined || ALIAS.test(model) || REPLACED.test(model);
   const whose = model === undefined ? "the default model" : `model ${model}`;

@@ -9,7 +9,7 @@ const ON = "Sessions may be started and switched with permissionMode bypassPermi
 const OFF = "permissionMode bypassPermissions is refused.";
 const RUNNING = "A running turn in that mode continues to its end; no other starts.";
 
-/** The bypass gate of this server (seed 001). Listed only where the operator asks for it. */
+/** Switches the bypass gate of this server. Listed only with the toolset `configure`. */
 export const claudeCodeConfigure = defineTool({
   name: "claude_code_configure",
   title: "Configure the server",

@@ -19,7 +19,7 @@ import type { ReportedTools } from "./reported-tools.ts";
 import { replyWith, replyWithError, type ToolReply, type TaskHead } from "./errors.ts";
 import { scopeOf, type ToolScope } from "./scope.ts";
 
-/** All hints are stated, never left to a client's defaults: some clients decide by them whether a tool may run. */
+/** Every hint is set explicitly because some clients decide by the hints whether a tool may run. */
 export interface Annotations {
   readonly readOnlyHint: boolean;
   readonly destructiveHint: boolean;
@@ -28,25 +28,25 @@ export interface Annotations {
 }
 
 export interface ToolLimits {
-  /** The longest that a call may block, ms. */
+  /** Maximum time for which a call may block, ms. */
   readonly maxWaitMs: number;
-  /** The client bears a call for as long as it may block: one that waits is better than many that look. */
+  /** Set if the client tolerates a call for as long as the server may block. The schema then recommends one long wait. */
   readonly prefersOneWait?: boolean;
-  /** The operator allows sessions to be resumed from disk (`--allow-disk-resume`). */
+  /** Set by `--allow-disk-resume`. */
   readonly allowsDiskResume?: boolean;
 }
 
-/** The operator's gate to permission mode bypassPermissions. */
+/** Gate to permission mode `bypassPermissions`, set by the operator. */
 export interface BypassSwitch {
   isAllowed(): boolean;
-  /** Goes for every new turn of this server; each switch is a line of the server's log, whatever is logged of calls. */
+  /** Applies to every new turn of this server. Each switch is logged, at every log level for calls. */
   set(allowed: boolean, principal: Principal): void;
 }
 
-/** Of the levels of MCP, those that are used. */
+/** Levels of MCP in use here. */
 export type LogLevel = "debug" | "info" | "error";
 
-/** The prompt as a task; undefined where the log does not have it. `cursor` is where the events of the prompt begin. */
+/** Makes a task of the prompt at `cursor`; `undefined` if the log does not have the prompt. */
 export type StartTask = (
   session: SessionLog,
   begun: { readonly cursor: number; readonly warnings: readonly string[] },
@@ -57,113 +57,120 @@ interface SessionLog {
   read(from: number, limit: number): Promise<readonly StoredEvent[]>;
 }
 
-/** What every tool works with; the same for all calls. */
+/** Dependencies of every tool, shared by all calls. */
 export interface ToolDeps {
   readonly engine: Engine;
   readonly defaults: { readonly cwd: () => string };
   readonly limits: ToolLimits;
-  /** The most that any caller may approve here. */
+  /** Maximum risk that any caller may approve here. */
   readonly callerApproves: Bound;
   readonly diskResume: DiskResume;
-  /** Folders that a path which is being typed may go on to, of those that the principal's sessions may work in. */
+  /** Completes a typed path: subfolders within the folders allowed to the principal's sessions. */
   readonly folders: (principal: Principal, typed: string) => Promise<readonly string[]>;
-  /** What the operator allows callers to see. */
+  /** Details that the operator allows callers to see. */
   readonly allows: { readonly sensitiveDetails: boolean };
   readonly bypass: BypassSwitch;
-  /** Who is asked what Claude Code asks, in this order. */
+  /** Approvers in the order in which they are asked. */
   readonly approvalChain: readonly ApproverName[];
-  /** The tools that callers have. */
+  /** Tools listed to callers. */
   readonly listed: readonly ToolName[];
-  /** Whether claude_code_check is listed: then callers can answer requests. */
+  /** True if `claude_code_check` is listed, so that callers can answer requests. */
   readonly callersAnswer: boolean;
-  /** Makes what is begun a task for clients that know such; undefined where tasks are off. */
+  /** Makes a started prompt a task, for clients with tasks; `undefined` if tasks are off. */
   readonly startTask: StartTask | undefined;
-  /** A copy without what looks like a secret, for what a caller only reads. */
+  /** Returns a copy with secrets masked, for answers that only inform. */
   readonly mask: (fields: JsonObject) => JsonObject;
-  /** Writes the audit log; undefined without one. */
+  /** Writes the audit log; `undefined` without `--audit-log`. */
   readonly audit: Audit | undefined;
-  /** Observes what is read; undefined without observers. */
+  /** Learns Claude Code's tools from the events read by callers; `undefined` if nothing follows them. */
   readonly reported: ReportedTools | undefined;
   readonly log: Pick<Logger, "error" | "info">;
-  /** Given where clients find sessions that went on without them. */
+  /** Set in a daemon, and if no daemon could be started: clients are then told in their first answer. */
   readonly first?: FirstAnswer | undefined;
-  /** Told of the client of each call before the call begins. */
+  /** Called with the client of each call, before the call begins. */
   onCall?(client: ToolCall["client"]): void;
-  /** The server runs on when a client is gone (a daemon). */
+  /** True in a daemon: the server continues after its clients. */
   readonly outlivesClients: boolean;
-  /** ms since the epoch. */
+  /** Returns the time, ms since the epoch. */
   now(): number;
 }
 
-/** One call: who makes it, and what the client at the other end can take while it runs. */
+/** A call: its caller, and the abilities of the client while the call runs. */
 export interface ToolCall extends Caller {
-  /** Ends the wait, never the turn. */
+  /** Aborts the wait, never the turn. */
   readonly signal: AbortSignal;
   readonly client: {
-    /** How it shows forms, if it does: while the call runs, whose time at the client goes on, or between two requests. */
+    /**
+     * "during": forms are shown while the call runs, so the client's own time limit continues. "between": between two requests.
+     */
     readonly elicitation: false | "during" | "between";
     readonly tasks: boolean;
-    /** Set where its user has started it on this machine: on stdio. */
+    /** True on stdio: the user has started the client on this machine. */
     readonly isLocal?: boolean;
-    /** What ends with the client; missing where it is not known when the client is gone. */
+    /** Work to end with the client; `undefined` if the server cannot notice the client's end. */
     readonly leaving?: Leaving | undefined;
-    /** The name by which it introduces itself, shortened. */
+    /** Name from the client's `clientInfo`, shortened. */
     readonly name?: string | undefined;
-    /** No person reads its forms: no more are sent. */
+    /** Records that no person reads forms at this client, so that no further forms are sent. */
     readonly noteUnattended?: () => void;
-    /** Given where the client takes log notifications; resolves when this one is on its way. */
+    /** Set if the client accepts log notifications. Resolves after the notification is written. */
     readonly log?: (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
-    /** Given where the client has asked for log notifications: a line of what is new in the session it waits for. */
+    /** Set if the client has asked for log notifications. Sends a line of news of an awaited session. */
     readonly news?: (line: string) => void;
-    /** Given where the client has asked for it. */
+    /** Set if the call has a progress token. */
     readonly progress?: (message: string) => void;
   };
-  /** What the round before of this call has left behind; of this server and this principal, but not surely of this tool. */
+  /**
+   * State kept from the previous round of this call. Belongs to this server and this principal, but perhaps to another tool.
+   */
   readonly resumeState: unknown;
-  /** What came of its forms, by key, */
+  /** Form answers, by key of the form. */
   readonly inputResponses: Readonly<Record<string, FormAnswer>>;
-  /** and when, ms since the epoch; without it now. */
+  /** Time of the form answers, ms since the epoch. Default: now. */
   readonly answeredAt?: number;
 }
 
-/** What a handler comes to: an answer, or forms, after which the call comes back. */
+/** Result of a handler: an answer, or forms, after which the client repeats the call. */
 export type ToolOutcome = Answered | { readonly needsInput: NeedsInput };
 
 export interface Answered {
   readonly answer: JsonObject;
-  /** What was begun goes on as a task that the client follows; the answer says what there was then. */
+  /** Task in which the work continues. `answer` shows the state at its start. */
   readonly task?: TaskHead;
-  /** The answer in words, in place of its JSON: a block each. Together they say all that a caller needs of it. */
+  /** Text blocks in place of the JSON of `answer`. Together they include everything a caller needs. */
   readonly words?: readonly [string, ...string[]];
-  /** The work did not end well, and the answer says how far it came. */
+  /** True if the work failed; `answer` shows the progress made. */
   readonly isError?: boolean;
-  /** What came of the work, for the audit log; without it what was asked for was done. */
+  /** Outcome for the audit log. Default: "ok". */
   readonly outcome?: string;
 }
 
 interface ToolDefinition<I extends z.ZodObject> {
   readonly name: string;
   readonly title: string;
-  /** A function where it says how something stands that can change. */
+  /** A function if the text depends on a state that can change. */
   readonly description: string | (() => string);
   readonly input: I;
-  /** Names of `input` that are accepted but not offered. */
+  /** Parameters of `input` accepted but not listed. */
   readonly unlisted?: readonly string[];
-  /** Names of `input` that are offered only with `--allow-disk-resume`. */
+  /** Parameters of `input` listed only with `--allow-disk-resume`. */
   readonly forDiskResume?: readonly string[];
-  /** Offered in place of what would be derived from `input`, by name. */
+  /** Schemas listed in place of those derived from `input`, by parameter name. */
   readonly advertised?: Advertised;
   readonly annotations: Annotations;
-  /** What a caller needs for it; of a tool with actions, for each of them. */
+  /** Scope required by the tool, or by each of its actions. */
   readonly scope: Scope | (z.output<I> extends { action: infer A extends string } ? Readonly<Record<A, Scope>> : never);
-  /** The call lasts as long as its turn: it is written down when it begins (blocking/record.ts) and when it ends. */
+  /**
+   * Set if the call lasts as long as the turn. Its audit entries are written at the begin (`blocking/outcome.ts`) and at the
+   * end.
+   */
   readonly isQuery?: true;
-  /** Protocol metadata of the tool itself. */
+  /** `_meta` of the listed tool. */
   readonly meta?: JsonObject;
   handle(args: z.output<I>, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
 }
 
-/** A tool as a value: what is listed of it, and how it is called. */
+/** Tool as a value: its listing and its handler. */
 export interface Tool {
   readonly name: string;
   readonly title: string;
@@ -171,13 +178,13 @@ export interface Tool {
   readonly annotations: Annotations;
   readonly scope: ToolScope;
   readonly meta: JsonObject | undefined;
-  /** Schema by which the arguments are parsed, `unlisted` names included. */
+  /** Schema for parsing arguments, unlisted parameters included. */
   readonly input: z.ZodObject;
   readonly isQuery: boolean;
-  /** As clients are shown it; `bounded` with the bounds of numbers, as the docs have it. */
+  /** Returns the schema as listed; with `bounded`, includes bounds of numbers, for the docs. */
   inputSchema(limits: ToolLimits, bounded?: boolean): JsonObject;
   outputSchema(): JsonObject;
-  /** Parses the arguments and handles the call; throws what `runTool` answers for. */
+  /** Parses the arguments and handles the call. `runTool` turns everything thrown into a reply. */
   invoke(raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
 }
 
@@ -204,7 +211,7 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
   };
 }
 
-/** Runs one call to its reply, or to the next form. It is taken down before anything of it is sent. */
+/** Runs one call to its reply, or to the next form. Writes the audit entry before any part of the reply is sent. */
 export async function runTool(
   tool: Tool,
   raw: unknown,
@@ -212,11 +219,12 @@ export async function runTool(
   deps: ToolDeps,
 ): Promise<ToolReply | { readonly needsInput: NeedsInput }> {
   const reply = await replyTo(tool, raw, call, deps);
-  // Its turn goes on behind the form.
+  // The turn continues behind the form, so the audit entry of the end comes later.
   if (tool.isQuery && "needsInput" in reply) return reply;
   const known =
     "needsInput" in reply ? { isError: false, structured: { sessionId: reply.needsInput.sessionId } } : reply;
-  // Once: what it has done, it had done before its first form. A client need not come back with that.
+  // Writes one entry for all rounds of a call. The work was done before the first form, and a client may never return with an
+  // answer.
   const isNews = call.resumeState === undefined || known.isError || tool.isQuery;
   const entry = entryOf({ call, raw, tool: tool.name, scope: scopeOf(tool, raw) }, known);
   if (entry && isNews) deps.audit?.(entry);
@@ -224,10 +232,10 @@ export async function runTool(
   return reply;
 }
 
-/** Whatever is thrown becomes an error that the caller can read. */
+/** Turns every error into a reply readable by the caller. */
 async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): ReturnType<typeof runTool> {
   try {
-    // Before anything else: what a caller may not do is not even looked at.
+    // First, so that nothing of a call without permission is processed.
     requireScope(call, scopeOf(tool, raw), whatOf(tool, raw));
     deps.onCall?.(call.client);
     const own = { ...deps, engine: deps.engine.forCaller(call) };
@@ -236,7 +244,7 @@ async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps)
     if (!deps.first || !isAgentTool(tool.name)) return replyWith(outcome);
     return replyWith({ ...outcome, answer: await deps.first.addTo(outcome.answer, raw, call, own.engine) });
   } catch (error) {
-    // The answer to a cancelled call is not read, and a cancellation is no error.
+    // The client discards the answer to a cancelled call, and a cancellation is no error.
     const report = call.signal.aborted
       ? () => undefined
       : (id: string, fault: unknown) => deps.log.error("a tool failed", { fault: id, tool: tool.name, error: fault });
@@ -249,7 +257,7 @@ function sessionIdOf(raw: unknown): string | undefined {
   return typeof named === "string" && named.length <= 100 ? named : undefined;
 }
 
-/** The tool, and the action of it that was named where there is such a one. */
+/** Returns the name of the tool, with a known `action` in parentheses. */
 function whatOf({ name, scope }: Tool, raw: unknown): string {
   const action = typeof raw === "object" && raw !== null && "action" in raw ? raw.action : undefined;
   const isKnown = typeof scope === "object" && typeof action === "string" && Object.hasOwn(scope, action);

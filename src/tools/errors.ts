@@ -4,23 +4,23 @@ import type { JsonObject } from "../domain/json.ts";
 import { cutText } from "../view/size.ts";
 import { namesOf, type ToolName } from "./listed.ts";
 
-/** What leaves a tool: the same in words for clients that read text, and as data for those that read that. */
+/** Reply of a tool: `text` for clients that read text, `structured` with equal content for clients that read data. */
 export interface ToolReply {
   readonly text: string;
-  /** Further blocks of text. */
+  /** Further text blocks. */
   readonly more?: readonly string[];
   readonly structured: JsonObject;
   readonly isError: boolean;
-  /** For the audit log. */
+  /** Outcome for the audit log. */
   readonly outcome?: string;
-  /** Given where it goes on as a task. */
+  /** Set if the work continues as a task. */
   readonly task?: TaskHead;
 }
 
-/** How a task stands. */
+/** State of a task. */
 export interface TaskHead {
   readonly taskId: string;
-  /** Where it runs: what every other tool takes. */
+  /** Session in which the task runs, for the `sessionId` of every tool. */
   readonly sessionId: string;
   readonly status: "working" | "input_required" | "completed" | "cancelled";
   /** ISO 8601. */
@@ -29,7 +29,7 @@ export interface TaskHead {
   readonly statusMessage: string;
 }
 
-/** Tells the operator of a fault of ours, under the id that the caller is given. */
+/** Logs an internal error for the operator, under the id given to the caller. */
 export type ReportFault = (id: string, error: unknown) => void;
 
 export function replyWith({
@@ -51,8 +51,8 @@ export function replyWith({
 }
 
 /**
- * What a caller can act upon is said as it is. Anything else is a fault of ours, whose words may hold anything: the
- * caller gets an id to ask about, the log the rest.
+ * Passes on the message of an `AppError`, because the caller can act on it. The message of any other error may contain secrets:
+ * the caller gets an id to report, the log the details.
  */
 export function replyWithError(error: unknown, report: ReportFault, call: FailedCall = {}): ToolReply {
   const { code, message, sessionId } = asAppError(error, report, call.listed);
@@ -67,7 +67,7 @@ interface FailedCall {
   readonly listed?: readonly ToolName[];
 }
 
-/** Given what is listed, advice names no other tools. */
+/** Converts any error. If `listed` is given, advice names only listed tools. */
 export function asAppError(error: unknown, report: ReportFault, listed?: readonly ToolName[]): AppError {
   if (!(error instanceof AppError)) return fault(error, report);
   const { code, message, sessionId } = error;
@@ -75,7 +75,7 @@ export function asAppError(error: unknown, report: ReportFault, listed?: readonl
   return shown === message ? error : new AppError(code, shown, { ...(sessionId !== undefined && { sessionId }) });
 }
 
-/** What is wrong is often said with the words of the caller, of which a message may hold a megabyte. */
+/** Maximum size of a message, bytes. Messages quote the caller, and the caller's texts may have a megabyte. */
 const MESSAGE_BYTES = 8_192;
 
 function fault(error: unknown, report: ReportFault): AppError {
@@ -88,8 +88,8 @@ function fault(error: unknown, report: ReportFault): AppError {
 }
 
 /**
- * Advice is written for servers that list every tool. A sentence after the first that names a tool which this server does not
- * list is replaced by one that names a listed tool, or removed. The first sentence says what is wrong, and stays.
+ * Adapts advice to the listed tools, because messages are written for servers with all tools. A later sentence naming an
+ * unlisted tool is replaced by one naming a listed tool, or removed. The first sentence states the problem and stays.
  */
 export function adviceWithin(code: ErrorCode, message: string, listed: readonly ToolName[]): string {
   const missing = ALL.filter((name) => !listed.includes(name));

@@ -4,20 +4,20 @@ import { statusOf, type SessionState } from "../domain/session.ts";
 import type { Engine } from "../engine/api.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 
-/** Sessions that are named; the others are counted. */
+/** Maximum number of sessions listed by id; the rest is only counted. */
 const MAX_NAMED = 5;
 
-/** What the first answer to a client says beside its own matter, once for each connection. */
+/** Adds a note to the first answer of each connection. */
 export class FirstAnswer {
   readonly #note: string;
   #isGiven = false;
 
-  /** `note` says what becomes of the client's work when the client ends. */
+  /** `note` explains whether the client's work continues after the client ends. */
   constructor(note: string) {
     this.#note = note;
   }
 
-  /** Adds it to the answer of a call, unless it was given before or the caller has set the size of the answer (`maxBytes`). */
+  /** Adds the note to `answer`, unless already given or the caller limits the size of the answer (`maxBytes`). */
   async addTo(
     answer: JsonObject,
     raw: unknown,
@@ -26,7 +26,7 @@ export class FirstAnswer {
   ): Promise<JsonObject> {
     if (this.#isGiven || hasOwnBudget(raw)) return answer;
     this.#isGiven = true;
-    // What the call has done stands, whether or not this can be read.
+    // An error here must not fail the call, whose work is done.
     const records = await engine.takeUnattended(principal).catch(() => []);
     return { ...answer, note: this.#note, ...(records.length > 0 && { unattended: wordsOf(records) }) };
   }

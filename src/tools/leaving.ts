@@ -1,20 +1,17 @@
 import { AppError } from "../domain/error.ts";
 import type { Logger } from "../engine/ports.ts";
 
-/** Ends a piece of work of a client that is gone. */
+/** Ends one piece of work of a disconnected client. */
 type End = () => Promise<unknown>;
 
-/** Of one client; beyond it the one that was added first is forgotten: it has ended long ago. */
+/** Maximum number of entries for a client. Beyond it, the oldest is dropped: its work has ended long ago. */
 const MAX_ENDS = 10_000;
 
-/**
- * What ends with a client, by the id of its prompt or session; done once the client is gone. To end what has ended by itself
- * changes nothing.
- */
+/** Work to end when the client disconnects, by prompt id or session id. Ending finished work is a no-op. */
 export class Leaving {
   readonly #log: Pick<Logger, "warn">;
   readonly #ends = new Map<string, End>();
-  /** Aborts when calls are to wait no longer. */
+  /** Aborted by `answerNow`. */
   readonly #late = new AbortController();
   #isGone = false;
 
@@ -22,7 +19,7 @@ export class Leaving {
     this.#log = log;
   }
 
-  /** Where the client is gone already, it is done at once. */
+  /** Runs `end` at once if the client is already gone. */
   add(id: string, end: End): void {
     if (this.#isGone) return this.#run(id, end);
     this.#ends.set(id, end);
@@ -30,9 +27,9 @@ export class Leaving {
     if (oldest !== undefined && this.#ends.size > MAX_ENDS) this.#ends.delete(oldest);
   }
 
-  /** Runs a call of the client. Its signal aborts as `signal` does, and where the client is to be answered at once. */
+  /** Runs a call of the client. The signal passed to `run` aborts with `signal` and with `answerNow`. */
   async answering<T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    // Held from here: Node 20 can collect a signal made by AbortSignal.any while it is waited for.
+    // Not `AbortSignal.any`: Node 20 can garbage-collect its signal during the wait.
     const enough = new AbortController();
     const stop = () => enough.abort();
     const signals = [signal, this.#late.signal];
@@ -45,12 +42,12 @@ export class Leaving {
     }
   }
 
-  /** Ends the waits of the client's calls: each is answered with what there is. */
+  /** Ends the waits of the client's calls, so that each is answered with the present state. */
   answerNow(): void {
     this.#late.abort();
   }
 
-  /** The client is gone. Safe to call again. */
+  /** Ends all work of the client. Idempotent. */
   end(): void {
     this.#isGone = true;
     for (const [id, end] of this.#ends) this.#run(id, end);

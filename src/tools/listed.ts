@@ -1,14 +1,14 @@
 /**
- * Which tools a server lists, by name. This is all that `initialize` needs to know of them: the tools themselves, with
- * the schemas of every option, are loaded behind its answer (toolsets.ts).
+ * Names of the tools listed by a server. `initialize` needs only the names; the tools with their schemas are loaded after its
+ * answer (`toolsets.ts`).
  */
 
 const TOOLSETS = {
-  /** Background sessions: the fewest tools that can do all (seeds 001 and 002). */
+  /** Background sessions, in as few tools as possible. */
   agent: ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"],
-  /** One call that blocks and has every message (seed 003). */
+  /** Single blocking call; returns every message. */
   query: ["claude_code_query"],
-  /** A conversation held open, its text streamed (seed 004). */
+  /** A conversation held open, with streamed text. */
   chat: [
     "claude_session_create",
     "claude_session_close",
@@ -18,7 +18,7 @@ const TOOLSETS = {
     "claude_chat_mode",
     "claude_direct_query",
   ],
-  /** The bypass gate at run time (seed 001). */
+  /** Switch for the bypass gate. */
   configure: ["claude_code_configure"],
 } as const;
 
@@ -27,16 +27,16 @@ export type ToolName = (typeof TOOLSETS)[Toolset][number];
 
 const ALL: readonly Toolset[] = ["agent", "query", "chat", "configure"];
 
-/** Of the toolset for background sessions. */
+/** True for tools of the toolset `agent`. */
 export const isAgentTool = (name: string): boolean => TOOLSETS.agent.some((each) => each === name);
 
-/** In the order of the table, whatever the order of the toolsets. */
+/** Returns the names in the order of `TOOLSETS`, in any order of `toolsets`. */
 export function namesOf(toolsets: readonly (Toolset | "all")[], query: { readonly enabled: boolean }): ToolName[] {
   const listed = ALL.filter((toolset) => toolsets.includes(toolset) || toolsets.includes("all"));
   return listed.flatMap((toolset) => (toolset === "query" && !query.enabled ? [] : TOOLSETS[toolset]));
 }
 
-/** They tell what goes on in log notifications while they block. */
+/** Tools that send log notifications while they block. */
 const LOGGING: readonly ToolName[] = [
   "claude_code",
   "claude_code_reply",
@@ -48,18 +48,18 @@ const LOGGING: readonly ToolName[] = [
 
 export const sendsLogs = (name: ToolName): boolean => LOGGING.includes(name);
 
-/** Callers have a tool to answer requests with. */
+/** True if callers have a tool for answering requests. */
 export const canAnswer = (listed: readonly ToolName[]): boolean => listed.includes("claude_code_check");
 
-/** The tool by which callers open the gate to bypassPermissions, where they have it. */
+/** Returns the tool for opening the gate to `bypassPermissions`, if listed. */
 export const switchIn = (listed: readonly ToolName[]): ToolName | undefined =>
   listed.find((name) => name === "claude_code_configure");
 
-/** What the prompts speak of are the tools of one toolset, which is there whole or not at all. */
+/** True if the toolset `agent` is listed. MCP prompts name only tools of this toolset. */
 export const hasPrompts = (listed: readonly ToolName[]): boolean =>
   TOOLSETS.agent.every((name) => listed.includes(name));
 
-/** Instructions for the model of a client: how the tools that it lists go together. */
+/** Instructions for the client's model: how to combine the listed tools. */
 
 const AGENT = `Runs Claude Code as a background agent that outlives the call.
 1. Start a task with claude_code (for a short one, set waitMs to wait for the result).

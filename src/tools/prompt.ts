@@ -8,7 +8,7 @@ import { answer } from "../engine/actions/answering.ts";
 import { start } from "../engine/actions/begin.ts";
 import type { ToolCall, ToolDeps } from "./define.ts";
 
-/** What a start and a reply share of their arguments. */
+/** Parameters shared by `claude_code` and `claude_code_reply`. */
 
 export const said = {
   prompt: start.fields.prompt,
@@ -17,7 +17,7 @@ export const said = {
 
 export const IdempotencyKey = start.fields.idempotencyKey.describe("a retry with it is a no-op. Default: none");
 
-/** What belongs to a prompt, and is given in `advanced`. */
+/** Options of a prompt, not of its session; given in `advanced`. */
 export const PromptOptions = z.strictObject({
   endWithClient: z
     .boolean()
@@ -26,8 +26,8 @@ export const PromptOptions = z.strictObject({
 });
 
 /**
- * Has the prompt end with its client. Throws INVALID_ARGUMENT where it cannot be known when the client is gone; so it is asked
- * before the prompt is sent, and given the prompt afterwards.
+ * Ends the turn when the client disconnects. Throws INVALID_ARGUMENT if the server cannot notice a disconnect; call before the
+ * prompt is sent, and pass the sent prompt to the returned function.
  */
 export function endingWithClient(
   endWithClient: boolean,
@@ -45,15 +45,15 @@ export function endingWithClient(
 const NOT_KNOWN =
   "is not possible over HTTP from protocol 2026-07-28 on, where a client has no connection that ends. Leave it out, and interrupt the session when you no longer need it.";
 
-/** Events among which the prompt is, from its cursor on. */
+/** Number of events to search for the prompt, from its cursor. */
 const BEGINNING = 64;
 
-/** The id of the first prompt among the events. */
+/** Returns the id of the first prompt in `events`. */
 export function promptIdIn(events: readonly StoredEvent[]): string {
   return events.find((event) => event.type === "prompt.queued")?.data.promptId ?? "";
 }
 
-/** The two forms would be listed twice, at length; some clients refuse an array without `items`. */
+/** Short form of the schema: the two forms of an attachment are long, and some clients refuse an array without `items`. */
 export const ADVERTISED_ATTACHMENTS: JsonObject = {
   type: "array",
   items: { type: "object", properties: {} },
@@ -61,8 +61,8 @@ export const ADVERTISED_ATTACHMENTS: JsonObject = {
 };
 
 /**
- * Who is there for what comes of the prompt. It is no matter for the user where its client cannot show them a form, or its caller
- * may not approve.
+ * Describes the people who can answer requests of the turn. `noDialog` if the client cannot show forms or the caller may not
+ * approve.
  */
 export function formsOf({
   attended = false,
@@ -76,7 +76,7 @@ export function formsOf({
   };
 }
 
-/** A folder as the client means it: by default the one in which it was started, from which a relative path counts as well. */
+/** Resolves `cwd` against the folder in which the client was started; also the default. */
 export function folderOf(cwd: string | undefined, { defaults }: Pick<ToolDeps, "defaults">): string {
   if (cwd === undefined) return defaults.cwd();
   return isAbsolute(cwd) ? cwd : resolve(defaults.cwd(), cwd);

@@ -5,8 +5,8 @@ import { describeTool } from "../domain/options/known-tools.ts";
 const Init = z.object({ type: z.literal("system"), subtype: z.literal("init"), tools: z.array(z.string()) });
 
 /**
- * The tools that Claude Code last said it has, learnt from the logs that callers read here: nothing is asked for it and
- * nothing pushed. Those of MCP servers are left out, since every session has its own.
+ * Tools last reported by Claude Code, learned from logs read by callers; costs no request of its own. Tools of MCP servers are
+ * left out, because they differ between sessions.
  */
 export class ReportedTools {
   readonly #listeners = new Set<() => void>();
@@ -15,20 +15,20 @@ export class ReportedTools {
   learn(events: readonly StoredEvent[]): void {
     const inits = events.flatMap((event) => (event.type === "message" ? [Init.safeParse(event.data.message)] : []));
     const reported = inits.findLast(({ success }) => success)?.data?.tools.filter((name) => !name.startsWith("mcp__"));
-    // Claude Code reports one of them by a name that calls and requests do not have.
+    // Claude Code reports the tool for subagents under a name unknown to calls and requests; `describeTool` corrects the name.
     const names = reported && [...new Set(reported.map((name) => describeTool(name).name))];
     if (!names || names.join() === this.#names.join()) return;
     this.#names = names;
     for (const listener of this.#listeners) listener();
   }
 
-  /** Returns what ends it. */
+  /** Returns a function to unsubscribe. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Whether the description of this tool changes with what is learnt: only one takes tool names. */
+  /** True for `claude_code`, the only tool with tool names in parameters: its description changes with `learn`. */
   describes(name: string): boolean {
     return name === "claude_code";
   }

@@ -2,20 +2,20 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { AppError } from "../domain/error.ts";
 import type { Principal } from "../domain/principal.ts";
 
-/** Whether sessions that this server has never seen may be gone on with, and what shows that the caller may (seed 002). */
+/** Permission to resume sessions unknown to this server, and the secret for checking the caller's right. */
 export interface DiskResume {
   readonly allowed: boolean;
-  /** Without one no token is needed. */
+  /** If `undefined`, no token is needed. */
   readonly secret: string | undefined;
 }
 
-/** HMAC-SHA256 over principal and session, in hex; undefined when the operator has set no secret. */
+/** Returns the HMAC-SHA256 over principal and session, in hex; `undefined` without a secret. */
 export function resumeToken({ secret }: DiskResume, principal: Principal, sessionId: string): string | undefined {
   if (secret === undefined) return undefined;
   return createHmac("sha256", secret).update(`${principal}\n${sessionId}`).digest("hex");
 }
 
-/** Throws SESSION_NOT_FOUND where disk resume is off, PERMISSION_DENIED for want of the right token. */
+/** Throws SESSION_NOT_FOUND if disk resume is off, PERMISSION_DENIED without the right token. */
 export function checkDiskResume(
   policy: DiskResume,
   principal: Principal,
@@ -34,7 +34,7 @@ export function checkDiskResume(
   throw new AppError("PERMISSION_DENIED", `${problem} to resume a session from disk. ${advice}`, { sessionId });
 }
 
-/** No token is wrong where none is needed. */
+/** Always false without a secret, because no token is needed. */
 export function isWrongToken(
   policy: DiskResume,
   principal: Principal,
@@ -44,7 +44,7 @@ export function isWrongToken(
   return right !== undefined && !isSame(token, right);
 }
 
-/** Takes the same time wherever they differ. */
+/** Compares in constant time. */
 function isSame(given: string, right: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(right)];
   return a.length === b.length && timingSafeEqual(a, b);

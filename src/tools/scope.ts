@@ -4,18 +4,20 @@ import type { ActingCaller } from "../engine/actions/action.ts";
 import type { Engine } from "../engine/api.ts";
 
 /**
- * Which scope a call needs: looking is `read`, what starts, changes or ends something is `run`, what decides a request of
- * Claude Code is `approve`, what settles how the server runs is `admin`. Scopes do not contain each other.
+ * Scope of a call: `read` to look, `run` to start, change or end, `approve` to answer a request of Claude Code, `admin` to
+ * configure the server. No scope includes another.
  */
 
-/** Of every call of a tool alike, or of each of its actions. */
+/** Scope of all calls of a tool, or a scope for each of its actions. */
 export type ToolScope = Scope | Readonly<Record<string, Scope>>;
 
 interface Scoped {
   readonly scope: ToolScope;
 }
 
-/** What a call with these arguments needs, whatever they are: with an unknown action, the most that one of them needs. */
+/**
+ * Returns the scope of a call with the arguments `raw`; for an unknown action, the strictest scope of the tool. Never throws.
+ */
 export function scopeOf({ scope }: Scoped, raw: unknown): Scope {
   if (typeof scope === "string") return scope;
   const action = typeof raw === "object" && raw !== null && "action" in raw ? raw.action : undefined;
@@ -23,13 +25,13 @@ export function scopeOf({ scope }: Scoped, raw: unknown): Scope {
   return known ?? strictest(Object.values(scope));
 }
 
-/** Whether there is anything in the tool that the caller may do. */
+/** True if the caller may use the tool, or at least one of its actions. */
 export function mayUse({ scopes }: Pick<Caller, "scopes">, { scope }: Scoped): boolean {
   const any = typeof scope === "string" ? [scope] : Object.values(scope);
   return any.some((each) => scopes.includes(each));
 }
 
-/** A caller as actions have it. */
+/** Converts a caller for `engine/actions`. */
 export function actingCaller(caller: Caller, { engine }: { readonly engine: Engine }): ActingCaller {
   return { engine, caller, by: CALLER };
 }

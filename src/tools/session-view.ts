@@ -11,16 +11,16 @@ export interface Wait {
   readonly others?: readonly { sessionId: string; cursor: number }[];
   readonly until: WaitUntil;
   readonly timeoutMs: number;
-  /** Ends it; without one the call's own does. */
+  /** Aborts the wait. Default: the signal of the call. */
   readonly signal?: AbortSignal;
 }
 
-/** One session as one caller may read it. */
+/** Session as readable by one caller. */
 export interface SessionView {
   readonly id: string;
   record(): Promise<SessionRecord>;
   read(from: number, limit: number): Promise<StoredEvent[]>;
-  /** Waits for this session, and for others with it: the id of the one that woke. */
+  /** Waits for this session and `others`; returns the id of the session with news. */
   wait(request: Wait): Promise<{ woke: string | undefined }>;
 }
 
@@ -38,10 +38,10 @@ export function viewSession(id: string, { principal, signal }: ToolCall, { engin
   };
 }
 
-/** Events that are searched for warnings: those of the start of a process come first. */
+/** Number of events to search for warnings. Warnings come first, at the start of a process. */
 const SEARCHED = 50;
 
-/** The warnings of a process that was started for the prompt with this event, by the ids of their events. */
+/** Returns the warnings of the process started for the prompt at `cursor`, by event id. */
 export async function startWarnings(view: SessionView, cursor: number): Promise<ReadonlyMap<number, string>> {
   const events = await view.read(cursor, SEARCHED);
   return new Map(
@@ -51,7 +51,7 @@ export async function startWarnings(view: SessionView, cursor: number): Promise<
 
 type Told = Pick<SessionRecord, "state" | "unreadable">;
 
-/** How the last turn ended; undefined while one runs, or before the first has ended. */
+/** Returns the result of the last turn; `undefined` while a turn runs or before the first has ended. */
 export async function readResult(view: SessionView, { state, unreadable }: Told): Promise<JsonObject | undefined> {
   if (unreadable) return presentUnreadable(view.id, state, unreadableText(unreadable));
   if (state.turn || state.lastTurnEventId === null) return undefined;
@@ -63,7 +63,7 @@ export async function readResult(view: SessionView, { state, unreadable }: Told)
 
 export type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;
 
-/** The end of a turn with Claude Code's own result. */
+/** Returns the end of a turn with Claude Code's own result. */
 export async function readEnd(view: SessionView, { data }: EndOfTurn): Promise<JsonObject> {
   const [event] = data.resultEventId === undefined ? [] : await view.read(data.resultEventId, 1);
   return presentResult(view.id, data, event?.type === "message" ? event.data.message : {});

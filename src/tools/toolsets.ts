@@ -12,11 +12,11 @@ import { namesOf, type ToolName, type Toolset } from "./listed.ts";
 import { claudeCodeQuery } from "./query/claude-code-query.ts";
 import type { ModeGate, QuerySettings } from "./query/settings.ts";
 
-/** The tools behind the names. What a tool does is its own matter; that it is listed is decided in listed.ts. */
+/** Implementations behind the names. `listed.ts` decides which tools are listed. */
 
 export interface ToolsetSettings {
   readonly query: QuerySettings;
-  /** How the gate to the modes stands, for callers who may approve as much as the operator lets any. */
+  /** Returns the state of the mode gates for a caller with the operator's maximum approval bound. */
   readonly gate: () => ModeGate;
 }
 

@@ -12,12 +12,15 @@ import { resumeToken } from "./resume-token.ts";
 import { readEnd, readResult, startWarnings, viewSession, type EndOfTurn, type SessionView } from "./session-view.ts";
 import { pollInterval, waitFor } from "./waiting.ts";
 
-/** What a start and a reply answer: where to read on, and the result when the turn ended within the wait. */
+/**
+ * Answers of `claude_code` and `claude_code_reply`: the cursor for reading on, and the result if the turn ended within the
+ * wait.
+ */
 
-/** The budget of an answer for which the caller cannot choose one. */
+/** Maximum size of an answer without a `maxBytes` of its own, bytes. */
 const ANSWER_BYTES = 32_768;
 
-/** `cursor` is where the events of the prompt begin; `warnings` are of what was asked for and may not be meant. */
+/** Started prompt. Its events begin at `cursor`; `warnings` point out arguments that may be mistakes. */
 export const Begun = z.object({ sessionId: z.string(), cursor: z.int(), warnings: z.array(z.string()) });
 export type Begun = z.infer<typeof Begun>;
 
@@ -28,7 +31,7 @@ export async function answerTurn(
 ): Promise<ToolOutcome> {
   const { cursor, sessionId } = begun;
   const view = viewSession(sessionId, call, deps);
-  // Its client waits by itself.
+  // The client polls the task itself.
   if (call.client.tasks && deps.startTask) return beginTask(deps.startTask, view, begun, { call, deps });
   const plain: PlainWait = async ([target], until, timeoutMs) =>
     target && waitFor([target], { until, timeoutMs, maxMs: deps.limits.maxWaitMs }, call);
@@ -48,7 +51,7 @@ export async function answerTurn(
   return { answer: isAsked ? await withRequests(answer, { view, cursor, warnings: ofStart }, call, deps) : answer };
 }
 
-/** With what is to be answered, and what was said before, as a poll tells it: the caller need not ask for it. */
+/** Adds open requests and the output before them, in the form of a poll, so that the caller need not poll. */
 async function withRequests(
   answer: JsonObject,
   { warnings, ...target }: Target & BeforeRequests,
@@ -85,7 +88,7 @@ async function beginTask(startTask: StartTask, view: SessionView, begun: Begun, 
   return { answer: answerBegun(view, state, begun, by), ...(task && { task }) };
 }
 
-/** The same when a turn has ended, whatever came behind it: it says each time what it said the first. */
+/** Answers with a turn's end as first reported, unaffected by later events. */
 export async function answerEnd(view: SessionView, end: EndOfTurn, by: Answering): Promise<Answered> {
   const { outcome } = end.data;
   const status: SessionStatus = outcome === "failed" || outcome === "lost" ? "error" : "idle";
@@ -98,13 +101,13 @@ function tokenFor({ id }: SessionView, { call, deps }: Answering): { resumeToken
   return token === undefined ? {} : { resumeToken: token };
 }
 
-/** A prompt that waits for its turn: how many are before it, counted from 1. */
+/** Returns the position of the queued prompt at `cursor`, from 1. */
 function placeOf({ queue }: SessionState, cursor: number): { queuePosition?: number } {
   const index = queue.findIndex(({ eventId }) => eventId === cursor);
   return index === -1 ? {} : { queuePosition: index + 1 };
 }
 
-/** `resultEventId` is the event that has the result whole. */
+/** `resultEventId` is the event with the full result. */
 function withResult(answer: JsonObject, result: JsonObject, resultEventId: number | null): JsonObject {
   const truncated = { truncated: true, truncatedFields: ["result"], resultEventId };
   const room = ANSWER_BYTES - jsonBytes({ ...answer, ...truncated, result: {} });

@@ -6,16 +6,16 @@ import type { ToolCall, ToolLimits } from "./define.ts";
 import { headline, presentEvent } from "../view/event.ts";
 import type { SessionView, Wait } from "./session-view.ts";
 
-/** Calls wait on the server, so that callers need not poll: a model cannot sleep, and every poll costs tokens. */
+/** Calls wait on the server so that callers need not poll: a model cannot sleep, and every poll costs tokens. */
 
-/** A client may count silence against its own time limit: while a call blocks, it hears something this often. */
+/** Interval of keepalive messages during a wait, ms. A client may count silence against its own time limit. */
 const BEAT_MS = 5_000;
-/** Between two tellings, ms: of what happens meanwhile the last is news. */
+/** Minimum interval between two messages, ms. Only the last event of an interval is reported. */
 const PACE_MS = 500;
-/** Events looked at for a line of progress. */
+/** Number of events to search for a line of progress. */
 const RECENT = 8;
 
-/** Says how soon a look at the session is worth while, ms; nothing is to be expected of a session in which nothing runs. */
+/** Recommended time until the next poll, ms; none if nothing runs in the session. */
 export function pollInterval(status: SessionStatus): { pollInterval?: number } {
   if (status === "running") return { pollInterval: 3_000 };
   return status === "waiting_permission" ? { pollInterval: 1_000 } : {};
@@ -23,7 +23,7 @@ export function pollInterval(status: SessionStatus): { pollInterval?: number } {
 
 export const WaitMs = z.int().min(0);
 
-/** The time to wait, or INVALID_ARGUMENT when it is over the operator's limit. */
+/** Returns the time to wait, ms. Throws INVALID_ARGUMENT above the operator's limit. */
 export function waitWithin(asked: number | undefined, usual: number, { maxWaitMs }: ToolLimits): number {
   const most = String(maxWaitMs);
   if (asked !== undefined && asked > maxWaitMs) {
@@ -40,10 +40,10 @@ export interface Target {
   readonly cursor: number;
 }
 
-/** `maxMs` bounds the whole wait: the time in which Claude Code is installed does not count for `timeoutMs`. */
+/** `maxMs` bounds the whole wait: time spent installing Claude Code does not count for `timeoutMs`. */
 type Waited = Pick<Wait, "timeoutMs" | "until"> & { readonly maxMs: number };
 
-/** The session in which there is what was waited for; undefined when the time is over or the caller no longer waits. */
+/** Resolves with the id of the session with news; `undefined` after the time limit or if the caller no longer waits. */
 export async function waitFor(
   targets: readonly [Target, ...Target[]],
   wait: Waited,
@@ -52,10 +52,10 @@ export async function waitFor(
   if (wait.timeoutMs <= 0 || call.signal.aborted) return undefined;
   const { news, progress } = call.client;
   const waited = waitInstalled(targets, wait, call.signal);
-  // A client without progress costs one wait and no reads.
+  // Without `news` and `progress` a call costs one wait and no reads.
   if (!news && !progress) return waited;
   const over = new AbortController();
-  // What cannot be news is no reason to wait no longer.
+  // A failure to report news must not end the wait.
   const reporting = reportNews(targets, call.client, over.signal).catch(() => undefined);
   try {
     return await waited;
@@ -65,7 +65,7 @@ export async function waitFor(
   }
 }
 
-/** Looks at intervals while a process starts, which without an installation is short. */
+/** Polls while a process starts, because an installation does not count for `timeoutMs`. Starts without one are short. */
 async function waitInstalled(
   targets: readonly [Target, ...Target[]],
   { maxMs, timeoutMs, until }: Waited,
@@ -85,7 +85,7 @@ async function waitInstalled(
   }
 }
 
-/** Interval at which a start is looked at, ms. */
+/** Interval of polls during a start, ms. */
 const LOOK_MS = 1_000;
 
 async function startsOf(targets: readonly Target[]): Promise<"installing" | "starting" | "none"> {
@@ -104,13 +104,13 @@ async function waitAll(
   return woke;
 }
 
-/** Reports progress during a wait until the signal aborts; without news, a sign of life. */
+/** Reports news during a wait until `signal` aborts; sends a keepalive if there are none. */
 async function reportNews(
   targets: readonly [Target, ...Target[]],
   { news, progress }: ToolCall["client"],
   signal: AbortSignal,
 ): Promise<void> {
-  // A function, because the compiler takes a property that it has seen false for false ever after.
+  // A function, so that TypeScript does not narrow `signal.aborted` to `false`.
   const ended = (): boolean => signal.aborted;
   const next = new Map(targets.map(({ cursor, view }) => [view.id, cursor]));
   let last = "Claude Code is at work";
@@ -123,7 +123,7 @@ async function reportNews(
       last = targets.length > 1 ? `${target.view.id.slice(0, 8)}: ${found.line}` : found.line;
       news?.(last);
     }
-    // Nothing has come for a while: clients that time out on silence get a sign of life.
+    // Without news, `progress` repeats the last line: a client may time out on silence.
     if (!found || found.line !== undefined) progress?.(last);
     await pause(PACE_MS, signal);
     woke = await waitAll(movedOn(targets, next), { until: "event", timeoutMs: BEAT_MS, signal });
@@ -138,7 +138,7 @@ function movedOn(
   return [moved(first), ...rest.map(moved)];
 }
 
-/** The last of what is new that can be said in a line, and where the next begins. */
+/** Returns the newest event that fits on a line, and the cursor behind it. */
 export async function newsOf(view: SessionView, cursor: number): Promise<{ end: number; line: string | undefined }> {
   const { state } = await view.record();
   const recent = await view.read(Math.max(cursor, state.lastEventId - RECENT + 1), RECENT);

@@ -51,7 +51,7 @@ const Input = z.strictObject({
 });
 type Input = z.infer<typeof Input>;
 
-/** Whole schemas of these would be a third of all that is listed; what is wrong in one is told by name. */
+/** Short forms: full schemas of these parameters would be a third of the listing. Error messages name a wrong field. */
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   sessions: {
     type: "array",
@@ -75,12 +75,12 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   },
 };
 
-/** The fields that make an answer to a request; a poll that has one was meant to be an answer. */
+/** Fields of an answer to a request. A poll with any of them was meant as an answer, and is refused. */
 const ANSWER_FIELDS = ["requestId", "decision", "denyMessage", "interrupt", "permissionOptions", "answers"] as const;
-/** Parameters about many events, which contradict a single one. */
+/** Parameters for reading many events; refused together with `eventId`. */
 const MANY_FIELDS = ["sessions", "cursor", "until", "maxEvents", "responseMode", "pollOptions"] as const;
 
-/** Tells what happened and what is asked; and takes the answers. */
+/** Reports events and open requests, and accepts answers to requests. */
 export const claudeCodeCheck = defineTool({
   name: NAME,
   title: "Check on Claude Code",
@@ -149,7 +149,7 @@ async function answerThenCheck(
   if (paging !== undefined) throw invalidArgument(paging, "is only allowed with action poll.");
   const work = roundBefore(NAME, call)?.work ?? (await respond(view, { ...args, action }, call, deps));
   const { cursor, isMoreAsked, waitFrom, withheld } = Responded.parse(work);
-  // What else is asked is to be answered, not waited for.
+  // With further requests open, return them at once: the caller has to answer, not to wait.
   const waiting = { tool: NAME, work, waitMs: request.waitMs, ...(isMoreAsked && { left: 0 }) };
   const targets = [{ view, cursor: args.cursor ?? cursor, waitFrom }];
   const answered = args.requestId === undefined ? {} : { answered: args.requestId };
@@ -162,5 +162,5 @@ async function answerThenCheck(
 }
 
 const MAX_WARNINGS = 3;
-/** What an answer has for itself, however much is to be told beside it. */
+/** Minimum size of the answer beside `warnings`, bytes. */
 const LEAST_BYTES = 1_024;

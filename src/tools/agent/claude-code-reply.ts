@@ -14,9 +14,12 @@ import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
 const { cwd, timeout, permissionRequestTimeoutMs, ...options } = SessionOptions.shape;
-/** Seed 001 takes the options of a session from disk flat; the two that are left out are those of this turn. */
+/**
+ * Options of a session from disk may also be given beside `prompt`. `timeout` and `permissionRequestTimeoutMs` are left out:
+ * beside `prompt` they apply to this turn.
+ */
 const flat = { cwd: cwd.exactOptional(), ...options };
-/** What a session that was never ours is gone on with. */
+/** Options for resuming a session unknown to this server. */
 const DiskOptions = z.strictObject({ ...flat, timeout, permissionRequestTimeoutMs });
 
 const NO_UUID = "must be the uuid of a message. Poll with responseMode full to see them";
@@ -41,18 +44,18 @@ type Input = z.infer<typeof Input>;
 
 const NAME = "claude_code_reply";
 
-/** Goes on with a session, whichever process or server ran it before. */
+/** Continues a session, after any process or server that ran it before. */
 export const claudeCodeReply = defineTool({
   name: NAME,
   title: "Reply to Claude Code",
   description:
     "Send the next prompt to a session, also after an error or a restart. Arguments and answer as in claude_code.",
   input: Input,
-  // Listed with the options of claude_code (claude-code://options).
+  // Listed by `claude_code` (claude-code://options).
   unlisted: [...Object.keys(flat), ...Object.keys(PromptOptions.shape), "advanced"],
   forDiskResume: ["resumeToken", "diskResumeConfig"],
   advertised: {
-    // `claude_code` describes these.
+    // Described by `claude_code`.
     prompt: { type: "string" },
     resumeSessionAt: { type: "string", description: "message id to go back to. Default: none" },
     idempotencyKey: { type: "string", description: "Default: none" },
@@ -105,7 +108,7 @@ async function begin(args: Input, request: PromptRequest, call: ToolCall, deps: 
   return { ...begun, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 
-/** No session of this caller, as far as the store goes: Claude Code may have one. */
+/** True if the store has no session `sessionId` of this caller. Claude Code may still have a transcript. */
 function isUnknown(error: unknown, sessionId: string): boolean {
   return error instanceof AppError && error.code === "SESSION_NOT_FOUND" && error.sessionId === sessionId;
 }
@@ -129,14 +132,14 @@ function promptOf(args: Input, endWithClient: boolean, call: ToolCall): PromptRe
   };
 }
 
-/** Seed 002 gives them together, seed 001 beside the prompt. */
+/** Merges the options in `diskResumeConfig` with those beside `prompt`. */
 function diskOptions(args: Input): z.infer<typeof DiskOptions> {
   const { diskResumeConfig: nested = {} } = args;
   const beside = Object.fromEntries(Object.entries(args).filter(([name]) => Object.hasOwn(flat, name)));
   return DiskOptions.parse(givenOnce(beside, nested, "diskResumeConfig"));
 }
 
-/** What a reply to a session that this store has cannot use: it has its options already. */
+/** Warns of options without effect on a session in the store: the session keeps its own. */
 function unusedOf({ resumeToken: token, sessionId, ...args }: Input, call: ToolCall, deps: ToolDeps): string[] {
   const names = Object.keys(args).filter((name) => name === "diskResumeConfig" || Object.hasOwn(flat, name));
   const why = "not used, because the session is known here and keeps the options that it was started with";

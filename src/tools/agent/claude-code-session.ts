@@ -6,7 +6,7 @@ import { diff, get, ADVERTISED_FILTERS, list } from "./session/reading.ts";
 import { cancel, close, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "./session/lifecycle.ts";
 import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/process-control.ts";
 
-/** Each is defined in engine/actions and offered in session/; their arguments together are the arguments of the tool. */
+/** Actions, defined in `engine/actions` and offered in `session/`. Their fields together are the parameters of the tool. */
 const ACTIONS: readonly OfferedAction[] = [
   list,
   get,
@@ -33,7 +33,7 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   permissionMode: { type: "string", description: "Default: none" },
 };
 
-/** What there is, and the end of it. */
+/** Lists and controls sessions. */
 export const claudeCodeSession = defineTool({
   name: "claude_code_session",
   title: "Claude Code sessions",

@@ -36,10 +36,11 @@ type Input = z.infer<typeof Input>;
 const NAME = "claude_code";
 const ADVANCED = Object.keys({ ...AdvancedOptions.shape, ...PromptOptions.shape });
 
-/** Listing their schemas would more than double `tools/list`; an error names what is wrong in one. */
+/** Short forms: full schemas would more than double `tools/list`. Errors name wrong fields. */
 const ADVERTISED: Advertised = {
   attachments: ADVERTISED_ATTACHMENTS,
-  // Some clients refuse an object without `properties`, so it has an empty one; and many have no resources.
+  // Some clients refuse an object without `properties`. The description repeats the options because many clients have no
+  // resources.
   advanced: (derived) => ({
     type: "object",
     properties: {},
@@ -51,14 +52,14 @@ const ADVERTISED: Advertised = {
   },
 };
 
-/** Starts a session. Nothing here waits for Claude Code unless the caller says so. */
+/** Starts a session. Waits for Claude Code only with `waitMs`. */
 export const claudeCode = defineTool({
   name: NAME,
   title: "Start Claude Code",
   description:
     "Start Claude Code as a background agent that outlives the call. Returns at once, or with the result or actions[] that come within waitMs. Poll it and answer its requests with claude_code_check; continue with claude_code_reply.",
   input: Input,
-  // Seed 001 takes all options flat; listed twice they would cost every model a page of context.
+  // Also accepted beside `prompt`; listing the options twice would cost every model a page of context.
   unlisted: ADVANCED,
   advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
@@ -88,7 +89,7 @@ async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun
   return { sessionId, cursor, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 
-/** One option may come flat, in `advanced`, or in both alike. */
+/** Merges options beside `prompt` with those in `advanced`. An option in both must be equal. */
 function optionsIn(args: Input, folder: string): SessionOptions & z.infer<typeof PromptOptions> {
   const { prompt: _, attachments: _a, waitMs: _w, idempotencyKey: _k, advanced: nested = {}, ...flat } = args;
   return { ...givenOnce(flat, nested, "advanced"), cwd: folder };

@@ -6,14 +6,14 @@ import { problemsOf, type Problem } from "./problems.ts";
 import { Reading } from "./read.ts";
 
 /**
- * Arguments come from models: whatever is wrong with them is said in words that name the field and what would be right,
- * so that the next call can be. Unknown names are wrong at any depth, since a misspelt option would be a silent default.
+ * Parses arguments written by models. Each error names the field and the right value, so that the next call can succeed.
+ * Unknown names are errors at any depth, because a misspelt option would silently have its default.
  */
 
-/** Maximum number of problems that are reported; validation stops there. */
+/** Maximum number of reported problems; validation stops there. */
 const MAX_PROBLEMS = 20;
 
-/** `unlisted` names of the schema are accepted without being offered. Throws INVALID_ARGUMENT. */
+/** `unlisted` names of the schema are accepted but not suggested. Throws INVALID_ARGUMENT. */
 export function parseArguments<I extends z.ZodObject>(
   input: I,
   raw: unknown,
@@ -34,7 +34,10 @@ export function parseArguments<I extends z.ZodObject>(
   throw new AppError("INVALID_ARGUMENT", texts.join(" ") + (problems.length > MAX_PROBLEMS ? " And others." : ""));
 }
 
-/** Options may stand beside each other or in an object of their own. Throws INVALID_ARGUMENT for one that differs in both. */
+/**
+ * Merges options given flat with options in an object of their own. Throws INVALID_ARGUMENT for an option with two different
+ * values.
+ */
 export function givenOnce<F extends object, N extends object>(flat: F, nested: N, field: string): F & N {
   const given = new Map<string, unknown>(Object.entries(flat));
   for (const [name, value] of Object.entries(nested)) {

@@ -14,24 +14,24 @@ import {
   type Schema,
 } from "./schema.ts";
 
-/** From zod's findings to sentences that begin behind "field: ". */
+/** Converts zod issues to sentences, for use after "field: ". */
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
 export interface Problem {
   readonly path: Path;
-  /** Called for those that are told: there may be as many as names in a message. */
+  /** A function because only the first problems are reported, and a message may have very many names. */
   readonly text: () => string;
 }
 
-/** A value that was not taken. */
+/** A rejected value. */
 interface Place {
   readonly path: Path;
-  /** Undefined where the schema of the arguments knows no such place. */
+  /** `undefined` if the schema of the arguments has nothing at `path`. */
   readonly schema: Schema | undefined;
   readonly value: unknown;
-  /** Names in it that are taken without being told. */
+  /** Names accepted in the value but not suggested. */
   readonly unlisted?: readonly string[];
 }
 
@@ -41,19 +41,19 @@ export function problemsOf(issue: Issue, place: Place): Problem[] {
   if (issue.code === "unrecognized_keys") {
     const { unlisted = [] } = issue.path.length === 0 ? place : {};
     return unknownNames(issue.keys, path, () => {
-      // Among several forms zod has looked at one that does not know these names.
+      // zod has tried a form without these names: find the form among all.
       const forms = formsOf(schemaOf(issue.path)).filter((form) => issue.keys.every((key) => !shapeOf(form)?.[key]));
       return Object.keys(shapeOf(meantOf(forms, issue.input)) ?? {}).filter((name) => !unlisted.includes(name));
     });
   }
   if (issue.code !== "invalid_union") return [{ path, text: () => problemOf(issue) }];
-  // Without a form for the word, zod names the place of the word.
+  // If no form has the given word, zod's path ends at the word instead of the union.
   const depth = issue.errors.length > 0 ? path.length : path.length - 1;
   const schema = schemaOf(issue.path.slice(0, depth - place.path.length));
   return unionProblems(issue, { path: path.slice(0, depth), schema, value: issue.input });
 }
 
-/** Says once what is allowed. */
+/** Lists the allowed names only in the first problem. */
 function unknownNames(names: readonly string[], path: Path, allowed: () => readonly string[]): Problem[] {
   return names.map((name, index) => ({
     path: [...path, name],
@@ -87,7 +87,7 @@ function problemOf(issue: Plain): string {
 
 type Union = Extract<Issue, { code: "invalid_union" }>;
 
-/** Finds the problems of the form that is meant, of a value that may have several. */
+/** Returns the problems of the form most likely meant, for a value with several possible forms. */
 function unionProblems({ errors }: Union, { path, schema, value }: Place): Problem[] {
   const forms = formsOf(schema);
   const alike = forms.filter((form) => (kindOfForm(form) ?? kindOf(value)) === kindOf(value));
@@ -107,7 +107,7 @@ function unionProblems({ errors }: Union, { path, schema, value }: Place): Probl
   return noneMeant(alike, path, value);
 }
 
-/** The name whose words tell the forms apart. */
+/** Returns the field whose fixed words distinguish the forms. */
 function tellingName(forms: readonly Schema[]): string | undefined {
   const [first, ...others] = forms.map((form) => shapeOf(form) ?? {});
   if (!first || others.length === 0) return undefined;
@@ -123,7 +123,7 @@ function wordsAt(forms: readonly Schema[], name: string): readonly unknown[] {
   return forms.flatMap((form) => wordsOf(shapeOf(form)?.[name]));
 }
 
-/** Nothing in the value is of one form more than of another. */
+/** Reports the required fields of each form, for a value equally close to several forms. */
 function noneMeant(forms: readonly Schema[], path: Path, value: unknown): Problem[] {
   const shapes = forms.map((form) => shapeOf(form) ?? {});
   const needs = shapes.map((shape) => Object.keys(shape).filter((name) => !isOptional(shape[name])));
@@ -134,7 +134,7 @@ function noneMeant(forms: readonly Schema[], path: Path, value: unknown): Proble
   return [{ path, text }, ...unknownNames(unknown, path, () => allowed)];
 }
 
-/** The value is of a kind that no form has, or a word that none knows. */
+/** Describes a value of a kind, or a word, that no form accepts. */
 function noForm(forms: readonly Schema[], value: unknown): string {
   const words = forms.flatMap(wordsOf).map(String);
   const others = forms
@@ -163,7 +163,7 @@ function mustBe(kind: string, input: unknown): string {
   return `must be ${kind}${given(input)}.`;
 }
 
-/** What Claude Code once took and no longer does. */
+/** Words accepted by earlier versions of Claude Code. */
 const GONE: ReadonlyMap<string, string> = new Map([
   ["delegate", " That permission mode no longer exists in Claude Code."],
 ]);
@@ -195,7 +195,7 @@ function outOfBounds(origin: string, within: string, limit: number | bigint, inp
   return `must have ${within} ${most} ${entries}${Array.isArray(input) ? `, not ${String(input.length)}` : ""}.`;
 }
 
-/** The value in question, when it is short enough to be told. */
+/** Quotes the value if short, otherwise names its kind. */
 function given(input: unknown): string {
   if (typeof input === "string") return input.length > 60 ? "" : `, not ${JSON.stringify(input)}`;
   if (typeof input === "number" || typeof input === "boolean" || input === null) return `, not ${String(input)}`;

@@ -2,23 +2,23 @@ import { z } from "zod";
 import { JsonSize, MESSAGE_BOUNDS } from "../../security/json-size.ts";
 import { formOf, formsOf, isOptional, kindOf, kindOfForm, shapeOf, wordsOf, type Schema } from "./schema.ts";
 
-/** Characters of JSON text that are read in one call. */
+/** Maximum number of characters of JSON text parsed in one call. */
 const MOST_CHARACTERS = 1_048_576;
 
 /**
- * Arguments as clients send them, into what is meant. Models in strict mode send every parameter, with null or "" for those they do
- * not mean: for one that is optional both mean that it is not given. Some clients send an array, an object, a number or true and
- * false as JSON text: it is read where the schema takes no text but fixed words, and takes what the text says.
+ * Normalizes arguments as clients send them. Models in strict mode send every parameter, with `null` or "" for an omitted one;
+ * both are dropped for optional fields. Some clients send arrays, objects, numbers or booleans as JSON text; a text is parsed
+ * if the schema accepts the parsed kind and no free text.
  */
 export class Reading {
   #left = MOST_CHARACTERS;
 
-  /** Some text was read: what was inside it has not been looked at. */
+  /** True if JSON text was parsed, so that its content still needs checks. */
   get hasRead(): boolean {
     return this.#left < MOST_CHARACTERS;
   }
 
-  /** Leaves what is required as it is: it is refused. */
+  /** Keeps `null` or "" in required fields, for a later error. */
   of(schema: Schema, given: unknown): unknown {
     const value = typeof given === "string" ? this.#ofText(schema, given) : given;
     if (typeof value !== "object" || value === null) return value;
@@ -26,7 +26,7 @@ export class Reading {
     if (form instanceof z.ZodArray && Array.isArray(value)) {
       return value.map((each: unknown) => this.of(form.element, each));
     }
-    // The names are the caller's, so every entry is kept, whatever its value.
+    // Keeps entries of any value, because the names are the caller's.
     if (form instanceof z.ZodRecord) return withEach(value, (_, each) => this.of(form.valueType, each));
     const shape = shapeOf(form);
     if (!shape) return value;
@@ -41,7 +41,7 @@ export class Reading {
   }
 
   #ofText(schema: Schema, text: string): unknown {
-    // Fixed words are told from JSON, any other text is not.
+    // Fixed words are distinguishable from JSON text, free text is not.
     const forms = formsOf(schema).filter((form) => typeof wordsOf(form)[0] !== "string");
     const kinds = forms.map(kindOfForm);
     if (kinds.includes("string") || kinds.includes(undefined) || text.length > this.#left) return text;
@@ -55,7 +55,7 @@ export class Reading {
   }
 }
 
-/** Undefined for what is no JSON. */
+/** Returns `undefined` for invalid JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { nearest } from "../../domain/suggest.ts";
 
-/** Reads off the schema of an argument the kinds of value that it takes, and which of several forms a value has. */
+/** Inspects schemas of arguments: accepted kinds of values, and the form (union member) of a value. */
 
 export type Schema = z.core.$ZodType;
 export type Kind = "array" | "boolean" | "null" | "number" | "object" | "string";
@@ -17,26 +17,26 @@ export function isOptional(schema: Schema | undefined): schema is z.ZodOptional 
   return schema instanceof z.ZodOptional || schema instanceof z.ZodExactOptional || schema instanceof z.ZodDefault;
 }
 
-/** Without what says that it may be left out, or what becomes of its value. */
+/** Removes optionality, defaults and output transforms. */
 export function unwrapped(schema: Schema): Schema {
   if (isOptional(schema)) return unwrapped(schema.unwrap());
   return schema instanceof z.ZodPipe && !(schema.in instanceof z.ZodTransform) ? unwrapped(schema.in) : schema;
 }
 
-/** Returns the options as they are listed. */
+/** Returns the options of a union, in their order; otherwise the schema alone. */
 export function optionsOf(schema: Schema | undefined): readonly Schema[] {
   if (!schema) return [];
   const inner = unwrapped(schema);
   return inner instanceof z.ZodUnion ? inner.options : [inner];
 }
 
-/** The forms that a value may have; of an option that has several, each. */
+/** Returns all possible forms of a value, nested unions flattened. */
 export function formsOf(schema: Schema | undefined): readonly Schema[] {
   const options = optionsOf(schema);
   return options.length > 1 ? options.flatMap(formsOf) : options;
 }
 
-/** Undefined for a form that takes any kind. */
+/** Returns `undefined` for a form of any kind. */
 export function kindOfForm(form: Schema): Kind | undefined {
   if (form instanceof z.ZodArray) return "array";
   if (form instanceof z.ZodBoolean) return "boolean";
@@ -47,7 +47,7 @@ export function kindOfForm(form: Schema): Kind | undefined {
   return kindOf(word);
 }
 
-/** The values of a form that takes no others. */
+/** Returns the fixed values of a literal or enum; otherwise an empty list. */
 export function wordsOf(schema: Schema | undefined): readonly unknown[] {
   const form = schema && unwrapped(schema);
   if (form instanceof z.ZodLiteral) return [...form.values];
@@ -60,12 +60,12 @@ export function shapeOf(form: Schema | undefined): Shape | undefined {
   return form instanceof z.ZodObject ? form.shape : undefined;
 }
 
-/** The form that is meant: by the kind of the value, then by its fixed words and its names. Undefined where that does not tell. */
+/** Chooses the form of `value` by kind, then by fixed words and names. `undefined` if ambiguous. */
 export function formOf(schema: Schema | undefined, value: unknown): Schema | undefined {
   return meantOf(formsOf(schema), value);
 }
 
-/** `formOf` among some of the forms. */
+/** Like `formOf`, among some of the forms. */
 export function meantOf(forms: readonly Schema[], value: unknown): Schema | undefined {
   const kind = kindOf(value);
   const alike = forms.filter((form) => (kindOfForm(form) ?? kind) === kind);
@@ -78,9 +78,9 @@ export function meantOf(forms: readonly Schema[], value: unknown): Schema | unde
   return first && second && first.rank > second.rank ? first.form : undefined;
 }
 
-/** Names of a value that are looked at: a message may have as many as it has room for. */
+/** Maximum number of names to compare; a message may have very many. */
 const MOST_NAMES = 50;
-/** Each outweighs all that stand below it. */
+/** Weights of matches. A single `word` outweighs any number of names (at most `MOST_NAMES`). */
 const RANKS = { word: 10_000, name: 100, whole: 60, similar: 1 };
 
 function rankOf(shape: Shape, shapes: readonly Shape[], value: object): number {
@@ -96,7 +96,7 @@ function rankOf(shape: Shape, shapes: readonly Shape[], value: object): number {
   return ranks.reduce((sum, rank) => sum + rank, isWhole ? RANKS.whole : 0);
 }
 
-/** The schema of what is at a path below a value; undefined where it knows no such place. */
+/** Returns the schema at `path` inside `value`; `undefined` if the schema has nothing there. */
 export function schemaAt(schema: Schema | undefined, value: unknown, path: readonly PropertyKey[]): Schema | undefined {
   const [name, ...deeper] = path;
   if (name === undefined) return schema;

@@ -6,17 +6,17 @@ import type { AnySessionAction, ArgumentsOf, Fields, SessionAction } from "../..
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { actingCaller } from "../../scope.ts";
 
-/** One action as claude_code_session offers it. The arguments of all actions lie side by side on the wire. */
+/** Action as offered by `claude_code_session`. The call has the fields of all actions side by side. */
 export interface OfferedAction {
   readonly name: string;
   readonly scope: Scope;
   readonly fields: Fields;
-  /** `given` is what the call has beside `action`, each value valid by itself. */
+  /** `given` has the arguments except `action`, each already valid by its schema. */
   run(given: JsonObject, call: ToolCall, deps: ToolDeps): Promise<JsonObject>;
 }
 
 interface Offer<F extends Fields, R> {
-  /** What is said of its fields. One that several actions take is described alike in each. */
+  /** Descriptions of fields. A field of several actions needs an equal description in each. */
   readonly words?: Partial<Readonly<Record<keyof F, string>>>;
   readonly present: (
     result: R,
@@ -26,7 +26,7 @@ interface Offer<F extends Fields, R> {
   ) => JsonObject | Promise<JsonObject>;
 }
 
-/** An action with its fields as they are. */
+/** Offers an action with its own fields. */
 export function offer<F extends Fields, R>(
   action: SessionAction<F, ArgumentsOf<F>, R>,
   { present, words = {} }: Offer<F, R>,
@@ -38,7 +38,7 @@ export function offer<F extends Fields, R>(
 
 type Run<F extends Fields> = (args: ArgumentsOf<F>, call: ToolCall, deps: ToolDeps) => Promise<JsonObject>;
 
-/** An action whose arguments have a form of their own on this wire: `run` makes those of the action of them. */
+/** Offers an action with different fields; `run` converts the arguments for the action. */
 export function offerAs<F extends Fields>(
   { name, scope }: Pick<AnySessionAction, "name" | "scope">,
   fields: F,
@@ -70,7 +70,7 @@ function described(fields: Fields, words: Readonly<Record<string, string | undef
   return Object.fromEntries(entries);
 }
 
-/** What a call of any of the actions may hold; which of it goes with which action is for the action to say. */
+/** Returns the schema of the tool: all fields of all actions, optional. `run` refuses fields of another action. */
 export function argumentsOf(actions: readonly OfferedAction[]) {
   const all: Fields = Object.fromEntries(actions.flatMap(({ fields }) => Object.entries(fields)));
   return z.strictObject({

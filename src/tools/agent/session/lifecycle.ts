@@ -4,7 +4,7 @@ import { actingCaller } from "../../scope.ts";
 import { offer, offerAs } from "./action.ts";
 import { publicView, rememberedOf } from "./view.ts";
 
-/** Actions on a session, on its queued prompts and on its remembered answers. */
+/** Actions on a session, its queued prompts and its remembered answers. */
 
 interface OfSession {
   readonly sessionId: string;
@@ -57,7 +57,7 @@ export const dropQueue = offer(actions.dropQueue, {
   present: async (_, args, call, deps) => messageAnswer(args, "The held prompts are dropped.", call, deps),
 });
 
-/** Takes back an answer that was to hold until the session ends. */
+/** Revokes an answer remembered until the end of the session. */
 export const revoke = offer(actions.revoke, {
   words: { rule: "for revoke. Default: all" },
   present: async (revoked, args, { principal }, { engine }) => {

@@ -11,11 +11,11 @@ import type { ToolCall, ToolDeps } from "../../define.ts";
 import { offerAs, offer } from "./action.ts";
 import { ANSWER_BYTES, listedView, namesOf, publicView, sensitiveView, rememberedOf, SessionNames } from "./view.ts";
 
-/** Hides what a session is about, which may be private: folders, prompts and options are told only where the operator allows it. */
+/** Shows sessions. Folders, prompts and options may be private, so they are shown only if the operator allows it. */
 
 const IncludeSensitive = z.boolean().exactOptional().describe("Default: false");
 
-/** Throws PERMISSION_DENIED, never leaves out in silence: a caller would take what is missing for what is not there. */
+/** Throws PERMISSION_DENIED instead of omitting `wanted`: a caller would take an omitted field for absent. */
 function checkSensitive({ allows }: ToolDeps, wanted: readonly string[]): void {
   if (allows.sensitiveDetails || wanted.length === 0) return;
   const advice =
@@ -27,7 +27,7 @@ function checkSensitive({ allows }: ToolDeps, wanted: readonly string[]): void {
   );
 }
 
-/** What stands around the session in the answer. */
+/** Bytes of JSON around the session in an answer. */
 const AROUND_ONE = 20;
 
 const GET_FIELDS = { ...getSession.fields, includeSensitive: IncludeSensitive };
@@ -48,9 +48,9 @@ export const diff = offer(readDiff, {
   },
 });
 
-/** Of a session in the sensitive tier, bytes: `get` tells it whole. */
+/** Maximum size of a session in a list with `includeSensitive`, bytes. `get` returns the full session. */
 const SESSION_BYTES = 3_000;
-/** The token and what stands around the sessions. */
+/** Bytes of `nextPageToken` and of the JSON around the sessions. */
 const AROUND = 300;
 
 const Status = z.union([SessionStatus, z.array(SessionStatus).min(1).max(SessionStatus.options.length)]);
@@ -74,7 +74,7 @@ const LIST_FIELDS = {
 };
 type Arguments = z.output<z.ZodObject<typeof LIST_FIELDS>>;
 
-/** What is offered of them: the unions say little that the docs and an error do not say better. */
+/** Simplified schemas: the docs and error messages explain the unions better. */
 export const ADVERTISED_FILTERS: Readonly<Record<string, JsonObject>> = {
   status: { type: "array", items: { type: "string" }, description: "Default: any" },
   since: { type: "string", description: "ISO time. Default: any" },
@@ -90,7 +90,7 @@ export const list = offerAs(listSessions, LIST_FIELDS, async (args, call, deps) 
   );
   const query = queryOf(args);
   const found = await listSessions.run(actingCaller(call, deps), { ...query, limit: limit + 1 });
-  // One whose owner had died is recorded as lost while it is listed.
+  // A session of a dead owner becomes lost while listed, so its status may no longer match.
   const matching = found.filter(({ state }) => query.statuses?.includes(statusOf(state)) ?? true);
   const page = matching.slice(0, limit);
   const sessions = await within(ANSWER_BYTES - AROUND, page, async (record) =>
@@ -103,7 +103,7 @@ export const list = offerAs(listSessions, LIST_FIELDS, async (args, call, deps) 
   return { sessions, ...(more && { nextPageToken: pageTokenBehind(shown.length > 0 ? shown : found) }) };
 });
 
-/** A user's own client may know what the user's sessions are called; others where the operator allows it. */
+/** Returns title and folder for a client on the user's own machine; for others, only if the operator allows it. */
 function namesShown(record: SessionRecord, { client }: ToolCall, { allows, mask }: ToolDeps): SessionNames {
   return client.isLocal || allows.sensitiveDetails ? SessionNames.parse(mask({ ...namesOf(record) })) : {};
 }
@@ -118,7 +118,7 @@ function queryOf({ cwd, pageToken, since, status, text }: Arguments): Omit<Sessi
   };
 }
 
-/** A day, or a moment with its zone: without one the server's would be meant, which a caller does not know. */
+/** A day, or a time with a zone. Without a zone the server's would apply, which is unknown to the caller. */
 const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
 
 function timeOf(since: string | number): number {
@@ -129,7 +129,7 @@ function timeOf(since: string | number): number {
   throw invalidArgument("since", `must be ${allowed}, not ${JSON.stringify(since.slice(0, 60))}.`);
 }
 
-/** As many as the budget holds, at least one: the next page goes on behind them. */
+/** Presents as many records as fit into `most` bytes, at least one. The next page continues with the rest. */
 async function within(
   most: number,
   records: readonly SessionRecord[],
@@ -146,15 +146,15 @@ async function within(
   return shown;
 }
 
-/** The end of a page of the list, as an opaque text. */
+/** Page tokens: the end of a page, as an opaque text. */
 
 type Place = NonNullable<SessionQuery["before"]>;
 
 const Content = z.tuple([z.int().min(0), z.string().min(1)]);
 
 /**
- * The page ends at its oldest session: a session whose owner had died was recorded as lost while it was listed, which
- * makes it new, and it is not to be listed again from there.
+ * Returns the position of the oldest session of the page. Sessions of a dead owner become lost while listed and so move to the
+ * front; a token at such a session would list the page again.
  */
 function pageTokenBehind(page: readonly SessionRecord[]): string {
   const [first, ...others] = page;
@@ -165,7 +165,7 @@ function pageTokenBehind(page: readonly SessionRecord[]): string {
 
 export function placeOf(token: string): Place {
   const place = decode(token);
-  // Base64 is read leniently: what would not be written so was not written here.
+  // Base64 decoding is lenient: a token that encodes differently was not made here.
   if (!place || encode(place) !== token) {
     throw invalidArgument("pageToken", "is not valid. Pass nextPageToken unchanged, or leave it out.");
   }

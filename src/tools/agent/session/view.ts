@@ -11,12 +11,12 @@ import type { ToolCall, ToolDeps } from "../../define.ts";
 import { exactUsd } from "../../../domain/usage.ts";
 import { beginningWithin, cutText, fit, jsonBytes, oneLine } from "../../../view/size.ts";
 
-/** A session in answers: its status for every caller of its principal, its content only with the right scope. */
+/** Sessions in answers: status for every caller of the principal, content only if the operator allows it. */
 
-/** The budget of an answer, bytes of JSON. */
+/** Maximum size of an answer, bytes of JSON. */
 export const ANSWER_BYTES = 32_768;
 
-/** Nothing in here says what the session is about. */
+/** Public tier. Must not have fields that reveal the subject of a session. */
 export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }: SessionRecord): JsonObject {
   const { requests, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const options = optionsOf(spec, state);
@@ -48,14 +48,14 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
   };
 }
 
-/** Size of a session in a list by default, bytes of JSON with the comma behind it: `get` tells the rest. */
+/** Maximum size of a session in a list by default, bytes of JSON with its comma. `get` returns more. */
 const LISTED_BYTES = 300;
-/** Sizes of the name of a model, and of title and folder beside one that is longer. */
+/** Maximum bytes of the model name, and bytes reserved for title and folder beside a long model name. */
 const [MODEL_BYTES, NAMES_BYTES] = [64, 32];
-/** Sizes of a title and a folder: shorter it tells nothing, and the beginning of a long one tells enough. */
+/** Minimum bytes of a shortened title or folder (less is useless), and maximum bytes (enough for recognition). */
 const [LEAST_NAME, MAX_NAME] = [8, 40];
 
-/** Texts by which a reader knows the session again: `folder` is the last part of its `cwd`. */
+/** Texts by which a person recognizes the session. `folder` is the last part of `cwd`. */
 export const SessionNames = z.object({ title: z.string().exactOptional(), folder: z.string().exactOptional() });
 export type SessionNames = z.infer<typeof SessionNames>;
 
@@ -64,7 +64,7 @@ export function namesOf({ spec, title = spec.title }: SessionRecord): SessionNam
   return { ...(title !== undefined && { title }), ...(folder !== "" && { folder }) };
 }
 
-/** Shows what sessions are told apart by, with as much of `names` as there is room for. */
+/** Returns the fields that distinguish sessions, then as much of `names` as fits into `LISTED_BYTES`. */
 export function listedView(record: SessionRecord, names: SessionNames): JsonObject {
   const { id: sessionId, spec, state, createdAt, updatedAt } = record;
   const { model: asked, permissionMode: mode = "default" } = optionsOf(spec, state);
@@ -77,7 +77,7 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
   const forModel = Math.min(MODEL_BYTES, LISTED_BYTES - jsonBytes({ ...whole, model: "" }) - forNames);
   const shortModel = model !== undefined && modelWithin(model, forModel);
   const requested = {
-    // An alias is part of the name that it stands for.
+    // Skipped for an alias contained in the full name of the model.
     ...(asked !== undefined && model?.includes(asked) === false && { model: modelWithin(asked, forModel) }),
     ...(mode !== permissionMode && { permissionMode: mode }),
   };
@@ -89,7 +89,7 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
   return { sessionId, status, ...namesWithin(names, LISTED_BYTES - 1 - jsonBytes(told)), ...told };
 }
 
-/** Fields that most sessions have nothing of, the most important first. */
+/** Fields absent from most sessions, most important first. */
 function unusual({ state, unreadable }: SessionRecord, requested: JsonObject): readonly (JsonObject | false)[] {
   const { lastOutcome, process, queue } = state;
   const status = statusOf(state);
@@ -105,7 +105,7 @@ function unusual({ state, unreadable }: SessionRecord, requested: JsonObject): r
   ];
 }
 
-/** The shorter one as it is, where both do not fit. */
+/** Shortens title and folder to `most` bytes together. The shorter text stays whole if possible. */
 function namesWithin({ folder = "", title = "" }: SessionNames, most: number): JsonObject {
   const names = [
     { name: "title", text: title },
@@ -123,12 +123,12 @@ function namesWithin({ folder = "", title = "" }: SessionNames, most: number): J
   return { ...(shown["title"] !== undefined && { title: shown["title"] }), ...shown };
 }
 
-/** Shows a long name, such as an ARN, by its last part, which tells the model. */
+/** Shortens a long name, such as an ARN, to its last part, because that part names the model. */
 function modelWithin(model: string, most: number): string {
   return textWithin(jsonBytes(model) - 2 <= most ? model : model.slice(model.lastIndexOf("/") + 1), most);
 }
 
-/** The text on one line, or as much of its beginning as takes `most` bytes inside a JSON string; nothing where that is too little. */
+/** Returns `text` on a single line, cut to `most` bytes inside a JSON string; "" if fewer than `LEAST_NAME` bytes remain. */
 function textWithin(text: string, most: number): string {
   const line = oneLine(text, LISTED_BYTES);
   if (jsonBytes(line) - 2 <= most) return line;
@@ -139,7 +139,7 @@ function inSeconds(at: number): string {
   return isoTime(at).replace(/\.\d+Z$/, "Z");
 }
 
-/** What answers hold until the session ends: each by its rule, and the risk up to which it does. */
+/** Answers remembered until the end of the session: each has its rule and the maximum risk it allows. */
 export function rememberedOf({ state: { remembered = [] } }: SessionRecord): JsonObject {
   if (remembered.length === 0) return {};
   return { remembered: remembered.map(({ at, by, level, rule }) => ({ rule, risk: level, by, at: isoTime(at) })) };
@@ -157,7 +157,7 @@ function optionsShown(options: SessionOptions, shown: Shown): JsonObject {
   return Object.fromEntries(Object.entries(options).filter(([name]) => traitsOf(name).shown === shown));
 }
 
-/** What the sensitive tier shows of options that can hold credentials in some of their fields, or change. */
+/** Parts to show of options with values that may change or may contain credentials. */
 const PARTLY_SHOWN: Readonly<Record<OptionsWith<"shown", "by value">, (record: SessionRecord) => unknown>> = {
   title: ({ title }) => title,
   agents: ({ spec: { agents } }) => agents && agentsOf(agents),
@@ -169,10 +169,10 @@ function partsShown(record: SessionRecord): JsonObject {
   return Object.fromEntries(parts.filter(([, value]) => value !== undefined));
 }
 
-/** What gives way first when a session does not fit. */
+/** Fields to cut first if a session is too large. */
 const EXPENDABLE = ["outputFormat", "agents", "systemPrompt", "prompt"];
 
-/** Both tiers within `most` bytes. `truncated` says that texts of the sensitive tier are cut. */
+/** Returns both tiers within `most` bytes. `truncated` is set if texts of the sensitive tier are cut. */
 export async function sensitiveView(
   record: SessionRecord,
   most: number,
@@ -195,7 +195,7 @@ export async function sensitiveView(
   return { ...known, ...value, ...(cut && { truncated: true }) };
 }
 
-/** Nothing of note comes before the first prompt. */
+/** The first prompt is within the first events. */
 const FIRST_EVENTS = 5;
 
 type Servers = NonNullable<SessionOptions["mcpServers"]>;
@@ -213,7 +213,7 @@ function agentsOf(agents: Agents): JsonObject {
   return Object.fromEntries(shown);
 }
 
-/** What no tier tells, by name, where the session has it: a token may stand in any of it. */
+/** Returns the names of fields that are never shown, if the session has them: any may contain a token. */
 function leftOutOf(spec: SessionOptions): string[] {
   const { agents = {}, mcpServers = {} } = spec;
   const inline = Object.values(agents).flatMap((agent) => agent.mcpServers ?? []);
