@@ -9,29 +9,29 @@ import type { ToolCall, ToolDeps } from "../define.ts";
 import { promptIdIn } from "../prompt.ts";
 import type { EndOfTurn, SessionView } from "../session-view.ts";
 
-/** Calls that block until their turn has ended: they follow the log as it grows. */
+/** Follows the log of a turn, for calls that block until the turn ends. */
 
 export interface Following {
-  /** Where the events of the prompt begin. */
+  /** First event of the prompt. */
   readonly cursor: number;
   readonly waiting: Omit<Waiting, "waitMs">;
-  /** Told each event in order, and waited for: a slow client slows the reading, and nothing piles up. */
+  /** Called for each event in order, and awaited, so that a slow client slows reading (backpressure). */
   readonly onEvent: (event: StoredEvent) => Promise<void>;
-  /** The same for what was told before a form: once more, for the answer alone. */
+  /** Called for events sent before a form, to restore the state of the answer. */
   readonly recall: (event: StoredEvent) => void;
-  /** Nothing has happened for some seconds; counts from 1. */
+  /** Called after some seconds without an event; `beat` counts from 1. */
   readonly onSilence: (beat: number) => void;
 }
 
-/** How following came to its end. */
+/** Reasons to stop following. */
 export type Left =
   | { readonly why: "ended"; readonly end: EndOfTurn }
-  /** Something is asked, and the caller has the tool to answer it. */
+  /** A request is open, and the caller has a tool for answering. */
   | { readonly why: "asked"; readonly nextCursor: number }
-  /** The caller no longer waits, or the prompt never came to its turn: what there was of it is over, or about to be. */
+  /** The call was cancelled, or the prompt was never run. Its turn, if any, has ended or is about to end. */
   | { readonly why: "cancelled"; readonly because: string };
 
-/** The person at the client has to answer, and the call returns with the answer. */
+/** A form is shown; the call continues with the answer. */
 export interface Paused {
   readonly why: "form";
   readonly needsInput: NeedsInput;
@@ -41,8 +41,8 @@ const PAGE = 64;
 const BEAT_MS = 5_000;
 
 /**
- * Follows the turn that the prompt at `cursor` begins. A call that is cancelled interrupts it; so does the end of the client while
- * no call of it waits for the turn: behind a form, or until a request is answered. The session stays.
+ * Follows the turn begun by the prompt at `cursor`. A cancelled call interrupts the turn. So does the end of the client while
+ * no call waits for the turn: behind a form, or until a request is answered. The session stays open.
  */
 export async function followTurn(
   view: SessionView,
@@ -67,10 +67,11 @@ async function follow(view: SessionView, following: Following, call: ToolCall, d
   const resumeAt = eliciting?.from(view.id) ?? cursor;
   await recallTo(resumeAt, turn, view, following);
   await eliciting?.take([view]);
-  // A function, because the compiler takes a property that it has seen false for false ever after.
+  // A function, so that TypeScript does not narrow `call.signal.aborted` to `false`.
   const gone = (): boolean => call.signal.aborted;
   let next = resumeAt;
-  // What was asked before, in a turn that the prompt waits for, would keep it waiting; and what the last form was about.
+  // Handle requests opened before: a request of an earlier turn would block the prompt, and the request of the last form may be
+  // open.
   const before = gone() ? undefined : await reactToRequests(next, view, reacting);
   if (before) return before;
   let silent = 0;
@@ -90,7 +91,7 @@ async function follow(view: SessionView, following: Following, call: ToolCall, d
   return cancel(view, promptId, call, deps);
 }
 
-/** Nothing more comes of a turn whose session, or whose end, cannot be read. */
+/** Ends the wait if the session, or the end of the turn, cannot be read. */
 async function onSilent(
   silent: number,
   { promptId }: Turn,
@@ -101,7 +102,7 @@ async function onSilent(
   const { owner, state, unreadable } = await view.record();
   if (unreadable && owner?.alive !== true) return { why: "cancelled", because: unreadableText(unreadable) };
   const isOpen = state.turn !== null || state.queue.some((prompt) => prompt.promptId === promptId);
-  // The end may have come after the events were read: it is looked for once more.
+  // The end may have been stored after the last read: read once more before giving up.
   if (isOpen || unreadable || silent === 1) return undefined;
   return { why: "cancelled", because: "The end of the turn cannot be read." };
 }
@@ -120,7 +121,7 @@ async function recallTo(end: number, turn: Turn, view: SessionView, { cursor, re
   }
 }
 
-/** Knows the turn of the prompt among others: those that Claude Code begins by itself, and one that goes on with it. */
+/** Identifies the turn of a prompt. Claude Code also begins turns itself, and a lost turn may be resumed by a new turn. */
 class Turn {
   readonly promptId: string;
   #turnId: string | undefined;
@@ -137,13 +138,13 @@ class Turn {
     return event.type === "turn.ended" && event.data.turnId === this.#turnId;
   }
 
-  /** A lost turn that is resumed (onLost: resume) has not ended for a waiting call: the next begins in the same step. */
+  /** True if a lost turn is resumed (`onLost: resume`). The next turn begins in the same step, so the call keeps waiting. */
   async goesOn(view: SessionView, { id }: EndOfTurn): Promise<boolean> {
     const [next] = await view.read(id + 1, 1);
     return next !== undefined && this.#isBeginning(next);
   }
 
-  /** Why the prompt does not come to its turn; undefined while it may. */
+  /** Returns why the prompt will never run; `undefined` if it still may. */
   async whyOver(event: StoredEvent, view: SessionView): Promise<string | undefined> {
     if (event.type === "session.closed") return `The session was ${event.data.reason}.`;
     if (event.type === "prompt.dropped" && event.data.promptId === this.promptId) return NEVER_RUN;
@@ -167,12 +168,12 @@ async function promptAt(view: SessionView, cursor: number): Promise<string> {
 interface Reacting {
   readonly call: ToolCall;
   readonly deps: ToolDeps;
-  /** Undefined if the client is not asked. */
+  /** `undefined` if no form can be shown. */
   readonly eliciting: ElicitingWait | undefined;
   readonly onSilence: (beat: number) => void;
 }
 
-/** After these events another approver may have to answer. */
+/** Events after which another approver may have to answer. */
 const ABOUT_REQUESTS = new Set<StoredEvent["type"]>(["permission.asked", "question.asked", "request.passed"]);
 
 async function reactTo(
@@ -185,21 +186,24 @@ async function reactTo(
   if (turn.isEnd(event)) return (await turn.goesOn(view, event)) ? undefined : { why: "ended", end: event };
   const because = await turn.whyOver(event, view);
   if (because !== undefined) {
-    // A held prompt would run when the queue is released.
+    // A held prompt would otherwise run once the queue is released.
     await cancel(view, turn.promptId, reacting.call, reacting.deps);
     return { why: "cancelled", because };
   }
   return ABOUT_REQUESTS.has(event.type) ? reactToRequests(event.id + 1, view, reacting) : undefined;
 }
 
-/** What is asked is the user's to answer, or the caller's, or it is waited for: whom it is with can change meanwhile. */
+/**
+ * Shows a form for a request to the user, returns for a request to the caller, otherwise keeps waiting. Called again after each
+ * event in `ABOUT_REQUESTS`, because the approver can change.
+ */
 async function reactToRequests(
   next: number,
   view: SessionView,
   { call, deps, eliciting, onSilence }: Reacting,
 ): Promise<Left | Paused | undefined> {
   const { state } = await view.record();
-  // What comes behind is told in its place.
+  // Later requests are handled at their own event.
   const requests = state.requests.filter(({ eventId }) => eventId < next);
   const needsInput = await eliciting?.ask(view, requests, next);
   if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: whileAlive(needsInput, onSilence) } };
@@ -210,7 +214,7 @@ async function reactToRequests(
   return undefined;
 }
 
-/** Where the form is shown while the call runs, its client counts on a sign of life all the same. */
+/** Keeps calling `onSilence` while a form is shown during the call, because the client still expects keepalives. */
 function whileAlive({ settled }: NeedsInput, onSilence: (beat: number) => void): NeedsInput["settled"] {
   return async (signal) => {
     let beat = 0;
@@ -219,16 +223,19 @@ function whileAlive({ settled }: NeedsInput, onSilence: (beat: number) => void):
   };
 }
 
-/** No approver here can answer it: the call must not hang for as long as another approver might take. */
+/**
+ * Passes the request on as unreachable: neither a form nor a tool can answer, and the call would wait out the approver's time
+ * limit.
+ */
 async function giveUp(view: SessionView, open: OpenRequest, call: ToolCall, { engine }: ToolDeps): Promise<void> {
   const { requestId } = open;
   await engine.pass(call.principal, view.id, { requestId, from: open.approver, why: "unreachable" });
 }
 
-/** Ends what came of the prompt and nothing else: by now another turn may run. */
+/** Interrupts only the turn of `promptId`: by now another turn may run. */
 async function cancel(view: SessionView, promptId: string, call: ToolCall, { engine }: ToolDeps): Promise<Left> {
   await engine.interrupt(call.principal, view.id, CALLER, promptId).catch((error: unknown) => {
-    // A session that is gone has nothing left to end.
+    // A deleted session has nothing to interrupt.
     if (!(error instanceof AppError)) throw error;
   });
   return { why: "cancelled", because: "The query was cancelled." };

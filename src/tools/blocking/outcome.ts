@@ -6,12 +6,12 @@ import { readRequest } from "../check/request.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView, EndOfTurn } from "../session-view.ts";
 
-/** What a blocking call says and records beside its messages: open requests, a failure, its start. */
+/** Parts of a blocking call's answer besides messages: open requests and failures. Also records the start of the call. */
 
 const HOW =
   "Answer each of actions[] with claude_code_check (until: end, cursor: nextCursor); it then waits for the rest.";
 
-/** What is asked, as claude_code_check tells it, for a call that returns before its turn has ended. */
+/** Returns open requests in the form of `claude_code_check`, for a call returning before the end of its turn. */
 export async function tellRequests(
   view: SessionView,
   { cursor, maxBytes }: { cursor: number; maxBytes: number },
@@ -23,16 +23,16 @@ export async function tellRequests(
   const check = await answerNow({ ...request, targets: [{ view, cursor }], several: false }, call, deps);
   const { actions, status, truncated, truncatedFields } = check;
   const cut = truncated === undefined ? {} : { truncated, truncatedFields };
-  // As they are told here they count as shown: nothing may be cut of them afterwards.
+  // Callers must not cut this answer: its requests count as shown.
   return { status, actions, nextCursor: cursor, next: HOW, ...cut };
 }
 
-/** Of what the API or Claude Code says of a failure, bytes of JSON. */
+/** Maximum size of a failure message of the API or Claude Code, bytes of JSON. */
 const SAID_BYTES = 2_048;
 
 /**
- * Why a turn did not end well: the kind of failure, and what the API or Claude Code said of it, in words; and what a
- * program can decide by. `told` is the result as it is presented.
+ * Describes a failed turn: `error` in words (kind and message), the other fields for programs. `answer` is the result as
+ * presented.
  */
 export function failureOf(end: EndOfTurn, answer: JsonObject): { readonly error: string } & JsonObject {
   const { category } = end.data;
@@ -42,7 +42,7 @@ export function failureOf(end: EndOfTurn, answer: JsonObject): { readonly error:
   return category === undefined ? { error } : { error, category, retryable, advice };
 }
 
-/** Says the same as a sentence. */
+/** Describes the failure in a sentence. */
 export function failureWords(end: EndOfTurn, answer: JsonObject): string {
   const { outcome } = end.data;
   const { kind, said } = causeOf(end, answer);
@@ -62,8 +62,8 @@ function kindOf(category: string, subtype: string | undefined): string {
 }
 
 /**
- * A query is written down twice, for the audit log and on stderr: here when its session is known, and by `runTool` when
- * it is over, with what came of it. One that never ends by itself has left its first line.
+ * Records the start of a query in the audit log and on stderr, once the session is known. `runTool` records the end. A query
+ * that never ends has only this entry.
  */
 export function recordBegin(
   tool: string,

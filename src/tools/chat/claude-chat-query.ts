@@ -17,7 +17,7 @@ const Input = z.strictObject({
   closeAfter: z.boolean().exactOptional().describe("close the session afterwards. Default: false"),
 });
 
-/** One prompt of a conversation: its text is told while it is written, and is the answer (seed 004). */
+/** Sends a prompt in a conversation. The text is streamed while Claude Code writes, and is the answer. */
 export const claudeChatQuery = defineTool({
   name: NAME,
   title: "Send a prompt in a conversation",

@@ -13,7 +13,7 @@ const NAME = "claude_direct_query";
 
 const Input = z.strictObject({ ...saying, ...beginning });
 
-/** A conversation of one prompt: opened, led and closed in one call (seed 004). */
+/** Opens a conversation, sends a prompt and closes the conversation, in a single call. */
 export const claudeDirectQuery = defineTool({
   name: NAME,
   title: "Ask Claude Code once",

@@ -13,7 +13,7 @@ const Input = z.strictObject({
 });
 type Input = z.infer<typeof Input>;
 
-/** Answers once Claude Code runs and takes prompts (seed 004). */
+/** Opens a conversation. Answers once Claude Code runs and accepts prompts. */
 export const claudeSessionCreate = defineTool({
   name: "claude_session_create",
   title: "Open a conversation",
@@ -33,7 +33,7 @@ export const claudeSessionCreate = defineTool({
     });
     const model = await Promise.race([live, cancelled(call.signal)]);
     if (call.signal.aborted && args.sessionId === undefined) {
-      // A caller that gave up does not know its id.
+      // A cancelled caller does not learn the id, so the session could never be closed.
       await discard(sessionId, call, deps);
       throw new AppError("CANCELLED", "The call was cancelled, and its session closed.");
     }
@@ -52,7 +52,7 @@ function known(args: Input, sessionId: string): string {
   );
 }
 
-/** The conversation was opened for this client. Where the server ends with its client, that ends it. */
+/** Closes the conversation when its client disconnects. Only in a daemon: any other server ends with its client. */
 function endWithClient(
   sessionId: string,
   { client, principal }: ToolCall,
@@ -62,7 +62,7 @@ function endWithClient(
     client.leaving?.add(sessionId, async () => engine.close(principal, sessionId, "the end of its client"));
 }
 
-/** Resolves when the caller gives up, which may be long before Claude Code is up or its time is over. */
+/** Resolves when the call is cancelled, perhaps long before Claude Code has started. */
 async function cancelled(signal: AbortSignal): Promise<null> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(null);
@@ -70,7 +70,7 @@ async function cancelled(signal: AbortSignal): Promise<null> {
   });
 }
 
-/** A session whose Claude Code never ran is not reported. */
+/** Deletes a session whose Claude Code never ran. */
 async function discard(sessionId: string, { principal }: ToolCall, { engine }: ToolDeps): Promise<void> {
   await engine.delete(principal, sessionId, CALLER).catch((error: unknown) => {
     if (!(error instanceof AppError)) throw error;

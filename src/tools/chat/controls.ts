@@ -5,7 +5,7 @@ import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { actingCaller } from "../scope.ts";
 import { Mode, Model, liveModel } from "./fields.ts";
 
-/** Ends the running turn; the conversation goes on (seed 004). */
+/** Interrupts the running turn; the conversation continues. */
 export const claudeChatInterrupt = defineTool({
   name: "claude_chat_interrupt",
   title: "Interrupt a conversation",
@@ -19,7 +19,7 @@ export const claudeChatInterrupt = defineTool({
   },
 });
 
-/** Another permission mode from now on (seed 004). */
+/** Changes the permission mode. */
 export const claudeChatMode = defineTool({
   name: "claude_chat_mode",
   title: "Change the permission mode",
@@ -33,7 +33,7 @@ export const claudeChatMode = defineTool({
   },
 });
 
-/** Another model from the next request on (seed 004). */
+/** Changes the model, from the next request on. */
 export const claudeChatModel = defineTool({
   name: "claude_chat_model",
   title: "Change the model",
@@ -45,14 +45,14 @@ export const claudeChatModel = defineTool({
   async handle({ model, sessionId }, call, deps) {
     await setModel.run(actingCaller(call, deps), { sessionId, model });
     const { state } = await deps.engine.get(call.principal, sessionId);
-    // Where no Claude Code runs, none is started only to ask it.
+    // Never start Claude Code only to ask for the full name.
     const runs = state.process.phase === "live";
     const resolvedModel = runs ? await liveModel(sessionId, call, deps) : null;
     return { answer: { sessionId, requestedModel: model, resolvedModel } };
   },
 });
 
-/** Ends a conversation permanently (seed 004). */
+/** Closes a conversation permanently. */
 export const claudeSessionClose = defineTool({
   name: "claude_session_close",
   title: "Close a conversation",
@@ -69,7 +69,7 @@ export const claudeSessionClose = defineTool({
 
 const PAGE = 200;
 
-/** Sessions of the caller that take prompts, whether a Claude Code runs for them or the next prompt starts one. */
+/** Counts the caller's sessions that accept prompts, with or without a running process. */
 async function activeSessions({ principal }: ToolCall, { engine }: ToolDeps): Promise<number> {
   const open = { principal, limit: PAGE, statuses: ["running", "waiting_permission", "idle", "error"] as const };
   let active = 0;

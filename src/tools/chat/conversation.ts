@@ -4,9 +4,9 @@ import { cutText, fit, oneLine } from "../../view/size.ts";
 import { CallBlock, OutcomeBlock, TextBlock, textOf, ThinkingBlock } from "../../view/blocks.ts";
 import type { LogLevel, ToolCall } from "../define.ts";
 
-/** Shown of each tool call, bytes of JSON. */
+/** Maximum sizes of the input and the output of a tool call, bytes of JSON. */
 const [INPUT_BYTES, OUTPUT_BYTES] = [2_048, 4_096];
-/** Kept for the answer: the newest. */
+/** Maximum number of tool calls, and of thinking texts, in the answer. The newest are kept. */
 const KEPT = 200;
 const LINE = 120;
 
@@ -25,7 +25,7 @@ interface LogMessage {
   readonly line: string;
 }
 
-/** One turn of a conversation as its caller hears it: told while it happens, and kept for the answer. */
+/** Turn of a conversation: streams its parts to the client and keeps them for the answer. */
 export class Conversation {
   readonly #sessionId: string;
   readonly #client: ToolCall["client"];
@@ -45,12 +45,12 @@ export class Conversation {
     for (const part of heardIn(message)) await this.#report(this.#keep(part));
   }
 
-  /** An event that was reported before: for the answer alone. */
+  /** Keeps the parts of a message streamed before a form, without sending them again. */
   recall(message: JsonObject): void {
     for (const part of heardIn(message)) this.#last = oneLine(this.#keep(part)?.line ?? this.#last, LINE);
   }
 
-  /** Nothing has come for a while: clients that time out on silence get a sign of life. */
+  /** Repeats the last line as a keepalive, because a client may time out on silence. */
   beat(): void {
     this.#advance(this.#last);
   }
@@ -59,12 +59,12 @@ export class Conversation {
     await this.#log("error", data);
   }
 
-  /** The last message about the turn. */
+  /** Sends the last message about the turn. */
   async complete(): Promise<void> {
     await this.#log("info", `${this.#sessionId} completed`);
   }
 
-  /** The last that it said, "" if nothing. */
+  /** Last text of Claude Code; "" if none. */
   get lastText(): string {
     return this.#lastText;
   }
@@ -77,7 +77,7 @@ export class Conversation {
     return [...this.#invocations.values()];
   }
 
-  /** The log message for it. */
+  /** Keeps the part and returns its log message. */
   #keep(part: Part): LogMessage | undefined {
     switch (part.kind) {
       case "text":
@@ -107,7 +107,7 @@ export class Conversation {
     }
   }
 
-  /** Where a client takes no log notifications, progress has the text itself. */
+  /** Sends the message as log and as progress. Progress has the full text if the client accepts no log notifications. */
   async #report(message: LogMessage | undefined): Promise<void> {
     if (!message) return;
     const { data, level, line } = message;
@@ -125,7 +125,7 @@ export class Conversation {
   }
 }
 
-/** Of a subagent only what it does. */
+/** Returns the parts to show. For a subagent, only tool calls and their results. */
 function heardIn(message: JsonObject): readonly Part[] {
   const { byAgent, parts } = partsOf(message);
   return parts.filter(({ kind }) => !byAgent || kind === "call" || kind === "outcome");
@@ -136,7 +136,7 @@ function keep(list: string[], text: string): void {
   if (list.length > KEPT) list.shift();
 }
 
-/** The parts of a Claude Code message that a conversation shows: text, thinking, tool calls and their results. */
+/** Extracts the parts of a Claude Code message shown in a conversation: text, thinking, tool calls and their results. */
 
 export type Part =
   | { readonly kind: "text"; readonly text: string }
@@ -152,14 +152,14 @@ const Spoken = z.object({
   message: z.object({ content: z.array(z.unknown()) }),
 });
 
-/** `byAgent`: of a subagent, whose words are for the main conversation and not for the caller. */
+/** `byAgent` is true for a subagent. Its texts are meant for the main conversation, not for the caller. */
 export function partsOf(message: JsonObject): { readonly parts: readonly Part[]; readonly byAgent: boolean } {
   const spoken = Spoken.safeParse(message).data;
   if (!spoken) return { parts: [], byAgent: false };
   const isAssistant = spoken.type === "assistant";
   const parts = spoken.message.content.flatMap((block) => {
     const part = partOf(block);
-    // What a user message says in words is the prompt.
+    // Text in a user message is the prompt.
     return part && (part.kind === "outcome") !== isAssistant ? [part] : [];
   });
   return { parts, byAgent: typeof spoken.parent_tool_use_id === "string" };

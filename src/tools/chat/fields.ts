@@ -4,12 +4,12 @@ import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { folderOf, said } from "../prompt.ts";
 import type { ToolDeps, ToolCall } from "../define.ts";
 
-/** The parameters that the chat tools share (seed 004), and what they become. */
+/** Parameters shared by the chat tools, and their conversion to options. */
 
 export const Model = z.enum(["opus", "sonnet", "haiku"]);
 export const Mode = z.enum(["default", "acceptEdits", "plan", "bypassPermissions"]);
 
-/** How a conversation begins. */
+/** Parameters for opening a conversation. */
 export const beginning = {
   cwd: SessionOptions.shape.cwd.exactOptional(),
   model: Model.exactOptional().describe("Default: Claude Code's"),
@@ -38,7 +38,7 @@ export function conversationOptions(
 
 const Usage = z.object({ context: z.object({ model: z.string().min(1) }) });
 
-/** The model that the running Claude Code would use, in its real name; null when it does not say. Starts it where it does not run. */
+/** Returns the full name of the model in use, or `null` if Claude Code does not report any. Starts Claude Code if necessary. */
 export async function liveModel(sessionId: string, call: ToolCall, { engine }: ToolDeps): Promise<string | null> {
   const answer = await engine.control(call, sessionId, { do: "usage" }, CALLER);
   return Usage.safeParse(answer).data?.context.model ?? null;

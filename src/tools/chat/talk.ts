@@ -9,37 +9,37 @@ import { cutText, fit, jsonBytes, oneLine } from "../../view/size.ts";
 import { readEnd, viewSession, type EndOfTurn, type SessionView } from "../session-view.ts";
 import { Conversation } from "./conversation.ts";
 
-/** What is known of a prompt once it is sent. */
+/** Prompt after sending, as kept over the rounds of a call. */
 export const Sent = z.object({ sessionId: z.string(), cursor: z.int(), warnings: z.array(z.string()) });
 export type Sent = z.infer<typeof Sent>;
 
-/** One prompt of a conversation, from the moment it was sent to its answer. */
+/** Follows a prompt of a conversation, from sending to the answer. */
 
 export interface Talk {
-  /** The tool that has sent it. */
+  /** Tool that sent the prompt. */
   readonly tool: string;
-  /** `cursor` is where its events begin, `warnings` what of the request was left out, a sentence each. */
+  /** `cursor` is the first event of the prompt; `warnings` name the parts of the request left out, a sentence each. */
   readonly sent: Sent;
   readonly text: string;
   readonly includeThinking: boolean;
-  /** What is done once it is answered. */
+  /** Closes the session after the reply. */
   readonly close?: () => Promise<void>;
 }
 
-/** The budget of an answer, of its text alone, and of what is asked, bytes of JSON. */
+/** Maximum sizes of an answer, of its text alone, and of its open requests, bytes of JSON. */
 const [ANSWER_BYTES, TEXT_BYTES, REQUESTS_BYTES] = [32_768, 24_576, 16_384];
 const EXPENDABLE = ["thinking", "toolInvocations"];
 const DIGEST = 80;
 const NO_TEXT = "(no text; the second block says what was done)";
 
-/** An answer before it is put into words. */
+/** Answer before conversion to text blocks. */
 interface Reply {
   readonly finalText: string;
   readonly status: string;
   readonly about: JsonObject;
-  /** Given where Claude Code broke down. */
+  /** Set if the turn failed. */
   readonly failure?: { readonly error: string } & JsonObject;
-  /** The failure as a sentence. */
+  /** `failure` as a sentence. */
   readonly told?: string;
 }
 
@@ -90,7 +90,7 @@ function answerWith({ about, failure, finalText, status, told = "" }: Reply, isD
   return { answer: { isError: true, finalText, ...whole }, words, isError: true, ...outcome };
 }
 
-/** The reply was paid for: that the session cannot be closed behind it takes nothing of it away. */
+/** Closes the session; returns `false` on failure. Never throws an `AppError`, because the caller has paid for the reply. */
 async function isClosed({ close }: Talk): Promise<boolean> {
   try {
     await close?.();
@@ -129,7 +129,7 @@ async function replyOf(
   return { finalText, status, about, ...(failure && { failure, told }) };
 }
 
-/** A turn that failed is an error; one that was ended by a caller, or took too long, still has a reply. */
+/** A failed turn is an error. A turn ended by a caller or by a time limit still has a reply. */
 function endingOf(end: EndOfTurn, answer: JsonObject): Pick<Reply, "failure" | "status" | "told"> {
   const { errorSubtype, outcome } = end.data;
   if (errorSubtype === "timeout" || errorSubtype === "time_limit") return { status: "timeout" };
@@ -146,7 +146,7 @@ function warned({ sent }: Talk, end?: EndOfTurn): { warnings?: readonly string[]
   return warnings.length > 0 ? { warnings } : {};
 }
 
-/** The call does not wait for a decision that its own caller has to make. */
+/** Answers with open requests: the caller has to decide, so the call must not wait. */
 async function waiting(
   view: SessionView,
   cursor: number,

@@ -17,29 +17,29 @@ import { pollInterval, waitFor } from "../waiting.ts";
 import { readShown } from "./events.ts";
 import type { CheckRequest } from "./request.ts";
 
-/** What claude_code_check answers: it waits for what the caller is after, then tells one moment of each session. */
+/** Answers `claude_code_check`: waits as requested, then reads each session at a single moment. */
 
 export interface Target {
   readonly view: SessionView;
-  /** Where the caller reads on. */
+  /** Event from which the caller reads on. */
   readonly cursor: number;
-  /** What is news begins here, if not at the cursor. */
+  /** First event that counts as news. Default: `cursor`. */
   readonly waitFrom?: number;
 }
 
-/** A request may open between reading the session and answering; after this many reads the next poll shows it. */
+/** Maximum number of reads for an answer. A request may open between reading and answering; the next poll shows the rest. */
 const MAX_LOOKS = 3;
 
-/** The sessions are one, told by itself, or `several`, told in a list with the one that woke the call. */
+/** Without `several`, a single session is answered alone; otherwise a list, with the id of the session that woke the call. */
 interface Checked extends CheckRequest {
   readonly targets: readonly Target[];
   readonly several: boolean;
-  /** Given where the events are told up to the first open request, so that a poll from there finds it new. */
+  /** Set if events end before the first open request, so that a poll from there shows the request as new. */
   readonly beforeRequests?: BeforeRequests;
 }
 
 export interface BeforeRequests {
-  /** Texts by the ids of their events, which are left out: the answer has them in `warnings`. */
+  /** Texts by event id. Their events are left out, because the answer has the texts in `warnings`. */
   readonly warnings: ReadonlyMap<number, string>;
 }
 
@@ -59,7 +59,7 @@ export async function answerCheck(
   return { answer: await tellCheck(reading, request, waited.woke, { call, deps }) };
 }
 
-/** As it is now, without waiting. */
+/** Answers with the present state, without waiting. */
 export async function answerNow(request: Checked, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
   return tellCheck(await Promise.all(request.targets.map(intoLog)), request, undefined, { call, deps });
 }
@@ -70,7 +70,7 @@ async function tellCheck(
   woke: string | undefined,
   { call, deps }: { call: ToolCall; deps: ToolDeps },
 ): Promise<JsonObject> {
-  // A request shown to a caller who may not answer is not delivered: its time does not run.
+  // A caller without the scope cannot answer, so the request does not count as delivered and its time limit does not start.
   const canAnswer = call.scopes.includes(answering.scope);
   for (let look = 1; ; look += 1) {
     const looks = await Promise.all(reading.map(async (target) => lookAt(target, request, deps)));
@@ -81,7 +81,7 @@ async function tellCheck(
     }));
     const undelivered = news.filter(({ requests }) => requests.length > 0);
     if (undelivered.length === 0 || !canAnswer || look === MAX_LOOKS || call.signal.aborted) return answer;
-    // The time of a request runs from here; the next look tells it as it is now.
+    // Time limits of these requests start here, so read again to show them.
     for (const { requests, id } of undelivered) await deps.engine.delivered(call.principal, id, requests);
   }
 }
@@ -95,18 +95,21 @@ function assemble(looks: readonly Look[], request: CheckRequest & { several: boo
 
 interface Reading extends Target {
   readonly waitFrom: number;
-  /** Where the log ends, for a cursor behind it. */
+  /** End of the log, if `cursor` was beyond the end. */
   readonly resetTo: number | undefined;
 }
 
-/** A cursor behind the end belongs to another session, or to a log that is gone: waiting for it would be for ever. */
+/**
+ * Moves a cursor beyond the end of the log back to the end. Such a cursor belongs to another session or a lost log; waiting for
+ * it would never end.
+ */
 async function intoLog({ view, cursor, waitFrom }: Target): Promise<Reading> {
   const { state } = await view.record();
   const within = Math.min(Math.max(cursor, 1), state.lastEventId + 1);
   return { view, cursor: within, waitFrom: waitFrom ?? within, resetTo: within < cursor ? within : undefined };
 }
 
-/** Many events are of no interest to a caller: until one is, waiting for any event goes on. */
+/** Waits for news. With `until: event`, waits on past events not shown to callers. */
 async function waitUntilShown(
   targets: readonly Awaited[],
   { form, maxMs, until, waitMs }: CheckRequest & { readonly maxMs: number },
@@ -124,7 +127,7 @@ async function waitUntilShown(
     const { state } = await target.view.record();
     const range = { from: target.cursor, upTo: state.lastEventId, maxEvents: 1 };
     const { events, next } = await readShown(target.view, range, form, { eventId: null, result: undefined });
-    // Alone, an idle session ends the wait.
+    // An idle session ends the wait, unless other sessions are awaited.
     const isOver = !state.turn && waiting.length === 1;
     if (events.length > 0 || isOver || next === target.cursor) return woke;
     waiting = waiting.map((each) => (each === target ? { view: each.view, cursor: next } : each));
@@ -144,7 +147,8 @@ async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: 
   const { include } = form;
   const record = await view.record();
   const { state, unreadable } = record;
-  // Of several sessions each would send its last result with every answer until the last of them has ended.
+  // With several sessions, show a result only if new; otherwise each answer would repeat the result until all sessions have
+  // ended.
   const isDue =
     include.result && (!request.several || unreadable !== undefined || (state.lastTurnEventId ?? 0) >= cursor);
   const ended = isDue ? await readResult(view, record) : undefined;
@@ -162,7 +166,7 @@ async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: 
   const material = {
     form,
     head: {
-      // Who names one session knows which it is.
+      // Left out in minimal mode: the caller has named the only session.
       ...((request.several || form.mode !== "minimal") && { sessionId: view.id }),
       status,
       ...(form.mode !== "minimal" && pollInterval(status)),
@@ -189,26 +193,26 @@ function endBeforeRequests({ lastEventId, requests }: SessionState): number {
   return Math.min(lastEventId, ...requests.map(({ eventId }) => eventId - 1));
 }
 
-/** How many are before it while it waits for a slot. */
+/** Returns the number of sessions before this session in the queue for a slot. */
 async function placeOf(sessionId: string, { process }: SessionState, { engine }: ToolDeps): Promise<JsonObject> {
   if (process.phase !== "starting" || !process.waiting) return {};
   const waitingBefore = await engine.waitingBefore(sessionId);
   return waitingBefore === undefined ? {} : { waitingBefore };
 }
 
-/** Whether the engine has not yet heard that this request was shown, or shown whole. */
+/** True if the engine does not know yet that the request was shown, or shown in full. */
 function isNews({ requestId, whole }: CheckAnswer["shown"][number], { requests }: SessionState): boolean {
   const open = requests.find((request) => request.requestId === requestId);
   if (!open) return false;
-  // While another approver has the request the caller's time does not run, but the caller may read it.
+  // While another approver has the request, the caller may read it, but no time limit of the caller runs.
   const isUnseen = open.approver === CALLER && open.deliveredAt === undefined;
   return isUnseen || (whole && !open.seenWhole);
 }
 
-/** Characters of a text that is being written: its end, which is what is new. */
+/** Maximum number of characters of an unfinished text. The end is shown, because only the end is new. */
 const PARTIAL_SHOWN = 1_000;
 
-/** What is told live only: it has no id, and is gone once the message is whole. */
+/** Returns the unfinished text of the turn. Not an event: replaced by the finished message. */
 async function partialOf(sessionId: string, { turn }: SessionState, { engine }: ToolDeps): Promise<JsonObject> {
   const partial = turn ? await engine.partial(sessionId) : "";
   return partial === "" ? {} : { partial: endOf(partial, PARTIAL_SHOWN) };
@@ -220,14 +224,14 @@ function tailOf({ closed, lastEventId, lastToolUseId }: SessionState, mode: Resp
     cancelledReason: cutText(closed.message ?? "cancelled", 300),
     cancelledSource: cutText(closed.by, 100),
   };
-  // Where to read on is nextCursor.
+  // `nextCursor` already says where to read on.
   if (mode === "minimal") return { ...cancelled };
   return { ...cancelled, lastEventId, ...(lastToolUseId !== null && { lastToolUseId: cutText(lastToolUseId, 100) }) };
 }
 
 /**
- * The tools of a session: those that Claude Code reported at its last start, with what is known of them; before the first
- * start all that are known.
+ * Returns the tools reported by Claude Code at its last start, with descriptions. Before the first start, returns all known
+ * tools.
  */
 export async function availableTools(view: SessionView, lastEventId: number): Promise<JsonObject[]> {
   const reported = await reportedTools(view, lastEventId);
@@ -237,7 +241,7 @@ export async function availableTools(view: SessionView, lastEventId: number): Pr
 
 const PAGE = 200;
 
-/** Every process reports them when it starts, so they are found from the end: the log may be long. */
+/** Searches from the end: every process reports its tools at its start, and the log may be long. */
 async function reportedTools(view: SessionView, lastEventId: number): Promise<string[] | undefined> {
   for (let end = lastEventId; end > 0; end -= PAGE) {
     const from = Math.max(1, end - PAGE + 1);

@@ -8,26 +8,26 @@ import type { ShownEvent } from "../../view/event.ts";
 import { callOfEvent, endCall, partsOf, type Form } from "../../view/event-list.ts";
 import type { SessionView } from "../session-view.ts";
 
-/** A request, and the event that has it whole. */
+/** Request with the event that has its full input. */
 interface FullRequest {
   readonly request: PermissionRequest;
   readonly eventId: number;
 }
 
 /**
- * Tool calls that an earlier answer showed as requests. Their outcomes are shown with the call, so that the caller need not join
- * two answers by an id; and without the reason of a denial, which the event of the denial tells.
+ * Tool calls shown as requests by an earlier answer. Outcomes are shown with their call, so that the caller need not join two
+ * answers by id. The reason of a denial is left out, because the event of the denial has the reason.
  */
 export class AskedCalls {
   readonly #view: SessionView;
   readonly #from: number;
   readonly #form: Form;
   readonly #requests = new Map<string, FullRequest>();
-  /** Whose denial an event tells with its reason: ids of requests, and of calls that were not asked about. */
+  /** Denials with a reason in an event: ids of requests, and of calls denied without a request. */
   readonly #denied = new Set<string>();
   #isLookedUp = false;
 
-  /** `from` is where the answer begins. */
+  /** `from` is the first event of the answer. */
   constructor(view: SessionView, from: number, form: Form) {
     this.#view = view;
     this.#from = from;
@@ -41,7 +41,7 @@ export class AskedCalls {
     if (denied !== undefined) this.#denied.add(denied);
   }
 
-  /** The outcomes of calls that are not in the list, each with its call where that was asked for. */
+  /** Adds the calls to outcomes in `told`, if no call is in `list` and every call was a request. */
   async complete(told: ShownEvent, list: readonly ShownEvent[]): Promise<ShownEvent> {
     if (this.#form.mode !== "minimal" || told.type !== "progress") return told;
     const event = await this.#withoutReasons(told);
@@ -78,7 +78,7 @@ export class AskedCalls {
     return ok === false && (this.#denied.has(requestId) || this.#denied.has(call));
   }
 
-  /** What the caller has decided on in this very call it need not be told. */
+  /** Leaves out the input of a call just answered by the caller. */
   #callOf({ request, eventId }: FullRequest): JsonObject {
     const { input, requestId, toolName: tool, toolUseId } = request;
     if (requestId === this.#form.answered) return { toolUseId, tool };
@@ -86,7 +86,7 @@ export class AskedCalls {
     return callOfEvent({ toolUseId, tool, input: brief.value, inputCut: brief.cut }, eventId);
   }
 
-  /** Requests are answered soon after they came, so they stand shortly before. */
+  /** Reads the events shortly before `from`, because requests are answered soon. */
   async #lookUp(): Promise<void> {
     if (this.#isLookedUp) return;
     this.#isLookedUp = true;
@@ -98,7 +98,7 @@ export class AskedCalls {
 
 const Denied = z.object({ tool_use_id: z.string() });
 
-/** The request, or else the call, of which the event says in mode minimal why it was denied. */
+/** Returns the id of the request, or else of the call, if the event shows the reason of a denial in minimal mode. */
 function deniedBy({ data, type }: StoredEvent, { include }: Form): string | undefined {
   if (type === "notice" && data.kind === "denial")
     return include.progressEvents ? Denied.safeParse(data.details).data?.tool_use_id : undefined;
@@ -107,5 +107,5 @@ function deniedBy({ data, type }: StoredEvent, { include }: Form): string | unde
   return data.behavior === "deny" && isTold ? data.requestId : undefined;
 }
 
-/** Events that are looked through, at most. */
+/** Maximum number of events to search. */
 const PAGE = 200;

@@ -7,31 +7,31 @@ import { applyChange, changeFor, changesNothing, type Form } from "../../view/ev
 import { AskedCalls } from "./asked-calls.ts";
 import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
 
-/** The events of a session from a cursor on, as the caller wants them told. */
+/** Reads the events of a session from a cursor, in the form requested by the caller. */
 
 export interface Range {
   readonly from: number;
-  /** The last event that is read, so that events and state tell of the same moment. */
+  /** Last event to read, so that events match the state read before. */
   readonly upTo: number;
   readonly maxEvents: number;
 }
 
-/** What the same answer says of the last turn: its end need not be told twice. */
+/** Last turn as shown in the answer, so that its end is not repeated in full. */
 export interface LastTurn {
   readonly eventId: number | null;
   readonly result: JsonObject | undefined;
 }
 
 export interface ShownEvents {
-  /** Each by itself: the code that knows the byte budget makes the list. */
+  /** Single events; the code with the byte budget merges them into a list. */
   readonly events: readonly ShownEvent[];
-  /** The first id that was not read. */
+  /** First id not read. */
   readonly next: number;
-  /** Where there is something to read, when what `from` points at is gone. */
+  /** First remaining event, if the event at `from` is gone. */
   readonly resetTo: number | undefined;
 }
 
-/** Skips events that callers do not need. */
+/** Reads events until `maxEvents` are shown; skips events without use to callers. */
 export async function readShown(view: SessionView, range: Range, form: Form, last: LastTurn): Promise<ShownEvents> {
   const end = range.upTo + 1;
   if (!form.include.events) return { events: [], next: Math.max(range.from, end), resetTo: undefined };
@@ -57,7 +57,7 @@ export async function readShown(view: SessionView, range: Range, form: Form, las
   return { events, next, resetTo: begin > range.from ? begin : undefined };
 }
 
-/** Events that are read at a time: no more than a caller who wants few of them is likely to see. */
+/** Minimum and maximum number of events read at a time. A caller who wants few events is likely to see few. */
 const [PAGE_LEAST, MAX_PAGE] = [20, 200];
 
 async function* eventsOf(view: SessionView, { from, maxEvents, upTo }: Range): AsyncGenerator<StoredEvent> {
@@ -72,7 +72,7 @@ async function* eventsOf(view: SessionView, { from, maxEvents, upTo }: Range): A
   }
 }
 
-/** In mode minimal the request that the same call has answered is not repeated, nor its answer. */
+/** Hides a request answered by this call and its answer, in minimal mode. */
 function show(event: StoredEvent, { answered, mode }: Form): ShownEvent | undefined {
   const isAnswer = event.type === "permission.answered" || event.type === "question.answered";
   const isOwn = isAnswer ? event.data.by === CALLER && event.data.requestId === answered : isAsked(event, answered);
@@ -83,7 +83,7 @@ function isAsked(event: StoredEvent, requestId: string | undefined): boolean {
   return requestId !== undefined && requestOf(event)?.requestId === requestId;
 }
 
-/** Nothing where the answer has it as its result, in mode minimal. */
+/** Returns `undefined` in minimal mode if the answer has the end of the turn as `result`. */
 async function showEnd(
   view: SessionView,
   event: EndOfTurn,

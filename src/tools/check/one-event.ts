@@ -9,8 +9,8 @@ import { beginningWithin, jsonBytes } from "../../view/size.ts";
 import { readEnd, type SessionView } from "../session-view.ts";
 
 /**
- * One event alone, all that is stored of it, as text in pages: whatever an answer had to cut can be read whole. Places in
- * the text are counted in characters as JavaScript does (UTF-16 units); none is halved.
+ * Shows a single event in full, as text in pages, for everything cut in answers. Offsets count UTF-16 code units; no character
+ * is split.
  */
 
 export interface PageRequest {
@@ -51,7 +51,7 @@ async function readEvent(view: SessionView, eventId: number, lastEventId: number
   throw invalidArgument("eventId", `there is no event ${String(eventId)}; ${where}.`);
 }
 
-/** What is told in mode full can be read, and nothing else: the rest is the server's own business. */
+/** Returns the event as in mode full. Events hidden in mode full are internal. */
 async function contentOf(view: SessionView, event: StoredEvent): Promise<{ type: string; content: string }> {
   if (event.type === "turn.ended") {
     return { type: typeOfEnd(event.data), content: JSON.stringify(await readEnd(view, event)) };
@@ -63,16 +63,16 @@ async function contentOf(view: SessionView, event: StoredEvent): Promise<{ type:
 
 function pageOf(content: string, { from, limit, bytes }: { from: number; limit: number; bytes: number }): string {
   const end = wholeCharacter(content, from + limit);
-  // A page of one character can end where it began: then it has the character whole.
+  // A page too short for a character has the character whole, so that paging makes progress.
   return beginningWithin(content.slice(from, Math.max(end, from + characterAt(content, from))), bytes);
 }
 
-/** The place, or the one before it where it would halve a character. */
+/** Rounds down to a character boundary. */
 function wholeCharacter(text: string, place: number): number {
   return characterAt(text, place - 1) === 2 ? place - 1 : place;
 }
 
-/** How many UTF-16 units the character has that begins here. */
+/** Returns the number of UTF-16 code units of the character at `place`. */
 function characterAt(text: string, place: number): number {
   return (text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1;
 }

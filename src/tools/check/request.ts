@@ -6,7 +6,7 @@ import type { ResponseMode } from "../../view/event.ts";
 import type { Form, Include } from "../../view/event-list.ts";
 import { waitWithin } from "../waiting.ts";
 
-/** How a poll, or an answer to a request, wants to be told what happened. */
+/** Parameters of a poll, or of the wait after an answer to a request. */
 
 export interface CheckRequest {
   readonly form: Form;
@@ -60,7 +60,7 @@ export function readRequest(args: CheckArguments, limits: ToolLimits): CheckRequ
   };
 }
 
-/** The counts of a result are a kilobyte that tells a model little: in mode minimal they come when they are asked for. */
+/** In minimal mode, counts are shown only on request: a kilobyte of little use to a model. */
 function readInclude(options: PollOptions, mode: ResponseMode): Include {
   const isMinimal = mode === "minimal";
   return {

@@ -11,7 +11,7 @@ import { actingCaller } from "../scope.ts";
 import type { SessionView } from "../session-view.ts";
 import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
 
-/** The caller's answer to a request. */
+/** Sends the caller's answer to a request. */
 
 export interface Response {
   readonly requestId?: string;
@@ -23,13 +23,13 @@ export interface Response {
 }
 
 export const Responded = z.object({
-  /** Where the caller reads on, if it does not say. */
+  /** Default of the caller's `cursor`. */
   cursor: z.int(),
-  /** What was asked before the answer is no news: it is answered, or shown at once. */
+  /** First event that counts as news. Earlier requests are answered, or shown at once. */
   waitFrom: z.int(),
-  /** Something else is to be answered first. */
+  /** True if further requests are open. */
   isMoreAsked: z.boolean(),
-  /** What of it was left out, a sentence each. */
+  /** Parts of the answer left out, a sentence each. */
   withheld: z.array(z.string()),
 });
 type Responded = z.infer<typeof Responded>;
@@ -46,7 +46,7 @@ export async function respond(
   const { cursor, withheld } = await answer.run(actingCaller(call, deps), { sessionId: view.id, request });
   const { state } = await view.record();
   const open = before.state.requests.find(({ requestId }) => requestId === request.requestId);
-  // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.
+  // The caller has read up to the request. Without a `cursor`, do not send hours of log again.
   return {
     cursor: open ? open.eventId + 1 : cursor,
     waitFrom: cursor,
@@ -78,7 +78,7 @@ function answerToPermission({ answers, ...response }: Response): AnswerRequest {
   };
 }
 
-/** Claude Code ignores a rule for a tool that is spelt otherwise, also one that denies. */
+/** Corrects tool names: Claude Code ignores a rule with a misspelt tool, even a deny rule. */
 function withRightNames(update: PermissionUpdate): PermissionUpdate {
   if (!("rules" in update)) return update;
   return { ...update, rules: update.rules.map((rule) => ({ ...rule, toolName: rightName(rule.toolName) })) };
@@ -99,7 +99,7 @@ async function answerToQuestion(view: SessionView, response: Response): Promise<
     const advice = "Answer it with action respond_permission.";
     throw invalidArgument("requestId", `${requestId} is a request of the tool ${event.data.toolName}. ${advice}`);
   }
-  // A request that is not open is for the engine to refuse: it knows who has answered it.
+  // Pass on a request that is not open: the engine knows who has answered, and refuses.
   const input = event?.type === "question.asked" ? event.data.input : undefined;
   const updated = input && { updatedInput: withAnswers(input, response.answers) };
   return { requestId, decision: "allow", by: CALLER, ...updated };

@@ -9,14 +9,14 @@ import { MAX_FORMS, requestKey, roundBefore, type Round, type Time } from "./rou
 import { isForForm, reachesUser, showForm, takeForm, untilSettled, type FormContext, type Taken } from "./user.ts";
 import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
-/** How a call waits, with or without forms meanwhile. */
+/** Parameters of a wait, with or without forms. */
 export interface Waiting {
   readonly tool: string;
-  /** What the tool has done, to be known when the call comes back. */
+  /** State of the tool, restored when the client repeats the call. */
   readonly work: JsonObject;
-  /** How long the caller has asked to wait, ms. 0: no form is shown. Without it the call lasts as long as its turn. */
+  /** Requested wait, ms. 0: no form is shown. Without `waitMs` the call lasts as long as its turn. */
   readonly waitMs?: number;
-  /** Where it is not to wait as long as that, ms: people are asked all the same. */
+  /** Shorter wait in place of `waitMs`, ms. Forms are shown all the same. */
   readonly left?: number;
 }
 
@@ -35,7 +35,7 @@ interface News {
 
 export type Outcome = { readonly woke: string | undefined } | { readonly needsInput: NeedsInput };
 
-/** Waits for what the caller is after. Where the person at the client can be asked, what is theirs to answer comes before. */
+/** Waits for news. If the client can show forms, requests to the user come first. */
 export async function waitEliciting(
   plain: PlainWait,
   news: News,
@@ -48,8 +48,8 @@ export async function waitEliciting(
 }
 
 /**
- * A wait in which the person at the client is asked what is theirs to answer. The call ends with the form then, and comes
- * back with the answer (rounds.ts): the wait goes on where it was.
+ * Wait with forms. A request to the user ends the call with a form; the client repeats the call with the answer, and the wait
+ * continues (`rounds.ts`).
  */
 export class ElicitingWait {
   readonly #waiting: Waiting;
@@ -57,11 +57,11 @@ export class ElicitingWait {
   readonly #before: Round | undefined;
   readonly #from: Record<string, number>;
   readonly #time: Time | undefined;
-  /** Of a request whose form came back unclear. */
+  /** Id of a request whose form came back unclear. */
   #again: string | undefined;
   #elicits: boolean;
 
-  /** Undefined if no form can be shown. */
+  /** Returns `undefined` if no form can be shown. */
   static of(waiting: Waiting, context: FormContext): ElicitingWait | undefined {
     const elicits = waiting.waitMs !== 0 && reachesUser(context);
     return elicits || context.call.resumeState !== undefined ? new ElicitingWait(waiting, context) : undefined;
@@ -76,7 +76,7 @@ export class ElicitingWait {
     this.#elicits = reachesUser(context);
   }
 
-  /** Where a call that comes back reads on. */
+  /** Returns the cursor of a repeated call. */
   from(sessionId: string): number | undefined {
     return this.#from[sessionId];
   }
@@ -85,7 +85,7 @@ export class ElicitingWait {
     return this.#elicits && isForForm(open, this.#context);
   }
 
-  /** What came of the form that the call comes back with; undefined without one, or where the client has not shown it. */
+  /** Processes the form answer of a repeated call. Returns `undefined` without an answer. */
   async take(views: readonly SessionView[]): Promise<Taken | undefined> {
     const { call } = this.#context;
     if (!this.#before || !this.#elicits) return undefined;
@@ -99,7 +99,7 @@ export class ElicitingWait {
     return taken;
   }
 
-  /** The end of this round, with a form for the first of these requests that is the user's. `next`: where the call reads on. */
+  /** Ends the round with a form for the first request to the user. The repeated call reads on at `next`. */
   async ask(view: SessionView, requests: readonly OpenRequest[], next?: number): Promise<NeedsInput | undefined> {
     if (this.#isOver) return undefined;
     for (const open of requests.filter((each) => this.isForUser(each))) {
@@ -117,7 +117,7 @@ export class ElicitingWait {
       if (outcome) return outcome;
       const woke = await this.#waitPlainly(plain, { targets: waiting, until });
       const target = waiting.find(({ view }) => view.id === woke);
-      // What was dealt with in a form is no news; else a call is woken by what it would be woken by without forms.
+      // Skip news settled by a form. Until the first form, a call wakes as in a plain wait.
       const isPlain = until === "event" || (until === "news" && this.#forms === 0);
       const moved = target && this.#elicits && !isPlain ? await beyondNoNews(target, until) : undefined;
       if (moved) waiting = waiting.map((each) => (each === target ? moved : each));
@@ -128,13 +128,13 @@ export class ElicitingWait {
   async #takeAmong(views: readonly SessionView[]): Promise<void> {
     const taken = await this.take(views);
     if (taken === undefined || !this.#before) return;
-    // No answer came in the time that the call has.
+    // No answer came within the time of the call.
     if (taken === "late") {
       this.#elicits = false;
       return this.#waitAtMost(0);
     }
     const { eventId, sessionId } = this.#before.shown;
-    // Another approver has to answer then: the call returns it at once.
+    // Another approver has to answer now, so the answer shows the request at once.
     const isLeft = taken === "dismissed" || taken === "unattended";
     this.#from[sessionId] = isLeft ? eventId : eventId + 1;
     if (this.#context.call.client.elicitation === "during") this.#waitAtMost(this.#withinMs);
@@ -154,7 +154,7 @@ export class ElicitingWait {
   async #waitPlainly(plain: PlainWait, { targets, until }: News): Promise<string | undefined> {
     const began = performance.now();
     const { left = 0 } = this.#time ?? {};
-    // A call that waits only for the end is not woken by a request.
+    // To show forms, wake for requests even with `until: end`.
     const woke = await plain(targets, this.#elicits && until === "end" ? "news" : until, left);
     this.#waitAtMost(Math.max(0, Math.ceil(left - (performance.now() - began))));
     return woke;
@@ -187,7 +187,7 @@ export class ElicitingWait {
     return this.#before?.forms ?? 0;
   }
 
-  /** Maximum number of rounds of a call. */
+  /** True if the call has shown the maximum number of forms. */
   get #isOver(): boolean {
     return this.#forms >= MAX_FORMS;
   }
@@ -197,9 +197,9 @@ export class ElicitingWait {
   }
 
   get #withinMs(): number {
-    // In a call that lasts as long as its turn, a form is open until its request is no longer with the user.
+    // In a call as long as its turn, a form stays open until another approver has the request.
     if (!this.#time) return MAX_TIMER_MS;
-    // Not longer than a whole call, should the clock have been set back.
+    // At most a whole wait, in case the clock was set back.
     const { deps } = this.#context;
     return Math.min(Math.max(0, this.#time.until - deps.now()), deps.limits.maxWaitMs);
   }
@@ -210,7 +210,7 @@ function timeOf({ left, waitMs }: Waiting, { deps }: FormContext): Time | undefi
   return { left: left ?? waitMs, until: deps.now() + deps.limits.maxWaitMs };
 }
 
-/** Where to wait on, if what woke the call is nothing that its caller is after. */
+/** Returns a target behind the news if `until` does not include them. */
 async function beyondNoNews({ cursor, view }: Awaited, until: WaitUntil): Promise<Awaited | undefined> {
   const { state } = await view.record();
   return isAwaited(state, cursor, until) ? undefined : { view, cursor: state.lastEventId + 1 };

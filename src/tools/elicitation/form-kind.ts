@@ -3,44 +3,44 @@ import type { PermissionRequest } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
 import type { Form } from "./needs-input.ts";
 
-/** What a person decides, without whom and what it is about. */
+/** Decision of a person, without the request and the name of the person. */
 export type Decided = Pick<AnswerRequest, "decision" | "denyMessage" | "updatedInput">;
 
 export interface Place {
   readonly cwd: string;
-  /** The line that names the session. */
+  /** Line with title and folder of the session. */
   readonly where: string;
-  /** A rule that denies and that the request cannot be checked against, with the reason. */
+  /** Deny rule that cannot be checked against the request, with the reason. */
   readonly unchecked: string | undefined;
 }
 
-/** What is known when a second form is to follow. */
+/** State between the first and a second form. */
 export interface Begun {
-  /** Of the first form, kept until the second has come back. */
+  /** Content of the first form. */
   readonly filled: JsonObject;
-  /** The request is denied from here on: what Claude Code is told where no reason comes. */
+  /** Set if the request is denied from now on. Message for Claude Code if the second form gives no reason. */
   readonly denial?: string;
 }
 
 export interface FormKind {
-  /** The first lines say what it is about: Claude Code's terminal shows no more of a message than three. */
+  /** The first lines must name the subject, because Claude Code's terminal shows only three lines of a message. */
   show(request: PermissionRequest, place: Place): Form;
   /**
-   * Given where a second form asks for words: some clients cannot send a text field that is left empty, so the first form
-   * has none.
+   * Returns a value if a second form has to ask for text. Some clients cannot submit an empty text field, so the first form has
+   * no text field.
    */
   begun(request: PermissionRequest, content: Record<string, unknown>): Begun | undefined;
   showSecond(request: PermissionRequest, place: Place, filled: JsonObject): Form;
-  /** Of both forms together. Undefined when what was filled in is no answer. */
+  /** Reads the content of both forms together. Returns `undefined` if the content is no answer. */
   read(request: PermissionRequest, content: Record<string, unknown>): Decided | undefined;
-  /** Told to Claude Code when the person wants no part of it. */
+  /** Message for Claude Code if the user declines. */
   readonly declined: string;
 }
 
-/** Characters that a person may write beside a decision. */
+/** Maximum number of characters of a text beside a decision. */
 export const MAX_REASON = 2_000;
 
-/** The form that asks for a reason, or for what should be different. */
+/** Returns the form for a reason, or for changes wanted. */
 export function reasonForm(head: string, key: string, title: string): Form {
   const field = { type: "string" as const, title, description: "What Claude Code is told.", maxLength: MAX_REASON };
   return { message: `${head}\n${CLOSE}`, schema: { type: "object", properties: { [key]: field }, required: [] } };

@@ -7,12 +7,12 @@ import { PLAN } from "./plan-form.ts";
 import { QUESTION } from "./question-form.ts";
 import { inline } from "./words.ts";
 
-/** The form for a request of Claude Code, and the answer that a submitted form gives. */
+/** Builds the form for a request of Claude Code, and reads the answer from a submitted form. */
 
 export interface Session {
   readonly title: string | undefined;
   readonly cwd: string;
-  /** A rule that denies and that the request cannot be checked against, with the reason. */
+  /** Deny rule that cannot be checked against the request, with the reason. */
   readonly unchecked?: string | undefined;
 }
 
@@ -21,9 +21,9 @@ const MAX_TITLE = 80;
 const MAX_FOLDER = 200;
 
 interface Showing {
-  /** It came back unclear. */
+  /** True if the form came back unclear. */
   readonly again?: boolean;
-  /** Of the first form, where this is the second. */
+  /** Content of the first form, if the form to show is the second. */
   readonly filled?: JsonObject | undefined;
 }
 
@@ -40,10 +40,10 @@ export function formOf(
   return again ? { ...form, message: `${AGAIN}${form.message}` } : form;
 }
 
-/** `dismissed`: closed without an answer. `unclear`: filled in, and not an answer. */
+/** `dismissed`: closed without an answer. `unclear`: filled in, but no answer. */
 export type Verdict = Decided | { readonly begun: Begun } | "dismissed" | "unclear";
 
-/** `filled` is of the first form, where this is the answer to the second; `last` where no other can be shown. */
+/** `filled` is the content of the first form if `answer` is for the second; `last` forbids a further form. */
 export function decidedBy(
   request: PermissionRequest,
   answer: Exclude<FormAnswer, { action: "none" }>,

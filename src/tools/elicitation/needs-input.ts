@@ -1,20 +1,20 @@
 import type { JsonObject } from "../../domain/json.ts";
 
-/** The result of a handler that cannot continue before a form at the client is submitted. */
+/** Result of a handler that has to show a form before it can continue. */
 export interface NeedsInput {
-  /** By a key that the answer comes back under. */
+  /** Forms by key. The answer to a form has its key. */
   readonly requests: Readonly<Record<string, Form>>;
-  /** Comes back with the call, as `resumeState`. */
+  /** Sent back by the client as `resumeState`. */
   readonly state: JsonObject;
-  /** The session that it is about. */
+  /** Session of the request. */
   readonly sessionId: string;
-  /** If the form is shown while the call runs: how long to wait for it, ms. */
+  /** Time limit of a form shown while the call runs, ms. */
   readonly withinMs: number;
-  /** Resolves when the answer is no longer needed, or when the signal aborts. */
+  /** Resolves when the answer is no longer needed or the signal aborts. */
   readonly settled: (signal: AbortSignal) => Promise<void>;
 }
 
-/** A form as every client can show it: flat, of texts and choices. */
+/** Form for every client: flat, with texts and choices only. */
 export interface Form {
   readonly message: string;
   readonly schema: {
@@ -30,7 +30,7 @@ interface Field {
   readonly title: string;
   readonly description?: string;
 }
-/** `enumNames` because clients of every revision know it. */
+/** Uses `enumNames` because clients of every protocol revision know it. */
 interface Choice extends Field {
   readonly type: "string";
   readonly enum: string[];
@@ -45,7 +45,7 @@ interface FreeText extends Field {
   readonly maxLength: number;
 }
 
-/** `none`: no answer came in time. Form content is as the client sent it. */
+/** `none`: no answer came in time. `content` is unchecked input from the client. */
 export type FormAnswer =
   | { readonly action: "accept"; readonly content: JsonObject }
   | { readonly action: "decline" | "cancel" }

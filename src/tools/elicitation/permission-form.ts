@@ -6,7 +6,7 @@ import { MAX_REASON, reasonForm, type FormKind } from "./form-kind.ts";
 import { fieldText, subjectOf } from "./subject.ts";
 import { fitsInLine, harmless, inline, type Room } from "./words.ts";
 
-/** May Claude Code use a tool in this way? */
+/** Form to allow or deny the use of a tool. */
 
 const Filled = z.object({
   decision: z.enum(["allow", "deny", "allow_for_session"]),
@@ -61,7 +61,7 @@ const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; meanin
   all: { word: "high", meaning: "it can reach beyond the session's folders" },
 };
 
-/** The risk comes first: where a line is cut, and where only the first ones are shown, it is still seen. */
+/** Puts the risk first, so that a client that cuts lines, or shows only the first lines, still shows it. */
 function saidOf({ blockedPath, decisionReason, risk }: PermissionRequest, unchecked: string | undefined): string[] {
   const said = [
     `Risk: ${riskIn(risk)}`,
@@ -81,7 +81,7 @@ function riskIn(risk: PermissionRequest["risk"]): string {
 const MAX_FIELDS = 12;
 const ROOM: Room = { characters: 1_600, lines: 40 };
 
-/** The input, without what is shown already. The model, which writes it, cannot choose what is hidden. */
+/** Returns the fields of the input not shown above. The model writes the input, so no field may be hidden by its choice. */
 function fieldsOf({ input, toolName }: PermissionRequest, shownFields: readonly string[]): string[] {
   const rest = Object.entries(input).filter(([key]) => !shownFields.includes(key));
   if (rest.length === 0) return [];
@@ -93,7 +93,7 @@ function fieldsOf({ input, toolName }: PermissionRequest, shownFields: readonly 
   return [[...shown, ...cut].join("\n\n"), ""];
 }
 
-/** What "allow for the session" leaves behind. */
+/** Label of `allow_for_session`, with the rules to remember. */
 function lasting(request: PermissionRequest): string {
   const rules = rulesToRemember(request);
   if (rules.length === 0) return "Allow (this one cannot be remembered)";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { MAX_REASON, reasonForm, type FormKind } from "./form-kind.ts";
 import { block, inFewLines, inOneLine, shortened } from "./words.ts";
 
-/** Is the plan good? */
+/** Form to approve a plan. */
 
 const Filled = z.object({
   decision: z.enum(["approve", "keep_planning"]),

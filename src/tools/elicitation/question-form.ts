@@ -5,7 +5,7 @@ import type { FormKind } from "./form-kind.ts";
 import type { FormField } from "./needs-input.ts";
 import { block, inFewLines, inline } from "./words.ts";
 
-/** What Claude Code wants to know (AskUserQuestion): a choice for each question, and room for words of one's own. */
+/** Form for AskUserQuestion: a choice for each question, or a free text. */
 
 const Questions = z.array(
   z.object({
@@ -83,12 +83,12 @@ function questionText({ options, question }: Question, index: number): string {
   return [...lines, ...(isWhole ? [] : [block(question, ROOM)]), ...choices].join("\n");
 }
 
-/** What comes back is looked up among the labels as they are, whatever is shown of them. */
+/** Returns the labels as shown. `answerTo` maps a shown label back to the full label. */
 function labelsOf({ options }: Question): string[] {
   return options.map(({ label }) => inline(label, 80));
 }
 
-/** A choice for each question, and one more for words of one's own, which the second form asks for. */
+/** Adds a choice for a free text, asked for by the second form. */
 function choicesOf(question: Question): string[] {
   return [...new Set([...labelsOf(question), OTHER])];
 }
@@ -118,7 +118,7 @@ function wordsFor(question: Question): FormField {
   return { type: "string", ...aboutOf(question), maxLength: MAX_WORDS };
 }
 
-/** Words of one's own go before a choice, or are one more where there may be several. */
+/** A free text replaces the choice; with `multiSelect` it is added. */
 function answerTo(question: Question, choice: unknown, words: unknown): string | string[] | undefined {
   const { multiSelect, options } = question;
   const own = typeof words === "string" && words.length <= MAX_WORDS ? words.trim() : "";

@@ -4,11 +4,14 @@ import { JsonObject } from "../../domain/json.ts";
 import type { ToolCall } from "../define.ts";
 
 /**
- * A call that asks the person at its client goes in rounds: it ends with a form, and comes back with what was filled in.
- * What it has to know then it takes along in its state, so that any server instance can go on with it.
+ * State of a call that shows forms. The call ends with a form, and the client repeats it with the answer. The state travels
+ * with the client, so that any server instance can continue.
  */
 
-/** Clients give up a call that looks like a loop: after ten rounds, fewer before 2026-07-28. */
+/**
+ * Maximum number of forms in a call. Clients take many rounds for a loop and give up: after ten rounds, earlier before
+ * 2026-07-28.
+ */
 export const MAX_FORMS = 7;
 
 const Shown = z.object({
@@ -16,34 +19,34 @@ const Shown = z.object({
   requestId: z.string(),
   eventId: z.int(),
   again: z.boolean(),
-  /** Of two forms for the request this is the second. */
+  /** True for the second form of a request. */
   second: z.boolean(),
-  /** ms since the epoch. */
+  /** Time at which the form was shown, ms since the epoch. */
   at: z.number(),
 });
 
 const Time = z.object({
-  /** ms that the call still waits; the time in which a form is looked at does not count. */
+  /** Remaining wait, ms. Time spent on a form does not count. */
   left: z.number(),
-  /** When a call that runs while its form is shown must be over, ms since the epoch. */
+  /** Deadline of a call that runs while its form is shown, ms since the epoch. */
   until: z.number(),
 });
 export type Time = z.infer<typeof Time>;
 
 const Round = z.object({
   tool: z.string(),
-  /** What the tool has done so far. */
+  /** State of the tool. */
   work: JsonObject,
   forms: z.int(),
   shown: Shown,
-  /** Where the call reads on, by session. */
+  /** Cursor at which the call reads on, by session. */
   from: z.record(z.string(), z.int()),
-  /** Missing where the call lasts as long as its turn. */
+  /** Absent if the call lasts as long as its turn. */
   time: Time.exactOptional(),
 });
 export type Round = z.infer<typeof Round>;
 
-/** What the call comes back with, if it does. The state is ours, but a client can send it with another call. */
+/** Returns the state of the previous round, if any. The state is signed by us, but a client can send it with another call. */
 export function roundBefore(tool: string, { resumeState }: ToolCall): Round | undefined {
   if (resumeState === undefined) return undefined;
   const round = Round.safeParse(resumeState).data;
@@ -51,7 +54,7 @@ export function roundBefore(tool: string, { resumeState }: ToolCall): Round | un
   throw invalidArgument("requestState", "belongs to another call. Send the call without it.");
 }
 
-/** A client may show each key once: the second form for a request has a key of its own. */
+/** Returns the key of a form. A client may show each key only once, so the second form of a request has its own key. */
 export function requestKey(requestId: string, second: boolean): string {
   return second ? `perm_${requestId}_why` : `perm_${requestId}`;
 }

@@ -2,20 +2,20 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
 import { block, harmless, inFewLines, inOneLine, shortened, type Room } from "./words.ts";
 
-/** A request in the words of a form: the lines that come first, which are all that some clients show, and the whole. */
+/** Describes a request in a form: first lines, because some clients show no more, and the full text. */
 
 interface Act {
   readonly verb: string;
-  /** The field of the input that says what the call is about. */
+  /** Input field with the subject of the call. */
   readonly key: string;
-  /** What beside it is approved. */
+  /** Further input fields to approve. */
   readonly detail?: readonly string[];
-  /** What only the model claims about it, unchecked. */
+  /** Input field with an unchecked claim of the model. */
   readonly idle?: string;
 }
 
 const RUN = { verb: "Run:", key: "command", idle: "description" };
-/** Where a call asks for it, that is no detail: it stands in the first line. */
+/** Named in the first line of a call, so never shown as a detail. */
 const UNBOXED_FIELD = "dangerouslyDisableSandbox";
 const UNBOXED: Act = { ...RUN, verb: "Run outside the sandbox:" };
 const START = { verb: "Start a subagent:", key: "description", detail: ["prompt"] };
@@ -40,9 +40,9 @@ const ACTS: Readonly<Record<string, Act>> = {
 export interface Subject {
   /** At most two lines. */
   readonly lines: readonly string[];
-  /** Fields of the input that `lines` show whole. */
+  /** Input fields shown in full by `lines`. */
   readonly shownFields: readonly string[];
-  /** All that is approved, on a line. */
+  /** Everything to approve, on a single line. */
   readonly whole: string;
 }
 
@@ -71,7 +71,7 @@ function actOf(toolName: string, input: JsonObject): Act | undefined {
   return act === RUN && input[UNBOXED_FIELD] === true ? UNBOXED : act;
 }
 
-/** All else that is approved, as far as it says anything. */
+/** Returns all other input fields, except `false` and `null`. */
 function restOf(act: Act, input: JsonObject): string[] {
   const said = [act.key, act.idle, ...(act.detail ?? []), ...(act === UNBOXED ? [UNBOXED_FIELD] : [])];
   const isSaid = (key: string, value: unknown) => said.includes(key) || value === false || value === null;
@@ -79,7 +79,7 @@ function restOf(act: Act, input: JsonObject): string[] {
   return rest.length === 0 ? [] : [inOneLine(`With ${JSON.stringify(Object.fromEntries(rest))}`)];
 }
 
-/** As the person knows it who knows the session's folder. */
+/** Makes a path inside the session's folder relative. */
 function within(path: string, cwd: string): string {
   const isInside = path.startsWith(cwd) && /^[/\\]./.test(path.slice(cwd.length));
   return isInside ? path.slice(cwd.length + 1) : path;
@@ -96,12 +96,12 @@ function countOf(text: string): string {
   return lines === 1 ? "1 line" : `${String(lines)} lines`;
 }
 
-/** A line break at the end begins no other line. */
+/** Counts no line after a trailing line break. */
 function linesIn(text: string): number {
   return text === "" ? 0 : text.replace(/\n$/, "").split("\n").length;
 }
 
-/** What one text is to become another. */
+/** Line prefixes of text fields, as in a diff. */
 const MARKS: Readonly<Record<string, string>> = { content: "", new_source: "", new_string: "+ ", old_string: "- " };
 
 function detailOf(key: string, value: unknown): string[] {
@@ -110,7 +110,7 @@ function detailOf(key: string, value: unknown): string[] {
   return [inOneLine(`${MARKS[key] ?? ""}${text.replaceAll("\n", `\n${MARKS[key] ?? ""}`)}`)];
 }
 
-/** A field of the input in a message, set in; those that need no name have a mark. */
+/** Formats an input field, indented. Fields in `MARKS` have a prefix in place of their name. */
 export function fieldText(key: string, value: unknown, room: Room): string {
   const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
   const mark = Object.hasOwn(MARKS, key) ? MARKS[key] : undefined;

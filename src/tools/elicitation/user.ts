@@ -10,19 +10,19 @@ import type { SessionView } from "../session-view.ts";
 import { decidedBy, formOf, type Verdict } from "./form.ts";
 import type { Form, FormAnswer } from "./needs-input.ts";
 
-/** The person at the client as one of those who answer: a form is shown to them, and what they say is their answer. */
+/** Approver `user`: shows forms to the person at the client, and takes their answers. */
 
 export interface FormContext {
   readonly call: ToolCall;
   readonly deps: ToolDeps;
 }
 
-/** Whether a form in this call can come to an answer: without the scope for it a dialog would be an empty promise. */
+/** True if a form in this call can give an answer. Without scope `approve` a dialog would be an empty promise. */
 export function reachesUser({ call: { client, scopes }, deps: { approvalChain } }: FormContext): boolean {
   return client.elicitation !== false && scopes.includes("approve") && approvalChain.includes(USER);
 }
 
-/** Whether a form about this request can give an answer: at an unattended client only within the caller's bound. */
+/** True if a form for this request can give an answer. At an unattended client, only within `callerApproves`. */
 export function isForForm(open: OpenRequest, { call, deps }: FormContext): boolean {
   if (!forUser(open)) return false;
   const isBound = !call.attended && !call.scopes.includes("decide");
@@ -30,12 +30,12 @@ export function isForForm(open: OpenRequest, { call, deps }: FormContext): boole
   return !isBound || (deps.approvalChain.includes(CALLER) && isWithin(level, deps.callerApproves));
 }
 
-/** Whether it is for the person at a client to answer this request now. */
+/** True if the person at a client is the current approver. */
 function forUser(open: OpenRequest): boolean {
   return open.approver === USER;
 }
 
-/** Undefined where the request is gone from the log. */
+/** Returns `undefined` if the log no longer has the request. */
 export async function showForm(
   view: SessionView,
   open: OpenRequest,
@@ -47,9 +47,9 @@ export async function showForm(
   const record = await view.record();
   const { spec, title = spec.title } = record;
   const { requestId } = open;
-  // Answers are put into the input of a question, and take nothing of it away: how much of it was read is no matter.
+  // Counts as read in full: the answers are added to the input of a question and remove nothing.
   const whole = open.kind === "question";
-  // A poll shows it each time.
+  // Report a delivery only once, although every poll shows the form.
   const isNews = open.deliveredAt === undefined || (whole && !open.seenWhole);
   if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, approver: USER }]);
   return formOf(
@@ -60,26 +60,29 @@ export async function showForm(
 }
 
 /**
- * `settled`: answered, by this form or another approver. `dismissed`: it has gone to the next approver.
- * `unattended`: the same, and no person reads forms of this client. `begun`: a second form follows. `unclear`: to be
- * asked again. `late`: not answered yet.
+ * - `settled`: answered, by this form or another approver.
+ * - `dismissed`: passed to the next approver.
+ * - `unattended`: passed on, because no person reads forms of this client.
+ * - `begun`: a second form follows.
+ * - `unclear`: to be asked again.
+ * - `late`: not answered yet.
  */
 export type Taken = "settled" | "dismissed" | "unattended" | "begun" | "unclear" | "late";
 
-/** No person has read a form and declined it in so short a time, ms: `codex exec` and `copilot -p` decline each at once. */
+/** Minimum time for a person to read and decline a form, ms. `codex exec` and `copilot -p` decline every form at once. */
 const READ_MS = 300;
 
 interface ShownForm {
   readonly requestId: string;
   readonly again: boolean;
   readonly second: boolean;
-  /** ms since the epoch. */
+  /** Time at which the form was shown, ms since the epoch. */
   readonly at: number;
-  /** The call can show no other. */
+  /** True if the call cannot show a further form. */
   readonly last: boolean;
 }
 
-/** Whether a program has declined, and no person. A clock that was set back tells nothing: then it counts as a person's. */
+/** True if a program has declined, not a person. If the clock was set back (`tookMs` < 0), counts as a person. */
 export function isUnread({ action }: FormAnswer, { second, tookMs }: { second: boolean; tookMs: number }): boolean {
   return action === "decline" && !second && tookMs >= 0 && tookMs < READ_MS;
 }
@@ -130,10 +133,10 @@ async function settle(
   return "settled";
 }
 
-/** Interval of reads of a session with an open form, ms: its news end a wait earlier. */
+/** Interval of reads of a session with an open form, ms. News of the session end a wait earlier. */
 const LOOK_MS = 30_000;
 
-/** Resolves when the request is no longer with the user, or when the signal aborts. */
+/** Resolves when the user is no longer the approver of the request, or when `signal` aborts. */
 export async function untilSettled(
   view: SessionView,
   requestId: string,
@@ -148,7 +151,7 @@ export async function untilSettled(
   }
 }
 
-/** An open request with all that the log has of it. */
+/** Reads an open request in full from the log. */
 export async function readPendingRequest(
   view: Pick<SessionView, "read">,
   open: OpenRequest,

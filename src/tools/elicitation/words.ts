@@ -1,6 +1,6 @@
-/** What Claude Code wants to do is the model's own text: in a form it must not pass for ours, nor do anything to a screen. */
+/** Formats texts of the model for forms, so that no text can imitate this server or control a screen. */
 
-/** Everything that moves a cursor, hides, or turns the direction of writing, written out; line breaks and tabs stay. */
+/** Escapes characters that move the cursor, are invisible or turn the direction of writing. Line breaks and tabs stay. */
 export function harmless(text: string): string {
   return text.replaceAll(/\p{Cs}/gu, "\u{FFFD}").replaceAll(/[^\P{C}\n\t]|[\p{Zl}\p{Zp}]/gu, (character) => {
     const code = character.codePointAt(0) ?? 0;
@@ -8,19 +8,19 @@ export function harmless(text: string): string {
   });
 }
 
-/** On one line of at most `max` characters. */
+/** Puts `text` on one line of at most `most` characters. */
 export function inline(text: string, most: number): string {
   const line = harmless(text.slice(0, most + 1).replaceAll(/\s+/g, " ")).trim();
   return text.length > most || line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
-/** Columns of a line in Claude Code's terminal, in a window of 80: longer ones it cuts. */
+/** Columns of a line in Claude Code's terminal at a width of 80. Longer lines are cut there. */
 export const COLUMNS = 74;
 
-/** Of what is too long the beginning is shown, and the end, where something may be hidden. */
+/** Share of the beginning in a shortened text. The end is shown too, because something may be hidden there. */
 const HEAD_SHARE = 0.75;
 
-/** As it is, but for what would begin a line. */
+/** Replaces line breaks by ⏎ and tabs by spaces. */
 export function inOneLine(text: string): string {
   return harmless(
     text
@@ -30,10 +30,10 @@ export function inOneLine(text: string): string {
   );
 }
 
-/** Beside a choice there is little room. Characters. */
+/** Maximum number of characters beside a choice, for lack of room. */
 const MAX_BESIDE = 1_200;
 
-/** The beginning and the end of a line that is too long. */
+/** Keeps the beginning and the end of a long line. */
 export function shortened(line: string): string {
   if (line.length <= MAX_BESIDE) return line;
   const head = Math.floor(MAX_BESIDE * HEAD_SHARE);
@@ -43,8 +43,8 @@ export function shortened(line: string): string {
 }
 
 /**
- * In two lines at most. Claude Code's terminal shows three lines of a message, and no key shows the rest: of what is too
- * long for two, the end is shown as well, where something may be hidden.
+ * Returns at most two lines: Claude Code's terminal shows three lines of a message, and no key shows the rest. A longer text
+ * keeps its end as well, because something may be hidden there.
  */
 export function inFewLines(text: string): { readonly lines: readonly string[]; readonly isWhole: boolean } {
   const line = inOneLine(text);
@@ -61,7 +61,7 @@ export function inFewLines(text: string): { readonly lines: readonly string[]; r
 
 const SET_IN = "  ";
 
-/** As much as has room, to the end of a word where one ends in the second half. */
+/** Returns the beginning of `line` within `columns`, up to the end of a word if that is in the second half. */
 function breakAt(line: string, columns: number): string {
   const head = beginningOf(line, columns);
   const space = head.lastIndexOf(" ");
@@ -80,14 +80,14 @@ function beginningOf(text: string, columns: number): string {
 }
 
 function endOf(text: string, columns: number): string {
-  // Of more than can be shown nothing is looked at.
+  // Looks only at characters that may have room.
   const end = Array.from(text.slice(-2 * columns)).toReversed();
   return Array.from(beginningOf(end.join(""), columns))
     .toReversed()
     .join("");
 }
 
-/** Two for all that may be wide: a line that is short does no harm. */
+/** Returns 2 for every character that may be wide, because a line too short does no harm. */
 function columnsOf(character: string): number {
   return (character.codePointAt(0) ?? 0) < 0x1100 ? 1 : 2;
 }
@@ -101,7 +101,7 @@ export interface Room {
   readonly lines: number;
 }
 
-/** As a block of its own, set in so that no line of it can be taken for one of ours. `mark` begins each line. */
+/** Formats a block, indented so that no line can imitate this server. `mark` begins each line. */
 export function block(text: string, room: Room, mark = ""): string {
   const lines = text.split("\n");
   if (text.length <= room.characters && lines.length <= room.lines) return setIn(text, mark);

@@ -1,10 +1,10 @@
 import type { JsonObject } from "../../domain/json.ts";
 import { fit, jsonBytes } from "../../view/size.ts";
 
-/** A single message takes at most this share of the answer: the others are worth something too. */
+/** Divisor: maximum share of a single message in the answer, so that others have room. */
 const SHARE = 4;
 
-/** The last messages of a query, as many as may be and as fit; however many there are, no more are held. */
+/** Keeps the last messages of a query, within `most` and `maxBytes`. Memory stays bounded for any number of messages. */
 export class Bundle {
   readonly #most: number;
   readonly #maxBytes: number;
@@ -12,7 +12,7 @@ export class Bundle {
   #bytes = 0;
   #total = 0;
 
-  /** `maxBytes` of JSON for all of them. */
+  /** `maxBytes` is for all messages together, bytes of JSON. */
   constructor(most: number, maxBytes: number) {
     this.#most = most;
     this.#maxBytes = maxBytes;

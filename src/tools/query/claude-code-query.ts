@@ -43,7 +43,7 @@ const Input = z.strictObject({
 });
 type Input = z.infer<typeof Input>;
 
-/** Runs one prompt to its end: every message is sent while it comes, and the last of them are the answer (seed 003). */
+/** Runs a prompt to its end. Streams every message; the answer has the last messages. */
 export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): Tool {
   return defineTool({
     name: NAME,
@@ -86,14 +86,14 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
 
       const head = { ...known, executionTime: Math.round(performance.now() - begun) };
       const answer = await answerQuery({ head, bundle, left, cursor, maxBytes }, view, call, deps);
-      // The session stays; a process is not kept for a prompt that may never come.
+      // Ends the process, because no further prompt may come. The session stays.
       await suspend(known.sessionId, call, deps);
       return { answer, ...(answer["status"] !== "done" && { outcome: String(answer["status"]) }) };
     },
   });
 }
 
-/** What is known once the prompt is under way, and stands in the answer but for the first two. */
+/** State of a query after sending. All fields except `begun` and `cursor` are part of the answer. */
 const Begun = z.object({
   begun: z.number(),
   cursor: z.int(),
@@ -125,7 +125,7 @@ async function begin(
   return { begun, cursor, sessionId, permissionMode: inMode, ...notes };
 }
 
-/** Options that the operator has set need no approval. */
+/** Passes `allowedTools` of the operator separately, because the operator's rules need no approval. */
 function byWhom(args: Input, options: SessionOptions) {
   const { allowedTools: allowed, ...others } = options;
   if (allowed === undefined || args.allowedTools !== undefined) return { options };
@@ -134,7 +134,7 @@ function byWhom(args: Input, options: SessionOptions) {
 
 async function suspend(sessionId: string, call: ToolCall, { engine }: ToolDeps): Promise<void> {
   await engine.control(call, sessionId, { do: "suspend" }, CALLER).catch((error: unknown) => {
-    // It was deleted meanwhile, or its store cannot be written: the answer stands.
+    // Session deleted meanwhile, or store not writable: the answer is still valid.
     if (!(error instanceof AppError)) throw error;
   });
 }
@@ -165,7 +165,7 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
   };
 }
 
-/** With the current defaults of this server, for callers that choose arguments. */
+/** Returns the description with the current defaults of this server. */
 function describe(settings: QuerySettings, gate: ModeGate): string {
   const { mode, why } = modeInForce(settings.permissionMode, gate);
   return describeQuery(settings, { mode, isReplaced: why !== undefined });

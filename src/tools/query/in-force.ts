@@ -1,7 +1,7 @@
 import type { PermissionMode } from "../../domain/permission.ts";
 
 /**
- * The description of claude_code_query, which names the operator's defaults. Loads no schemas, because the proxy writes this
+ * Builds the description of `claude_code_query` with the operator's defaults. Loads no schemas, because the proxy builds the
  * description too.
  */
 
@@ -17,7 +17,7 @@ export interface QueryDefaults {
 
 export const DENIES = "tool uses that no rule allows are denied";
 
-/** `isReplaced`: the operator's default mode may not be used. */
+/** `isReplaced` is true if the operator's default mode may not be used. */
 export function describeQuery(
   defaults: QueryDefaults,
   { isReplaced, mode }: { readonly isReplaced: boolean; readonly mode: PermissionMode },

@@ -6,15 +6,15 @@ import { fit, jsonBytes } from "../../view/size.ts";
 import { readEnd, type SessionView } from "../session-view.ts";
 import type { Bundle } from "./bundle.ts";
 
-/** What claude_code_query answers (seed 003), and where to read on or go on. */
+/** Builds the answer of `claude_code_query`, with the position for reading on. */
 
-/** The part of the answer that is left for all that is no message. */
+/** Divisor: share of the answer reserved for everything except messages. */
 export const REST_SHARE = 4;
-/** Gives way first when the rest is too large. */
+/** Fields to cut first if the reserved share is too small. */
 const EXPENDABLE = ["modelUsage", "usage"];
 
 interface Query {
-  /** What is known of it beforehand. */
+  /** Fields known before the end of the query. */
   readonly head: JsonObject & { readonly warnings?: readonly string[] };
   readonly bundle: Bundle;
   readonly left: Left;
@@ -47,7 +47,7 @@ export async function answerQuery(
   return { ...value, ...(cut && { truncated: true }), messages: bundle.messages };
 }
 
-/** What stands around the requests that wait, bytes of JSON. */
+/** Bytes of JSON around the open requests. */
 const AROUND_REQUESTS = 512;
 
 interface AnswerContext {

@@ -2,7 +2,7 @@ import type { Bound } from "../../domain/approvals/risk.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
 import { mayUseMode } from "../../engine/policy/bound.ts";
 
-/** What the operator has set for claude_code_query, and for nothing else (seed 003's variables). */
+/** Settings of the operator for `claude_code_query`. */
 export interface QuerySettings {
   readonly enabled: boolean;
   readonly cwd?: string | undefined;
@@ -12,20 +12,20 @@ export interface QuerySettings {
   readonly maxMessages: number;
   readonly includeSystemMessages: boolean;
   readonly allowedTools: readonly string[];
-  /** A query that takes longer is ended, ms. */
+  /** Time limit of a query, ms. */
   readonly maxExecutionMs: number;
-  /** The size of an answer, bytes of JSON. */
+  /** Maximum size of an answer, bytes of JSON. */
   readonly maxBytes: number;
 }
 
-/** What decides whether the operator's default mode may be used. */
+/** Conditions for using the operator's default mode. */
 export interface ModeGate {
   readonly allowsBypass: boolean;
-  /** The most that the caller may approve. */
+  /** Maximum risk that the caller may approve. */
   readonly bound: Bound;
 }
 
-/** The mode of a query that names none, and why it is not the operator's default. Seed 003 runs without asking where it may. */
+/** Returns the mode of a query without `permissionMode`; `why` explains a mode other than the operator's default. */
 export function modeInForce(
   mode: PermissionMode,
   { allowsBypass, bound }: ModeGate,

@@ -2,7 +2,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { ToolCall } from "../define.ts";
 import { headline, presentEvent } from "../../view/event.ts";
 
-/** The messages of a query while they come, as log notifications, and in a word as progress. */
+/** Streams the messages of a query as log notifications, and a line of each as progress. */
 export class MessageStream {
   readonly #sessionId: string;
   readonly #client: ToolCall["client"];
@@ -20,13 +20,13 @@ export class MessageStream {
     await this.#log("info", { type: "claude_code_message", message }, at);
   }
 
-  /** It was sent before. */
+  /** Counts a message sent before a form, without sending it again. */
   recall(message: JsonObject, at: number): void {
     this.#keep(message, at);
     this.#sequence += 1;
   }
 
-  /** Nothing has come for a while: clients that time out on silence get a sign of life. */
+  /** Repeats the last line as a keepalive, because a client may time out on silence. */
   beat(): void {
     this.#advance();
   }
