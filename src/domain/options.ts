@@ -7,11 +7,11 @@ import { Sandbox } from "./options/sandbox.ts";
 import { PermissionMode } from "./permission.ts";
 
 /**
- * The schema of what a session can be started with. What each option may do stands in options/traits.ts, how it reaches
- * Claude Code in claude/sdk-options.ts, and how it bounds a session in engine/policy/policy.ts: none compiles without a new one.
+ * Schema of the options of a session. A new option compiles only after `options/traits.ts` states its effects, and
+ * `claude/sdk-options.ts` passes it to Claude Code or `engine/policy/policy.ts` uses it to bound the session.
  */
 
-/** Claude Code merges settings of these kinds, later ones over earlier ones. */
+/** Kinds of settings files. Claude Code merges the files, later kinds over earlier ones. */
 export const SettingSource = z.enum(["user", "project", "local"]);
 export type SettingSource = z.infer<typeof SettingSource>;
 
@@ -34,7 +34,7 @@ const SystemPrompt = z.union([
   }),
 ]);
 
-/** Options most callers never need; on the wire they travel in `advanced`. */
+/** Options most callers never need. Fields of `advanced` on the wire. */
 export const AdvancedOptions = z.strictObject({
   tools: z
     .union([names, z.strictObject({ type: z.literal("preset"), preset: z.literal("claude_code") })])
@@ -94,7 +94,7 @@ export const AdvancedOptions = z.strictObject({
   onLost: z
     .enum(["report", "resume"])
     .exactOptional()
-    .describe("whether to report a turn lost to a crash, or resume it once. Default: report"),
+    .describe("report a turn lost to a crash, or resume it once. Default: report"),
   sessionInitTimeoutMs: z
     .number()
     .int()
@@ -102,7 +102,7 @@ export const AdvancedOptions = z.strictObject({
     .max(600_000)
     .exactOptional()
     .describe("maximum ms for Claude Code to start. Default: 60000"),
-  // Claude Code drops any other; ANTHROPIC_BETAS in `env` takes what the API knows.
+  // Claude Code drops any other value. `ANTHROPIC_BETAS` in `env` accepts every beta known to the API.
   betas: z
     .array(z.enum(["context-1m-2025-08-07"]))
     .max(10)
@@ -157,7 +157,7 @@ export const AdvancedOptions = z.strictObject({
 });
 export type AdvancedOptions = z.infer<typeof AdvancedOptions>;
 
-/** The path of a folder, or the name of a model, for every parameter that takes one. */
+/** Schemas for every parameter with the path of a folder or the name of a model. */
 export const Folder = z.string().min(1).max(4_096);
 export const ModelName = z.string().min(1).max(200);
 

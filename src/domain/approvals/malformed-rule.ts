@@ -1,19 +1,20 @@
 /**
- * Rules that Claude Code does not take. From a settings file it drops such a rule and says so; from the command line, on which
- * the rules of a session travel, it drops the rule in silence, and one that is not closed takes the rules behind it along.
+ * Finds rules that Claude Code refuses. From a settings file Claude Code drops such a rule and reports the rule. The command
+ * line, which carries the rules of a session, has traps: a bad rule is dropped silently, and an unclosed rule takes the rules
+ * behind along.
  */
 
-/** `tools`: a list of names, among which `*` is every tool. */
+/** `tools` is a list of tool names, in which `*` means every tool. */
 export type RuleUse = "allow" | "deny" | "tools";
 
-/** The problem of the rule and what to write instead; undefined for a rule that Claude Code takes. */
+/** Returns the problem of the rule and the correct form, or `undefined` for a rule that Claude Code accepts. */
 export function malformedRule(text: string, use: RuleUse): string | undefined {
   const call = readCall(text);
   const problem = typeof call === "string" ? call : problemOf(call, use);
   return problem && `the rule ${shortened(text)} ${problem}`;
 }
 
-/** Returns the problem of a rule that comes in two parts, so that brackets in `content` are not parsed. */
+/** Returns the problem of a rule given in two parts, so that brackets in `content` are not parsed. */
 export function malformedParts(name: string, content: string | undefined, use: RuleUse): string | undefined {
   const problem = problemOf({ name, content }, use);
   return problem && `the rule for ${shortened(name)} ${problem}`;
@@ -23,20 +24,23 @@ function shortened(text: string): string {
   return text.length > 100 ? `${text.slice(0, 100)}...` : text;
 }
 
-/** Claude Code divides the command line at commas and spaces, and takes each `)` for the end of the content of a rule. */
+/**
+ * True if Claude Code splits the rule: it divides the command line at commas and spaces, and takes each `)` for the end of a
+ * rule's content.
+ */
 export function isDivided(rule: string): boolean {
   return /\)[^]*[ ,]/.test(rule);
 }
 
 interface Call {
   readonly name: string;
-  /** Undefined without brackets. */
+  /** `undefined` without brackets. */
   readonly content: string | undefined;
 }
 
 const FORM = "Write Tool or Tool(content), such as Read, Bash(ls:*) or Edit(src/**).";
 
-/** The last bracket closes the first: brackets in between belong to the content. */
+/** Splits at the first and the last bracket: brackets in between belong to the content. */
 function readCall(text: string): Call | string {
   const [open, close] = [unescaped(text, "(")[0], unescaped(text, ")").at(-1)];
   if (open === undefined && close === undefined) return { name: text, content: undefined };
@@ -46,7 +50,7 @@ function readCall(text: string): Call | string {
   return { name: text.slice(0, open), content: text.slice(open + 1, close) };
 }
 
-/** Positions of the character, without those behind a backslash that is none itself. */
+/** Returns the positions of `character` that are not escaped by a backslash. */
 function unescaped(text: string, character: string): number[] {
   const found: number[] = [];
   for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) {
@@ -70,7 +74,10 @@ function problemOf({ content, name }: Call, use: RuleUse): string | undefined {
 
 const FILES: ReadonlySet<string> = new Set(["Cd", "Edit", "Glob", "NotebookEdit", "NotebookRead", "Read", "Write"]);
 const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);
-/** Claude Code matches paths with rules of two names alone, and what Monitor runs with rules for Bash. */
+/**
+ * Tools for which Claude Code never matches rules with content, by the tool to write instead: `Read` or `Edit` for paths,
+ * `Bash` for commands of `Monitor`.
+ */
 const NEVER_MATCH: ReadonlyMap<string, string> = new Map([
   ["Glob", "Read"],
   ["Monitor", "Bash"],
@@ -92,21 +99,21 @@ function problemOfContent(name: string, content: string): string | undefined {
   return FILES.has(name) && content.includes(":*") ? "has :*, which only commands have. Write * or **." : undefined;
 }
 
-/** Claude Code keeps such a rule and never looks at it: one that allows is asked about, one that denies would deny nothing. */
+/** Finds content that Claude Code keeps and never matches: an allow rule would still ask, a deny rule would deny nothing. */
 function problemOfTool(name: string, content: string): string | undefined {
   if (name.includes("*")) return `never matches: content is for one tool. Write its name, as in Bash(${content}).`;
   const matching = NEVER_MATCH.get(name);
   return matching && `never matches. Write ${matching}(${content}), which is for all tools that do the same.`;
 }
 
-/** The options of a session that hold rules. */
+/** Options of a session that hold rules. */
 interface WithRules {
   readonly agents?: Readonly<Record<string, { readonly disallowedTools?: string[]; readonly tools?: string[] }>>;
   readonly allowedTools?: readonly string[];
   readonly disallowedTools?: readonly string[];
 }
 
-/** The problems of all rules in the options of a session, each with the path of its field. */
+/** Returns the problems of all rules in the options of a session, each with the path of its field. */
 export function malformedRules({ agents = {}, allowedTools, disallowedTools }: WithRules): Malformed[] {
   const ofAgents = Object.entries(agents).flatMap(([name, agent]) => [
     ...problemsOf(["agents", name, "disallowedTools"], agent.disallowedTools, "deny"),

@@ -1,11 +1,13 @@
 import type { Rule } from "./rule.ts";
 
-/** Messages that other Claude Codes of the machine send to a session (`SendMessage`): each is a request on the approval chain. */
+/**
+ * Messages that other Claude Codes of the machine send to a session (`SendMessage`). Each is a request on the approval chain.
+ */
 
-/** Tool name of the request. Claude Code has no such tool, so no rule for one of its tools allows a message. */
+/** Tool name of a request for such a message. Claude Code has no tool `PeerMessage`, so no rule for a tool allows a message. */
 export const PEER_MESSAGE = "PeerMessage";
 
-/** Turned away by a rule: then no message reaches a session, and others do not see it. */
+/** True if a rule denies peer messages: no message reaches a session, and other Claude Codes do not see the session. */
 export function refusesPeers(deny: readonly Pick<Rule, "toolName">[]): boolean {
   return deny.some(({ toolName }) => toolName === PEER_MESSAGE);
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { invalidArgument } from "../error.ts";
 import type { JsonObject } from "../json.ts";
 
-/** Answers to AskUserQuestion, by the text of the question: a label, several, or a text of one's own. */
+/** Answers to `AskUserQuestion`, by the text of the question: a label, several labels, or free text. */
 
 const Text = z.string().min(1).max(20_000);
 export const Answers = z.record(z.string(), z.union([Text, z.array(Text).min(1).max(50)]));
@@ -12,7 +12,7 @@ const Input = z.object({
   questions: z.array(z.object({ question: z.string(), multiSelect: z.boolean().catch(false).default(false) })),
 });
 
-/** The tool's input with the answers in it, or INVALID_ARGUMENT that names the questions. */
+/** Returns the tool's `input` with the answers added. Throws `INVALID_ARGUMENT` with the text of the questions. */
 export function withAnswers(input: JsonObject, answers: Answers | undefined): JsonObject {
   const parsed = Input.safeParse(input);
   const questions = parsed.success ? parsed.data.questions : [];
@@ -30,7 +30,7 @@ export function withAnswers(input: JsonObject, answers: Answers | undefined): Js
   return { ...input, answers };
 }
 
-/** Maximum characters of a question that are repeated. */
+/** Maximum characters of a question in an error. */
 const MAX_QUOTED = 300;
 
 function quoted(text: string): string {

@@ -3,20 +3,20 @@ import { PermissionUpdate, type PermissionRequest } from "../permission.ts";
 import { RISK_LEVELS } from "./risk.ts";
 import { parseRule } from "./rule.ts";
 
-/** Answers that hold until the session ends. They are part of its state, so they are few and short. */
+/** Answers that hold until the session ends. Few and short, because they are part of the session's state. */
 
-/** Characters of a rule. */
+/** Maximum characters of a rule. */
 const MAX_LENGTH = 200;
 /** Maximum number of remembered rules, and their maximum characters in total. */
 const [MAX_RULES, CHARACTERS] = [50, 4_000];
 
 const level = z.enum(RISK_LEVELS);
 
-/** What an answer is to be remembered by: the rules, and how much the request would have let happen. */
+/** Rules to remember an answer by, and the risk of the answered request. */
 export const Remember = z.object({ rules: z.array(z.string()), level, eventId: z.number().int() });
 export type Remember = z.infer<typeof Remember>;
 
-/** It holds for requests of no greater risk than the one that was answered, which is event `eventId`. */
+/** Rule that allows requests up to the risk of the answered request, which is event `eventId`. */
 export const Remembered = z.object({
   rule: z.string(),
   level,
@@ -26,7 +26,7 @@ export const Remembered = z.object({
 });
 export type Remembered = z.infer<typeof Remembered>;
 
-/** The newest first; one that is remembered again is moved, not doubled. */
+/** Puts `added` first and removes duplicates and the oldest. */
 export function withNewest(old: readonly Remembered[], added: readonly Remembered[]): Remembered[] {
   const kept: Remembered[] = [];
   let characters = 0;
@@ -40,10 +40,10 @@ export function withNewest(old: readonly Remembered[], added: readonly Remembere
 }
 
 /**
- * The rules by which an answer to the request is remembered: what Claude Code suggests to allow from now on, or else the
- * tool. Of a command exactly this one, unless its program is harmless with any arguments. Rules only: Claude Code also
- * suggests further folders, and a mode in which edits and deletions need no approval, which is more than an approval of one tool
- * means. [] if it cannot be remembered.
+ * Returns the rules by which an answer to the request is remembered: the allow rules that Claude Code suggests, or else the
+ * tool. For a command, only the exact command, unless its program is harmless with any arguments. Ignores all other suggestions
+ * (further folders, a mode in which edits and deletions need no approval), because they exceed the approval of one tool. `[]`
+ * if the answer cannot be remembered.
  */
 export function rulesToRemember({ input, suggestions = [], toolName }: PermissionRequest): string[] {
   const suggested = suggestions.flatMap((suggestion) => {
@@ -53,7 +53,7 @@ export function rulesToRemember({ input, suggestions = [], toolName }: Permissio
   const { command } = input;
   const isEnough =
     suggested.length > 0 && (typeof command !== "string" || suggested.every((rule) => isHarmless(toolName, rule)));
-  // A star in a rule matches any text, which was not approved.
+  // A `*` in a rule matches any text, beyond the approved command.
   const isPattern = typeof command === "string" && command.includes("*");
   const own = isPattern ? [] : [textOf(toolName, typeof command === "string" ? command : undefined)];
   const rules = isEnough ? suggested.map(({ ruleContent, toolName: name }) => textOf(name, ruleContent)) : own;
@@ -61,10 +61,10 @@ export function rulesToRemember({ input, suggestions = [], toolName }: Permissio
 }
 
 /**
- * Whatever their words, these run nothing, write nothing and show the contents of no file: they tell names (ls, realpath, basename,
- * dirname, which), sizes (df, stat), the machine and its user (id, uname, whoami, uptime), or what they were given (echo, pwd).
- * No others: `npm test` takes a shell to run its script with, `git log` a file to write to, `tar cf` a command, `du` a file of
- * names, which its errors show.
+ * Programs that run nothing, write nothing and show the contents of no file, whatever their arguments: they print names (ls,
+ * realpath, basename, dirname, which), sizes (df, stat), the machine and its user (id, uname, whoami, uptime), or their input
+ * (echo, pwd). Add no others: `npm test` accepts a shell to run its script with, `git log` a file to write to, `tar cf` a
+ * command, `du` a file of names, which its errors show.
  */
 const HARMLESS: ReadonlySet<string> = new Set(
   "basename df dirname echo id ls pwd realpath stat uname uptime which whoami".split(" "),

@@ -1,21 +1,21 @@
 import { knownTool } from "../options/known-tools.ts";
 
 /**
- * A permission rule in Claude Code's syntax: `Tool`, or `Tool(content)`. What it matches is for engine/rules to say. Rules
- * that Claude Code takes without a word and never looks at are refused here.
+ * Permission rule in Claude Code's syntax: `Tool`, or `Tool(content)`. `engine/rules` does the matching. `parseRule` refuses
+ * rules that Claude Code accepts silently and never matches.
  */
 export interface Rule {
-  /** As it was written. */
+  /** Rule as written. */
   readonly text: string;
   readonly toolName: string;
-  /** Without it every use of the tool is meant. */
+  /** `undefined` means every use of the tool. */
   readonly content: string | undefined;
 }
 
 export const RULE_BEHAVIORS = ["allow", "ask", "deny"] as const;
 export type RuleBehavior = (typeof RULE_BEHAVIORS)[number];
 
-/** Tool and content of what may be a rule, whatever is wrong with it otherwise. */
+/** Splits a rule into tool and content without further checks. Returns `undefined` for invalid syntax. */
 export function readRule(text: string): Pick<Rule, "content" | "toolName"> | undefined {
   const [, toolName, inside] = SYNTAX.exec(text) ?? [];
   if (toolName === undefined) return undefined;
@@ -27,7 +27,7 @@ type Parsed = { ok: true; rule: Rule } | { ok: false; problem: string };
 const SYNTAX = /^([A-Za-z][\w.*-]*)(?:\((.*)\))?$/s;
 const MAX_LENGTH = 2_000;
 
-/** `problem` says what is wrong and what to write instead. */
+/** Checks a rule. `problem` names the error and the correct form. */
 export function parseRule(text: string, behavior: RuleBehavior): Parsed {
   const shown = text.length > 100 ? `${text.slice(0, 100)}...` : text;
   const wrong = (problem: string): Parsed => ({ ok: false, problem: `the rule ${shown} ${problem}` });
@@ -43,8 +43,7 @@ export function parseRule(text: string, behavior: RuleBehavior): Parsed {
 }
 
 /**
- * A rule that denies, as Claude Code was given it. What cannot be read here, or has a name that is spelt otherwise, denies all
- * that it could mean: its whole tool.
+ * Reads a deny rule as given to Claude Code. An unreadable or misspelt rule denies its whole tool, the widest possible meaning.
  */
 export function readDenying(text: string): Rule {
   const parsed = parseRule(text, "deny");
@@ -53,7 +52,7 @@ export function readDenying(text: string): Rule {
   return { text, toolName: knownTool(name)?.name ?? name, content: undefined };
 }
 
-/** A rule for one of these is a rule for all tools that do the same. */
+/** Tools of similar effect, which Claude Code matches with rules for the tool in the key. */
 const FAMILIES: ReadonlyMap<string, readonly string[]> = new Map([
   ["Edit", ["Edit", "Write", "MultiEdit", "NotebookEdit"]],
   ["Read", ["Read", "Glob", "Grep", "LS", "NotebookRead"]],
@@ -61,18 +60,18 @@ const FAMILIES: ReadonlyMap<string, readonly string[]> = new Map([
   ["Task", ["Agent", "Task"]],
 ]);
 
-/** The tools that a rule of this name is for; of a name of an MCP server, or with a *, the name itself. */
+/** Returns the tools that a rule for `toolName` covers. A name of an MCP server, or with a `*`, covers itself. */
 export function namedBy(toolName: string): readonly string[] {
   return FAMILIES.get(toolName) ?? [toolName];
 }
 
-/** `Bash(*)` is `Bash`. */
+/** True for content that means every use: `Bash(*)` is `Bash`. */
 function isEverything(toolName: string, content: string): boolean {
   return content === "*" || (SHELLS.has(toolName) && content === ":*");
 }
 
 const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);
-/** Paths are ruled by these two alone. */
+/** Tools whose paths are matched by `Edit` or `Read` rules only. */
 const RULED_BY: ReadonlyMap<string, string> = new Map([
   ["Write", "Edit"],
   ["MultiEdit", "Edit"],
@@ -129,7 +128,7 @@ function problemOfPath(content: string): string | undefined {
   return sets.some(isUpsideDown) ? "has brackets that cannot be read. Write them as [abc] or [a-z]." : undefined;
 }
 
-/** As in [z-a]. */
+/** True for a reversed range, as in `[z-a]`. */
 function isUpsideDown(set: string): boolean {
   return [...set.matchAll(/(.)-(?=([^\]]))/gu)].some(([, from = "", to = ""]) => from > to);
 }

@@ -3,19 +3,21 @@ import { Bound } from "./risk.ts";
 import { ApproverName } from "./answer-source.ts";
 
 /**
- * What the operator of one server allows the sessions of one principal. It is stored with a session when that begins, so that
- * it holds as well where another server with other settings goes on with the session (security/tighter-policy.ts).
+ * Policy of a server's operator for the sessions of one principal. Stored with a session at its start, and so also in force if
+ * a server with other settings continues the session (`security/tighter-policy.ts`).
  */
 
-/** Where sessions may work, and whose settings may run there. A policy has one of these for each server it comes from; all hold. */
+/**
+ * Folders to work in, and settings that may run there. A policy has one entry for each server it comes from; all entries apply.
+ */
 const Places = z.object({
-  /** Only these folders and what is below them, by real path; [] means any. */
+  /** Allowed folders, with everything below, by real path; `[]` means any folder. */
   allowDirs: z.array(z.string()).readonly(),
-  /** Here, and below, settings of a project may run commands. */
+  /** Folders in and below which a project's settings may run commands. */
   trustDirs: z.array(z.string()).readonly(),
-  /** And where Claude Code's own record of trust says so. */
+  /** True if Claude Code's own record of trusted folders counts, too. */
   trustsRecord: z.boolean(),
-  /** Put before the command of every process; [] is nothing. */
+  /** Command put before the command of every process; `[]` means none. */
   spawnWrapper: z.array(z.string()).readonly(),
 });
 export type Places = Readonly<z.infer<typeof Places>>;
@@ -23,20 +25,20 @@ export type Places = Readonly<z.infer<typeof Places>>;
 const Milliseconds = z.number();
 
 export const SessionPolicy = z.object({
-  /** As they were written. */
+  /** Rules as written. */
   rules: z.object({ allow: z.array(z.string()), ask: z.array(z.string()), deny: z.array(z.string()) }),
-  /** The folder that `~` means in them. */
+  /** Folder that `~` means in `rules`. */
   home: z.string(),
   callerApproves: Bound,
   allowsBypass: z.boolean(),
-  /** Whether its sessions run in the sandbox only (--sandbox required). */
+  /** `required`: sessions run only in the sandbox (`--sandbox required`). */
   sandbox: z.enum(["off", "required"]),
-  /** Hosts that commands in that sandbox may reach. */
+  /** Hosts that commands in the sandbox may reach. */
   sandboxDomains: z.array(z.string()),
-  /** Whether a session may start sessions of its own. */
+  /** True if a session may start sessions of its own. */
   mayNest: z.boolean(),
   approvalChain: z.array(ApproverName),
-  /** By name, of all who have a time there. */
+  /** Time limit by approver name, ms, for every approver that has one. */
   approverTimeoutMs: z.record(ApproverName, Milliseconds),
   limits: z.object({
     requestDeliveredMs: Milliseconds,
@@ -47,9 +49,11 @@ export const SessionPolicy = z.object({
     idleProcessMs: Milliseconds,
     stopGraceMs: Milliseconds,
   }),
-  /** Empty for a principal that the server does not know: then it runs nothing of theirs in any case. */
+  /** Folders and trust by server of origin. Empty for an unknown principal, whose sessions this server never runs. */
   places: z.array(Places),
-  /** While no client attends to the session: whether requests that no one can be shown wait, and what turns may cost, USD. */
+  /**
+   * Terms while no client attends to the session: handling of requests that cannot be shown, and maximum cost of turns, USD.
+   */
   unattended: z.object({ requests: z.enum(["wait", "deny"]), maxUsd: z.number() }),
 });
 export type SessionPolicy = z.infer<typeof SessionPolicy>;
@@ -57,8 +61,8 @@ export type SessionPolicy = z.infer<typeof SessionPolicy>;
 const PARTS = SessionPolicy.shape;
 
 /**
- * What the policy of the sender of a prompt adds to the one that its session began under: the parts that it tightens, as they are
- * then. Of the rules that ask and deny only those that it adds.
+ * Parts of the sender's policy that tighten the policy under which the session began, already tightened. Of the `ask` and
+ * `deny` rules, only the added ones.
  */
 export const AddedPolicy = z.object({
   rules: PARTS.rules.exactOptional(),

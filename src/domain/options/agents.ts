@@ -5,10 +5,10 @@ import { McpServer } from "./mcp-servers.ts";
 const text = z.string().min(1);
 const names = z.array(text).max(500);
 
-/** All of the SDK's AgentDefinition; a test holds the two together. */
+/** Schema with all fields of the SDK's `AgentDefinition`; a test compares both. */
 export const AgentDefinition = z.strictObject({
   description: text.describe("when to use the agent"),
-  prompt: text.describe("its system prompt"),
+  prompt: text.describe("system prompt"),
   tools: names.exactOptional().describe("tools that it can use. Default: all of the session's"),
   disallowedTools: names.exactOptional().describe("tools that it cannot use. Default: []"),
   model: text.exactOptional().describe("Default: Claude Code's for subagents"),
@@ -16,7 +16,7 @@ export const AgentDefinition = z.strictObject({
     .array(z.union([text, z.record(text, McpServer)]))
     .max(100)
     .exactOptional()
-    .describe("its own MCP servers, or names of servers in Claude Code's configuration. Default: the session's"),
+    .describe("inline MCP servers, or names of servers in Claude Code's configuration. Default: the session's"),
   skills: names.exactOptional().describe("skills that it starts with. Default: none"),
   initialPrompt: text
     .exactOptional()
@@ -53,7 +53,7 @@ export const AgentDefinition = z.strictObject({
 });
 export type AgentDefinition = z.infer<typeof AgentDefinition>;
 
-/** The fields in which subagents bring MCP servers of their own. One that is given by name is the operator's. */
+/** Lists the `mcpServers` fields in which subagents define servers inline. A server given by name is the operator's. */
 export function inlineServerFields(agents: Readonly<Record<string, AgentDefinition>> = {}): string[] {
   return Object.entries(agents)
     .filter(([, { mcpServers = [] }]) => mcpServers.some((server) => typeof server !== "string"))

@@ -1,4 +1,4 @@
-/** Claude Code's own tools, as far as they are known here; what a session really has its `system/init` says. */
+/** Claude Code's own tools, as far as known here. `system/init` lists the real tools of a session. */
 
 export interface KnownTool {
   readonly name: string;
@@ -87,7 +87,7 @@ export const KNOWN_TOOLS: readonly KnownTool[] = Object.entries(BY_CATEGORY).fla
   Object.entries(tools).map(([name, description]) => ({ name, category, description })),
 );
 
-/** Names that Claude Code has had for a tool: rules may still use them, and `system/init` of today does for one. */
+/** Former names of tools, which rules may still use. Claude Code itself still uses one of them in `system/init`. */
 const FORMER_NAMES = new Map([
   ["task", "agent"],
   ["killbash", "killshell"],
@@ -95,13 +95,13 @@ const FORMER_NAMES = new Map([
 
 const BY_NAME = new Map(KNOWN_TOOLS.map((tool) => [tool.name.toLowerCase(), tool]));
 
-/** The tool that is meant, whatever the case, under its present name. */
+/** Finds a tool under its present or former name, ignoring case. */
 export function knownTool(name: string): KnownTool | undefined {
   const asked = name.toLowerCase();
   return BY_NAME.get(FORMER_NAMES.get(asked) ?? asked);
 }
 
-/** What there is to say of a tool that a session has. */
+/** Describes a tool of a session, known or not. */
 export function describeTool(name: string): { name: string; category: string; description?: string } {
   return knownTool(name) ?? { name, category: name.startsWith("mcp__") ? "mcp" : "other" };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** MCP servers that a session is given, in the SDK's words; only what can be said in JSON. */
+/** Schema of the MCP servers of a session, in the SDK's form, as far as JSON can express it. */
 
 const strings = z.record(z.string(), z.string());
 
@@ -27,7 +27,7 @@ export const McpServer = z.union([
     ...anyKind,
   }),
   z.strictObject({
-    // Claude Code takes both names of the one.
+    // Claude Code accepts `streamable-http` as a second name for `http`.
     type: z.enum(["http", "sse", "streamable-http"]).transform((type) => (type === "streamable-http" ? "http" : type)),
     url: z.url(),
     headers: strings.exactOptional(),

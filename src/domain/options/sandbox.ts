@@ -1,8 +1,8 @@
 import { z } from "zod";
 
 /**
- * The SDK's SandboxSettings; a test holds the two together. Strict, where the SDK lets anything through: settings that
- * Claude Code cannot read are dropped as a whole and without a word.
+ * Schema of the SDK's `SandboxSettings`; a test compares both. Strict, although the SDK accepts any field: Claude Code silently
+ * drops all sandbox settings if one is invalid.
  */
 
 const flag = z.boolean().exactOptional();

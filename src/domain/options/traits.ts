@@ -1,31 +1,39 @@
 import type { SessionOptions } from "../options.ts";
 
 /**
- * What each option of a session may do, and who may know of it. The operator's gate, the bounds of callers, the sandbox, the
- * view of a session and the key of a spare process read this table. An option without a row does not compile; a name that
- * has no row at run time is CLOSED.
+ * Effects and visibility of each session option. The operator's gate, the bounds of callers, the sandbox, the view of a session
+ * and the key of a spare process read this table. An option without a row does not compile; a name without a row at run time is
+ * `CLOSED`.
  */
 
 export type OptionName = keyof SessionOptions;
 
 interface Rights {
-  /** Who may give it: any caller with the scope run, or only the operator, with the reason (engine/policy/gate.ts). */
+  /**
+   * Callers who may set the option: any with the scope `run`, or only the operator, with the reason (`engine/policy/gate.ts`).
+   */
   readonly access: "any caller" | "by value" | { readonly operatorOnly: string };
-  /** Whether it is taken with --sandbox required, or why not (claude/sandbox/sandboxed-options.ts). */
+  /** Use with `--sandbox required`: allowed, or refused with the reason (`claude/sandbox/sandboxed-options.ts`). */
   readonly sandbox: "allowed" | "by value" | { readonly refused: string };
-  /** What it lets run without a permission request (engine/policy/bounded-options.ts). */
+  /** Tool uses that the option lets run without a permission request (`engine/policy/bounded-options.ts`). */
   readonly approves: "nothing" | "by value" | "everything";
-  /** How claude_code_session shows it: in both tiers, in the sensitive one, by its name alone, or never (tools/agent/session/view.ts). */
+  /**
+   * Visibility in `claude_code_session`: in both tiers, in the sensitive tier, by name only, or never
+   * (`tools/agent/session/view.ts`).
+   */
   readonly shown: "public" | "sensitive" | "by value" | "by name" | "never";
 }
 
 interface ClaudeTraits extends Rights {
   readonly usedBy: "claude" | "both";
-  /** Part of what a spare is started with, set when a session claims it, or a reason to take no spare (claude/spares/spec.ts). */
+  /**
+   * Role for spares: part of the start (`key`), set when a session claims the spare, or no spare possible
+   * (`claude/spares/spec.ts`).
+   */
   readonly spare: "key" | "claim" | "unfit";
 }
 
-/** Claude Code is not given it. */
+/** Traits of an option that Claude Code does not get. */
 interface SupervisionTraits extends Rights {
   readonly usedBy: "supervision";
   readonly spare?: undefined;
@@ -33,7 +41,7 @@ interface SupervisionTraits extends Rights {
 
 export type OptionTraits = ClaudeTraits | SupervisionTraits;
 
-/** The traits of a new option, until its effects are reviewed. */
+/** Traits of a new option, until its effects are reviewed. */
 const CLOSED = {
   access: { operatorOnly: "it has not been opened to other callers" },
   sandbox: { refused: "it has not been shown to stay inside the sandbox" },
@@ -41,7 +49,7 @@ const CLOSED = {
   shown: "never",
 } as const satisfies Rights;
 
-/** Reaches nothing that a prompt could not reach. */
+/** Traits of an option that reaches nothing a prompt could not reach. */
 const OPEN = { access: "any caller", sandbox: "allowed", approves: "nothing" } as const;
 
 const UNKNOWN: OptionTraits = { ...CLOSED, usedBy: "claude", spare: "key" };
@@ -56,7 +64,7 @@ export const TRAITS = {
   permissionMode: { ...OPEN, usedBy: "claude", approves: "by value", shown: "public", spare: "claim" },
   permissionRequestTimeoutMs: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
   tools: { ...OPEN, usedBy: "claude", shown: "sensitive", spare: "key" },
-  // A subagent may bring MCP servers and a mode of its own.
+  // A subagent may bring MCP servers and a permission mode.
   agents: {
     usedBy: "claude",
     access: "by value",
@@ -99,7 +107,7 @@ export const TRAITS = {
   },
   persistSession: { ...OPEN, usedBy: "both", shown: "never", spare: "key" },
   includePartialMessages: { ...OPEN, usedBy: "claude", shown: "never", spare: "key" },
-  // Claude Code counts its own limit from the start of the process; ours is of each prompt.
+  // Claude Code's own limit counts from the start of the process; ours counts for each prompt.
   maxBudgetUsd: { ...OPEN, usedBy: "supervision", shown: "never" },
   timeout: { ...OPEN, usedBy: "supervision", shown: "never" },
   onLost: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
@@ -121,7 +129,7 @@ export const TRAITS = {
     spare: "key",
   },
   enableFileCheckpointing: { ...OPEN, usedBy: "claude", shown: "never", spare: "key" },
-  // A log of the session's own must not come from a process that was no session's yet.
+  // A session's log must not contain a spare's output from before the session.
   debug: {
     usedBy: "claude",
     access: { operatorOnly: "it writes into the configuration folder" },
@@ -139,7 +147,7 @@ export const TRAITS = {
     spare: "unfit",
   },
   skills: { ...OPEN, usedBy: "claude", approves: "by value", shown: "never", spare: "key" },
-  // Shown is the present title, which a rename changes.
+  // The view shows the present title, which a rename changes.
   title: { ...OPEN, usedBy: "claude", shown: "by value", spare: "claim" },
   taskBudget: { ...OPEN, usedBy: "claude", shown: "never", spare: "key" },
   forwardSubagentText: { ...OPEN, usedBy: "claude", shown: "never", spare: "key" },
@@ -152,15 +160,15 @@ export const TRAITS = {
   includeHookEvents: { ...OPEN, usedBy: "claude", shown: "never", spare: "key" },
 } as const satisfies Readonly<Record<OptionName, OptionTraits>>;
 
-/** The names of the options that have this value of a trait. */
+/** Names of the options with `Value` for `Trait`. */
 export type OptionsWith<Trait extends keyof OptionTraits, Value> = {
   [K in OptionName]: (typeof TRAITS)[K] extends Readonly<Record<Trait, Value>> ? K : never;
 }[OptionName];
 
-/** What Claude Code is given (claude/sdk-options.ts). */
+/** Options passed to Claude Code (`claude/sdk-options.ts`). */
 export type ClaudeOptions = Pick<SessionOptions, OptionsWith<"usedBy", "claude" | "both">>;
 
-/** What bounds a session from outside of Claude Code (engine/policy/policy.ts). */
+/** Options that bound a session from outside Claude Code (`engine/policy/policy.ts`). */
 export type SupervisionOptions = Pick<SessionOptions, OptionsWith<"usedBy", "supervision" | "both">>;
 
 export function traitsOf(name: string): OptionTraits {
