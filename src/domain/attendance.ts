@@ -1,6 +1,8 @@
 import { z } from "zod";
 
-/** What is left of the bounds of unattended work; `over` once one of them is passed. */
+/**
+ * Remaining bounds of unattended work: `leftMs` of running turns, `leftUsd` of cost. `over` names the bound that was passed.
+ */
 export const UnattendedWork = z.object({
   leftMs: z.number(),
   leftUsd: z.number(),
@@ -8,9 +10,9 @@ export const UnattendedWork = z.object({
 });
 export type UnattendedWork = z.infer<typeof UnattendedWork>;
 
-/** `leftMs` is the time until a session that no client attends to is unattended; `work` is given once it works on as such. */
+/** `leftMs` is the time, ms, until a session that no client attends to becomes unattended. From then on `work` is present. */
 export const Attendance = z.object({ leftMs: z.number(), work: UnattendedWork.exactOptional() });
 
-/** Who can be reached through this server at present: clients whose calls it has seen, and those of them that show forms. */
+/** Clients connected to this server that have called for the session: `caller` if any, `user` if any of them shows forms. */
 export const Reach = z.object({ caller: z.boolean(), user: z.boolean() });
 export type Reach = z.infer<typeof Reach>;

@@ -1,11 +1,11 @@
 import { isOfTheOuterSession } from "./outer-session.ts";
 
 /**
- * The environment of a client, as far as its sessions get it. What is left out says where a client was started and nothing of what
- * sessions can reach, so that two windows of one user have one record.
+ * Selects the variables of a client's environment that sessions get. Leaves out variables that only tell the place of the
+ * client's start, so that two windows of a user share one environment record.
  */
 
-/** Names, and beginnings of names that end in `*`, by the reason for which they are left out. */
+/** Names of variables to leave out, by reason. A trailing `*` matches any rest. */
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   "the shell's place and nesting": ["PWD", "OLDPWD", "SHLVL", "_"],
   "the terminal that the client runs in": [
@@ -67,13 +67,13 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
 
 const LISTED = Object.values(LEFT_OUT).flat();
 
-/** Variables in the order of their names. Of its own result it is the same. */
+/** Returns the kept variables, sorted by name. Idempotent. */
 export function clientVariables(
   environment: Readonly<Record<string, string | undefined>>,
   platform: string,
 ): Record<string, string> {
   const isWindows = platform === "win32";
-  // The case of a name does not matter there.
+  // Windows ignores the case of variable names.
   const fold = (name: string) => (isWindows ? name.toUpperCase() : name);
   const isListed = (name: string) =>
     LISTED.some((word) => (word.endsWith("*") ? name.startsWith(fold(word.slice(0, -1))) : name === fold(word)));
@@ -84,7 +84,9 @@ export function clientVariables(
   return Object.fromEntries(kept.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** npm puts the program folders of each folder above the one it runs in first, and its own node-gyp. */
+/**
+ * Entries that npm prepends to `PATH`: `node_modules/.bin` of the current folder and of each parent, and npm's own node-gyp.
+ */
 const OF_NPM =
   /[\\/]node_modules[\\/](?:\.bin|npm[\\/]node_modules[\\/]@npmcli[\\/]run-script[\\/]lib[\\/]node-gyp-bin)$/;
 
@@ -94,7 +96,7 @@ function withoutNpm(path: string, delimiter: string): string {
   return entries.slice(Math.max(first, 0)).join(delimiter);
 }
 
-/** Settings of the query toolset (seed 003): ours, not Claude Code's. */
+/** Settings of the query toolset. Despite the prefix `CLAUDE_CODE_` they belong to this server, not to Claude Code. */
 const OF_THE_QUERY_TOOLSET = [
   "CLAUDE_CODE_ENABLE",
   "CLAUDE_CODE_DEFAULT_CWD",
@@ -107,15 +109,15 @@ const OF_THE_QUERY_TOOLSET = [
   "CLAUDE_CODE_MAX_EXECUTION_TIME",
 ];
 
-/** A setting of this server: a term of the client, and no business of what its sessions start. */
+/** True for a setting of this server. Such a variable is a term of the client and is not passed on to sessions. */
 export function isOfTheServer(name: string): boolean {
   return OF_THE_QUERY_TOOLSET.includes(name) || name.startsWith("CLAUDE_CODE_MCP_");
 }
 
-/** The Claude Code that is started with an environment record, where its client has named one; no process gets it. */
+/** Entry of an environment record for the Claude Code to start, if the client names one. Never passed to a process. */
 export const CLAUDE_PATH = "CLAUDE_CODE_MCP_CLAUDE_PATH";
 
-/** A record with the Claude Code that the settings name, whatever the variable says. */
+/** Sets `CLAUDE_PATH` to the path from the settings, also over a variable of the client. */
 export function withClaudePath(
   environment: Readonly<Record<string, string | undefined>>,
   claudePath: string | undefined,

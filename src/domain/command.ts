@@ -10,30 +10,36 @@ import { AnsweredBy, Decision } from "./permission.ts";
 import { Principal } from "./principal.ts";
 import { Attachment, TurnLimits } from "./prompt.ts";
 
-/** What a prompt does that finds a turn running: be refused, wait for its turn, or join the one that runs. */
+/**
+ * Handling of a prompt while a turn runs: `reject` refuses the prompt, `queue` lets it wait, `steer` adds it to the running
+ * turn.
+ */
 export const WhenBusy = z.enum(["reject", "queue", "steer"]);
 export type WhenBusy = z.infer<typeof WhenBusy>;
 
 /**
- * Every verb on an existing session, as plain data: it goes to the actor's mailbox, or through the store's inbox to
- * the process that owns the session, unchanged.
+ * Builds the schema of an operation on an existing session, as plain data: a command goes unchanged to the actor's mailbox, or
+ * through the store's inbox to the process that owns the session.
  */
 const command = <K extends string, D extends z.ZodType>(kind: K, data: D) =>
   z.object({ id: z.string(), principal: Principal, kind: z.literal(kind), data });
 
-/** A part of the text of a request: those that were shown in order from its beginning make it whole. Characters. */
+/**
+ * Characters `from` to `to` of a request's text with `of` characters. Pages shown in order from 0 to `of` count as the whole
+ * text.
+ */
 const Page = z.object({ from: z.number().int(), to: z.number().int(), of: z.number().int() });
 const Delivered = z.object({
   requestId: z.string(),
   whole: z.boolean(),
   page: Page.exactOptional(),
-  /** To whom. Default: the caller. */
+  /** Approver that was shown the request. Default: the caller. */
   approver: ApproverName.exactOptional(),
 });
 export type Delivered = z.infer<typeof Delivered>;
 
 export const Command = z.discriminatedUnion("kind", [
-  /** `promptId` is also the uuid under which Claude Code sees the prompt, and the id of the turn it begins. */
+  /** `promptId` is also the uuid of the prompt in Claude Code and the id of the turn that the prompt begins. */
   command(
     "prompt",
     z.object({
@@ -41,15 +47,15 @@ export const Command = z.discriminatedUnion("kind", [
       text: z.string(),
       attachments: z.array(Attachment).exactOptional(),
       idempotencyKey: z.string().exactOptional(),
-      /** With a key: tells this prompt from others. */
+      /** Digest of the prompt, to detect a different prompt under a reused `idempotencyKey`. */
       digest: z.string().exactOptional(),
       whenBusy: WhenBusy.exactOptional(),
       limits: TurnLimits.exactOptional(),
-      /** The tool it came through. */
+      /** Name of the tool that sent the prompt. */
       via: z.string().exactOptional(),
-      /** Forget what came after this message of the conversation. */
+      /** Message of the conversation to resume at. Claude Code forgets all later messages. */
       resumeAt: z.string().exactOptional(),
-      /** The terms of its sender. Without: those of the owner itself. */
+      /** Policy of the sender. Default: the owner's own. */
       policy: SessionPolicy.exactOptional(),
       environmentId: z.string().exactOptional(),
     }),
@@ -60,44 +66,50 @@ export const Command = z.discriminatedUnion("kind", [
       requestId: z.string(),
       decision: Decision,
       by: AnsweredBy,
-      /** By a program that may decide what is more than the operator's bound for callers. */
+      /** True for a program that may decide beyond the operator's bound for callers. */
       decides: z.boolean().exactOptional(),
-      /** By a program, where people answer: it counts for no more than an answer of the calling model. */
+      /** True for a program that answers in a person's place: the answer counts no more than the calling model's. */
       asCaller: z.boolean().exactOptional(),
-      /** The maximum risk of a changed input that the answering caller may approve. Default: the owner's bound. */
+      /** Maximum risk of a changed input that the answering caller may approve. Default: the owner's bound. */
       bound: Bound.exactOptional(),
-      /** Remember an allow until the session ends. */
+      /** Remember an `allow` until the session ends. */
       forSession: z.boolean(),
-      /** By what it is remembered. */
+      /** Rules to remember the answer by. */
       remember: Remember.exactOptional(),
     }),
   ),
-  /** Forgets what is remembered by this rule; without one all. */
+  /** Forgets the answers remembered by `rule`. Default: all remembered answers. */
   command("revoke", z.object({ rule: z.string().exactOptional(), by: z.string() })),
-  /** A client waits on, reads or follows the session through another server, or was told how it went on unattended. */
+  /**
+   * Sent when a client waits on, reads or follows the session through another server, or receives a report of its unattended
+   * work.
+   */
   command("attend", z.object({})),
-  /** These requests have been shown to someone who can answer; `whole` when the input was shown uncut. */
+  /** Records that requests were shown to someone who can answer. `whole` if the input was shown uncut. */
   command("delivered", z.object({ requests: z.array(Delivered) })),
-  /** Whom the request is with does not answer it: it goes on to the next. Nothing happens where it is with another. */
+  /** Passes a request that `from` does not answer on to the next approver. No-op if another approver has the request. */
   command("pass", z.object({ requestId: z.string(), from: ApproverName, why: Passed.exclude(["time"]) })),
-  /** The approver needs more time: the request stays open longer, with the same approver. */
+  /** Extends the time of a request for the present approver. */
   command("extend", z.object({ requestId: z.string() })),
-  /** The first of two forms was filled in; with `denial` the request is denied, whatever comes of the second. */
+  /** Records the content of the first of two forms. With `denial` the request is denied, regardless of the second form. */
   command(
     "fill",
     z.object({ requestId: z.string(), from: ApproverName, filled: JsonObject, denial: z.string().exactOptional() }),
   ),
-  /** With a prompt: only what comes of that one; it is dropped where it still waits, and nothing is done once it is over. */
+  /**
+   * With `promptId`: interrupts only the turn of that prompt, or drops the prompt if still queued. No-op once the prompt is
+   * done.
+   */
   command(
     "interrupt",
     z.object({
       by: z.string(),
       promptId: z.string().exactOptional(),
-      /** The client that sent the prompt is gone. The session was not stopped: other prompts run on. */
+      /** Set if the client that sent the prompt is gone. The session's other prompts run on. */
       isClientGone: z.boolean().exactOptional(),
     }),
   ),
-  /** What becomes of the prompts that are held: they run, or they are dropped. */
+  /** Runs (`release`) or drops the held prompts. */
   command(
     "queue",
     z.object({ do: z.enum(["release", "drop"]), by: z.string(), environmentId: z.string().exactOptional() }),
@@ -119,8 +131,9 @@ export type CommandKind = Command["kind"];
 export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>;
 
 /**
- * `cursor` is the id of the first event that the command brought about, so that the caller can read on from there;
- * `data` is what Claude Code answered to a control command.
+ * `cursor` is the id of the first event caused by the command, so that the caller can read on from there. `data` is Claude
+ * Code's
+ * answer to a control command.
  */
 export const CommandReply = z.union([
   z.object({ ok: z.literal(true), cursor: z.number().int(), data: JsonObject.exactOptional() }),
@@ -128,19 +141,19 @@ export const CommandReply = z.union([
 ]);
 export type CommandReply = z.infer<typeof CommandReply>;
 
-/** What is answered when the owner went away before it could answer. */
+/** Reply to a command whose owner went away before answering. */
 export const NO_ANSWER: CommandReply = {
   ok: false,
   refusal: { code: "INTERNAL", message: "The server that owns the session went away. Try again." },
 };
 
-/** What an owner answers that could start no process for a prompt: its sender's server can, and takes the session. */
+/** Reply of an owner that cannot start a process for a prompt. The sender's server can, and takes over the session. */
 export const NO_ENVIRONMENT: CommandReply = {
   ok: false,
   refusal: { code: "INTERNAL", message: "The server that owns the session lacks the environment for it. Try again." },
 };
 
-/** The input that an answer lets run in place of the one that was asked. */
+/** Returns the input that an allow substitutes for the requested input. */
 export function changedInputOf({ data, kind }: Command): { requestId: string; input: JsonObject } | undefined {
   if (kind !== "answer" || data.decision.behavior === "deny" || !data.decision.updatedInput) return undefined;
   return { requestId: data.requestId, input: data.decision.updatedInput };

@@ -2,11 +2,11 @@ import type { ErrorCode } from "./refusal.ts";
 
 export type { ErrorCode, Refusal } from "./refusal.ts";
 
-/** Errors without their schemas, which a proxy does not load. */
+/** Errors, apart from their schemas in `refusal.ts`, because a proxy does not load schemas. */
 
 /**
- * What a caller can act upon. The message says what is wrong and then what to do; it is shown to the caller as it is,
- * so it never holds secrets. Everything else that is thrown is a fault of ours and becomes INTERNAL at the edge.
+ * Error that a caller can act upon. `message` names the problem, then the remedy. Callers see `message` unchanged, so it never
+ * holds secrets. Any other thrown error is a bug and becomes `INTERNAL` at the edge.
  */
 export class AppError extends Error {
   override readonly name = "AppError";

@@ -1,23 +1,23 @@
 import type { EventType, SessionEvent } from "./event.ts";
 
-/** Tables of decisions about events, by their types. */
+/** Tables with a decision for each type of event. */
 
 type DataByType = { readonly [E in SessionEvent as E["type"]]: E["data"] };
 
-/** The content of an event of type `T`. */
+/** Content of an event of type `T`. */
 export type DataOf<T extends EventType> = DataByType[T];
 
-/** Entry per event type, so that a new type does not compile until every such table has decided about the type. */
+/** Table with an entry per event type, so that a new type does not compile until every table has an entry for it. */
 export type ByEventType<R, A extends unknown[] = []> = {
   readonly [T in EventType]: (data: DataOf<T>, ...about: A) => R;
 };
 
-/** An event by its type, so that the compiler sees which content belongs to which. */
+/** Event as a union by `type`, so that the compiler pairs each `type` with its `data`. */
 export type Typed<T extends EventType = EventType> = {
   readonly [K in T]: { readonly type: K; readonly data: DataOf<K> };
 }[T];
 
-/** Decides about an event. A newer server may have written one of a type that no table knows: then the decision is undefined. */
+/** Applies the entry for the event's type. Returns `undefined` for an unknown type, which a newer server has written. */
 export function decideBy<T extends EventType, R, A extends unknown[]>(
   table: ByEventType<R, A>,
   { data, type }: Typed<T>,

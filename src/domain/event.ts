@@ -6,8 +6,8 @@ import { Attachment } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
 
 /**
- * What happened in a session, as its log keeps it. Ids count from 1 without a gap; times are ms since the epoch.
- * Types are only ever added: an older server keeps a type it does not know (see `StoredEvent`).
+ * Events of a session, as stored in the log. Ids count from 1 without gaps; times are ms since the epoch. Types are only ever
+ * added: an older server keeps an event of unknown type (see `StoredEvent`).
  */
 
 const event = <T extends string, D extends z.ZodType>(type: T, data: D) => z.object({ type: z.literal(type), data });
@@ -42,11 +42,11 @@ const Answered = z.object({
   by: AnsweredBy,
   message: z.string().exactOptional(),
   forSession: z.boolean().exactOptional(),
-  /** Which rule, where one has answered. */
+  /** Text of the rule, if a rule answered. */
   rule: z.string().exactOptional(),
-  /** The rules by which it is remembered until the session ends. */
+  /** Rules by which the answer is remembered until the session ends. */
   remembered: z.array(z.string()).exactOptional(),
-  /** What else an allow said, so that it can be said once more. */
+  /** Further content of an allow, kept so that the allow can be repeated. */
   updatedInput: JsonObject.exactOptional(),
   updatedPermissions: z.array(PermissionUpdate).exactOptional(),
 });
@@ -55,15 +55,18 @@ export const TurnEnded = z.object({
   turnId: z.string(),
   outcome: TurnOutcome,
   isError: z.boolean(),
-  /** Why, in one of our words or Claude Code's: error_max_turns, interrupted, lost, time_limit, ... */
+  /**
+   * Reason for the outcome, in words of this server or of Claude Code: `error_max_turns`, `interrupted`, `lost`, `time_limit`,
+   * ...
+   */
   errorSubtype: z.string().exactOptional(),
   category: FailureCategory.exactOptional(),
   code: z.string().exactOptional(),
-  /** What to tell a reader when Claude Code left no text of its own. */
+  /** Text for the reader if Claude Code left none. */
   message: z.string().exactOptional(),
-  /** Notes on the turn that a caller should know beside the result, a sentence each. */
+  /** Notes on the turn for the caller, besides the result. A sentence each. */
   warnings: z.array(z.string()).exactOptional(),
-  /** The event that holds Claude Code's last result with a text: text, usage and structured output stand there. */
+  /** Event with Claude Code's last result that has a text. Text, usage and structured output are read from there. */
   resultEventId: z.number().int().exactOptional(),
   durationMs: z.number(),
   durationApiMs: z.number(),
@@ -81,7 +84,7 @@ export const SessionEvent = z.discriminatedUnion("type", [
     z.object({
       model: z.string().exactOptional(),
       permissionMode: z.string().exactOptional(),
-      /** Who chose it; without it Claude Code reported what it uses. */
+      /** Caller who chose the values. Without `by`, Claude Code reported them. */
       by: z.string().exactOptional(),
     }),
   ),
@@ -92,11 +95,11 @@ export const SessionEvent = z.discriminatedUnion("type", [
       promptId: z.string(),
       text: z.string(),
       attachments: z.array(Attachment).exactOptional(),
-      /** The tool it came through. */
+      /** Name of the tool that sent the prompt. */
       via: z.string().exactOptional(),
     }),
   ),
-  /** The prompt joined the turn that runs. */
+  /** Marks a prompt that joined the running turn. */
   event("prompt.steered", z.object({ promptId: z.string() })),
   event("prompt.dropped", z.object({ promptId: z.string(), reason: z.string() })),
   event(
@@ -109,7 +112,7 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("permission.answered", Answered),
   event("question.asked", PermissionRequest),
   event("question.answered", Answered),
-  /** The approver did not answer the request: the next one has it now. */
+  /** Moves a request from approver `from`, who did not answer, to approver `to`. */
   event("request.passed", z.object({ requestId: z.string(), from: ApproverName, to: ApproverName, why: Passed })),
   event("background.changed", z.object({ tasks: z.array(BackgroundTask) })),
   event("notice", z.object({ kind: NoticeKind, message: z.string(), details: JsonObject.exactOptional() })),
@@ -125,15 +128,15 @@ export const SessionEvent = z.discriminatedUnion("type", [
     }),
   ),
 ]);
-/** An event before it is stored. */
+/** Event before it is stored. */
 export type SessionEvent = z.infer<typeof SessionEvent>;
 export type EventType = SessionEvent["type"];
 export const EVENT_TYPES: readonly EventType[] = SessionEvent.options.map(({ shape }) => shape.type.value);
 
-/** An event as the log hands it out. */
+/** Event as the log returns it; `at` is ms since the epoch. */
 export type StoredEvent = SessionEvent & { readonly id: number; readonly at: number };
 
-/** The request that an event opens. */
+/** Returns the request that the event opens, if any. */
 export function requestOf(stored: StoredEvent | undefined): PermissionRequest | undefined {
   return stored?.type === "permission.asked" || stored?.type === "question.asked" ? stored.data : undefined;
 }

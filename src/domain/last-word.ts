@@ -1,6 +1,6 @@
 /**
- * Where the last word of a text begins, which may go on while the text does: secrets are visible ASCII without a space between. At
- * most `maxChars` before the end; the end itself, where that is the end of a word.
+ * Returns the index at which the last, perhaps unfinished word of `text` begins. A secret is visible ASCII without spaces, so
+ * an unfinished secret begins no earlier. Looks back at most `maxChars`; returns `text.length` if the last word is complete.
  */
 export function lastWord(text: string, maxChars = text.length): number {
   const min = Math.max(0, text.length - maxChars);
@@ -13,7 +13,7 @@ function isVisible(code: number): boolean {
   return code > 0x20 && code < 0x7f;
 }
 
-/** The end of a text, `most` characters at most, without half of a surrogate pair at its beginning. */
+/** Returns the last `most` characters of `text`, without half a surrogate pair at the start. */
 export function endOf(text: string, most: number): string {
   return text.slice(-most).replace(/^[\udc00-\udfff]/, "");
 }

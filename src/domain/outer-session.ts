@@ -1,6 +1,6 @@
 /**
- * Of an outer Claude Code session or of the application around it, which hands them to its MCP servers: a child that inherits
- * them takes itself for a part of that session. Names of Claude Code's binary; a test looks for each in it.
+ * Variables that an outer Claude Code session, or the application around it, passes to MCP servers. A Claude Code that inherits
+ * any acts as a part of the outer session. The names are from Claude Code's binary; a test searches the binary for each.
  */
 export const OF_THE_OUTER_SESSION = [
   "CLAUDECODE",
@@ -10,10 +10,10 @@ export const OF_THE_OUTER_SESSION = [
   "CLAUDE_CODE_ENTRYPOINT",
   "CLAUDE_CODE_ENVIRONMENT_KIND",
   "CLAUDE_CODE_EXECPATH",
-  // The application has logged in for its own sessions: with these the user's login is not looked at ("Not logged in").
+  // Set by an application with a login for its own sessions: Claude Code then ignores the user's login ("Not logged in").
   "CLAUDE_CODE_LAUNCHER_RUNS_API_KEY_HELPER",
   "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST",
-  // Channels to that application.
+  // Channels to the application.
   "CLAUDE_CODE_MESSAGING_SOCKET",
   "CLAUDE_CODE_MESSAGING_TOKEN",
   "CLAUDE_CODE_SESSIONS_OAUTH_TOKEN",
@@ -24,12 +24,12 @@ export const OF_THE_OUTER_SESSION = [
   "CLAUDE_SESSION_INGRESS_TOKEN_FILE",
 ] as const;
 
-/** The same, by how they begin. */
+/** Prefixes of further variables of the outer session. */
 export const FAMILIES_OF_THE_OUTER_SESSION = [
   "CLAUDE_BG_",
   "CLAUDE_BRIDGE_",
   "CLAUDE_CODE_BRIDGE_",
-  // CLAUDE_CODE_HOST_AUTH_ENV_VAR, CLAUDE_CODE_HOST_CREDS_FILE, ...: login by the application.
+  // Login by the application: `CLAUDE_CODE_HOST_AUTH_ENV_VAR`, `CLAUDE_CODE_HOST_CREDS_FILE`, ...
   "CLAUDE_CODE_HOST_",
   "CLAUDE_CODE_REMOTE_SESSION_",
   "CLAUDE_CODE_REMOTE_TOOLS_",
@@ -39,7 +39,7 @@ export const FAMILIES_OF_THE_OUTER_SESSION = [
   "CLAUDE_CODE_USER_DELEGATED_SESSION",
 ] as const;
 
-/** CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR and its like name open files of another process. */
+/** Suffix of variables naming open files of another process, such as `CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR`. */
 const DESCRIPTOR = "_FILE_DESCRIPTOR";
 
 const NAMES: ReadonlySet<string> = new Set(OF_THE_OUTER_SESSION);

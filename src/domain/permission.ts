@@ -3,16 +3,16 @@ import { Risk, RISK_LEVELS } from "./approvals/risk.ts";
 import { ApproverName, UNASKED } from "./approvals/answer-source.ts";
 import { JsonObject } from "./json.ts";
 
-/** Permission modes of Claude Code today. Seed 001's `delegate` no longer exists there. */
+/** Permission modes of Claude Code. The former mode `delegate` no longer exists. */
 export const PERMISSION_MODES = ["default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"] as const;
 export const PermissionMode = z.enum(PERMISSION_MODES);
 export type PermissionMode = z.infer<typeof PermissionMode>;
 
-/** Who gave the answer to a request, or what ended it. `withdrawn`: Claude Code itself no longer waits for it. */
+/** Source of an answer, or cause of a request's end. `withdrawn`: Claude Code no longer waits for an answer. */
 export const AnsweredBy = z.union([z.enum(UNASKED), ApproverName]);
 export type AnsweredBy = z.infer<typeof AnsweredBy>;
 
-/** What Claude Code wants to know before it goes on, as it asked it. `input` is the tool's input, whole. */
+/** Question that Claude Code needs answered before it goes on. `input` is the complete input of the tool. */
 export const PermissionRequest = z.object({
   requestId: z.string(),
   kind: z.enum(["permission", "question"]),
@@ -23,13 +23,13 @@ export const PermissionRequest = z.object({
   suggestions: z.array(JsonObject).exactOptional(),
   decisionReason: z.string().exactOptional(),
   blockedPath: z.string().exactOptional(),
-  /** Without one it counts as the greatest. */
+  /** Risk of the tool use. If absent, the request counts as the greatest risk. */
   risk: Risk.exactOptional(),
-  /** The absolute paths that it is about, as they were named and, where these are links, as they really are. */
+  /** Absolute paths in the request, as named and, for links, also their real paths. */
   paths: z.array(z.string()).exactOptional(),
-  /** The session's folder as it really is, where a link names it. */
+  /** Real path of the session's folder, if a link names it. */
   cwd: z.string().exactOptional(),
-  /** Why it may not be allowed; no approver is asked. */
+  /** Reason why the request may not be allowed. If set, no approver is asked. */
   refused: z.string().exactOptional(),
 });
 export type PermissionRequest = z.infer<typeof PermissionRequest>;
@@ -37,7 +37,7 @@ export type PermissionRequest = z.infer<typeof PermissionRequest>;
 const Rules = z.array(z.strictObject({ toolName: z.string().min(1), ruleContent: z.string().exactOptional() })).min(1);
 const Folders = z.array(z.string().min(1)).min(1);
 
-/** Where Claude Code would keep a change of its permissions. We keep it to the session (see `keptToSession`). */
+/** Destination of a permission change in Claude Code. `keptToSession` replaces all of them by `session`. */
 const Destination = z.enum(["userSettings", "projectSettings", "localSettings", "session", "cliArg"]);
 
 const update = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
@@ -45,7 +45,7 @@ const update = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shap
 
 const Behavior = z.enum(["allow", "deny", "ask"]);
 
-/** A change of Claude Code's permissions, in its own words (SDK PermissionUpdate). */
+/** Change of Claude Code's permissions (`PermissionUpdate` of the SDK). */
 export const PermissionUpdate = z.discriminatedUnion("type", [
   update("addRules", { rules: Rules, behavior: Behavior }),
   update("replaceRules", { rules: Rules, behavior: Behavior }),
@@ -57,14 +57,14 @@ export const PermissionUpdate = z.discriminatedUnion("type", [
 export type PermissionUpdate = z.infer<typeof PermissionUpdate>;
 
 /**
- * What Claude Code suggests for "always allow" writes `.claude/settings.local.json` of the project, and does not even
- * hold in a session that does not read that file: every change is kept to the session instead.
+ * Replaces every destination by `session`: the suggestions of Claude Code for "always allow" write
+ * `.claude/settings.local.json` of the project, and do not even apply in a session that does not read this file.
  */
 export function keptToSession(updates: readonly PermissionUpdate[]): PermissionUpdate[] {
   return updates.map((change) => ({ ...change, destination: "session" }));
 }
 
-/** The answer that goes back to Claude Code. */
+/** Answer that goes back to Claude Code. */
 export const Decision = z.discriminatedUnion("behavior", [
   z.object({
     behavior: z.literal("allow"),
@@ -75,7 +75,10 @@ export const Decision = z.discriminatedUnion("behavior", [
 ]);
 export type Decision = z.infer<typeof Decision>;
 
-/** What the owner counts of an open request, in ms of time awake: how old it is and with its approver, and what is left of both. */
+/**
+ * Times of an open request, ms of time awake, counted by the owner: `ageMs` since its creation, `approverMs` with the present
+ * approver, and the rest of both.
+ */
 export const RequestClock = z.object({
   ageMs: z.number(),
   leftMs: z.number(),
@@ -85,8 +88,8 @@ export const RequestClock = z.object({
 export type RequestClock = z.infer<typeof RequestClock>;
 
 /**
- * A request that is open, as the state keeps it; the whole request is the event `eventId`. Times ending in `At` are ms since the
- * epoch, for people to read; what is decided by time is in `clock`.
+ * Open request in the state of a session; event `eventId` holds all of it. Times ending in `At` are ms since the epoch, for
+ * display only: decisions by time use `clock`.
  */
 export const OpenRequest = z.object({
   requestId: z.string(),
@@ -95,27 +98,28 @@ export const OpenRequest = z.object({
   toolName: z.string(),
   createdAt: z.number(),
   clock: RequestClock,
-  /** The request is denied at this time. It moves when the request is shown to its approver, or goes to the next. */
+  /** Time at which the request is denied. Changes when the request is shown to its approver or goes to the next. */
   expiresAt: z.number(),
-  /** The approver that has it, since when, and until when. */
+  /** Present approver, with the start and end of the approver's time. */
   approver: ApproverName,
   approverSince: z.number(),
   approverDeadline: z.number(),
-  /** When it was first shown to whom it is with. */
+  /** Time at which the request was first shown to the present approver. */
   deliveredAt: z.number().exactOptional(),
-  /** An earlier approver has seen it. */
+  /** Set if an earlier approver has seen the request. */
   seenBefore: z.boolean().exactOptional(),
-  /** Its time was extended: it is shortened by nothing as long as it is with the same approver. */
+  /** Set after `extend`: nothing shortens the time until the request goes to another approver. */
   extended: z.boolean().exactOptional(),
-  /** What its person has filled in of a form that another one follows. */
+  /** Values from the first of two forms. */
   filled: JsonObject.exactOptional(),
-  /** The user has denied it and is asked for the reason: what Claude Code is told without one. It can no longer be allowed. */
+  /**
+   * Text for Claude Code if the user, who has denied the request and is asked for the reason, gives none. Excludes an allow.
+   */
   denial: z.string().exactOptional(),
-  /** What it would let happen. */
   risk: z.enum(RISK_LEVELS).exactOptional(),
   /** True once the input was shown uncut; until then `updatedInput` is refused. */
   seenWhole: z.boolean(),
-  /** How far it was read page by page, in characters of its text. */
+  /** Number of characters of the request's text that were read page by page. */
   seenTo: z.number().int().exactOptional(),
 });
 export type OpenRequest = z.infer<typeof OpenRequest>;

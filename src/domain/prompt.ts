@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** An image that goes with a prompt. */
+/** Image sent with a prompt. */
 export const Attachment = z.object({
   mediaType: z.enum(["image/png", "image/jpeg", "image/gif", "image/webp"]),
   /** Base64. */
@@ -8,34 +8,34 @@ export const Attachment = z.object({
 });
 export type Attachment = z.infer<typeof Attachment>;
 
-/** Bounds of one turn, beside those of its session; the tighter one holds. */
+/** Bounds of one turn, in addition to those of its session; the tighter bound holds. */
 export const TurnLimits = z.object({
-  /** The turn's length, ms, time spent waiting for a decision not counted. */
+  /** Maximum length of the turn, ms, not counting time spent waiting for a decision. */
   turnMs: z.number().exactOptional(),
-  /** ms until an unanswered request is denied, from its creation. */
+  /** Time until an unanswered request is denied, ms from its creation. */
   requestTimeoutMs: z.number().exactOptional(),
-  /** Its client can show no form: what is asked is not for the user. Holds until the next prompt. */
+  /** True if the client cannot show forms, so that requests do not go to the user. Holds until the next prompt. */
   noDialog: z.boolean().exactOptional(),
-  /** Its caller has no tool to answer with. Holds as long. */
+  /** True if the caller has no tool to answer with. Holds until the next prompt. */
   noCaller: z.boolean().exactOptional(),
-  /** The client is unattended: a submitted form is the caller's answer. Holds as long. */
+  /** True if the client is unattended, so that a submitted form is the caller's answer. Holds until the next prompt. */
   unattended: z.boolean().exactOptional(),
-  /** Its caller may decide what is more than the operator's bound for callers. Holds as long. */
+  /** True if the caller may decide beyond the operator's bound for callers. Holds until the next prompt. */
   decides: z.boolean().exactOptional(),
-  /** It was given at the console by a person. Holds as long. */
+  /** True if a person gave the prompt at the console. Holds until the next prompt. */
   atConsole: z.boolean().exactOptional(),
-  /** The turn ends with the client that sent the prompt, and with the server that ran it. */
+  /** True if the turn ends with the client that sent the prompt, and with the server that runs it. */
   endWithClient: z.boolean().exactOptional(),
 });
 export type TurnLimits = z.infer<typeof TurnLimits>;
 
-/** Media types have no case. */
+/** Accepts media types in any case. */
 const MediaType = z.preprocess(
   (given) => (typeof given === "string" ? given.toLowerCase() : given),
   Attachment.shape.mediaType,
 );
 
-/** What a caller names: a file on the server's machine, or the image itself. */
+/** Attachment as named by a caller: a file on the server's machine, or the image itself. */
 export const AttachmentSource = z.union([
   z.strictObject({ path: z.string().min(1) }),
   z.strictObject({ data: z.base64().min(1), mediaType: MediaType }),

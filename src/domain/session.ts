@@ -9,7 +9,7 @@ import { AnsweredBy, OpenRequest, PermissionMode } from "./permission.ts";
 import { TurnLimits } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
 
-/** Why a running turn is being stopped. The first reason wins and decides the outcome. */
+/** Reason for stopping a running turn. The first reason wins and decides the outcome. */
 export const StopReason = z.enum([
   "interrupt",
   "timeout",
@@ -18,12 +18,12 @@ export const StopReason = z.enum([
   "inactivity",
   "init_timeout",
   "unattended",
-  /** Claude Code has ended the turn itself, and left subagents at work. */
+  /** Claude Code has ended the turn itself but left subagents at work. */
   "subagents",
 ]);
 export type StopReason = z.infer<typeof StopReason>;
 
-/** `forMs` is how long ago that began; the owner counts it. */
+/** `forMs` is the time since the stop began, ms, counted by the owner. */
 const Stopping = z.object({
   reason: StopReason,
   by: z.string(),
@@ -32,18 +32,18 @@ const Stopping = z.object({
   killed: z.boolean(),
 });
 
-/** What the owner counts of a turn, in ms of time awake: a clock that is set, sleep and a time without an owner count nothing. */
+/** Times of a turn, ms of time awake, counted by the owner: clock changes, sleep and time without an owner do not count. */
 export const TurnClock = z.object({
-  /** Since its start. */
+  /** Time since the start of the turn. */
   lastedMs: z.number(),
-  /** The same without the time in which a request was open or the process waited for a slot: limits are measured by it. */
+  /** `lastedMs` without the time in which a request was open or the process waited for a slot. Limits apply to this time. */
   ranMs: z.number(),
-  /** Of that, since the last sign of life. */
+  /** Part of `ranMs` since the last sign of life. */
   silentMs: z.number(),
 });
 export type TurnClock = z.infer<typeof TurnClock>;
 
-/** What the results of Claude Code in a turn add up to so far; the texts stay in the log. */
+/** Sum of Claude Code's results in a turn so far; their texts stay in the log. */
 const Outcome = z.object({
   outcome: TurnOutcome,
   errorSubtype: z.string().exactOptional(),
@@ -51,47 +51,47 @@ const Outcome = z.object({
   message: z.string().exactOptional(),
 });
 
-/** Of a prompt: the environment record of its client, and what the client's policy adds to that of the session. */
+/** Environment record of a prompt's client, and additions of the client's policy to the session's. */
 const Sender = z.object({ environmentId: z.string().exactOptional(), policy: AddedPolicy.exactOptional() });
 export type Sender = z.infer<typeof Sender>;
 
-/** A prompt that waits or runs; its text is in the event. */
+/** Waiting or running prompt; event `eventId` holds its text. */
 export const QueuedPrompt = z.object({
   promptId: z.string(),
   eventId: z.number().int(),
   limits: TurnLimits.exactOptional(),
   resumeAt: z.string().exactOptional(),
-  /** By which of the `senders`. */
+  /** Key of the sender in `senders`. */
   sender: z.string().exactOptional(),
-  /** After an interrupt, a shutdown or a loss nothing that waited runs unasked. */
+  /** True for a prompt that waited during an interrupt, a shutdown or a loss: runs only on request. */
   held: z.boolean().exactOptional(),
 });
 export type QueuedPrompt = z.infer<typeof QueuedPrompt>;
 
-/** One prompt to its end: from the push until Claude Code is idle, background subagents included. */
+/** Work on one prompt, from the push until Claude Code is idle, background subagents included. */
 export const Turn = z.object({
   id: z.string(),
   origin: z.enum(["prompt", "self"]),
-  /** For people, ms since the epoch; what is decided by time is in `clock`. */
+  /** Start for display, ms since the epoch; decisions by time use `clock`. */
   startedAt: z.number(),
   clock: TurnClock,
-  /** Prompts of this turn that Claude Code has not finished with: the turn cannot end before. */
+  /** Prompts of this turn that Claude Code has not finished; the turn cannot end earlier. */
   awaiting: z.array(z.string()),
-  /** The prompt of a turn of origin `prompt`; its text is in the event. */
+  /** Prompt that began a turn of origin `prompt`. */
   prompt: QueuedPrompt.exactOptional(),
   /** Prompts that joined the turn. */
   steered: z.array(QueuedPrompt).exactOptional(),
-  /** The prompt waits for an ending process to be gone before the next one is started for it. */
+  /** True while an ending process must exit before the next one is started for the prompt. */
   pending: z.boolean(),
-  /** The turn goes on with one that was lost (onLost: resume). It happens once. */
+  /** True if the turn resumes a lost turn (`onLost: resume`), which happens once. */
   rerun: z.boolean(),
-  /** Of a rerun: its process was given the prompt once more. */
+  /** Set in a rerun whose process was given the prompt again. */
   given: z.boolean().exactOptional(),
-  /** Of a rerun: Claude Code has not begun with it yet. */
+  /** Set in a rerun that Claude Code has not begun yet. */
   unheard: z.boolean().exactOptional(),
   stopping: Stopping.exactOptional(),
   last: Outcome.exactOptional(),
-  /** Claude has answered without a text so far; false once there was one. */
+  /** True if Claude has answered without a text so far, false after a text. */
   isEmpty: z.boolean().exactOptional(),
   warnings: z.array(z.string()).exactOptional(),
   resultEventId: z.number().int().exactOptional(),
@@ -103,9 +103,9 @@ export const Turn = z.object({
 export type Turn = z.infer<typeof Turn>;
 
 /**
- * The shim that holds the pipes of a process. `address` is its socket; pid and start time identify it, as those of any process.
- * Only a daemon of the same name, with the same version of the Agent SDK, attaches to it; without one it ends its processes after
- * `keepMs`.
+ * Shim that holds the pipes of a process. `address` is its socket; `pid` and `startedAt` identify its process. Only a daemon
+ * with the name `daemon` and version `sdk` of the Agent SDK attaches; without a daemon the shim ends its processes after
+ * `keepMs`, ms.
  */
 const Shim = z.object({
   address: z.string(),
@@ -117,39 +117,37 @@ const Shim = z.object({
 });
 export type ShimRef = z.infer<typeof Shim>;
 
-/** `startedAt` is the start time of the pid in the system's own unit: together they identify a process. */
+/** `startedAt` is the start time of `pid` in the system's own unit; only both together identify a process. */
 const Running = z.object({
   phase: z.enum(["starting", "live", "ending"]),
   id: z.string(),
   since: z.number(),
-  /** Of a starting one: how long it has been so, ms of time awake. */
+  /** Time in phase `starting`, ms of time awake. */
   startingMs: z.number().exactOptional(),
-  /** Of a starting one: it waits for a slot, and does not run yet. */
+  /** True while a starting process waits for a slot and does not run yet. */
   waiting: z.boolean().exactOptional(),
-  /** Of one that waits: what Claude Code needs is installed first, and until then no slot is asked for. */
+  /** True while Claude Code is being installed for a waiting process, which asks for no slot until then. */
   installing: z.boolean().exactOptional(),
-  /**
-   * Of a starting one: the number of starts before it that came to nothing, because their owner died before the process was recorded.
-   */
+  /** Number of earlier starts that failed because their owner died before the process was recorded. */
   again: z.number().int().exactOptional(),
   pid: z.number().exactOptional(),
   startedAt: z.string().exactOptional(),
-  /** Without: its pipes are its server's, and it ends with that. */
+  /** Without `shim`, the server holds the pipes and the process ends with the server. */
   shim: Shim.exactOptional(),
-  /** The highest number up to which every line of Claude Code is dealt with. */
+  /** Highest number up to which every line of Claude Code is processed. */
   line: z.number().int().exactOptional(),
-  /** What was added to the policy that the session began under, where it was started. */
+  /** Additions to the session's initial policy at the start of the process. */
   policy: AddedPolicy.exactOptional(),
 });
 
-/** Starting until it has answered its initialize; ending once it was asked to end, when its exit is expected. */
+/** `starting` until initialize is answered; `ending` once asked to end, so that the exit is expected. */
 const Process = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none") }), Running]);
 
-/** Whose Claude Code configuration a session uses and how it is paid; resuming it under others is refused. */
+/** Claude Code configuration and payer of a session; resuming with others is refused. */
 export const Identity = z.object({ configFolder: z.string(), paidBy: z.string() });
 export type Identity = z.infer<typeof Identity>;
 
-/** `at` is the last message of it that belongs to this session, if not all do; of a new one nothing was said yet. */
+/** `at` is the last message that belongs to this session, if not all do. `isNew` if nothing was said yet. */
 const Origin = z.object({
   transcriptId: z.string(),
   at: z.string().exactOptional(),
@@ -158,8 +156,8 @@ const Origin = z.object({
 export type Origin = z.infer<typeof Origin>;
 
 /**
- * All that is true of a session now, at most 16 KiB: whatever can be large (prompts, inputs, texts) is named by the id
- * of the event that holds it. Written only by engine/step.ts, stored in the transaction of the events that led to it.
+ * Present state of a session, at most 16 KiB: large content (prompts, inputs, texts) is named by the id of its event. Only
+ * `engine/step.ts` writes the state; it is stored in the transaction of the events that led to it.
  */
 export const SessionState = z.object({
   lastEventId: z.number().int(),
@@ -172,74 +170,74 @@ export const SessionState = z.object({
   /** Recorded with the first prompt. */
   identity: Identity.exactOptional(),
   requests: z.array(OpenRequest),
-  /** The last requests that were answered, so that a second answer can name the first; and by which command, if any. */
+  /** Last answered requests, so that a second answer can name the first; `commandId` if a command answered. */
   answered: z.array(
     z.object({
       requestId: z.string(),
       by: AnsweredBy,
       behavior: z.enum(["allow", "deny"]),
       commandId: z.string().exactOptional(),
-      /** The event that holds the answer, as long as the process that has asked is there: it may ask another owner again. */
+      /** Event with the answer, kept while the asking process lives, which may ask another owner again. */
       eventId: z.number().int().exactOptional(),
     }),
   ),
-  /** What answers are to hold until the session ends, the newest first. */
+  /** Answers that hold until the session ends, newest first. */
   remembered: z.array(Remembered).exactOptional(),
   queue: z.array(QueuedPrompt),
-  /** Those whose prompts wait or run, and the one of the last turn; each once, by a short name. */
+  /** Senders of waiting and running prompts and of the last turn, each once, by a short name. */
   senders: z.record(z.string(), Sender).exactOptional(),
-  /** Of the last prompt that has begun a turn: the turns that Claude Code begins by itself are under the same policy. */
+  /** Sender of the last prompt that began a turn. Turns begun by Claude Code itself are under the sender's policy. */
   sender: z.string().exactOptional(),
-  /** The environment record of the last process; of none, and without, that of the server itself. */
+  /** Environment record of the last process. Default: the server's own. */
   environmentId: z.string().exactOptional(),
-  /** The process is closed as soon as nothing runs, unless another prompt comes first. */
+  /** True if the process closes as soon as nothing runs, unless a prompt comes first. */
   suspending: z.boolean().exactOptional(),
-  /** Why background tasks do not keep the process. */
+  /** Reason why background tasks do not keep the process. */
   suspendReason: SuspendRequest.shape.reason,
   background: z.array(BackgroundTask),
-  /** The first prompt and the last ones by idempotency key or else by id: a retry is harmless, and no other prompt is taken for it. */
+  /** First prompt and latest ones, by idempotency key or else id: makes a retry harmless, and detects another prompt. */
   recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int(), digest: z.string().exactOptional() })),
-  /** The last commands that must not be carried out twice. */
+  /** Last commands that must not be carried out twice. */
   recentCommands: z.array(z.object({ id: z.string(), cursor: z.number().int() })).exactOptional(),
   lastOutcome: TurnOutcome.nullable(),
-  /** The turn.ended event of the last turn. */
+  /** Last `turn.ended` event. */
   lastTurnEventId: z.number().int().nullable(),
   lastToolUseId: z.string().nullable(),
   totals: z.object({ turns: z.number(), costUsd: z.number() }),
-  /** The last cumulative cost that Claude Code reported: a turn's cost is the difference to it. */
+  /** Last cumulative cost that Claude Code reported, USD. The difference to it is a turn's cost. */
   reportedCostUsd: z.number(),
-  /** The same, at the last exit in good order: what a killed Claude Code had not saved it counts again. */
+  /** `reportedCostUsd` at the last orderly exit. After a kill, Claude Code counts on from here. */
   savedCostUsd: z.number(),
-  /** Claude Code's own id of the session, where `/clear` has changed it. */
+  /** Claude Code's own id of the session, if changed by `/clear`. */
   transcriptId: z.string().exactOptional(),
-  /** `totals.turns` at that time. */
+  /** `totals.turns` at the change of `transcriptId`. */
   turnsBefore: z.number().exactOptional(),
-  /** Of another session of Claude Code that this one begins with: a fork, or one that was never ours. */
+  /** Transcript that the session begins with: the original of a fork, or a session started outside this server. */
   origin: Origin.exactOptional(),
-  /** What callers have chosen since the start; it goes before the options of the start. */
+  /** Choices of callers since the start; override the options of the start. */
   chosen: z.object({ model: z.string().exactOptional(), permissionMode: PermissionMode.exactOptional() }),
   reported: z.object({
     model: z.string().exactOptional(),
     permissionMode: PermissionMode.or(z.string()).exactOptional(),
   }),
-  /** The client of the last prompt can show no form. */
+  /** True if the client of the last prompt cannot show forms. */
   noDialog: z.boolean().exactOptional(),
-  /** The caller of the last prompt has no tool to answer with. */
+  /** True if the caller of the last prompt has no tool to answer with. */
   noCaller: z.boolean().exactOptional(),
-  /** The client of the last prompt is unattended. */
+  /** True if the client of the last prompt is unattended. */
   unattended: z.boolean().exactOptional(),
-  /** The caller of the last prompt may decide what is more than the operator's bound for callers. */
+  /** True if the caller of the last prompt may decide beyond the operator's bound for callers. */
   decides: z.boolean().exactOptional(),
-  /** The last prompt was given at the console. */
+  /** True if the last prompt was given at the console. */
   atConsole: z.boolean().exactOptional(),
-  /** Of a session whose server goes on without clients. */
+  /** Set if the session's server goes on without clients. */
   attendance: Attendance.exactOptional(),
   reach: Reach.exactOptional(),
-  /** What Claude Code has told last that it has spent, also between results. Without: `reportedCostUsd`. */
+  /** Last cumulative cost told by Claude Code, also between results, USD. Default: `reportedCostUsd`. */
   toldCostUsd: z.number().exactOptional(),
-  /** Since when nothing runs, ms since the epoch: who has rested longest makes room first. */
+  /** Time at which the last work ended, ms since the epoch. The session idle for longest makes room first. */
   idleSince: z.number(),
-  /** For how long, ms of time awake: what the idle close counts. */
+  /** Time without work, ms of time awake, which the idle close counts. */
   idleMs: z.number(),
 });
 export type SessionState = z.infer<typeof SessionState>;
@@ -247,29 +245,29 @@ export type SessionState = z.infer<typeof SessionState>;
 export const SessionStatus = z.enum(["running", "waiting_permission", "idle", "error", "cancelled", "closed"]);
 export type SessionStatus = z.infer<typeof SessionStatus>;
 
-/** The word on the wire: a pure function of the state, never stored. */
+/** Derives the status on the wire. Pure, never stored. */
 export function statusOf(state: SessionState): SessionStatus {
   if (state.closed) return state.closed.reason === "cancelled" ? "cancelled" : "closed";
   if (state.turn) return state.requests.length > 0 ? "waiting_permission" : "running";
   return state.lastOutcome === "failed" || state.lastOutcome === "lost" ? "error" : "idle";
 }
 
-/** The options that the next process is started with. */
+/** Returns the options for the next process. */
 export function optionsOf(spec: SessionOptions, { chosen }: SessionState): SessionOptions {
   return { ...spec, ...chosen };
 }
 
-/** The prompts of the running turn: the one that began it, and those that joined it. */
+/** Returns the prompts of the running turn: `turn.prompt`, then those that joined. */
 export function promptsOf({ turn }: SessionState): QueuedPrompt[] {
   return [...(turn?.prompt ? [turn.prompt] : []), ...(turn?.steered ?? [])];
 }
 
-/** Tells whether Claude was asked anything that the present transcript must hold. */
+/** True if Claude was asked anything that the present transcript must hold. */
 export function hasSpoken({ totals, turnsBefore = 0 }: SessionState): boolean {
   return totals.turns > turnsBefore;
 }
 
-/** Whether anything runs in the session that its owner's death would leave unfinished. */
+/** True if the owner's death would leave a turn or a process unfinished. */
 export function isAtWork({ process, turn }: SessionState): boolean {
   return turn !== null || process.phase !== "none";
 }

@@ -1,7 +1,7 @@
-/** The most similar of the known words, or undefined if none is similar. */
+/** Returns the word of `known` most similar to `word`, or `undefined` if none is similar. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.max(2, Math.floor(word.length / 3));
-  // Words come from callers and may be a megabyte: of one so much longer than a name it is known that it is not near.
+  // `word` comes from callers and may be a megabyte: skips names of too different a length without computing a distance.
   const possible = known.filter((name) => Math.abs(word.length - name.length) <= most || name.startsWith(word));
   const lower = word.toLowerCase();
   const otherCase = possible.find((name) => name.toLowerCase() === lower);
@@ -11,8 +11,8 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 }
 
 /**
- * `nearest` as a sentence to put behind an error: " Did you mean --x?", or nothing. `meant` has words that are not similar to what is
- * known, and that people type for it.
+ * Returns `nearest` as a sentence to append to an error (" Did you mean --x?"), or an empty string. `meant` maps words that
+ * people type to known words without similarity.
  */
 export function didYouMean(
   word: string,
@@ -25,7 +25,7 @@ export function didYouMean(
 
 const byDistance = (a: { distance: number }, b: { distance: number }) => a.distance - b.distance;
 
-/** Edits from one word to the other (Levenshtein); a word left unfinished counts as one edit. */
+/** Levenshtein distance. An unfinished word of 3 characters or more counts as one edit. */
 function distance(from: string, to: string): number {
   if (from.length >= 3 && to.startsWith(from)) return from === to ? 0 : 1;
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { JsonObject } from "./json.ts";
 
-/** How a turn ended: the table of outcomes is docs/states.md. */
+/** Outcomes of a turn, see the table in docs/states.md. */
 export const TurnOutcome = z.enum(["done", "failed", "interrupted", "lost", "cancelled"]);
 export type TurnOutcome = z.infer<typeof TurnOutcome>;
 
-/** The end of a sentence about a turn, or about what a turn does. */
+/** Ends of sentences about a turn, or about the work of a turn. */
 export const OUTCOME_WORDS: Readonly<Record<TurnOutcome, string>> = {
   done: "is done",
   failed: "failed",
@@ -14,7 +14,7 @@ export const OUTCOME_WORDS: Readonly<Record<TurnOutcome, string>> = {
   cancelled: "was cancelled",
 };
 
-/** What kind of failure it was, so that a caller knows whether to retry, pay, log in or change the request. */
+/** Kind of a failure, so that a caller knows whether to retry, pay, log in or change the request. */
 export const FailureCategory = z.enum([
   "access",
   "limit",
@@ -27,13 +27,13 @@ export const FailureCategory = z.enum([
 ]);
 export type FailureCategory = z.infer<typeof FailureCategory>;
 
-/** Why a prompt was not done although Claude Code says so. */
+/** Failure of a prompt that Claude Code reports as done. */
 const ResultFailure = z.object({ subtype: z.string(), category: FailureCategory, message: z.string() });
 export type ResultFailure = z.infer<typeof ResultFailure>;
 
 /**
- * One `result` of Claude Code, in our words. A turn can see several (background subagents end after the first).
- * `costUsdTotal` is cumulative over the session as Claude Code counts it; everything else is of this result alone.
+ * Content of a `result` message of Claude Code. A turn can have several (background subagents end after the first).
+ * `costUsdTotal` is cumulative over the session, as Claude Code counts; every other field is for this result alone.
  */
 export const AgentResult = z.object({
   text: z.string(),
@@ -44,7 +44,7 @@ export const AgentResult = z.object({
   apiErrorStatus: z.number().exactOptional(),
   category: FailureCategory.exactOptional(),
   failure: ResultFailure.exactOptional(),
-  /** Claude was asked, and answered nothing. */
+  /** True if Claude was asked and answered nothing. */
   isEmpty: z.boolean().exactOptional(),
   /** Sentences for the caller. */
   warnings: z.array(z.string()).exactOptional(),
@@ -60,7 +60,7 @@ export const AgentResult = z.object({
 });
 export type AgentResult = z.infer<typeof AgentResult>;
 
-/** The result of a turn as its last event records it. Durations in ms, costs in USD. */
+/** Result of a turn, as recorded in its last event. Durations in ms, costs in USD. */
 export const TurnResult = z.object({
   result: z.string(),
   isError: z.boolean(),

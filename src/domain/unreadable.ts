@@ -1,14 +1,14 @@
 import type { SessionEvent } from "./event.ts";
 
-/** Why what is stored of a session cannot be read: it is shown as failed and can be deleted, and nothing else. */
+/** Reason why a stored session cannot be read. The session is shown as failed and can only be deleted. */
 export interface Unreadable {
-  /** Quotes nothing of what is stored: options can hold secrets. */
+  /** Never quotes stored content, because options can hold secrets. */
   readonly why: string;
-  /** A newer server has written it, and can read it. */
+  /** True if a newer server, which can read the session, has written it. */
   readonly isNewer: boolean;
 }
 
-/** `errorSubtype` of a session, or of the end of a turn, that cannot be read. */
+/** `errorSubtype` of an unreadable session or of an unreadable end of a turn. */
 export const UNREADABLE = "unreadable";
 
 export function unreadableText({ isNewer, why }: Unreadable): string {
@@ -16,7 +16,7 @@ export function unreadableText({ isNewer, why }: Unreadable): string {
   return `The session cannot be read (${why}).${isNewer ? "" : ` ${advice}`}`;
 }
 
-/** The type of the event that a notice stands for because it cannot be read. */
+/** Returns the type of the unreadable event that a `data_loss` notice replaces. */
 export function lostTypeOf({ data, type }: SessionEvent): unknown {
   return type === "notice" && data.kind === "data_loss" ? data.details?.["type"] : undefined;
 }

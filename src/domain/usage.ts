@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { SessionEvent } from "./event.ts";
 
-/** What Claude Code says in a result that it used. It is Claude Code's to change: what is missing or odd counts as nothing. */
+/** Reads the usage in a result of Claude Code, which may change the form: missing and odd values count as 0. */
 
 const amount = z.number().nonnegative().catch(0);
 
@@ -25,15 +25,15 @@ export const TOKEN_KINDS = ["input", "output", "cache_read", "cache_creation"] a
 export type Tokens = Readonly<Record<(typeof TOKEN_KINDS)[number], number>>;
 
 export interface ResultUsage {
-  /** Calls of the model. */
+  /** Number of calls of the model. */
   readonly modelCalls: number;
-  /** Of this result alone. */
+  /** Tokens of this result alone. */
   readonly tokens: Tokens;
-  /** USD by model, cumulative over the session as Claude Code counts it. */
+  /** Cost in USD by model, cumulative over the session, as Claude Code counts. */
   readonly costByModel: Readonly<Record<string, number>>;
 }
 
-/** Undefined when the event is no result of Claude Code. */
+/** Returns `undefined` if `event` is no result of Claude Code. */
 export function usageOf(event: SessionEvent): ResultUsage | undefined {
   if (event.type !== "message" || event.data.message["type"] !== "result") return undefined;
   const { modelUsage, num_turns: modelCalls, usage } = ResultMessage.parse(event.data.message);
@@ -45,12 +45,12 @@ export function usageOf(event: SessionEvent): ResultUsage | undefined {
   };
 }
 
-/** A sum of small fractions without the digits that only the summing made: 0.0056, not 0.005600000000000001. */
+/** Rounds a sum of small fractions to 9 digits, to remove digits made by the summing: 0.0056, not 0.005600000000000001. */
 export function exactUsd(sum: number): number {
   return Number(sum.toFixed(9));
 }
 
-/** Of the usage that a result has. */
+/** Reads the token counts of a result's `usage`. */
 export function tokensOf(usage: unknown): Tokens {
   const used = Usage.catch(NONE).parse(usage);
   return {
