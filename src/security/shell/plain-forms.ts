@@ -1,6 +1,6 @@
 import type { ShellCommand, ShellWord } from "./words.ts";
 
-/** How programs that can run others are called when they do not. A form that is not listed is none. */
+/** Calls of programs that can run other programs, in forms that run none. An unlisted form counts as running one. */
 
 type Form = (args: ShellCommand) => boolean;
 
@@ -8,7 +8,7 @@ function isWritten(args: ShellCommand): args is string[] {
   return !args.includes(undefined);
 }
 
-/** Every word is written out, and none fits. A long option may be shortened to what is left of it unambiguous. */
+/** Accepts calls with every word written out and none of these options. A long option also matches if abbreviated. */
 function without(short: RegExp, ...long: string[]): Form {
   return (args) => isWritten(args) && !args.some((word) => short.test(word) || isShortOf(word, long));
 }
@@ -21,13 +21,13 @@ function isShortOf(word: string, long: readonly string[]): boolean {
 
 const NONE = /^(?!)/;
 
-/** Its first word is one of these, and what follows fits the form. */
+/** Accepts calls that begin with one of `subcommands` and continue in `form`. */
 function only(subcommands: string, form: Form = () => true): Form {
   const known = new Set(subcommands.split(" "));
   return ([first, ...rest]) => (first === undefined ? false : known.has(first) && form(rest));
 }
 
-/** A file to run, and whatever is given to it: the command line does not show what the file does. */
+/** Accepts a file to run, with any arguments: the command line does not show what the file does. */
 const aFile: Form = ([first]) => first !== undefined && /^(?!-|\/dev\/|\/proc\/)[\w./-]+\.\w+$/.test(first);
 const aVersion: Form = (args) => args.length === 1 && /^(?:-v|-V|--version|--help)$/.test(args[0] ?? "");
 
@@ -42,7 +42,7 @@ function ofPython(args: ShellCommand): boolean {
   return aFile(args.slice(at)) || aVersion(args);
 }
 
-/** Options that say nothing of how the script is run; behind -- everything is the script's. */
+/** Options of npm without effect on the run of the script; everything after `--` is the script's. */
 const NPM_OPTION =
   /^-(?:[sDfgdv]|-(?:silent|if-present|workspaces|no-audit|no-fund|save-dev|save-exact|no-save|prefer-offline|offline|json|long|production|legacy-peer-deps|force|ignore-scripts|frozen-lockfile|immutable|version|help|(?:workspace|depth|omit|include|filter)=[\w@/.*-]+))$/;
 
@@ -55,12 +55,12 @@ function ofNpm(args: ShellCommand): boolean {
   return known.split(" ").includes(first) && rest.every((word) => !word.startsWith("-") || NPM_OPTION.test(word));
 }
 
-/** Targets alone: an assignment can name its shell, an option a file or text of rules. */
+/** Accepts targets only: an assignment can set the shell of make, an option can name a file or text of rules. */
 const ofMake: Form = (args) =>
   isWritten(args) &&
   args.every((word) => /^(?:-j\d*|-[sknB]|--(?:silent|keep-going|dry-run)|[\w./][\w./-]*)$/.test(word));
 
-/** A pattern cannot run anything: what does is a command or a flag `e`, or a file of commands. */
+/** Scripts of sed without a command or flag `e`, which run a program. A pattern cannot run anything. */
 const SED_SCRIPT =
   /^(?:(?:\d+|\$)(?:,(?:\+?\d+|\$))?)?(?:[pdq=]|s(?:\/(?:\\.|[^\\/\n])*\/(?:\\.|[^\\/\n])*\/|\|(?:\\.|[^\\|\n])*\|(?:\\.|[^\\|\n])*\||#(?:\\.|[^\\#\n])*#(?:\\.|[^\\#\n])*#)[gpiI0-9]*)$/;
 
@@ -83,23 +83,23 @@ function ofAwk(args: ShellCommand): boolean {
   );
   const program = args[at];
   if (at === -1 || program === undefined || program.startsWith("-")) return false;
-  // awk takes options behind its program too, unless told otherwise.
+  // awk also takes options behind its program, unless told otherwise.
   const isPlain = !/system|getline|@|\||\\|extension|printf?[^;}]*>/.test(program.replaceAll("||", " "));
   return isPlain && isWritten(args) && args.slice(at + 1).every((word) => !word.startsWith("-"));
 }
 
 const GIT_KNOWN =
   "add am annotate apply blame branch cat-file check-ignore checkout cherry cherry-pick clean clone commit count-objects describe diff diff-tree fetch for-each-ref format-patch fsck gc grep init log ls-files ls-remote ls-tree merge merge-base mv name-rev notes pull push range-diff rebase reflog remote reset restore rev-list rev-parse revert rm shortlog show show-ref sparse-checkout stash status switch symbolic-ref tag update-index update-ref var version whatchanged worktree write-tree";
-/** What of a known subcommand names a program, or text or a place from which one is taken. */
+/** Options of known subcommands that name a program, or a text or place with the name of one. */
 const GIT_LONG =
   "config exec exec-path ext-diff extcmd open-files-in-pager receive-pack strategy template textconv tool upload-pack gpg-sign interactive edit".split(
     " ",
   );
 
-/** Without one git opens the editor that the configuration names. */
+/** Options with a message. Without a message git opens the editor of its configuration. */
 const GIT_MESSAGE = /^--(?:no-edit|message=|file=)|^-[a-zA-Z]*F/;
 
-/** Short options that do the same, or open an editor. */
+/** Short forms of `GIT_LONG`, or options that open an editor. */
 const GIT_SHORT: Readonly<Record<string, RegExp>> = {
   add: /^-[A-Za-z]*[eip]/,
   am: /^-[A-Za-z]*[Si]/,
@@ -116,7 +116,7 @@ const GIT_SHORT: Readonly<Record<string, RegExp>> = {
   tag: /^-[A-Za-z]*[sue]/,
 };
 
-/** The message of a commit may be anything, as long as it is one word. */
+/** Accepts any message of a commit that is one word. */
 function ofGit([subcommand, ...args]: ShellCommand): boolean {
   if (subcommand === undefined || !GIT_KNOWN.split(" ").includes(subcommand)) return false;
   const plainArgs = args.filter(
@@ -130,10 +130,10 @@ function ofGit([subcommand, ...args]: ShellCommand): boolean {
   return subcommand !== "commit" || plainArgs.some((word) => GIT_MESSAGE.test(word)) || args.length > plainArgs.length;
 }
 
-/** Some shells count with what stands there, and run what stands in an index: a[$(x)]. */
+/** Accepts words without expansions and indexes: some shells evaluate numbers, and run the command in an index (`a[$(x)]`). */
 const counts: Form = (args) => !args.some((word) => word !== undefined && /\$|`|\[./.test(word));
 
-/** Names of tasks alone. */
+/** Accepts names of tasks only. */
 const tasks: Form = (args) => isWritten(args) && args.every((word) => /^[\w.][\w.-]*$/.test(word));
 
 const compiler = without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs");

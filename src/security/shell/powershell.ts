@@ -1,6 +1,8 @@
 import type { Reading, ShellCommand } from "./words.ts";
 
-/** Which command a text for PowerShell runs. It quotes and expands otherwise than Bash: what is not plain is not read. */
+/**
+ * Reads the command of a text for PowerShell. Only a plain command is read, because PowerShell quotes and expands unlike Bash.
+ */
 
 const MAX_LENGTH = 2_000;
 const WORD = /'[^'\n\r\u2018-\u201f]*'|[\w./\\:=@,+-]+/g;

@@ -2,13 +2,13 @@ import { forEachChild, parse, type Assignment, type Command, type SyntaxNode, ty
 import { resolveCommand } from "./resolve.ts";
 import { isHarmlessVariable, isOwnVariable, type Reading, type ShellCommand, type ShellWord } from "./words.ts";
 /**
- * Which commands a text for Bash runs. The parser is a library's; what is decided here is which of its trees can be read: what
- * is not listed as readable is not. A text that another shell (zsh) would read otherwise is not readable either.
+ * Reads the commands of a text for Bash. A library parses; this module decides which syntax trees can be read: only listed node
+ * types. A text that another shell (zsh) would read differently is not readable either.
  */
 
-/** A longer text is not read, characters. */
+/** Maximum length of a text, characters. */
 const MAX_LENGTH = 20_000;
-/** Words and commands inside each other. */
+/** Maximum nesting of words and commands. */
 const MAX_DEPTH = 200;
 
 export function readCommand(text: string): Reading {
@@ -21,11 +21,11 @@ export function readCommand(text: string): Reading {
   }
 }
 
-/** All but tabs and line breaks; a carriage return is an invisible character of a word. */
+/** Control characters but tabs and line breaks. A carriage return is an invisible character of a word. */
 // oxlint-disable-next-line no-control-regex -- these are what is looked for
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f]/;
 
-/** Lists and loops: what they run stands in them. */
+/** Lists and loops, read through because their commands stand inside. */
 const PASSED: ReadonlySet<SyntaxNode["type"]> = new Set([
   "AndOr",
   "Assignment",
@@ -98,7 +98,10 @@ class Reader {
     if (problem !== undefined) this.#fail(problem);
   }
 
-  /** Many variables name a program, or change which one is meant; those of a command are known by name, those of the text may be new. */
+  /**
+   * Many variables name a program, or change its meaning. Before a command only harmless names are accepted; alone, also new
+   * names.
+   */
   #assignment({ index, name, value }: Assignment, isAlone: boolean): void {
     const isKnown = (isAlone && isOwnVariable(name)) || isHarmlessVariable(name);
     if (index || value.type === "ArrayValue" || !isKnown)
@@ -149,13 +152,13 @@ function isPart(node: SyntaxNode): node is WordPart {
   return PARTS.has(node.type);
 }
 
-/** `$'...'` could be read too, but plain commands do not need it. */
+/** False for `$'...'`, which could be read, but plain commands do not need it. */
 function isLiteral(part: WordPart): boolean {
   if (part.type === "DoubleQuoted") return part.parts.every(({ type }) => type === "Literal");
   return part.type === "Literal" || part.type === "SingleQuoted";
 }
 
-/** "ProcessSubstitution" is "a process substitution". */
+/** Turns `ProcessSubstitution` into "a process substitution". */
 function wordsOf(type: string): string {
   const words = type.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
   return `${/^[aeiou]/.test(words) ? "an" : "a"} ${words}`;

@@ -1,7 +1,7 @@
 import { isHarmlessVariable, type Reading, type ShellCommand, type ShellWord } from "./words.ts";
 import { hasPlainForm, isRunner } from "./runners.ts";
 
-/** One simple command: its program by its bare name, and what that program runs in its turn. */
+/** Resolves one simple command: its program by the bare name, and the commands that the program runs in turn. */
 
 export function resolveCommand(words: ShellCommand): Reading {
   const [written, ...args] = words;
@@ -27,17 +27,17 @@ function and(own: ShellCommand, { commands, problem }: Reading): Reading {
 
 const SYSTEM_FOLDER = /^\/(?:usr\/(?:local\/)?)?s?bin\//;
 
-/** Undefined for what is no program of the system by its plain name. Some file systems take no notice of case. */
+/** Returns the plain name of a system program, otherwise `undefined`. Folds case, because some file systems ignore case. */
 function bareName(written: string): string | undefined {
   if (written === "[" || written === ":") return written;
   const name = written.replace(SYSTEM_FOLDER, "").toLowerCase();
   return /^[a-z0-9_][\w.+-]*$/.test(name) ? name.replace(/\.(?:bat|cmd|com|exe)$/, "") : undefined;
 }
 
-/** What stands behind the program and its options; "none" where it runs nothing, undefined where that is unknown. */
+/** Returns the command behind the program and its options; "none" if nothing is run, `undefined` if unknown. */
 type Wrapper = (args: ShellCommand) => ShellCommand | "none" | undefined;
 
-/** Options: `flags` alone, `valued` with the next word. Then `more` words, then the command. */
+/** Skips options (`flags` alone, `valued` with the next word) and then `more` words before the command. */
 function wrapper(flags: RegExp, valued?: RegExp, more = 0): Wrapper {
   return (args) => {
     let at = 0;
@@ -62,7 +62,7 @@ function ofEnv(args: ShellCommand): ShellCommand | "none" | undefined {
   return args[start]?.startsWith("-") ? undefined : args.slice(start);
 }
 
-/** What it reads comes behind its words. */
+/** Adds an unknown word at the end, where xargs puts the words from its input. */
 function ofXargs(args: ShellCommand): ShellCommand | "none" | undefined {
   const flags = /^(?:-[0rt]+|-[nPL]\d+|-I\{\}|--null|--no-run-if-empty|--max-(?:args|procs)=\d+)$/;
   const at = args.findIndex((word, index) => !isOptionOf(word, args[index - 1]));
@@ -107,7 +107,7 @@ function ofFind(own: ShellCommand, args: ShellCommand): Reading {
   let problem: string | undefined;
   for (let at = 0; at < args.length; at += 1) {
     const word = args[at];
-    // A word that is not written out can be an option too.
+    // A word that is not written out can be an option, too.
     if (word === undefined) problem ??= "find has words that are not written out";
     if (word === undefined || !EXECUTES.test(word)) continue;
     const end = args.findIndex((each, index) => index > at && (each === ";" || each === "+"));
@@ -120,7 +120,10 @@ function ofFind(own: ShellCommand, args: ShellCommand): Reading {
   return { commands, problem };
 }
 
-/** Its options before the subcommand say where, and name no other program; what they do not say is left out. */
+/**
+ * Accepts options before the subcommand if they run no program. Returns the command also without these options, for rules to
+ * match.
+ */
 function ofGit(own: ShellCommand, args: ShellCommand): Reading {
   let at = 0;
   for (; args[at]?.startsWith("-"); at += 1) {

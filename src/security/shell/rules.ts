@@ -3,11 +3,12 @@ import { readCommand } from "./read.ts";
 import type { Reading, ShellCommand } from "./words.ts";
 
 /**
- * Rules for shell commands. An allow rule is read narrowly: one simple command. A rule that denies or asks is read widely, and a
- * command that cannot be parsed needs approval. Such rules are a reminder, not a barrier: a program can run another one invisibly.
+ * Rules for shell commands. An allow rule is read narrowly: one simple command. A deny or ask rule is read widely, and a
+ * command that cannot be parsed needs approval. Deny and ask rules are a reminder, not a barrier: a program can run another one
+ * invisibly.
  */
 
-/** The texts of rules for a shell, each by what it does. */
+/** Texts of the rules for a shell, by behavior. */
 export interface CommandRules {
   readonly allow?: readonly string[];
   readonly ask: readonly string[];
@@ -16,10 +17,10 @@ export interface CommandRules {
 
 export type CommandVerdict =
   | { readonly behavior: "ask" | "deny"; readonly content: string }
-  /** No rule matches, but what the command runs is unknown. */
+  /** No rule matches, but the command runs something unknown. */
   | { readonly behavior: "unreadable"; readonly problem: string };
 
-/** What rules that deny or ask say of a command; undefined where they say nothing. */
+/** Returns the verdict of deny and ask rules on a command; `undefined` if no rule speaks of the command. */
 export function judgeCommand(
   rules: Pick<CommandRules, "ask" | "deny">,
   command: string,
@@ -42,7 +43,7 @@ function unreadableFor(problem: string | undefined): CommandVerdict | undefined 
   return problem === undefined ? undefined : { behavior: "unreadable", problem };
 }
 
-/** Whether the rule speaks of the command, or of any command in it. */
+/** True if the rule speaks of the command, or of any command inside. */
 export function speaksOfCommand(content: string, command: string, isBash: boolean): boolean {
   return speaksOf(content, command, isBash ? readCommand(command) : readPowerShell(command)) === "yes";
 }
@@ -53,33 +54,33 @@ function speaksOf(content: string, command: string, { commands }: Reading): "yes
   return says.includes("yes") ? "yes" : says.includes("maybe") ? "maybe" : "no";
 }
 
-/** A word that is not written out may be the one that the rule names. */
+/** Returns "maybe" if a word that is not written out could be the word in the rule. */
 function speaksOfRead(content: string, command: ShellCommand): "yes" | "no" | "maybe" {
   const end = command.indexOf(undefined);
   const words = end === -1 ? command : command.slice(0, end);
   if (end === -1) return fits(content, words.join(" ")) ? "yes" : "no";
-  // What fits whatever stands there: `rm:*`.
+  // Fits for any unknown word, as `rm:*` does.
   if (end > 0 && fits(content, `${words.join(" ")} \u0000`)) return "yes";
   const program = /^[^\s*:]*/.exec(content)?.[0] ?? "";
   return program === "" || words[0] === undefined || words[0].startsWith(program) ? "maybe" : "no";
 }
 
-/** Whether the rule allows the command: one simple command, without anything by which a shell would run another. */
+/** True if the rule allows the command: one simple command, without anything by which a shell would run another. */
 export function allowsCommand(content: string, command: string, isBash: boolean): boolean {
   const text = command.trim();
   if (isExactly(content, command)) return true;
   return isSimple(text, isBash) && fits(content, text);
 }
 
-/** The rule is exactly this command, so its author has read it. */
+/** True if the rule is exactly this command: the rule's author has read the command. */
 export function isExactly(content: string, command: string): boolean {
   return !content.includes("*") && content.trim() === command.trim();
 }
-/** `git log:*` is that word for word and anything behind it, * is any text, everything else is as it stands. */
+/** Matches `git log:*` as these words and anything behind, `*` as any text, and everything else literally. */
 function fits(content: string, command: string): boolean {
   if (content.endsWith(":*")) return isPrefix(content.slice(0, -2), command);
   if (!content.includes("*")) return command === content.trim();
-  // `ls *` is `ls` too, as Claude Code has it.
+  // `ls *` also fits `ls`, as in Claude Code.
   const isOnly = content.indexOf("*") === content.length - 1;
   if (isOnly && content.endsWith(" *") && command === content.slice(0, -2)) return true;
   return fitsGlob(content, command);
@@ -89,7 +90,7 @@ function isPrefix(prefix: string, command: string): boolean {
   return command === prefix || command.startsWith(`${prefix} `) || command.startsWith(`${prefix}\t`);
 }
 
-/** Parts between stars in their order, each as early as can be: no more than one pass. */
+/** Matches the parts between stars in order, each as early as possible, in a single pass. */
 export function fitsGlob(pattern: string, text: string): boolean {
   const parts = pattern.split("*");
   const [first = "", last = ""] = [parts[0], parts.at(-1)];
@@ -105,23 +106,23 @@ export function fitsGlob(pattern: string, text: string): boolean {
   return true;
 }
 
-/** Never inside quotes either: a quote behind a # is none. */
+/** Refused inside quotes, too: a quote behind a `#` does not quote. */
 const LINE_BREAK = /[\n\r\0]/;
-/** Between double quotes these still do something, so does a $ before a bracket. */
+/** Characters with an effect between double quotes, such as a `$` before a bracket. */
 const SUBSTITUTION = /`|\$[({['"]/;
 const OPERATOR = /[;&|<>()]/;
 
 function isSimple(text: string, isBash: boolean): boolean {
   if (text === "" || LINE_BREAK.test(text)) return false;
-  // Other shells quote otherwise.
+  // Other shells quote differently, so quotes protect nothing here.
   if (!isBash) return !SUBSTITUTION.test(text) && !OPERATOR.test(text) && !/[{}^%]/.test(text);
   const bare = withoutQuoted(text);
   return bare !== undefined && !SUBSTITUTION.test(bare.open) && !OPERATOR.test(bare.bare);
 }
 
 /**
- * `open` is the text without what stands in single quotes, `bare` also without what stands in double quotes or behind a
- * backslash. Undefined where a quote is not closed.
+ * Returns `open`, the text without parts in single quotes, and `bare`, also without parts in double quotes or behind a
+ * backslash. `undefined` if a quote is not closed.
  */
 function withoutQuoted(text: string): { open: string; bare: string } | undefined {
   let [open, bare] = ["", ""];
@@ -134,7 +135,7 @@ function withoutQuoted(text: string): { open: string; bare: string } | undefined
       inDouble = !inDouble;
       open += char;
     } else if (char === "'" && !inDouble) {
-      // $'...' has rules of its own: the dollar is seen beside its quote.
+      // Keeps the quote: `$'...'` has rules of its own, and is recognized by the dollar before the quote.
       open += char;
       at = text.indexOf("'", at + 1);
       if (at === -1) return undefined;
@@ -146,10 +147,13 @@ function withoutQuoted(text: string): { open: string; bare: string } | undefined
   return inDouble ? undefined : { open, bare };
 }
 
-/** Of a longer text the beginning is taken apart, characters; the rest counts as one command. */
+/** Maximum characters of a text to take apart; the rest counts only in the whole text. */
 const MAX_PARSED_CHARS = 20_000;
 
-/** All that could be a command in it: in quotes, behind operators, inside substitutions, behind programs that run others. */
+/**
+ * Returns every text that could be a command: in quotes, behind operators, inside substitutions, behind programs in
+ * `RUNS_OTHERS`.
+ */
 function commandsIn(command: string): string[] {
   const found = new Set([command.trim()]);
   for (const part of command.slice(0, MAX_PARSED_CHARS).split(/[;&|\n\r()`{}<>]/)) {
@@ -170,7 +174,7 @@ const RUNS_OTHERS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** The command of these words as it stands, by the bare name of its program, and what it would run in its turn. */
+/** Returns the command as written and by the bare name of its program, and all commands it could run in turn. */
 function commandsOf(words: readonly string[]): string[] {
   const start = words.findIndex((word) => !ASSIGNMENT.test(word) && !KEYWORD.test(word));
   if (start === -1) return [words.join(" ")];

@@ -2,8 +2,8 @@ import { PLAIN_FORMS } from "./plain-forms.ts";
 import type { ShellCommand } from "./words.ts";
 
 /**
- * Programs that run other commands: those that take one, that take code, or that an option or an escape of theirs makes run one.
- * No such list is complete; whatever is not known here counts as a program that runs itself alone.
+ * Programs that run other commands: given as a command, given as code, or named by an option or an escape. The list cannot be
+ * complete; an unknown program counts as running only itself.
  */
 
 const BY_KIND: Readonly<Record<string, string>> = {
@@ -23,16 +23,19 @@ const BY_KIND: Readonly<Record<string, string>> = {
 
 const RUNNERS: ReadonlySet<string> = new Set(Object.values(BY_KIND).flatMap((names) => names.split(" ")));
 
-/** What Linux loads programs with runs any. */
+/** Loader of Linux, which runs any program. */
 const LOADER = /^ld(?:-linux.*|-musl.*)?\.so|^ld-linux|^ld-musl/;
 
-/** Versions of one program: python3.12, gcc-13. */
+/** Version in the name of a program: `python3.12`, `gcc-13`. */
 const VERSION = /(?<=[a-z+])-?\d+(?:\.\d+)*$/;
 
-/** Builds of one program: vim.tiny, perl5.36-x86_64-linux-gnu, docker-compose; what it is called like it can do. */
+/**
+ * Build in the name of a program: `vim.tiny`, `perl5.36-x86_64-linux-gnu`, `docker-compose`. Assumed to do everything the
+ * program can.
+ */
 const BUILD = /(?<=^[a-z]+)\d*[.-].*$/;
 
-/** Compilers for another machine: x86_64-linux-gnu-gcc. */
+/** Prefix of compilers for another machine: `x86_64-linux-gnu-gcc`. */
 const CROSS = /^[\w-]+-(?=(?:gcc|g\+\+|c\+\+|cc|cpp|clang|clang\+\+|ld|as|gdb)(?:-\d+)?$)/;
 
 export function isRunner(name: string): boolean {
@@ -41,7 +44,7 @@ export function isRunner(name: string): boolean {
   return kin !== name && (RUNNERS.has(kin) || PLAIN_FORMS.has(kin));
 }
 
-/** Of a program that can run others: whether it does not, as it is called here. Undefined where no form of it is known. */
+/** False if the call could run another program. `undefined` if no form of the program is known. */
 export function hasPlainForm(name: string, args: ShellCommand): boolean | undefined {
   return (PLAIN_FORMS.get(name) ?? PLAIN_FORMS.get(name.replace(VERSION, "")))?.(args);
 }

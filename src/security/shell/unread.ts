@@ -1,14 +1,14 @@
-/** Words of a shell command, and what hides the files that it means. */
+/** Splits a shell command into words, and finds syntax that hides the files in use. */
 
-/** Longer commands are not read: characters and words. */
+/** Maximum characters and words of a command to read. */
 export const [MAX_COMMAND_LENGTH, MAX_WORDS] = [10_000, 200];
 
-/** Characters that stand for something else. */
+/** Characters that stand for other text. */
 export const STANDS_FOR = /[$`*?[\]{}\\!]|~(?=[\w+-])/;
-/** Words by which others count from another folder, or are read elsewhere. */
+/** Words after which paths count from another folder, or are read elsewhere. */
 export const MOVES = /(?<=^|[\s;&|(])(?:cd|pushd|popd|eval|source|\.|-C)(?=\s|$)/g;
 
-/** Why the text of a command does not show the files that it means, in words; undefined where it does. */
+/** Returns the reason why the text of a command does not show its files; `undefined` if the text does. */
 export function whyUnread(command: string): string | undefined {
   if (command.length > MAX_COMMAND_LENGTH) return "its length";
   const sign = STANDS_FOR.exec(command)?.[0] ?? command.match(MOVES)?.[0];
@@ -16,7 +16,10 @@ export function whyUnread(command: string): string | undefined {
   return wordsOf(command).length > MAX_WORDS ? "the number of its words" : undefined;
 }
 
-/** With quotes taken away, as borders, and as what holds a name together; options also without their letters. */
+/**
+ * Splits a command three times: with quotes removed, with quotes as borders, and into quoted texts. Adds options without their
+ * letters.
+ */
 export function wordsOf(command: string): string[] {
   const borders = /[\s;&|<>()=,:@]+/;
   const quoted = [...command.matchAll(/"([^"]*)"|'([^']*)'/g)].map(([, double, single]) => double ?? single ?? "");

@@ -1,6 +1,6 @@
-/** Variables that change no program that is run. */
+/** Variables without effect on the programs to run. */
 
-/** One that no program looks at: those in small letters, but for what zsh and npm take from them. */
+/** True for a variable that no program reads: in lower case, except names that zsh and npm use. */
 export function isOwnVariable(name: string): boolean {
   return /^[a-z][a-z0-9_]*$/.test(name) && !/path|prompt|proxy|npm|argv|options|commands|aliases|functions/.test(name);
 }
@@ -8,21 +8,21 @@ export function isOwnVariable(name: string): boolean {
 const HARMLESS =
   /^(?:CI|COLUMNS|DEBUG|FORCE_COLOR|HOST|LANG|LC_[A-Z]+|LINES|LOG_LEVEL|NODE_ENV|NO_COLOR|PORT|RUST_BACKTRACE|RUST_LOG|TERM|TZ|VERBOSE)$/;
 
-/** No program that we know takes the name of another one from it. */
+/** True for a variable from which no known program takes the name of another one. */
 export function isHarmlessVariable(name: string): boolean {
   return HARMLESS.test(name);
 }
 
-/** A word of a command as the shell will hand it over; undefined where only running it tells, or where it may be several words. */
+/** Word of a command as the shell passes it on; `undefined` if known only at run time, or possibly several words. */
 export type ShellWord = string | undefined;
 
-/** The program first. */
+/** Words of a command, the program first. */
 export type ShellCommand = readonly ShellWord[];
 
-/** The commands that a command line runs, or why they are unknown. */
+/** Commands of a command line, or the reason why they are unknown. */
 export interface Reading {
-  /** Every simple command in it, each program by its bare name, and what known runners of others run in their turn. */
+  /** Every simple command, each program by its bare name, and the commands that known runners run in turn. */
   readonly commands: readonly ShellCommand[];
-  /** Why more may run than `commands`; undefined where that is all. */
+  /** Reason why more may run than `commands`; `undefined` if nothing else does. */
   readonly problem?: string | undefined;
 }
