@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { DEPTH_VARIABLE } from "../domain/names.ts";
 
 /**
- * Whether this server was started from inside a session. A session's Claude Code carries its depth in the environment; a shell
- * can start us without that (`env -i`), but not from under another ancestor. Only Linux shows these.
+ * Detects a server that was started from inside a session. A session's Claude Code has `DEPTH_VARIABLE` in its environment; a
+ * shell can start a server without the variable (`env -i`), but not from under another ancestor. Only Linux shows ancestors.
  */
 
-/** A chain that is longer is not ours to follow. */
+/** Maximum number of ancestors to look at. */
 const MAX_ANCESTORS = 64;
 
-/** The greatest depth in the environments of the processes above `pid`; 0 where none has one, or where none can be read. */
+/** Returns the greatest depth in the environments of the processes above `pid`, or 0 if no depth can be read. */
 export function depthAbove(pid: number): number {
   let depth = 0;
   let above = parentOf(pid);
@@ -29,24 +29,24 @@ function depthOf(pid: number): number {
   return depthOfText(text);
 }
 
-/** Of this process itself. */
+/** Returns the depth of this process. */
 export function depthIn(environment: Readonly<Record<string, string | undefined>>): number {
   return depthOfText(environment[DEPTH_VARIABLE] ?? "");
 }
 
 function depthOfText(text: string): number {
-  // Any other value was set from inside a session.
+  // Counts any other value as depth 1: only a session sets one.
   return /^\d{1,6}$/.test(text) ? Number(text) : Number(text !== "");
 }
 
-/** Behind the name of the program, which may hold anything, stand its state and its parent. */
+/** Returns the pid of the parent. Parses after the last `)`, because the name of the program may hold anything. */
 function parentOf(pid: number): number {
   const stat = textOf(`/proc/${String(pid)}/stat`);
   const [, , parent = "0"] = stat.slice(stat.lastIndexOf(")") + 1).split(" ");
   return Number(parent);
 }
 
-/** "" where it is gone, or another user's. */
+/** Returns an empty string for a process gone or of another user. */
 function textOf(file: string): string {
   try {
     return readFileSync(file, "utf8");

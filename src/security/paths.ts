@@ -1,14 +1,14 @@
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { lstat, readlink, realpath } from "./files/limited.ts";
 
-/** Where a path really lies: the one place that decides it. */
+/** Resolves paths. The only module that decides where a path really lies. */
 
-/** A chain of links that is longer leads in a circle. */
+/** Maximum length of a chain of links. A longer chain leads in a circle. */
 const MAX_LINKS = 40;
 
 /**
- * The real path of an absolute one. Of what does not exist, where it would be made: the real path of the nearest folder,
- * and the rest; a link that leads nowhere is followed to what would be written. Undefined where it is unknown.
+ * Returns the real path of an absolute path. For a missing file, returns the place of its creation: the real path of the
+ * nearest folder, and the rest; follows a dangling link to its target. `undefined` if unknown.
  */
 export async function realPathOf(path: string, links = 0): Promise<string | undefined> {
   if (links > MAX_LINKS) return undefined;
@@ -35,7 +35,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
-/** Of two real paths, by their text: whether `path` is `root` or lies below it. */
+/** True if the real path `path` is `root` or lies below, judged by their text. */
 export function isInside(path: string, root: string): boolean {
   const way = relative(root, path);
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));

@@ -1,16 +1,16 @@
 import { lstat, readlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 
-/** Folders that no other user can enter, replace or lead elsewhere: the one place that decides it. */
+/** Folders that no other user can enter, replace or lead elsewhere. The only module that decides about this safety. */
 
 const ACCESS_OF_OTHERS = 0o077;
 const WRITE_OF_OTHERS = 0o022;
-/** Lets only owners rename and delete what is directly in a folder. */
+/** Lets only owners rename and delete the direct entries of a folder. */
 const STICKY = 0o1000;
-/** Bound on a chain of links, which may lead in a circle. */
+/** Maximum length of a chain of links, in case of a circle. */
 const MAX_LINKS = 40;
 
-/** Resolves to a sentence on what is wrong; undefined if the folder is the user's alone. */
+/** Resolves to a sentence on the fault, or to `undefined` if the folder is the user's alone. */
 export async function folderFault(folder: string): Promise<string | undefined> {
   const found = await lstat(folder).catch(() => undefined);
   if (!found) return `${folder} does not exist.`;
@@ -20,9 +20,9 @@ export async function folderFault(folder: string): Promise<string | undefined> {
 }
 
 /**
- * Resolves to a sentence on the first folder above `path` that another user could change: each must exist, belong to this user or
- * to the administrator, and be closed to writes of others unless it is sticky. Links are followed from the root on, so that each
- * answer holds once its folder was found safe.
+ * Resolves to a sentence on the first folder above `path` that another user could change: each must exist, belong to this user
+ * or to the administrator, and be closed to writes of others unless sticky. Follows links from the root on, so that each answer
+ * holds once the folder was found safe.
  */
 export async function wayFault(path: string, links = 0): Promise<string | undefined> {
   const above = dirname(path);
@@ -40,7 +40,7 @@ export async function wayFault(path: string, links = 0): Promise<string | undefi
   return isOpen ? `${above} can be changed by other users: chmod go-w, or +t if all of them need it.` : undefined;
 }
 
-/** User ids. The owner of `/` stands for root in a user namespace that does not map root. */
+/** Returns user ids. The owner of `/` stands for root in a user namespace that does not map root. */
 async function trustedOwners(): Promise<number[]> {
   return [0, process.geteuid?.() ?? 0, (await lstat("/")).uid];
 }

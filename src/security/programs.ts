@@ -6,18 +6,19 @@ import { promisify } from "node:util";
 import { access, exists, realpath, stat } from "./files/limited.ts";
 import { isInside } from "./paths.ts";
 
-/** Programs of the machine that this server itself starts. */
+/** Finds programs of the machine for this server to start. */
 
 const run = promisify(execFile);
 
-/** What is tried does its work in milliseconds, ms. */
+/** Time limit of a probe, ms. A probe does its work in milliseconds. */
 const PROBE_MS = 10_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Folders of PATH that are the machine's, judged by the name and by what it resolves to. A relative folder would be the session's;
- * npm puts folders of the repository (`node_modules/.bin`) first; folders in `outside` (real paths) are a project's.
+ * Returns the folders of `path` that belong to the machine, judged by name and by real path. A relative folder would be the
+ * session's; npm puts folders of the repository (`node_modules/.bin`) first; folders in `outside` (real paths) belong to a
+ * project.
  */
 export async function programFolders(path: string, outside: readonly string[] = []): Promise<string[]> {
   const isProjects = (name: string) => OF_A_REPOSITORY.test(name) || outside.some((project) => isInside(name, project));
@@ -30,14 +31,15 @@ export async function programFolders(path: string, outside: readonly string[] = 
 
 const OF_A_REPOSITORY = /[\\/]node_modules[\\/]\.bin[\\/]*$/;
 
-/** `path` itself where it cannot be resolved, so that its name is judged. */
+/** Returns an unresolvable `path` unchanged, so that its name is judged. */
 async function realOf(path: string): Promise<string> {
   return realpath(path).catch(() => path);
 }
 
 /**
- * PATH for a program that this server starts for itself: this Node's folder first, because npm and many launchers begin with
- * `#!/usr/bin/env node`, then the program folders outside the project of `cwd`. Windows looks programs up differently.
+ * Returns `PATH` for a program that this server starts for itself: this Node's folder first, because npm and many launchers
+ * begin with `#!/usr/bin/env node`, then the program folders outside the project of `cwd`. Empty on Windows, which looks
+ * programs up differently.
  */
 export async function ownPath({ PATH = "" }: Environment, cwd = process.cwd()): Promise<{ PATH?: string }> {
   if (process.platform === "win32") return {};
@@ -45,7 +47,10 @@ export async function ownPath({ PATH = "" }: Environment, cwd = process.cwd()): 
   return { PATH: [dirname(process.execPath), ...folders].join(delimiter) };
 }
 
-/** Real path of the repository around `cwd`, else of `cwd`. Empty if the home folder lies in it: `~/.local/bin` is the user's. */
+/**
+ * Returns the real path of the repository around `cwd`, else of `cwd`. Empty if it holds the home folder: `~/.local/bin` is the
+ * user's.
+ */
 export async function projectOf(cwd: string): Promise<string[]> {
   const folder = await realOf(cwd);
   const home = await realOf(homedir());
@@ -53,7 +58,7 @@ export async function projectOf(cwd: string): Promise<string[]> {
   return around === undefined ? [] : [around];
 }
 
-/** `folder` itself where there is none. */
+/** Returns `folder` outside of repositories. */
 async function repositoryOf(folder: string): Promise<string> {
   for (let above = folder; ; above = dirname(above)) {
     if (await exists(join(above, ".git"))) return above;
@@ -61,7 +66,7 @@ async function repositoryOf(folder: string): Promise<string> {
   }
 }
 
-/** The program of this name in PATH. */
+/** Finds a program in `PATH`, outside of the projects in `outside`. */
 export async function findProgram(name: string, { PATH = "" }: Environment, outside: readonly string[] = []) {
   for (const folder of await programFolders(PATH, outside)) {
     const file = join(folder, name);
@@ -72,18 +77,18 @@ export async function findProgram(name: string, { PATH = "" }: Environment, outs
   return undefined;
 }
 
-/** Of a file that this user may execute; folders have the same permission. */
+/** True for a file that the user may execute. Checks the type, because folders have an execute permission, too. */
 export async function isExecutable(file: string): Promise<boolean> {
   try {
     await access(file, constants.X_OK);
     return (await stat(file)).isFile();
   } catch {
-    // Not there, in a folder that is closed to this user, or behind a link to itself: PATH may name such.
+    // Missing, in a folder closed to the user, or behind a link to itself: `PATH` may name such files.
     return false;
   }
 }
 
-/** The last line that the command says where it fails; undefined where it does not. */
+/** Returns the last line that a failing command writes, or `undefined` if the command succeeds. */
 export async function refusalOf(
   program: string,
   args: readonly string[],

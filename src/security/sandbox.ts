@@ -1,12 +1,12 @@
 import { findProgram, isExecutable, refusalOf } from "./programs.ts";
 
-/** Whether this machine can confine processes: what Claude Code's sandbox, and a pid namespace of our own, need. */
+/** Checks that this machine can confine processes: needs of Claude Code's sandbox, and of a pid namespace of our own. */
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * What keeps Claude Code's sandbox from working here, and what to do about it; undefined where it works. ripgrep, which the
- * sandbox uses as well, is part of Claude Code.
+ * Returns the obstacle to Claude Code's sandbox and the remedy; `undefined` if the sandbox works. Does not look for ripgrep,
+ * which is part of Claude Code.
  */
 export async function sandboxProblem(
   environment: Environment,
@@ -34,7 +34,7 @@ async function linuxProblem(environment: Environment): Promise<string | undefine
   return `bwrap cannot make namespaces here (${refusal}). ${advice}`;
 }
 
-/** Program -> the Debian package that brings it. */
+/** Debian package of each program. */
 const NEEDED_ON_LINUX = new Map([
   ["bwrap", "bubblewrap"],
   ["socat", "socat"],
@@ -46,7 +46,7 @@ async function macProblem(): Promise<string | undefined> {
   return (await isExecutable(SEATBELT)) ? undefined : `${SEATBELT}, a part of macOS, is missing. Repair the system.`;
 }
 
-/** What bwrap says when it is to make a mount, pid and network namespace with a /proc of its own; undefined when it can. */
+/** Returns the error of bwrap when making a mount, pid and network namespace with its own /proc; `undefined` on success. */
 export async function namespaceRefusal(environment: Environment): Promise<string | undefined> {
   const bwrap = await findProgram("bwrap", environment);
   if (bwrap === undefined) return "bwrap is not installed";

@@ -5,24 +5,25 @@ import { AppError } from "../../domain/error.ts";
 import { remoteMountOf } from "./mounts.ts";
 
 /**
- * Access to files by paths of clients, within a time limit. A folder of a dead server or of a frozen FUSE program never answers, and an
- * access to it holds a thread of this process until it does. Sockets, timers and SQLite need no thread, but all other files do.
+ * Access to files by paths of clients, within a time limit. A folder of a dead server or of a frozen FUSE program never
+ * answers, and an access holds a thread of this process until an answer comes. Sockets, timers and SQLite need no thread, but
+ * all other files do.
  */
 
-/** Threads for files: Node's own number, unless the process was started with another. */
+/** Number of threads for files: Node's own, unless the process was started with `UV_THREADPOOL_SIZE`. */
 const THREADS = Number(process.env["UV_THREADPOOL_SIZE"]) || 4;
 
-/** Parts in which the time limit is counted: a freeze of this process uses up one of them. */
+/** Number of parts of the time limit, so that a freeze of this process uses up only one part. */
 const PARTS = 5;
 
-/** Thrown where the file system has not answered, or is not asked because earlier questions have no answer. */
+/** Thrown if the file system has not answered, or is not asked because earlier accesses have no answer. */
 export class NoAnswerError extends AppError {
   constructor(problem: string, field?: string) {
     super("TIMEOUT", field === undefined ? problem : `${field}: ${problem}`);
   }
 }
 
-/** `mount` is the point of the mount that it is for, where another machine or program answers for that. */
+/** `mount` is the mount point of the path, if another machine or program answers for the mount. */
 interface Access {
   readonly path: string;
   readonly mount: string | undefined;
@@ -35,16 +36,19 @@ interface Waiting {
 }
 
 interface Limits {
-  /** Accesses at a time, those without an answer included: in all, and for one mount, or a path and what is below it. */
+  /**
+   * Maximum number of accesses at a time, unanswered ones included. `mostOfOne` is for a mount, or for a path and everything
+   * below.
+   */
   readonly most: number;
   readonly mostOfOne: number;
-  /** Time limit of each, ms. */
+  /** Time limit of an access, ms. */
   readonly limitMs: number;
   readonly mountOf: (path: string) => Promise<string | undefined>;
 }
 
 export class LimitedAccess {
-  /** Called with the paths without an answer when there is one more. */
+  /** Called with all unanswered paths when an access passes its time limit. */
   onStuck: (paths: readonly string[]) => void = () => undefined;
   readonly #limits: Limits;
   readonly #pending = new Set<Access>();
@@ -60,8 +64,8 @@ export class LimitedAccess {
   }
 
   /**
-   * Resolves and rejects as `ask` does. Throws `NoAnswerError` after the time limit; and at once for a path at or below one that has not
-   * answered, or while as many as may run have not answered.
+   * Resolves and rejects like `ask`. Throws `NoAnswerError` after the time limit, and at once for a path at or below an
+   * unanswered path or while the maximum number of accesses is unanswered.
    */
   async run<T>(path: string, ask: () => Promise<T>): Promise<T> {
     const whole = resolve(path);
@@ -75,13 +79,16 @@ export class LimitedAccess {
     return this.#within(asked, running);
   }
 
-  /** Throws `NoAnswerError`, which names `field`, where `path` would not be looked at. */
+  /** Throws `NoAnswerError`, naming `field`, if `run` would refuse `path` at once. */
   check(path: string, field?: string): void {
     const problem = this.#problemOf(resolve(path));
     if (problem !== undefined) throw new NoAnswerError(problem, field);
   }
 
-  /** Not beside more than a few that its answer may depend on: these end, or it is refused when they have not answered. */
+  /**
+   * True while few accesses run to the mount or path of a new access. A new access waits for the running ones, and is refused
+   * if they stay unanswered.
+   */
   #mayBegin({ mount, path }: Access): boolean {
     if (this.#pending.size >= this.#limits.most) return false;
     const isOfOne = (each: Access) => (mount !== undefined && each.mount === mount) || isAtOrBelow(path, each.path);
@@ -137,7 +144,7 @@ export class LimitedAccess {
     const onMount = stuck.filter((each) => mount !== undefined && each.mount === mount).length;
     if (mount !== undefined && onMount >= mostOfOne) return this.#unanswered(mount);
     if (stuck.length < most) return undefined;
-    // Their paths may be other users': the log has them.
+    // Leaves out the unanswered paths, which may belong to other users; the log names all.
     const problem = `${path} was not looked at: ${String(stuck.length)} other files or folders have not answered`;
     return `${problem}, which the log of the server names. Mount them again, or restart the server.`;
   }
@@ -153,10 +160,10 @@ function isAtOrBelow(path: string, folder: string): boolean {
 
 const ADVICE = "a network folder may be gone, or a FUSE program frozen. Mount it again, or use another folder.";
 
-/** Half of the threads are left to other files, names in the network and zlib. */
+/** Maximum number of accesses: half of the threads. The rest is for other files, name resolution and zlib. */
 const MOST = Math.max(1, Math.min(8, Math.floor(THREADS / 2)));
 
-/** Of this process. */
+/** Limit for this process, because all accesses share the process's threads. */
 export const fileAccess = new LimitedAccess({
   most: MOST,
   mostOfOne: Math.ceil(MOST / 4),
@@ -164,10 +171,13 @@ export const fileAccess = new LimitedAccess({
   mountOf: remoteMountOf,
 });
 
-// An exit waits for its threads, and these may never end.
+// Kills the process, because an exit waits for threads that may never end.
 process.on("exit", () => fileAccess.isStuck && process.kill(process.pid, "SIGKILL"));
 
-/** For `catch`: `value` in place of an error about the file. Throws where there was no answer, naming `field`. */
+/**
+ * For `catch`: returns `value` in place of an error about the file. Throws `NoAnswerError`, naming `field`, if there was no
+ * answer.
+ */
 export function otherwise<T>(value: T, field?: string): (error: unknown) => T {
   return (error) => {
     if (error instanceof NoAnswerError) throw new NoAnswerError(error.message, field);
@@ -191,7 +201,7 @@ export async function mkdir(path: string, options: { readonly recursive: true; r
   return fileAccess.run(path, async () => void (await fs.mkdir(path, options)));
 }
 
-/** Closes what is opened too late. */
+/** Closes a handle opened after the time limit. */
 export async function open(path: string, flags: number): Promise<fs.FileHandle> {
   let opening: Promise<fs.FileHandle> | undefined;
   try {

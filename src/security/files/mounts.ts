@@ -1,13 +1,13 @@
 import { readFile } from "node:fs/promises";
 
-/** Mounts of this machine, as Linux lists them. Elsewhere none is known. */
+/** Mounts of this machine, as listed by Linux. Other systems list none. */
 
 interface Mount {
   readonly point: string;
   readonly kind: string;
 }
 
-/** Mounts in the text of /proc/self/mountinfo. */
+/** Parses the text of `/proc/self/mountinfo`. */
 export function mountsIn(text: string): Mount[] {
   return text.split("\n").flatMap((line) => {
     const [mount = "", rest = ""] = line.split(" - ");
@@ -16,11 +16,11 @@ export function mountsIn(text: string): Mount[] {
   });
 }
 
-/** The mount that an absolute path lies on by its name. */
+/** Finds the mount of an absolute path by name, without resolving links. */
 export function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
   let found: Mount | undefined;
   for (const mount of mounts) {
-    // Of two on the same point the later one hides the earlier.
+    // Prefers the later of two mounts on a point, which hides the earlier.
     if (mount.point.length >= (found?.point.length ?? 0) && isWithin(path, mount.point)) found = mount;
   }
   return found;
@@ -30,12 +30,12 @@ function isWithin(folder: string, point: string): boolean {
   return point === "/" || folder === point || folder.startsWith(`${point}/`);
 }
 
-/** Blanks and the like are written as three octal digits. */
+/** Decodes blanks and the like, written as three octal digits. */
 function unescaped(text: string): string {
   return text.replace(/\\(\d{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }
 
-/** File systems that other machines share: their locks cannot be trusted and their memory is not shared. */
+/** File systems shared between machines, without reliable locks and without shared memory. */
 const NETWORK =
   /^(?:afs|beegfs|ceph|cifs|fuse\.(?:ceph|gcsfuse|glusterfs|goofys|juicefs|rclone|s3fs|sshfs)|fuse\.\w*dav\w*|gfs2|glusterfs|gpfs|lustre|ncpfs|nfs4?|ocfs2|smb3|smbfs)$/;
 
@@ -43,20 +43,20 @@ export function isNetworkKind(kind: string): boolean {
   return NETWORK.test(kind);
 }
 
-/** Empty where the system has no such list. */
+/** Returns an empty list if the system has no mountinfo. */
 export async function readMounts(): Promise<Mount[]> {
   return mountsIn(await readFile("/proc/self/mountinfo", "utf8").catch(() => ""));
 }
 
-/** Another program or machine answers for these too. */
+/** Further file systems that another program or machine answers for. */
 const OF_OTHERS = /^(?:9p|autofs|fuse(?:\..+)?|virtiofs)$/;
 
-/** Age up to which the list is used, ms. */
+/** Maximum age of the list in use, ms. */
 const FRESH_MS = 1_000;
 
 let listed: { readonly mounts: Promise<Mount[]>; readonly at: number } | undefined;
 
-/** The point of the mount that a path lies on by its name, where another machine or program answers for it. */
+/** Returns the mount point of a path, found by name, if another machine or program answers for the mount. */
 export async function remoteMountOf(path: string): Promise<string | undefined> {
   const now = performance.now();
   if (listed === undefined || now - listed.at > FRESH_MS) listed = { mounts: readMounts(), at: now };

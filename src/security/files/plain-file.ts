@@ -3,16 +3,16 @@ import type { FileHandle } from "node:fs/promises";
 import { fileAccess, open } from "./limited.ts";
 
 /**
- * Files that another program may have put there. A pipe in place of one would keep its reader waiting for ever, and one that is
- * larger than a string can be would end this server.
+ * Reads files that another program may have replaced. A pipe would keep its reader waiting for ever, and a file larger than a
+ * string can be would end this server.
  */
 
-/** Bytes that are read at a time: each part has its own time limit. */
+/** Maximum bytes of a read. Each read has a time limit of its own. */
 const PART_BYTES = 65_536;
 
-/** Opens for reading without blocking. Rejects unless it is a regular file. */
+/** Opens a file for reading without blocking. Rejects unless the file is regular. */
 export async function openPlainFile(file: string): Promise<FileHandle> {
-  // Windows has neither the flag nor such pipes.
+  // Windows has neither `O_NONBLOCK` nor such pipes.
   const nonBlocking = process.platform === "win32" ? 0 : constants.O_NONBLOCK;
   const handle = await open(file, constants.O_RDONLY | nonBlocking);
   try {
@@ -30,7 +30,7 @@ export async function close(file: string, handle: FileHandle): Promise<void> {
   await fileAccess.run(file, async () => handle.close()).catch(() => undefined);
 }
 
-/** What an open file holds, at most `mostBytes` of it. */
+/** Reads an open file, at most `mostBytes` in total. */
 export async function* partsOf(file: string, handle: FileHandle, mostBytes = Infinity): AsyncGenerator<Buffer> {
   let left = mostBytes;
   while (left > 0) {
@@ -42,14 +42,14 @@ export async function* partsOf(file: string, handle: FileHandle, mostBytes = Inf
   }
 }
 
-/** Its text. Rejects where it is no regular file, or holds more than `mostBytes`. */
+/** Reads the text of a file. Rejects if the file is not regular or holds more than `mostBytes`. */
 export async function readSmall(file: string, mostBytes: number): Promise<string> {
   const handle = await openPlainFile(file);
   try {
     const { size } = await fileAccess.run(file, async () => handle.stat());
     if (size > mostBytes) throw new Error(`${file} holds more than ${String(mostBytes)} bytes`);
     const parts: Buffer[] = [];
-    // What is appended meanwhile is left for the next reader.
+    // Ignores bytes appended meanwhile, which the next reader gets.
     for await (const part of partsOf(file, handle, size)) parts.push(part);
     return Buffer.concat(parts).toString("utf8");
   } finally {

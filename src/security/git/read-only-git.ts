@@ -6,26 +6,29 @@ import { nearestDotGit, repositoryFault } from "./repository.ts";
 import { GitError, notRead, run } from "./run.ts";
 
 /**
- * git for read-only actions in an untrusted repository: no file on disk can make it start a program, use a network or read an
- * object store outside the folder. Every read-only git command of this server goes through here.
+ * Runs git for read-only actions in an untrusted repository: no file on disk can make git start a program, use a network or
+ * read an object store outside the folder. Every read-only git command of this server goes through here.
  */
 
 export interface GitPlace {
   readonly cwd: string;
-  /** That of a Claude Code: what a repository might get to run sees no secret of the server. */
+  /** Environment of a Claude Code, so that a program started by a repository sees no secret of the server. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Words before the command, [] for none. */
+  /** Words before the command; `[]` means none. */
   readonly wrapper: readonly string[];
-  /** Sets of folders, one of each of which must hold what is read; an empty set allows any. */
+  /** Sets of folders. Anything read must lie in one folder of each set; an empty set allows any folder. */
   readonly allowed: readonly (readonly string[])[];
 }
 
-/** Stdout of one git command; rejects with a `GitError` where git fails, takes too long or says too much. */
+/** Returns the stdout of one git command. Rejects with a `GitError` if git fails, takes too long or writes too much. */
 export type ReadOnlyGit = (...args: string[]) => Promise<Buffer>;
 
 const LIMIT_MS = 10_000;
 
-/** Undefined where the folder is in no repository; a reason, in sentences, where the repository is not to be read, or git does not read it. */
+/**
+ * Resolves to `undefined` if the folder is in no repository, and to a reason, in sentences, if the repository must not be read
+ * or git does not read it.
+ */
 export async function readOnlyGit(place: GitPlace, limitMs = LIMIT_MS): Promise<ReadOnlyGit | string | undefined> {
   const program = await gitProgram(place);
   if (program === undefined) {
@@ -60,9 +63,9 @@ export async function readOnlyGit(place: GitPlace, limitMs = LIMIT_MS): Promise<
 
 const IN_DATA = "The folder lies in the data of a repository: in a .git, or in a bare one, which is not read.";
 
-/** Tells a damaged repository from none: git finds neither, and something looks like the former. */
+/** Tells a damaged repository from none: git finds neither, but a damaged one has a `.git`. */
 async function refusalOf(error: unknown, cwd: string): Promise<string | undefined> {
-  // In words of our own: the setting that git names is ours.
+  // Replaces git's words, because the setting named there is ours.
   if (error instanceof GitError && error.message.startsWith("cannot use bare repository")) return IN_DATA;
   const isNone = error instanceof GitError && error.message.startsWith("not a git repository");
   if (!isNone) return notRead(error);
@@ -72,29 +75,29 @@ async function refusalOf(error: unknown, cwd: string): Promise<string | undefine
 
 type Setting = readonly [key: string, value: string];
 
-/** Settings of the command line go before those of every file. */
+/** Settings with precedence over every file. */
 const SETTINGS: readonly Setting[] = [
-  // A repository that lies in the open, where four text files make one, is none.
+  // Refuses a bare repository in an ordinary folder, where four text files make one.
   ["safe.bareRepository", "explicit"],
   ["core.fsmonitor", "false"],
   ["core.hooksPath", "/dev/null"],
   ["diff.external", ""],
-  // A file that only looks changed would have a head without a change.
+  // Otherwise a file with new times but old content would show a head without a change.
   ["diff.autoRefreshIndex", "true"],
   ["diff.suppressBlankEmpty", "false"],
   ["core.quotePath", "false"],
 ];
 
-/** Of a repository with more there is nothing to see that is worth it. */
+/** Maximum number of filter drivers. A repository with more is not worth a look. */
 const MAX_DRIVERS = 500;
 
 /**
- * Filter drivers clean files before they are compared, by a command: each is switched off by its name, which can hold any
- * character (`a=b`, a dot, a line break) or none. Undefined where one cannot be.
+ * Switches off filter drivers, which clean files by a command before a comparison. A driver's name can hold any character
+ * (`a=b`, a dot, a line break) or none. Returns `undefined` if a driver cannot be switched off.
  */
 function withoutDrivers(names: Buffer): Setting[] | undefined {
   const text = names.toString("utf8");
-  // Such a name could not be said in a variable.
+  // A variable cannot hold a name of invalid UTF-8.
   if (!Buffer.from(text, "utf8").equals(names)) return undefined;
   const drivers = new Set<string>();
   for (const key of text.split("\0")) {
@@ -112,7 +115,7 @@ function withoutDrivers(names: Buffer): Setting[] | undefined {
   );
 }
 
-/** Each key in a variable of its own: `-c` would split it at the first `=`. */
+/** Puts each key into a variable of its own, because `-c` would split a key at the first `=`. */
 function asVariables(settings: readonly Setting[]): Record<string, string> {
   const variables: Record<string, string> = { GIT_CONFIG_COUNT: String(settings.length) };
   for (const [index, [key, value]] of settings.entries()) {
@@ -122,7 +125,7 @@ function asVariables(settings: readonly Setting[]): Record<string, string> {
   return variables;
 }
 
-/** Which files of settings the operator wants read; everything else of git's variables could lead elsewhere. */
+/** Variables with settings files that the operator wants read. Any other variable of git could lead elsewhere. */
 const KEPT_VARIABLES = new Set([
   "GIT_CONFIG_GLOBAL",
   "GIT_CONFIG_NOSYSTEM",
@@ -136,17 +139,17 @@ function plainEnvironment(environment: GitPlace["environment"]): Record<string, 
   );
   return {
     ...Object.fromEntries(kept),
-    // Nothing is fetched, by no protocol, so that no helper, ssh or remote's program starts.
+    // Allows no protocol, so that nothing is fetched and no helper, ssh or program of a remote starts.
     GIT_ALLOW_PROTOCOL: "none",
     GIT_NO_LAZY_FETCH: "1",
     GIT_OPTIONAL_LOCKS: "0",
     GIT_TERMINAL_PROMPT: "0",
-    // The reasons of git are read, and shown.
+    // Keeps the reasons of git in English, because this server parses and shows them.
     LC_ALL: "C",
   };
 }
 
-/** Never one that lies in the session's folder, nor where a relative entry of PATH leads. */
+/** Finds git, but never in the session's folder or through a relative entry of `PATH`. */
 async function gitProgram({ cwd, environment }: GitPlace): Promise<string | undefined> {
   const real = await realpath(cwd).catch(otherwise(cwd));
   const folders = real === sep ? [] : [real];

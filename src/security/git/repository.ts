@@ -4,23 +4,23 @@ import { readSmall } from "../files/plain-file.ts";
 import { isInside } from "../paths.ts";
 
 /**
- * Whether a git repository keeps to the folder that it was found for. Files inside a repository say where its objects are
- * (`.git` as a file, `commondir`, `objects/info/alternates`, symbolic links): their author could make git show the
- * commits of any repository on the machine.
+ * Checks that a git repository keeps to the folder it was found for. Files inside a repository name the place of its objects
+ * (`.git` as a file, `commondir`, `objects/info/alternates`, symbolic links): their author could make git show the commits of
+ * any repository on the machine.
  */
 
-/** Of a file with settings or paths. */
+/** Maximum size of a file with settings or paths. */
 const MAX_BYTES = 1_048_576;
 
-/** What git itself says it found for a folder. All absolute. */
+/** Folders reported by git. All absolute. */
 export interface Repository {
   readonly gitDir: string;
   readonly commonDir: string;
-  /** The root of the work tree. */
+  /** Root of the work tree. */
   readonly top: string;
 }
 
-/** Why nothing of the repository may be read for this folder, as a sentence; undefined where it may. */
+/** Returns the reason, as a sentence, why nothing of the repository may be read for this folder, or `undefined`. */
 export async function repositoryFault(
   folder: string,
   { commonDir, gitDir, top }: Repository,
@@ -41,8 +41,8 @@ export async function repositoryFault(
 }
 
 /**
- * Why the commit that a submodule is at may not be read, as a sentence; undefined where it may, or where there is none. Its
- * objects are of no interest.
+ * Returns the reason, as a sentence, why the commit of a submodule may not be read; `undefined` if it may, or if there is none.
+ * Ignores the submodule's objects.
  */
 export async function submoduleFault(
   folder: string,
@@ -69,7 +69,7 @@ const uncheckable = (error: unknown) =>
 
 type Bounds = (path: string) => boolean;
 
-/** Within one of the folders, and within one of each set of those that are allowed. */
+/** Returns a test for paths: within one of `folders`, and within one folder of each set in `allowed`. */
 async function boundsOf(folders: readonly string[], allowed: readonly (readonly string[])[]): Promise<Bounds> {
   const sets = await Promise.all(
     allowed
@@ -89,14 +89,14 @@ async function dataFault(folders: readonly string[], isFine: Bounds): Promise<st
   return undefined;
 }
 
-/** The `.git` that git finds first on its way up. */
+/** Returns the nearest `.git` on the way up, as git does. */
 export async function nearestDotGit(folder: string): Promise<string | undefined> {
   const path = join(folder, ".git");
   if (await lstat(path).catch(otherwise(undefined))) return path;
   return dirname(folder) === folder ? undefined : nearestDotGit(dirname(folder));
 }
 
-/** The work tree that the folder lies in, and the main one if that is linked to it. Never rejects. */
+/** Returns the work tree around the folder, and the main one if the first is linked to it. Never rejects. */
 export async function workTreesOf(folder: string): Promise<string[]> {
   const dotGit = await nearestDotGit(folder);
   if (dotGit === undefined) return [];
@@ -106,37 +106,40 @@ export async function workTreesOf(folder: string): Promise<string[]> {
     const root = await rootOf(dotGit, gitDir, folder);
     return root === undefined || basename(root) !== ".git" ? [top] : [top, dirname(root)];
   } catch {
-    // A folder, as in most repositories.
+    // `.git` is a folder, as in most repositories.
     return [top];
   }
 }
 
-/** The folder that a `.git` file names. Throws where it names none. */
+/** Returns the folder named by a `.git` file. Throws if there is none. */
 function gitDirIn(text: string): string {
   const [, way] = /^gitdir: (.+)$/m.exec(text) ?? [];
   if (way === undefined) throw new Error("its .git names no folder");
   return way;
 }
 
-/** Where the repository may keep its data: a `.git` that leads elsewhere counts only if what it leads to points back. */
+/**
+ * Returns the folder in which the repository may keep its data. A `.git` leading elsewhere counts only if its target points
+ * back.
+ */
 async function rootOf(dotGit: string, gitDir: string, cwd: string): Promise<string | undefined> {
   if (gitDir === dotGit || isInside(gitDir, cwd)) return gitDir;
   const found = await lstat(dotGit);
   if (!found.isFile()) return undefined;
-  // A linked work tree: <main>/.git/worktrees/<name>/gitdir names this very file.
+  // Linked work tree: `<main>/.git/worktrees/<name>/gitdir` names `dotGit`.
   const back = await readSmall(join(gitDir, "gitdir"), MAX_BYTES).catch(() => undefined);
   if (back !== undefined && basename(dirname(gitDir)) === "worktrees") {
     const isOurs = (await realpath(resolve(gitDir, back.trim())).catch(() => "")) === (await realpath(dotGit));
     return isOurs ? dirname(dirname(gitDir)) : undefined;
   }
-  // A submodule: <outer>/.git/modules/<name>/config names this folder as its work tree.
+  // Submodule: `<outer>/.git/modules/<name>/config` names the folder of `dotGit` as its work tree.
   const config = await readSmall(join(gitDir, "config"), MAX_BYTES).catch(() => "");
   const tree = /^\s*worktree\s*=\s*(\S.*?)\s*$/m.exec(config)?.[1];
   const isOurs = tree !== undefined && (await realpath(resolve(gitDir, tree)).catch(() => "")) === dirname(dotGit);
   return isOurs ? gitDir : undefined;
 }
 
-/** Of these git reads, or goes through them to what it reads. */
+/** Entries that git reads or passes through. */
 const READ_BY_GIT = [
   "HEAD",
   "commondir",
@@ -159,9 +162,9 @@ async function linkIn(folder: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** A store with more loose objects is not looked through. git packs them from 6,700 on. */
+/** Maximum number of loose objects to look through. git packs from 6,700 on. */
 const MAX_ENTRIES = 200_000;
-/** As git has it. */
+/** Limit of git. */
 const MAX_ALTERNATES = 5;
 
 async function objectsFault(objects: string, isFine: Bounds, depth = 0): Promise<string | undefined> {
@@ -186,7 +189,7 @@ async function alternatesFault(objects: string, isFine: Bounds, depth: number): 
     if (line === "" || line.startsWith("#")) continue;
     const place = isAbsolute(line) ? line : resolve(objects, line);
     const real = await realpath(place).catch(() => undefined);
-    // git takes a quoted line apart: no path of ours is what it then reads.
+    // git unquotes a quoted line, and would then read another path than the checked one.
     if (line.startsWith('"') || real === undefined || !isFine(real)) {
       return `It borrows objects from ${place}, outside the folder.`;
     }

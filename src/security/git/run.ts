@@ -3,12 +3,12 @@ import { escapeControlChars } from "../control-chars.ts";
 import { hasPipe } from "../descriptors.ts";
 import { otherwise, stat } from "../files/limited.ts";
 
-/** Runs one command of git, within limits of time and size, and says why it failed. */
+/** Runs one command of git within limits of time and size, and finds the reason of a failure. */
 
 /** Error whose message is a reason in git's own words, without a full stop. */
 export class GitError extends Error {
   override readonly name = "GitError";
-  /** Beginning of an answer that is above the limit. */
+  /** Beginning of an output above the limit. */
   readonly beginning: Buffer | undefined;
 
   constructor(reason: string, beginning?: Buffer) {
@@ -17,12 +17,12 @@ export class GitError extends Error {
   }
 }
 
-/** Says it as a sentence. */
+/** Returns the error as a sentence. */
 export function notRead(error: unknown): string {
   return `git does not read it: ${error instanceof Error ? error.message : String(error)}.`;
 }
 
-/** The limit of an answer. */
+/** Maximum size of an output. */
 const MAX_BYTES = 1024 * 1024;
 const MAX_REASON_BYTES = 4096;
 
@@ -32,9 +32,9 @@ interface Run {
   readonly limitMs: number;
 }
 
-/** In a process group of its own, which ends as a whole. */
+/** Runs the command in a process group of its own, which ends as a whole. */
 export async function run([command = "git", ...args]: readonly string[], { cwd, env, limitMs }: Run): Promise<Buffer> {
-  // A spawn in a folder that does not answer would keep this whole process waiting.
+  // `spawn` in a folder that does not answer would block this whole process.
   await stat(cwd).catch(otherwise(undefined));
   return new Promise((resolvePromise, reject) => {
     const isWindows = process.platform === "win32";
@@ -60,7 +60,7 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
       clearTimeout(timer);
       reject(new GitError(error.message));
     });
-    // Node makes none where it runs out of descriptors; the error comes next.
+    // Node makes no pipe without free descriptors; the `error` event comes next.
     if (!hasPipe(child.stdout) || !hasPipe(child.stderr)) return;
     child.stderr.on("data", (chunk: Buffer) => {
       if (said.length < MAX_REASON_BYTES) said += chunk.toString();
@@ -81,7 +81,9 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
 
 const MAX_REASON_CHARACTERS = 600;
 
-/** Finds the reason in what git writes to stderr, on one line: from the error on, without a full stop; undefined where nothing was said. */
+/**
+ * Finds the reason in git's stderr, on one line: from the error on, without a full stop. Returns `undefined` if git wrote none.
+ */
 function reasonIn(stderr: string): string | undefined {
   const lines = stderr
     .split(/\r?\n/)
@@ -98,6 +100,6 @@ function reasonIn(stderr: string): string | undefined {
 }
 
 const FAULT = /^(?:fatal|error): /;
-/** Value of a configuration, which is not told: a repository may include any file, also one that its reader may not see. */
+/** Value of a setting, kept out of reasons: a repository may include any file, even one closed to its reader. */
 const VALUE =
   /(config value) '(?:.*'(?= for ')|.*)|(color value|hint type|hunk header|object creation|--ignore-submodules argument)(?: for '.*')?: .*/;
