@@ -1,9 +1,9 @@
 import { KEPT_BY_CLAUDE, type ProtectedPath } from "./protected-paths.ts";
 
 /**
- * The table of protected paths as permission rules of Claude Code, which hold in every mode, for links, for @file in a prompt
- * and for what it recognises in Bash commands. A rule cannot say "all but": what may be entered in Claude Code's configuration
- * folder is left out by patterns for every other name.
+ * Writes the table of protected paths as permission rules of Claude Code, which hold in every mode, for links, for @file in a
+ * prompt and for paths that Claude Code recognizes in Bash commands. A rule cannot say "all but": `KEPT_BY_CLAUDE` is left out
+ * by patterns for every other name.
  */
 export function denyRulesOf(table: readonly ProtectedPath[]): string[] {
   const rules = table.flatMap((row) => {
@@ -18,7 +18,7 @@ function rulesFor(place: string, { extent, isOwn }: ProtectedPath): string[] {
   if (!isOwn) return both(place);
   return [
     ...allBut(KEPT_BY_CLAUDE).flatMap((name) => both(`${place}/${name}`)),
-    // Transcripts, of this session and of others.
+    // Transcripts of all sessions.
     `Read(${place}/projects/**/*.jsonl)`,
     `Read(${place}/projects/*/*.*)`,
     ...allBut(["memory"]).map((name) => `Edit(${place}/projects/*/${name})`),
@@ -29,14 +29,17 @@ function both(pattern: string): string[] {
   return [`Read(${pattern})`, `Edit(${pattern})`];
 }
 
-/** `//` is the root of the file system; a drive of Windows is a folder there. */
+/** Writes a path as a pattern. `//` is the root of the file system; a drive of Windows is a folder there. */
 function asPattern(path: string): string {
   const place = path.replace(/^([A-Za-z]):/, (_, drive: string) => `/${drive.toLowerCase()}`).replace(/^\/*/, "//");
   const parts = process.platform === "win32" ? place.replaceAll("\\", "/") : place.replaceAll("\\", "\\\\");
   return parts.replaceAll(/[*?[\]{}()!#]/g, "\\$&");
 }
 
-/** Patterns that match every name but these, and but those with a bracket and the like, which Claude Code gives no name there. */
+/**
+ * Returns patterns for every name but `names`. Names with a bracket and the like do not match either, but Claude Code uses none
+ * there.
+ */
 function allBut(names: readonly string[], beginning = ""): string[] {
   const nexts = names
     .filter((name) => name.length > beginning.length && name.startsWith(beginning))
@@ -48,10 +51,13 @@ function allBut(names: readonly string[], beginning = ""): string[] {
   return [...own, ...others, ...unique.flatMap((next) => allBut(names, beginning + next))];
 }
 
-/** They mean something in a set. */
+/** Characters with a meaning in a set. */
 const SPECIAL = ["!", "-", "/", "[", "\\", "]", "^"];
 
-/** The members of a set that has every character but these: Claude Code reads a `!` in a set in a way of its own. */
+/**
+ * Returns the members of a set of every character but `left`. A negated set is no option, because Claude Code reads `!` in its
+ * own way.
+ */
 function rangesWithout(left: readonly string[]): string {
   const codes = [...SPECIAL, ...left, ...left.map((each) => each.toUpperCase())].map((each) => each.charCodeAt(0));
   const sorted = [...new Set(codes)].toSorted((one, other) => one - other);

@@ -1,14 +1,14 @@
 import { foldedSpellings } from "./normal-path.ts";
 
 /**
- * Files that make a program run commands without the project being run: programs read them when they start, open a folder or read
- * a repository. Writing one is more than an edit. Files that run only when the project is built, tested or started (package.json,
- * Makefile, conftest.py) are edits: docs/approvals.md names them.
+ * Files that make a program run commands without a run of the project: programs read them at their start, when opening a folder
+ * or reading a repository. Writing such a file is more than an edit. Files run only by a build, a test or a start of the
+ * project (package.json, Makefile, conftest.py) are edits: docs/approvals.md names them.
  */
 
 /**
- * Patterns, and who runs what. `name` is a file at any depth, `folder/` all that is in a folder of this name (or is called
- * so itself), `a/b` and `a/b/` the same by two names, `*` any part of a name. All in small letters.
+ * Patterns by the programs that run the files, in lower case. `name` is a file at any depth, `folder/` any entry with this name
+ * and everything in a folder of this name, `a/b` and `a/b/` match two names, `*` any part of a name.
  */
 const EXECUTING: readonly (readonly [patterns: string, reason: string])[] = [
   // Agents and MCP clients
@@ -92,7 +92,7 @@ const EXECUTING: readonly (readonly [patterns: string, reason: string])[] = [
     ".psqlrc .sqliterc .my.cnf .mylogin.cnf .mongorc.js .mongoshrc.js .duckdbrc",
     "database clients run it when they start",
   ],
-  // Package managers and build tools, what they heed in every folder and at every start
+  // Package managers and build tools: files read in every folder and at every start
   [
     ".npmrc .yarnrc .yarnrc.yml .yarn/ .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs .pnpmfile.mjs pnpm-workspace.yaml bunfig.toml",
     "npm, Yarn, pnpm, Bun: the shell, node options, plugins, preloads",
@@ -151,7 +151,7 @@ const EXECUTING: readonly (readonly [patterns: string, reason: string])[] = [
     ".devcontainer/ .devcontainer.json .gitpod.yml .gitpod.dockerfile .gitpod/ .ona/ .idx/ .replit replit.nix .codesandbox/ .stackblitzrc",
     "development environments run it when they are opened",
   ],
-  // git and what looks like it
+  // git, and folders that git takes for a repository
   [
     ".git/ *.git/ .gitconfig gitconfig .gitmodules .gitattributes .lfsconfig",
     "git: hooks, filters, commands of its configuration",
@@ -189,7 +189,7 @@ const EXECUTING: readonly (readonly [patterns: string, reason: string])[] = [
     "profile.d/ ld.so.preload ld.so.conf ld.so.conf.d/ sudoers sudoers.d/ rules.d/*.rules *.desktop *.plist.d/ .application-scripts/",
     "what the system reads for every program or user",
   ],
-  // Programs that run others
+  // Programs that start further programs
   [
     ".ssh/ .gnupg/ .netrc _netrc .curlrc _curlrc .wgetrc .aws/ .kube/ .docker/ .azure/ .boto",
     "connections and credentials: commands that are run for them",
@@ -205,13 +205,13 @@ const EXECUTING: readonly (readonly [patterns: string, reason: string])[] = [
   ],
 ];
 
-/** An executable without an extension, as `bin/git`; a source file in a folder of this name, as bin/main.rs, is none. */
+/** Executable without an extension, as in `bin/git`. A source file such as `bin/main.rs` does not match. */
 const BARE_EXECUTABLE = /(?:^|\/)bin\/[^/.]+$/;
 
-/** What Windows calls a file beside its name: it can be any of them. */
+/** Short name on Windows, which can stand for any file. */
 const SHORT_NAME = /(?:^|\/)[^/]{1,6}~\d+(?:\.[^/]{0,3})?(?:\/|$)/;
 
-/** Where agents put work trees, in which ordinary files lie. */
+/** Work tree of an agent. Holds ordinary files, although the path contains a listed folder. */
 const WORK_TREE = /\/\.(?:claude|codex|cursor)\/worktrees\/[^/]+/;
 
 const EXPRESSION = new RegExp(
@@ -227,7 +227,10 @@ function toSource(pattern: string): string {
   return `(?:^|/)${parts}${isFolder ? "(?:/|$)" : "$"}`;
 }
 
-/** Whether the file of this absolute path makes a program run commands, whatever the file system takes its name for. */
+/**
+ * True if the file at this absolute path makes a program run commands, in any spelling that a file system could take for
+ * `path`.
+ */
 export function isExecuting(path: string): boolean {
   return foldedSpellings(path)
     .map((spelling) => spelling.replaceAll("\\", "/").replace(WORK_TREE, ""))

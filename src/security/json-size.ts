@@ -1,16 +1,16 @@
 /**
- * How much a JSON text holds, counted in its bytes before anything parses it: what is built of a text takes up to a
- * hundred times its size, and each schema that looks at it goes through all of it again.
+ * Counts the content of a JSON text in bytes before anything parses it: parsed objects take up to a hundred times the size of
+ * the text, and every schema walks through all of them again.
  */
 
 export interface JsonBounds {
-  /** Values in lists and objects, over all depths. */
+  /** Number of values in lists and objects, over all depths. */
   readonly members: number;
-  /** Lists and objects within one another. */
+  /** Nesting of lists and objects. */
   readonly depth: number;
 }
 
-/** What one message of a client may hold. The largest that Claude Code and its options know have some hundred members. */
+/** Bounds of one message of a client. The largest known messages of Claude Code have some hundred members. */
 export const MESSAGE_BOUNDS: JsonBounds = { members: 10_000, depth: 1_000 };
 
 const QUOTE = 0x22;
@@ -21,7 +21,7 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Counts one text, in as many pieces as it comes. What is no JSON has some count as well, and is left to the parser. */
+/** Counts one text, given in any number of pieces. Invalid JSON gets some count, too, and is left to the parser. */
 export class JsonSize {
   #members = 0;
   #depth = 0;
@@ -36,7 +36,7 @@ export class JsonSize {
     }
   }
 
-  /** The first bound that is passed. */
+  /** Returns the first bound that is exceeded. */
   exceeded({ depth, members }: JsonBounds): keyof JsonBounds | undefined {
     if (this.#deepest > depth) return "depth";
     return this.#members > members ? "members" : undefined;
@@ -52,7 +52,7 @@ export class JsonSize {
         return;
       case OPEN_LIST:
       case OPEN_OBJECT:
-        // Its first member; an empty one counts as if it had one.
+        // Counts the first member, also for an empty list or object.
         this.#members += 1;
         this.#depth += 1;
         this.#deepest = Math.max(this.#deepest, this.#depth);
@@ -63,7 +63,7 @@ export class JsonSize {
     }
   }
 
-  /** Where the string ends, or the piece does. */
+  /** Returns the index of the string's end, or the length of the piece. */
   #skipString(bytes: Uint8Array, from: number): number {
     for (let at = from; at < bytes.length; at += 1) {
       const byte = bytes[at];
@@ -78,14 +78,14 @@ export class JsonSize {
   }
 }
 
-/** The bound that a whole text passes. */
+/** Returns the bound that a whole text exceeds. */
 export function exceededBy(text: Uint8Array, bounds: JsonBounds): keyof JsonBounds | undefined {
   const size = new JsonSize();
   size.take(text);
   return size.exceeded(bounds);
 }
 
-/** The message for the sender. */
+/** Returns the message for the sender. */
 export function exceededText(bound: keyof JsonBounds, bounds: JsonBounds): string {
   const most = String(bounds[bound]);
   if (bound === "depth") return `The message nests lists and objects more than ${most} deep. Send it flatter.`;

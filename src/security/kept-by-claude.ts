@@ -6,17 +6,17 @@ import { isInside, realPathOf } from "./paths.ts";
 import type { ProtectedPath } from "./protected-paths.ts";
 
 /**
- * Files that Claude Code keeps for itself and writes unasked: plans, and memory of the project and of its agents. Nothing runs
- * them, though they lie in folders in which other files are run. Which of them a session may write is for Claude Code to say.
+ * Files that Claude Code keeps for itself and writes unasked: plans, and memory of the project and of its agents. No program
+ * runs these files, although other files in their folders are run. Claude Code decides about a session's writes to them.
  */
 
 interface Session {
   readonly cwd: string;
-  /** The table as it holds for the session. */
+  /** Table of protected paths for the session. */
   readonly closed: readonly ProtectedPath[];
 }
 
-/** Tells whether `path` is a file that Claude Code keeps for itself, both as named and as resolved. */
+/** True if `path` is a file that Claude Code keeps for itself, both as named and as resolved. */
 export async function isKeptByClaude(path: string, { closed, cwd }: Session): Promise<boolean> {
   const own = closed.find(({ isOwn }) => isOwn);
   const [real, work] = await Promise.all([realPathOf(path), realpath(cwd).catch(otherwise(undefined))]);
@@ -29,7 +29,7 @@ export async function isKeptByClaude(path: string, { closed, cwd }: Session): Pr
   return isKept && (await isOneFile(real));
 }
 
-/** Another name of the file may lie where it is run. */
+/** True for a file with one name, or a missing file. A second hard link may lie in a folder from which files are run. */
 async function isOneFile(path: string): Promise<boolean> {
   try {
     const found = await lstat(path);
@@ -39,7 +39,7 @@ async function isOneFile(path: string): Promise<boolean> {
   }
 }
 
-/** In the configuration folder. */
+/** True for a file kept in the configuration folder `folder`. */
 function isKeptIn(folder: string, path: string, projects: ReadonlySet<string>): boolean {
   const [first, ...rest] = wayBelow(folder, path);
   if (first === "plans") return rest.length === 1 && isNote(rest);
@@ -48,7 +48,10 @@ function isKeptIn(folder: string, path: string, projects: ReadonlySet<string>): 
   return first === "projects" && projects.has(project) && memory === "memory" && isNote(below);
 }
 
-/** In the folder of the session: plans where `plansDirectory` of a project is usually put, memory of its agents. */
+/**
+ * True for a file that Claude Code keeps in the session's folder: plans in the usual `plansDirectory`, memory of the project's
+ * agents.
+ */
 function isKeptInProject(folder: string, path: string): boolean {
   const [first, second, ...rest] = wayBelow(folder, path);
   if (first !== ".claude") return false;
@@ -65,7 +68,7 @@ function wayBelow(folder: string, path: string): string[] {
     : [];
 }
 
-/** Text in Markdown that nothing reads as instructions of its own accord. */
+/** True for a Markdown file that no program reads as instructions by itself. */
 function isNote(way: readonly string[]): boolean {
   const name = way.at(-1) ?? "";
   return name.endsWith(".md") && !INSTRUCTIONS.has(foldedPath(name)) && !isExecuting(`/${way.join("/")}`);
@@ -79,7 +82,10 @@ const INSTRUCTIONS: ReadonlySet<string> = new Set([
   "skill.md",
 ]);
 
-/** Longer names end in a hash of Claude Code's own: their memory is asked about. */
+/**
+ * Maximum length of a project name. Claude Code ends longer names in a hash, so that a write to the project's memory needs
+ * approval.
+ */
 const MAX_NAME = 200;
 
 function projectName(folder: string): string {

@@ -3,14 +3,17 @@ import { link, mkdir, open, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 /**
- * The key of a state folder: 32 random bytes in a file that only its user can read, made by the first server that needs it. What is
- * signed with it is good for all servers of the state folder, also after a restart.
+ * Key of a state folder: 32 random bytes in a file that only its user can read, made by the first server that needs a key.
+ * Signatures are valid for all servers of the state folder, also after a restart.
  */
 
 const KEY_FILE = "local.key";
 const KEY_BYTES = 32;
 
-/** A key for one purpose: the file's own is given to none. Throws when the file cannot be made, or is not the user's alone. */
+/**
+ * Derives a key for `purpose`, so that the key in the file is never handed out. Throws if the file cannot be made or is not the
+ * user's alone.
+ */
 export async function keyFor(
   purpose: "environment" | "protocol-session" | "request-state" | "socket-name",
   stateFolder: string,
@@ -29,7 +32,7 @@ function missing(file: string): never {
   throw new Error(`${file} was removed while it was made. Try again.`);
 }
 
-/** Linked into place when it is whole: of two who make one at the same time, both use the first. */
+/** Links the finished file into place, so that two servers making a key at a time both use the first. */
 async function make(stateFolder: string, file: string): Promise<Buffer | undefined> {
   await mkdir(stateFolder, { recursive: true, mode: 0o700 });
   const draft = `${file}.${randomBytes(8).toString("hex")}`;
@@ -47,7 +50,7 @@ async function make(stateFolder: string, file: string): Promise<Buffer | undefin
   return read(file);
 }
 
-/** Undefined where there is none. */
+/** Returns `undefined` if there is no file. */
 async function read(file: string): Promise<Buffer | undefined> {
   try {
     const { mode, uid } = await stat(file);

@@ -1,9 +1,9 @@
 import { AppError } from "../domain/error.ts";
 
 /**
- * Commands that Claude Code itself carries out when a prompt begins with them, without approval and without rules. They reach
- * beyond the session: a caller who may only prompt must not use them. Tried with the binary; it takes no white space before
- * the slash, and no other letter case, which is refused all the same.
+ * Commands that Claude Code carries out by itself at the beginning of a prompt, without approval and without rules. Their
+ * effects reach beyond the session: a caller who may only prompt must not use any. Claude Code ignores a command after white
+ * space or in another letter case (tried with the binary), but `checkLocalCommand` refuses both.
  */
 const REFUSED: ReadonlyMap<string, string> = new Map([
   ["auto-mode-setup", "writes the user's settings"],
@@ -17,7 +17,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["team-onboarding", "reads the transcripts of all sessions"],
 ]);
 
-/** Throws PERMISSION_DENIED where the text is such a command. `field` names the parameter in the message. */
+/** Throws `PERMISSION_DENIED` if `text` begins with such a command. `field` names the parameter in the message. */
 export function checkLocalCommand(field: string, text: string): void {
   const name = /^\s*\/([\w-]+)(?![\w-])/.exec(text)?.[1]?.toLowerCase() ?? "";
   const why = REFUSED.get(name);

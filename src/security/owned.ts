@@ -6,14 +6,14 @@ import { fileURLToPath } from "node:url";
 import { stat } from "./files/limited.ts";
 import { CLAUDE_FOLDER, CLAUDE_RECORD, SERVER_CODE, type Owned } from "./protected-paths.ts";
 
-/** What this installation owns: the table of protected paths, a reason a line, as the configuration and the system name them. */
+/** Table of the paths that this installation owns, as named by the configuration and the system. Each has a reason. */
 
 interface Principal {
   readonly claudeConfigDir?: string | undefined;
   readonly spawnWrapper?: readonly string[] | undefined;
 }
 
-/** The settings that name files of the server. */
+/** Settings with paths of files of the server. */
 interface Settings {
   readonly auditLog?: string | undefined;
   readonly principals: Readonly<Record<string, Principal>>;
@@ -23,24 +23,23 @@ interface Settings {
 
 export interface Installation {
   readonly settings: Settings;
-  /** What approvers keep: their secrets, and the answers that they give. */
+  /** Files of approvers: secrets, and the answers given. */
   readonly approvers: readonly { readonly path: string; readonly why: string }[];
-  /** Files of settings; they need not exist. */
+  /** Files of settings; need not exist. */
   readonly configFiles: readonly string[];
   readonly stateFolder: string;
-  /** Where daemons listen. */
+  /** Folders in which daemons listen. */
   readonly socketFolders: readonly string[];
-  /** The file of the store; undefined where it is in memory. */
+  /** File of the store; `undefined` for a store in memory. */
   readonly store: string | undefined;
   readonly cacheFolder: string;
 }
 
-/** What processes with one environment are started from, and read at their start. */
+/** Files needed to start processes with one environment, and read at the start. */
 export interface Surroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Programs that are started, wherever they are found; they need not exist. */
+  /** Programs to start, wherever found; need not exist. */
   readonly started: readonly string[];
-  /** Claude Code's configuration. */
   readonly claude: { readonly folder: string; readonly record: string };
 }
 
@@ -48,7 +47,7 @@ export async function ownedPlaces(installation: Installation): Promise<Owned[]> 
   return [...ownFiles(installation), ...(await ownCode(installation)), ...claudeCode(installation.settings)];
 }
 
-/** Of these a shell has no business with any, wherever that can be enforced (--sandbox required). */
+/** Files without any use for a shell, closed to shells if enforceable (`--sandbox required`). */
 export function ownFiles({
   approvers,
   configFiles,
@@ -58,20 +57,20 @@ export function ownFiles({
   store,
 }: Installation): Owned[] {
   return [
-    // Store, token and whatever else is kept beside them.
+    // Store, token and everything beside the two.
     tree(stateFolder, "the state folder of this server"),
-    // A process that connects there is a client.
+    // A process connected to a socket is a client.
     socketFolders.flatMap((folder) => tree(folder, "the sockets of this server's daemons")),
-    // With its -wal, -shm and -journal: sessions of all principals, and who answered what.
+    // With its `-wal`, `-shm` and `-journal`. Holds the sessions of all principals, and the makers of all answers.
     prefix(store, "the store of this server"),
     // Principals, scopes, rules and bounds.
     configFiles.flatMap((file) => tree(file, "the configuration of this server")),
-    // Holding this token makes a caller the operator.
+    // The holder of the token is the operator.
     tree(settings.tokenFile, "the token of this server's operator"),
     tree(settings.decideTokenFile, "the token of a program that decides"),
-    // These secrets sign webhook deliveries, or decide requests.
+    // Secrets that sign webhook deliveries, or decide requests.
     approvers.flatMap(({ path, why }) => tree(path, why)),
-    // What was done must not be undone in the record; with the files it was rotated to.
+    // With rotated files. Sessions must not change the record of their actions.
     prefix(settings.auditLog, "the audit log of this server"),
   ].flat();
 }
@@ -84,9 +83,9 @@ async function ownCode({ cacheFolder, settings }: Installation): Promise<Owned[]
   for (const { spawnWrapper = [] } of Object.values(settings.principals))
     wrappers.push(...(await filesOf(spawnWrapper)));
   return [
-    // Its bundle; a checkout is open to sessions that work on it.
+    // Bundle of this server. A checkout is open to sessions working on it.
     [{ path: root, extent: isCheckout ? "checkout" : "tree", why: SERVER_CODE } as const],
-    // What npm has put elsewhere: the Agent SDK with Claude Code itself, the driver of the store, the writer of logs.
+    // Packages that npm has put elsewhere: the Agent SDK with Claude Code itself, the driver of the store, the writer of logs.
     installed(EXTERNAL, own).flatMap((folder) => tree(folder, SERVER_CODE)),
     // Compiled code is run unseen.
     tree(cacheFolder, "the cache of this server"),
@@ -95,7 +94,10 @@ async function ownCode({ cacheFolder, settings }: Installation): Promise<Owned[]
   ].flat();
 }
 
-/** An interpreter is given its script, and a script its settings. Folders are left: a session may be meant to work in them. */
+/**
+ * Files in a wrapper command: the script of an interpreter, the settings of a script. Leaves out folders, because a session may
+ * be meant to work in them.
+ */
 async function filesOf([command = "", ...words]: readonly string[]): Promise<string[]> {
   const named = words.map((word) => word.replace(/^-[^=/]*=/, ""));
   const files: string[] = [];
@@ -106,11 +108,14 @@ async function filesOf([command = "", ...words]: readonly string[]): Promise<str
   return isAbsolute(command) ? [command, ...files] : files;
 }
 
-/** Of the system's own places only the sockets of running Claude Codes: through them one session would speak to another. */
+/**
+ * Configuration of Claude Code. Of the system's own folders only the sockets of running Claude Codes, because a session could
+ * use a socket to speak to another session.
+ */
 function claudeCode({ principals }: Settings): Owned[] {
   return [
     ...Object.values(principals).flatMap(({ claudeConfigDir }) => tree(claudeConfigDir, CLAUDE_FOLDER)),
-    // Settings that hold for all users.
+    // Settings for all users.
     tree(MANAGED[process.platform] ?? "/etc/claude-code", CLAUDE_FOLDER),
     tree(join(tmpdir(), "cc-socks"), "the sockets of Claude Code"),
   ].flat();
@@ -122,9 +127,9 @@ export function surroundingPlaces({ claude, environment, started }: Surroundings
     // Compiled code is run unseen.
     tree(environment["NODE_COMPILE_CACHE"], "the cache of this server"),
     ...started.map((file) => tree(file, STARTED)),
-    // Settings with hooks, logins, agents, transcripts; a folder is open, in part, to the sessions that use it.
+    // Settings with hooks, logins, agents, transcripts. A folder is open, in part, to the sessions that use it.
     ...[claude.folder, join(home, ".claude")].map((path) => tree(path, CLAUDE_FOLDER)),
-    // MCP servers of the user, and which folders are trusted.
+    // MCP servers of the user, and trusted folders.
     ...[claude.record, join(home, ".claude.json")].map((path) => prefix(path, CLAUDE_RECORD)),
   ].flat();
 }
@@ -136,7 +141,7 @@ const MANAGED: Partial<Record<NodeJS.Platform, string>> = {
 
 const PLATFORM = `${process.platform}-${process.arch}`;
 
-/** Loaded or started from where npm has put them. */
+/** Packages loaded or started from the place where npm has put them. */
 const EXTERNAL = [
   "@anthropic-ai/claude-agent-sdk",
   `@anthropic-ai/claude-agent-sdk-${PLATFORM}`,
@@ -144,10 +149,10 @@ const EXTERNAL = [
   "@photostructure/sqlite",
 ];
 
-/** What the settings and the system name, which is closed wherever it lies. */
+/** Reason for files named by the settings and the system: closed wherever they lie. */
 const STARTED = "what this server starts";
 
-/** The folders of these packages as the file `from` would load them, with all that they load in turn. */
+/** Returns the folders of packages as the file `from` would load them, and of all their dependencies. */
 export function installed(names: readonly string[], from: string, found = new Set<string>()): string[] {
   const places = createRequire(from).resolve;
   for (const name of names) {
@@ -175,7 +180,7 @@ interface Manifest {
   readonly optionalDependencies?: object;
 }
 
-/** Two folders above this file in src/, and as many above its bundle; the nearest one with a package.json. */
+/** Returns the nearest folder with a package.json: two above this file in `src/`, and as many above its bundle. */
 export function packageRoot(file: string): string {
   const folder = dirname(file);
   return existsSync(join(folder, "package.json")) || folder === dirname(folder) ? folder : packageRoot(folder);

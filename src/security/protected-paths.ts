@@ -3,19 +3,21 @@ import { foldedPath } from "./normal-path.ts";
 import { isInside, realPathOf } from "./paths.ts";
 
 /**
- * What no session may read or change with file tools, in any permission mode: the server's own files, the code it runs, and
- * the configuration of Claude Code. Claude Code is given deny rules for them (deny-rules.ts), and every request, folder and
- * attachment is checked against the same table here.
+ * Paths that no session may read or change with file tools, in any permission mode: the server's own files, the code it runs,
+ * and the configuration of Claude Code. Claude Code gets deny rules for them (`deny-rules.ts`), and every request, folder and
+ * attachment is checked against the table here.
  */
 
 /**
- * `tree`: the file or folder and all below it. `prefix`: this file and those beside it whose names begin the same (`-wal`,
- * `.backup`). `claude`: a Claude configuration folder, which a session that uses it may enter where Claude Code sends it.
- * `checkout`: a tree that is open to a session that works in it.
+ * - `tree`: the file or folder and everything below.
+ * - `prefix`: the file, and files beside it whose names begin with its name (`-wal`, `.backup`).
+ * - `claude`: a Claude configuration folder. A session with this folder may enter the places to which Claude Code sends
+ *   sessions.
+ * - `checkout`: a tree that is open to sessions working there.
  */
 type Extent = "checkout" | "claude" | "prefix" | "tree";
 
-/** A row of the table before the file system was asked. */
+/** Row of the table, before the file system was asked. */
 export interface Owned {
   readonly path: string;
   readonly extent: Extent;
@@ -24,27 +26,27 @@ export interface Owned {
 }
 
 export interface ProtectedPath extends Owned {
-  /** As it really lies. */
+  /** Real path. */
   readonly real: string;
-  /** The session's own Claude configuration folder: Claude Code itself sends the session to some places in it. */
+  /** True for the session's own Claude configuration folder: Claude Code itself sends the session to some places inside. */
   readonly isOwn: boolean;
 }
 
-/** What a session is, as far as the table depends on it. */
+/** Properties of a session on which the table depends. */
 interface Session {
   readonly cwd: string;
-  /** The Claude configuration folder of its processes, and the record of trust. */
+  /** Claude configuration folder of the session's processes. `stateFile` is the record of trust. */
   readonly configFolder: string;
   readonly stateFile: string;
 }
 
-/** The table with real paths. Made once; a path that does not exist yet counts as where it would be made. */
+/** Adds the real paths to the table, once. For a missing path, the place of its creation counts. */
 export async function protectedPaths(owned: readonly Owned[]): Promise<ProtectedPath[]> {
   const rows = await Promise.all(owned.map(resolved));
   return rows.filter((row, index) => rows.findIndex((each) => isSame(each, row)) === index);
 }
 
-/** The table as it holds for a session. */
+/** Returns the table for a session. */
 export async function protectedFor(
   table: readonly ProtectedPath[],
   { configFolder, cwd, stateFile }: Session,
@@ -55,7 +57,7 @@ export async function protectedFor(
     realPathOf(resolve(cwd)),
   ]);
   const checkout = table.find((row) => row.extent === "checkout" && work !== undefined && isInside(work, row.real));
-  // With the packages that were installed in it; settings, secrets and stores may lie there too, and stay closed.
+  // Includes packages installed in the checkout. Settings, secrets and stores may lie there too, and stay closed.
   const isAtHome = (row: ProtectedPath) =>
     checkout !== undefined && row.why === SERVER_CODE && isInside(row.real, checkout.real);
   const others = table.filter((row) => row.real !== own.real && !isSame(row, record) && !isAtHome(row));
@@ -75,10 +77,10 @@ function isSame(one: ProtectedPath, other: ProtectedPath): boolean {
   return one.real === other.real && one.path === other.path && one.extent === other.extent;
 }
 
-/** Where in its own configuration folder Claude Code sends a session: its plans, its memory, its lists of things to do. */
+/** Entries of a configuration folder to which Claude Code sends a session: plans, memory, lists of things to do. */
 export const KEPT_BY_CLAUDE = ["agent-memory", "plans", "projects", "tasks", "todos"] as const;
 
-/** The row that covers one of these absolute paths, given both as named and as they really are. */
+/** Finds the row that covers one of `paths`, absolute paths both as named and as real paths. */
 export function protectionOf(
   paths: readonly string[],
   table: readonly ProtectedPath[],
@@ -94,12 +96,14 @@ export function protectionOf(
 function covers(row: ProtectedPath, place: string, path: string, access: "enter" | "read" | "write"): boolean {
   if (row.extent === "prefix") return dirname(path) === dirname(place) && basename(path).startsWith(basename(place));
   if (!isInside(path, place)) return false;
-  // No session starts in there, and a search of all of it would read protected files.
+  // No session starts in the own folder, and a search of the whole folder would read protected files.
   if (!row.isOwn || access === "enter") return true;
   return !isKept(path.slice(place.length + 1).split(/[\\/]/), access === "write");
 }
 
-/** Of the parts of a way below the own configuration folder: whether Claude Code keeps there what the session works with. */
+/**
+ * True if Claude Code keeps the file for the session's work. Takes the parts of its path below the own configuration folder.
+ */
 function isKept([first = "", , third, ...rest]: readonly string[], writes: boolean): boolean {
   if (!KEPT_BY_CLAUDE.some((name) => name === first)) return false;
   if (first !== "projects" || third === undefined) return true;

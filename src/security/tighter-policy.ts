@@ -3,13 +3,13 @@ import { CALLER, type ApproverName } from "../domain/approvals/answer-source.ts"
 import { AddedPolicy, type Places, type SessionPolicy } from "../domain/approvals/session-policy.ts";
 
 /**
- * Two policies as one that is no looser than either: the one place that combines what two servers allow. A part of
- * SessionPolicy that is not combined here does not compile.
+ * Combines two policies into one no looser than either. The only module that combines policies of two servers. A part of
+ * `SessionPolicy` not combined here does not compile.
  */
 
-/** `home` is that of `present`, the server that runs the session now. */
+/** `home` is that of `present`, the policy of the server that runs the session now. */
 export function tighterPolicy(stored: SessionPolicy | undefined, present: SessionPolicy): SessionPolicy {
-  // A session of a server that stored no policy yet: only the present one is known.
+  // The session began on a server that stored no policy yet, so only the present policy is known.
   if (!stored) return present;
   return {
     home: present.home,
@@ -30,10 +30,10 @@ export function tighterPolicy(stored: SessionPolicy | undefined, present: Sessio
   };
 }
 
-/** The parts that a process of Claude Code is started under, and keeps. */
+/** Parts of a policy that a process of Claude Code keeps from its start. */
 export const OF_PROCESSES: readonly (keyof AddedPolicy)[] = ["mayNest", "places", "rules", "sandbox", "sandboxDomains"];
 
-/** What `other` adds to these parts of the policy that a session began under; undefined where that is at least as strict already. */
+/** Returns the parts of `names` that `other` tightens in the policy under which a session began; `undefined` if none. */
 export function addedBy(
   other: SessionPolicy,
   begun: SessionPolicy,
@@ -48,7 +48,7 @@ export function addedBy(
   return AddedPolicy.parse(Object.fromEntries(tightened.map((name) => [name, parts[name]])));
 }
 
-/** The policy that a session began under, with what was added to it. */
+/** Returns the policy under which a session began, with additions. */
 export function withAdded(begun: SessionPolicy, { rules, ...parts }: AddedPolicy = {}): SessionPolicy {
   if (!rules) return { ...begun, ...parts };
   const { allow } = rules;
@@ -56,7 +56,7 @@ export function withAdded(begun: SessionPolicy, { rules, ...parts }: AddedPolicy
   return { ...begun, ...parts, rules: { allow, ask, deny: [...begun.rules.deny, ...rules.deny] } };
 }
 
-/** Whether a process that was started under `started` is kept from all that `wanted` forbids. */
+/** True if a process started under `started` is kept from everything that `wanted` forbids. */
 export function isAsStrict(started: SessionPolicy, wanted: SessionPolicy): boolean {
   const both = tighterPolicy(wanted, started);
   return OF_PROCESSES.every((name) => isSame(name, both, started));
@@ -67,7 +67,7 @@ function isSame(name: keyof AddedPolicy, one: SessionPolicy, other: SessionPolic
   return JSON.stringify(mine) === JSON.stringify(yours);
 }
 
-/** Of all lists but that of approvers the order says nothing. */
+/** Sorts a list, because order matters only among approvers. */
 function inOrder(part: unknown): unknown {
   if (Array.isArray(part)) return part.map((each) => JSON.stringify(each)).toSorted();
   if (typeof part !== "object" || part === null) return part;
@@ -75,7 +75,7 @@ function inOrder(part: unknown): unknown {
   return entries.map(([name, value]) => [name, inOrder(value)]);
 }
 
-/** What either denies or asks about is denied or asked; what is allowed must be allowed by the same rule in both. */
+/** Denies and asks by the rules of either policy; allows only by rules in both. */
 function commonRules(stored: SessionPolicy, { home, rules }: SessionPolicy): SessionPolicy["rules"] {
   const former = (texts: readonly string[]) =>
     texts.map((text) => (stored.home === home ? text : withHome(text, stored)));
@@ -87,14 +87,14 @@ function commonRules(stored: SessionPolicy, { home, rules }: SessionPolicy): Ses
   };
 }
 
-/** Without the sandbox there is no bound of hosts. */
+/** Ignores the hosts of a policy without sandbox, which is no bound. */
 function commonDomains(stored: SessionPolicy, present: SessionPolicy): string[] {
   if (stored.sandbox === "off") return present.sandboxDomains;
   if (present.sandbox === "off") return stored.sandboxDomains;
   return present.sandboxDomains.filter((domain) => stored.sandboxDomains.includes(domain));
 }
 
-/** Where the servers have different home folders, `~` of the other one is written out. */
+/** Writes out the stored `~` if the servers have different home folders. */
 function withHome(text: string, { home }: Pick<SessionPolicy, "home">): string {
   const [, toolName = "", way = ""] = /^(Read|Edit)\(~(\/.*)?\)$/s.exec(text) ?? [];
   if (toolName === "") return text;
@@ -102,7 +102,7 @@ function withHome(text: string, { home }: Pick<SessionPolicy, "home">): string {
   return `${toolName}(/${folder.replaceAll(/[*?[]/g, "[$&]")}${way})`;
 }
 
-/** Approvers on both. The caller comes after every approver that precedes it on either. */
+/** Returns the approvers on both chains. The caller comes after every approver that precedes it on either. */
 function commonChain(one: readonly ApproverName[], other: readonly ApproverName[]): ApproverName[] {
   const both = one.filter((approver) => other.includes(approver));
   if (!both.includes(CALLER)) return both;
