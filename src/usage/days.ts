@@ -10,13 +10,13 @@ const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
 const MAX_DAYS = 366;
 
-/** Sessions read at once: each brings its whole state. */
+/** Maximum number of sessions read at once, because each has its whole state. */
 const PAGE = 50;
 
 interface UsageQuery {
-  /** ms since the epoch; counted from the quarter of an hour that it is in, and at most a year back. */
+  /** Start, ms since the epoch. Rounded down to a quarter of an hour; at most a year back. Default: `DEFAULT_DAYS` ago. */
   readonly since?: number | undefined;
-  /** Whose days they are, as the IANA names it. Default: UTC. */
+  /** Time zone of the days, an IANA name. Default: UTC. */
   readonly zone?: string | undefined;
 }
 
@@ -25,7 +25,7 @@ interface Store {
   readonly log: Pick<SessionLog, "read">;
 }
 
-/** What has happened in the sessions of a principal, by days of a time zone. Throws AppError. */
+/** Reports the usage of a principal's sessions by days of a time zone. Throws `AppError`. */
 export function createUsageReport(
   store: Store,
   now: () => number = Date.now,
@@ -41,7 +41,7 @@ export function createUsageReport(
   };
 }
 
-/** People are waited for also where they have not answered yet. */
+/** Adds the wait for unanswered requests, up to `now`. */
 function withOpen(quarters: ReadonlyMap<number, Sum>, { state }: SessionRecord, now: number): ReadonlyMap<number, Sum> {
   if (state.requests.length === 0) return quarters;
   const at = quarterOf(now);
@@ -58,7 +58,7 @@ function beginning(since: number | undefined, now: number): number {
   return quarterOf(Math.max(since, now - MAX_DAYS * DAY_MS));
 }
 
-/** Tells the day of a time: 2026-01-31. */
+/** Returns a function from a time to its day, such as 2026-01-31. */
 function calendar(zone: string): (at: number) => string {
   const format = formatOf(zone);
   const days = new Map<number, string>();
@@ -108,7 +108,7 @@ class Report {
     this.#dayOf = dayOf;
   }
 
-  /** What happened in one session of that folder. */
+  /** Adds a session in the folder `cwd`. */
   add(cwd: string, quarters: ReadonlyMap<number, Sum>): void {
     const session = new Sum();
     let hasAny = false;

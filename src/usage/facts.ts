@@ -2,16 +2,19 @@ import type { TurnEnded } from "../domain/event.ts";
 import type { AnsweredBy } from "../domain/permission.ts";
 import type { ResultUsage } from "../domain/usage.ts";
 
-/** What counts of what a log tells. `at` is when it happened, or ended; times are in ms, costs in USD. */
+/**
+ * Facts that count, as read from a log. `at` is the time of the event, or of the end of a period. Times are in ms, costs in
+ * USD.
+ */
 
 export interface TurnFact {
   readonly at: number;
   readonly ended: TurnEnded;
-  /** The tool that its prompt came through. */
+  /** Tool that sent the prompt. */
   readonly tool: string;
-  /** Time that it ran with a request open. */
+  /** Part of the turn with an open request, ms. */
   readonly waitedMs: number;
-  /** How its cost is made up. */
+  /** Shares of the cost by model, USD. */
   readonly costByModel: ReadonlyMap<string, number>;
 }
 
@@ -20,23 +23,23 @@ export interface AnswerFact {
   readonly kind: "permission" | "question";
   readonly decision: "allow" | "deny";
   readonly by: AnsweredBy;
-  /** Undefined when the log does not say when it was asked. */
+  /** `undefined` if the log lacks the time of the request. */
   readonly waitMs: number | undefined;
 }
 
-/** Told what has happened in a session, in order. */
+/** Receives the facts of a session in order. */
 export interface FactSink {
   turn(fact: TurnFact): void;
   answer(fact: AnswerFact): void;
   result(fact: { readonly at: number; readonly usage: ResultUsage }): void;
-  /** Requests were open for this time, however many. */
+  /** Called for each period with one or more open requests. */
   waited(fact: { readonly at: number; readonly ms: number }): void;
   apiRetry(at: number): void;
-  /** A Claude Code process ended unexpectedly. */
+  /** Called when a Claude Code process ends unexpectedly. */
   crash(at: number): void;
 }
 
-/** Who interrupts or cancels a turn has ended it: nothing broke down. */
+/** False for `interrupted` and `cancelled` turns, because they were ended on purpose. */
 export function isFailure({ outcome }: TurnEnded): boolean {
   return outcome === "failed" || outcome === "lost";
 }

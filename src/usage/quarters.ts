@@ -2,10 +2,10 @@ import type { ResultUsage } from "../domain/usage.ts";
 import type { FactSink, TurnFact } from "./facts.ts";
 import { Sum } from "./sum.ts";
 
-/** A day of any time zone begins with one of these: whatever the zone, its days are sums of them. */
+/** Days of every time zone begin at a multiple of `QUARTER_MS`, so each day is a sum of quarters. */
 export const QUARTER_MS = 15 * 60_000;
 
-/** What happened in a session by quarters of an hour, each by its beginning: far less to keep than its facts. */
+/** Sums of a session by quarter of an hour, keyed by start time. Far smaller than the facts. */
 export class Quarters implements FactSink {
   readonly sums = new Map<number, Sum>();
 
@@ -21,7 +21,7 @@ export class Quarters implements FactSink {
     this.#at(at).waitedMs += ms;
   }
 
-  /** How often does not matter here, only how long: see `waited`. */
+  /** Not counted: only the length of waits matters here (`waited`). */
   answer(): void {}
 
   apiRetry(): void {}

@@ -4,14 +4,14 @@ import type { SessionLog, SessionRecord } from "../engine/ports.ts";
 import type { FactSink } from "./facts.ts";
 
 /**
- * What has happened in one session, told as facts. Nearly all of a log are messages, which are long and of which only the
- * results count: they are passed over, and the results found from the ends of the turns.
+ * Reads the facts of a session from its log. Most events are messages, which are long and count only if they are results. So
+ * messages are skipped, and results are found from the ends of turns.
  */
 
-/** Events held at a time. */
+/** Maximum number of events held at a time. */
 const PAGE = 200;
 
-/** Types that are counted, or needed to understand what is counted. */
+/** Types counted, or needed for counting. */
 const IS_READ: Readonly<Record<EventType, boolean>> = {
   "session.opened": false,
   "session.configured": false,
@@ -21,7 +21,7 @@ const IS_READ: Readonly<Record<EventType, boolean>> = {
   "prompt.dropped": false,
   "turn.started": true,
   "turn.ended": true,
-  // Only results count, and these are found from the ends of turns.
+  // Only results count; `resultsOf` finds them from the ends of turns.
   message: false,
   "permission.asked": true,
   "permission.answered": true,
@@ -37,13 +37,13 @@ const TYPES: readonly EventType[] = EVENT_TYPES.filter((type) => IS_READ[type]);
 
 export type Log = Pick<SessionLog, "read">;
 
-/** Tells what has happened in the session since `since`, ms since the epoch. */
+/** Reports the facts of a session from `since` (ms since the epoch) to `sink`. */
 export async function readFacts(log: Log, record: SessionRecord, since: number, sink: FactSink): Promise<void> {
   const reading = new Reading(sink, since);
   for await (const event of countable(log, record)) reading.take(event);
 }
 
-/** What counts, in order; results stand before the end of their turn. */
+/** Yields the events to count, in order. Results come before the end of their turn. */
 async function* countable(log: Log, { id, state }: SessionRecord): AsyncGenerator<StoredEvent> {
   let next = 1;
   let turnStart = 1;
@@ -67,7 +67,10 @@ interface TurnPlace {
   readonly to: number;
 }
 
-/** The end names one result. A turn with fewer model calls in that one than in all has others, which are looked for. */
+/**
+ * Yields the results of a turn. `turn.ended` names a single result; if the result has fewer model calls than the turn, searches
+ * for further results.
+ */
 async function* resultsOf(log: Log, id: string, { ended, from, to }: TurnPlace): AsyncGenerator<StoredEvent> {
   if (ended.resultEventId === undefined) return;
   const [named] = await log.read(id, ended.resultEventId, 1);
@@ -87,16 +90,16 @@ async function* resultsOf(log: Log, id: string, { ended, from, to }: TurnPlace):
 class Reading {
   readonly #sink: FactSink;
   readonly #since: number;
-  /** When each open request was asked. */
+  /** Time at which each open request was asked. */
   readonly #asked = new Map<string, number>();
-  /** Since when there is any, and the part of the running turn in which there was any before. */
+  /** Start of the current wait, start of the running turn, and earlier waits in the running turn. All in ms. */
   #waitingSince = 0;
   #turnSince = 0;
   #turnWaitedMs = 0;
   readonly #via = new Map<string, string>();
   #tool = UNKNOWN;
   #costByModel: Readonly<Record<string, number>> = {};
-  /** What each model has cost in the running turn, as far as Claude Code says. */
+  /** Cost by model in the running turn, as far as Claude Code reports it, USD. */
   #spent = new Map<string, number>();
 
   constructor(sink: FactSink, since: number) {
@@ -132,7 +135,7 @@ class Reading {
     this.#turnWaitedMs = 0;
   }
 
-  /** A request may have been open since before the turn, and may stay open behind it. */
+  /** Adds a wait to the running turn. A request may be open since before the turn, and stay open after the turn. */
   #noteWait(at: number): void {
     this.#turnWaitedMs += Math.max(0, at - Math.max(this.#waitingSince, this.#turnSince));
   }
@@ -160,7 +163,7 @@ class Reading {
     if (this.#counts(event)) this.#sink.result({ at: event.at, usage });
     for (const [model, total] of Object.entries(usage.costByModel)) {
       const before = this.#costByModel[model] ?? 0;
-      // A smaller total means that Claude Code has begun to count anew.
+      // A smaller `total` means that Claude Code has restarted counting.
       const more = total >= before ? total - before : total;
       this.#spent.set(model, (this.#spent.get(model) ?? 0) + more);
     }
@@ -178,13 +181,13 @@ class Reading {
   }
 }
 
-/** A turn that Claude Code began by itself, when something in the background ended. */
+/** Tool name for a turn begun by Claude Code itself, after the end of a background task. */
 const ITSELF = "(itself)";
 const UNKNOWN = "(unknown)";
 
 /**
- * The cost of a turn by model. By model Claude Code only says what the session has cost, with what a fork inherited and what
- * a killed process had not saved: that gives the shares, while the sum is the turn's own.
+ * Splits the cost of a turn by model. Claude Code reports cost by model only for the whole session, including costs inherited
+ * by a fork and costs not saved by a killed process. So the reported costs give the shares, and `costUsd` gives the sum.
  */
 function shared(costUsd: number, spent: ReadonlyMap<string, number>): Map<string, number> {
   const sum = [...spent.values()].reduce((total, each) => total + each, 0);

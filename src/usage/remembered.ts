@@ -4,21 +4,21 @@ import { Quarters } from "./quarters.ts";
 import { readFacts } from "./reading.ts";
 import type { Sum } from "./sum.ts";
 
-/** Sums of this many quarters of an hour are remembered, of all sessions: some 20 MB. */
+/** Maximum number of remembered sums over all sessions, about 20 MB. */
 const MAX_QUARTERS = 50_000;
 
 interface Known {
   readonly rev: number;
-  /** A deleted session can be adopted again from the disk under its id, by another principal. */
+  /** Detects a session that was deleted and adopted again under its id, perhaps by another principal. */
   readonly createdAt: number;
   readonly sums: ReadonlyMap<number, Sum>;
 }
 
-/** What has happened in sessions; the log of one that has not changed since it was asked for last is not read again. */
+/** Caches the quarters of sessions. A log is read again only after its session has changed. */
 export class RememberedQuarters {
   readonly #log: Pick<SessionLog, "read">;
   readonly #most: number;
-  /** Those asked for last stand last. */
+  /** Least recently used first. */
   readonly #known = new Map<string, Known>();
   #held = 0;
 
@@ -60,15 +60,15 @@ export class RememberedQuarters {
   }
 }
 
-/** A session of which there is nothing to tell takes room too. */
+/** Counts 1 for an empty session, which takes memory too. */
 function weightOf(sums: ReadonlyMap<number, Sum>): number {
   return sums.size + 1;
 }
 
-/** Maximum time for which other work at the event loop waits, ms, but for one read. */
+/** Maximum time without a yield to the event loop, ms, apart from a single read. */
 const SLICE_MS = 5;
 
-/** To be awaited in a long work wherever it can rest: others have their turn then, if it has worked for a while. */
+/** Returns a function for long work to await between reads. Yields to the event loop after `SLICE_MS` of work. */
 export function breather(): () => Promise<void> {
   let since = performance.now();
   return async () => {

@@ -1,7 +1,7 @@
 import type { Tokens } from "../domain/usage.ts";
 import { isFailure, type TurnFact } from "./facts.ts";
 
-/** What things add up to. Times are in ms, costs in USD. */
+/** Sums over turns. Times are in ms, costs in USD. */
 export class Sum {
   turns = 0;
   failed = 0;

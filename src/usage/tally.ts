@@ -3,7 +3,7 @@ import { exactUsd, TOKEN_KINDS, type ResultUsage } from "../domain/usage.ts";
 import { isFailure, type AnswerFact, type FactSink, type TurnFact } from "./facts.ts";
 import { costliestFirst } from "./sum.ts";
 
-/** What happened in all sessions, added up. Times are in ms, costs in USD. */
+/** Adds up the facts of all sessions. Times are in ms, costs in USD. */
 
 export class Tally implements FactSink {
   readonly #statuses = new Map<string, number>();
@@ -56,7 +56,7 @@ export class Tally implements FactSink {
     this.#crashes += 1;
   }
 
-  /** As programs get it. */
+  /** Returns the report as data, for programs. */
   report() {
     const sessions = [...this.#statuses.values()].reduce((sum, number) => sum + number, 0);
     return {
@@ -90,7 +90,7 @@ interface Answers extends Omit<AnswerFact, "at" | "waitMs"> {
   readonly waits: number[];
 }
 
-/** Turns of one kind. */
+/** Statistics of turns. */
 class Turns {
   readonly #durations: number[] = [];
   #failures = 0;
@@ -120,7 +120,7 @@ export interface Spread {
   readonly max: number;
 }
 
-/** Values that occurred, by nearest rank; null of none. */
+/** Returns percentiles by nearest rank, so each value occurred; `null` without values. */
 function spreadOf(values: readonly number[]): Spread | null {
   const sorted = values.toSorted((a, b) => a - b);
   const rank = (share: number): number => sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? 0;

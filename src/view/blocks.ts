@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
 
-/** The parts of a Claude Code message that callers see. */
+/** Parts of a Claude Code message visible to callers. */
 
 export const TextBlock = z.object({ type: z.literal("text"), text: z.string() });
 export const ThinkingBlock = z.object({ type: z.literal("thinking"), thinking: z.string() });
@@ -18,7 +18,7 @@ export const OutcomeBlock = z.object({
   is_error: z.boolean().optional(),
 });
 
-/** A tool's output as text; of an image or anything else that is no text, only its kind. */
+/** Returns a tool's output as text. A part without text, such as an image, becomes its type in brackets: `[image]`. */
 export function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   const parts: unknown[] = Array.isArray(content) ? content : [];

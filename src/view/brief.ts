@@ -2,16 +2,16 @@ import type { JsonObject } from "../domain/json.ts";
 import { firstCharacters, fit, jsonBytes } from "./size.ts";
 import { subjectKey } from "./summary.ts";
 
-/** A tool call in brief, for a caller that follows the work: its subject and its outcome. */
+/** Shortens a tool call to its subject and its outcome, for a caller following the work. */
 
-/** Bytes of an input as JSON; and of a value that is kept beside what the call is about. */
+/** Maximum bytes of JSON of a shortened input (`MAX_INPUT`), and of a value beside the subject (`MAX_BESIDE`). */
 const MAX_INPUT = 300;
 const MAX_BESIDE = 60;
-/** Characters of an output: how it begins, and how it ends, which is where the sum of a test run stands. */
+/** Maximum characters from the beginning and from the end of an output. The end of a test run has the totals. */
 const SHOWN = {
   good: { beginning: 20, end: 50 },
   failed: { beginning: 60, end: 100 },
-  // The reason follows the name of the tool.
+  // Longer, because the reason comes after the name of the tool.
   denied: { beginning: 120, end: 100 },
 };
 
@@ -20,11 +20,11 @@ export interface Brief<T> {
   readonly cut: boolean;
 }
 
-/** The field that says what the call is about, and small ones beside it; of a tool not known here all, cut. */
+/** Keeps the subject of the call and small values. Without a subject known for `tool`, cuts all values. */
 export function briefInput(tool: string, input: JsonObject): Brief<JsonObject> {
   const subject = subjectKey(tool);
   if (subject === undefined || input[subject] === undefined) return fit(input, MAX_INPUT);
-  // The command makes its description superfluous; false values are omitted.
+  // The command makes its `description` superfluous; `false` values are omitted.
   const said = Object.entries(input).filter(
     ([key, value]) => key === subject || (key !== "description" && value !== false),
   );

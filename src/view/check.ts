@@ -6,48 +6,48 @@ import { fit, fitList, jsonBytes } from "./size.ts";
 import { applyChange, changeFor, partsOf, type Form } from "./event-list.ts";
 
 /**
- * What claude_code_check shows of one session within its byte budget. Open requests come first, whole if possible, then the
- * result, cut if necessary; events follow in order as far as they fit. What is not shown is read with `nextCursor`, so the
- * first event always goes out, and a caller always gets on.
+ * Builds the answer of `claude_code_check` for a session within its byte budget. Open requests come first, in full if possible,
+ * then the result, cut if necessary; events follow in order as far as they fit. The caller reads the rest with `nextCursor`.
+ * The first event is always included, so that a caller always gets on.
  */
 
 export interface CheckMaterial {
   readonly form: Form;
-  /** What stands before and after the events: small, and never cut. */
+  /** `head` and `tail` stand before and after the events. Both are small and never cut. */
   readonly head: JsonObject;
   readonly tail: JsonObject;
-  /** Cut to a small part of the answer each, by name. */
+  /** Lists by name, each cut to a small share of the answer (`LIST_PART`). */
   readonly lists: Readonly<Partial<Record<"background" | "availableTools", readonly JsonObject[]>>>;
-  /** In order, each by itself; without those that callers do not need. */
+  /** Single events in order, without those hidden from callers. */
   readonly events: readonly ShownEvent[];
-  /** The first id that has not been read, and whether there is an event with it. */
+  /** `end` is the first id not read; `more` is true if an event with the id `end` exists. */
   readonly end: number;
   readonly more: boolean;
   readonly asked: readonly PendingRequest[];
   readonly result: JsonObject | undefined;
-  /** The event that has the result whole. */
+  /** Event with the full result. */
   readonly resultEventId: number | null;
   readonly now: number;
 }
 
 export interface CheckAnswer {
   readonly answer: JsonObject;
-  /** The requests that this answer shows, and whether their input is uncut. */
+  /** Requests shown by the answer; `whole` is true if the input is uncut. */
   readonly shown: { requestId: string; whole: boolean }[];
 }
 
-/** What may be missing, by the name it has in `truncatedFields`. */
+/** Parts that may be missing, by their names in `truncatedFields`. */
 const FIELDS = ["events", "events[].data", "actions", "actions[].input", "result", "background", "availableTools"];
-/** What a list may take of the room, whatever else there is to tell. */
+/** Maximum share of the room for each list. */
 const LIST_PART = { background: 1 / 8, availableTools: 1 / 4 };
-/** What a request that is large leaves to the events and to the result, bytes. */
+/** Minimum bytes for the events, and for `result`, beside large requests. */
 const [EVENTS_LEAST, RESULT_LEAST] = [256, 128];
 
 export function assembleCheck(material: CheckMaterial, maxBytes: number): CheckAnswer {
   const { head, tail, asked, form } = material;
   const rendering = { mode: form.mode, now: material.now };
   const most = Number.MAX_SAFE_INTEGER;
-  // In the other modes the event of the end is change.
+  // Other modes show the end of the turn as an event with an id.
   const whole = (id: number | null) => (form.mode === "minimal" && material.result ? { resultEventId: id } : {});
   const frame = { truncated: true, truncatedFields: FIELDS, events: [], nextCursor: most, ...whole(most) };
   const given = maxBytes - jsonBytes({ ...head, ...frame, actions: [], result: {}, ...tail });
@@ -106,14 +106,14 @@ function takeLists({ lists }: CheckMaterial, room: number): TakenLists {
   });
   const taken = Object.fromEntries(fitted.map(({ name, value }) => [name, value]));
   const cut = fitted.filter((each) => each.cut).map(({ name }) => name);
-  // The braces of the measured object make up for the comma before it.
+  // The braces of the measured object make up for the comma before `taken`.
   return { taken, cut, bytes: fitted.length === 0 ? 0 : jsonBytes(taken) };
 }
 
 interface Taken {
   readonly taken: readonly ShownEvent[];
   readonly cut: boolean;
-  /** The first event that there was no room for. */
+  /** First event without room. */
   readonly next: number | undefined;
 }
 
@@ -145,19 +145,19 @@ function cutEvent(event: ShownEvent, most: number): ShownEvent {
   return { ...event, data: fit(event.data, most - around, EXPENDABLE_OF_RESULT).value };
 }
 
-/** The end of an earlier turn repeats what was said last in it. */
+/** Replaces the last output of an earlier turn by `SEE_RESULT` if the end of the turn repeats the text. */
 function pointToEnd(taken: ShownEvent[], { data }: ShownEvent): void {
   const said = taken.findLastIndex((earlier) => saysAgain(earlier, data));
   const spoken = taken[said];
   if (spoken && taken.at(-1)?.data === data) taken[said] = seeResult(spoken);
 }
 
-/** What an answer would say twice: in an event, and in its result or its requests. */
+/** Removes repetitions between events and the result or the requests of an answer. */
 
-/** The requests that the answer lists, and the tool calls they are of. */
+/** `toolUseId` of each request in the answer, by `requestId`. */
 export type Listed = ReadonlyMap<string, string>;
 
-/** An event without what the requests of the answer tell; undefined where nothing is left of it. */
+/** Removes the parts of an event repeated in the requests of the answer. Returns `undefined` if nothing is left. */
 function withoutListed(event: ShownEvent, listed: Listed): ShownEvent | undefined {
   const { data, type } = event;
   if (type === "permission_request") return listed.has(String(data["requestId"])) ? undefined : event;
@@ -174,14 +174,14 @@ function withoutListed(event: ShownEvent, listed: Listed): ShownEvent | undefine
   return { ...event, data: { ...said, ...first, ...beside } };
 }
 
-/** The output with which the turn of the result ended, where it says the very same. */
+/** Returns the last output if its text is equal to `result`. */
 function lastWordsIn(events: readonly ShownEvent[], result: JsonObject | undefined): ShownEvent | undefined {
   const last = events.findLast(({ type }) => type === "output" || type === "result" || type === "error");
   if (!result || last?.type !== "output" || last.data["text"] !== result["result"]) return undefined;
   return Object.keys(last.data).length === 1 ? last : undefined;
 }
 
-/** Whether an output is the very text of the result; a short one is clearer as it stands. */
+/** True if an output repeats the text of the result. A text shorter than the reference (`SEE_RESULT`) stays. */
 function saysAgain({ type, data }: ShownEvent, result: JsonObject | undefined): boolean {
   const { text } = data;
   return (

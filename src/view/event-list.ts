@@ -3,18 +3,17 @@ import type { JsonObject } from "../domain/json.ts";
 import type { ResponseMode, ShownEvent } from "./event.ts";
 
 /**
- * In which form a session is told, and the one rule by which its events become a list. In mode minimal a tool call, what
- * is said with it and its outcome are one event when they are in the list; an outcome whose call was told before is told
- * by itself.
+ * Merges events into a list, in the form wanted by the caller. In mode `minimal` a tool call, the text before the call and the
+ * outcome become a single event. An outcome stays alone if an earlier answer has the call.
  */
 
-/** What of an answer is wanted. */
+/** Parts of the answer to include. */
 export interface Include {
   readonly tools: boolean;
   readonly events: boolean;
   readonly actions: boolean;
   readonly result: boolean;
-  /** short: cost and tokens in place of all that was counted. */
+  /** "short": only cost and tokens. */
   readonly usage: boolean | "short";
   readonly modelUsage: boolean;
   readonly structuredOutput: boolean;
@@ -25,15 +24,15 @@ export interface Include {
 export interface Form {
   readonly mode: ResponseMode;
   readonly include: Include;
-  /** The request that the caller has answered with this very call. */
+  /** Id of the request answered by this call. */
   readonly answered?: string;
 }
 
-/** What one more event makes of the list. */
+/** Change of the list by one more event. */
 export interface ListChange {
-  /** What is in the list and has become more, by place: a call with its outcome, words with their call. */
+  /** Replacements in the list, by index: a call with its outcome, or a text with its call. */
   readonly ended: readonly (readonly [place: number, event: ShownEvent])[];
-  /** What is told by itself. */
+  /** Event to append. */
   readonly rest: ShownEvent | undefined;
 }
 
@@ -47,7 +46,7 @@ export function changesNothing({ ended, rest }: ListChange): boolean {
   return ended.length === 0 && rest === undefined;
 }
 
-/** The list with the event told. */
+/** Applies the change to `list`. */
 export function applyChange(list: ShownEvent[], { ended, rest }: ListChange): void {
   for (const [place, event] of ended) list[place] = event;
   if (rest) list.push(rest);
@@ -58,14 +57,17 @@ function isWanted({ type }: ShownEvent, { progressEvents, terminalEvents }: Incl
   return type === "result" || type === "error" ? terminalEvents : true;
 }
 
-/** Updates how far an installation or the retries of a request are: a notice that differs only in its numbers takes the place of the last. */
+/**
+ * Replaces the last notice if `event` differs only in its numbers: the progress of an installation, or of the retries of a
+ * request.
+ */
 function updateNotice(list: readonly ShownEvent[], event: ShownEvent): ListChange | undefined {
   const standing = standingOf(event);
   if (standing === undefined || standingOf(list.at(-1)) !== standing) return undefined;
   return { ended: [[list.length - 1, event]], rest: undefined };
 }
 
-/** Kinds of notices that say how far something is; two others that differ in a number are two pieces of news. */
+/** Kinds of notices that report progress. Notices of another kind are separate news, even if they differ only in a number. */
 const STANDINGS: readonly unknown[] = ["retry", "waiting"] satisfies NoticeKind[];
 
 function standingOf(event: ShownEvent | undefined): string | undefined {
@@ -77,7 +79,10 @@ function inBrief(list: readonly ShownEvent[], event: ShownEvent): ListChange {
   return joinWords(list, event) ?? endCalls(list, event);
 }
 
-/** Claude Code sends what it says and what it calls with that one by one; it is one answer of its model. */
+/**
+ * Joins a text and the tool call after it. Claude Code sends them one by one, but both belong to a single response of the
+ * model.
+ */
 function joinWords(list: readonly ShownEvent[], { data, id, type }: ShownEvent): ListChange | undefined {
   const last = list.at(-1);
   if (last?.type !== "output" || type !== "output") return undefined;
@@ -90,7 +95,7 @@ function joinWords(list: readonly ShownEvent[], { data, id, type }: ShownEvent):
   return { ended: [[list.length - 1, { ...last, data: joined }]], rest: undefined };
 }
 
-/** Of a call that is told under the id of another event: which event has the input whole that was cut. */
+/** Prepares a call for showing under the id of another event: `inputEventId` is the event with the full input. */
 export function callOfEvent({ inputCut, ...call }: JsonObject, eventId: number): JsonObject {
   return { ...call, ...(inputCut === true && { inputEventId: eventId }) };
 }
@@ -112,7 +117,7 @@ function endCalls(list: readonly ShownEvent[], event: ShownEvent): ListChange {
   return { ended: [...ended], rest };
 }
 
-/** An event of several calls, or of several outcomes, has the others in a list beside the first. */
+/** Returns all calls, or all outcomes, of an event: the first is in the event itself, the rest in `others`. */
 export function partsOf(data: JsonObject): JsonObject[] {
   const { others, ...first } = data;
   const further: unknown[] = Array.isArray(others) ? others : [];
@@ -133,10 +138,10 @@ function withOutcome(data: JsonObject, outcome: JsonObject, outcomeId: number): 
   };
 }
 
-/** The id is for what is still to come: an outcome, or the events of a subagent. */
+/** Adds the outcome to a call. Only an Agent call keeps `toolUseId`, because events of its subagent refer to the id. */
 export function endCall({ toolUseId, ...call }: JsonObject, outcome: JsonObject, outcomeId: number): JsonObject {
   const { ok, output, outputCut } = outcome;
-  // The content of a file that was read is not needed to follow the work.
+  // The content of a file is not needed to follow the work.
   const isHidden = call["tool"] === "Read" && ok === true;
   return {
     ...call,

@@ -8,7 +8,7 @@ import { presentMessage } from "./message.ts";
 import { oneLine } from "./size.ts";
 import { summaryOf } from "./summary.ts";
 
-/** What a caller sees of the log. Whatever is not here is passed over by the cursor without a word. */
+/** Shows events of the log to callers. Cursors skip hidden events silently. */
 
 export type EventType = "output" | "progress" | "permission_request" | "permission_result" | "result" | "error";
 
@@ -16,11 +16,15 @@ export interface ShownEvent {
   readonly id: number;
   readonly type: EventType;
   readonly data: JsonObject;
-  /** Not in mode minimal: a model that follows the work does nothing with it. */
+  /** Left out in mode `minimal`, because a model following the work has no use for it. */
   readonly timestamp?: string;
 }
 
-/** minimal: what a model needs, nothing twice. delta_compact: every message in short. full: messages as they are. */
+/**
+ * - `minimal`: everything a model needs, nothing twice.
+ * - `delta_compact`: every message, shortened.
+ * - `full`: messages unchanged.
+ */
 export type ResponseMode = "minimal" | "delta_compact" | "full";
 
 interface Presented {
@@ -28,7 +32,9 @@ interface Presented {
   readonly data: JsonObject;
 }
 
-/** The end of a turn is not told here: it needs Claude Code's result beside the event. */
+/**
+ * Returns `undefined` for a hidden event. `turn.ended` is hidden too, because it needs Claude Code's result (`presentResult`).
+ */
 export function presentEvent(event: StoredEvent, mode: ResponseMode): ShownEvent | undefined {
   const presented = mode === "full" ? decideBy(WHOLE, event, mode) : decideBy(NEWS, event, mode);
   return presented && { id: event.id, ...presented, ...timeOf(event, mode) };
@@ -42,7 +48,7 @@ type Shown = Presented | undefined;
 
 const hidden = (): Shown => undefined;
 
-/** Types that no mode shows. `turn.ended` is hidden because the end of a turn needs more than its event. */
+/** Types hidden in every mode. `turn.ended` is shown by `presentResult`, together with Claude Code's result. */
 const HIDDEN = {
   "session.opened": hidden,
   "session.configured": hidden,
@@ -65,7 +71,7 @@ const NEWS: ByEventType<Shown, [Mode]> = {
   "permission.answered": presentAnswer,
   "question.asked": presentRequest,
   "question.answered": presentAnswer,
-  // The answer itself lists what runs; that it has begun and ended is told by the call and by its notification.
+  // In mode `minimal` the answer has a list of running tasks, and the call and its notification show start and end.
   "background.changed": ({ tasks }, mode) => (mode === "minimal" ? undefined : presentBackground(tasks)),
   notice: ({ kind, message }, mode) => {
     const isBrief = mode === "minimal" && kind === "denial";
@@ -77,7 +83,7 @@ const NEWS: ByEventType<Shown, [Mode]> = {
   "prompt.dropped": presentDrop,
 };
 
-/** The stored content under the same types; an answer of a tool and what has no short form are progress. */
+/** Shows stored content under equal types. Tool results, and content without a short form, are `progress`. */
 const WHOLE: ByEventType<Shown, ["full"]> = {
   ...HIDDEN,
   message: ({ message }) => ({ type: message["type"] === "assistant" ? "output" : "progress", data: message }),
@@ -109,7 +115,7 @@ type Answered = DataOf<"permission.answered">;
 function presentAnswer(answered: Answered, mode: ResponseMode): Presented {
   const { requestId, toolName, behavior, by, forSession, message, remembered, rule } = answered;
   const decision = forSession === true && behavior === "allow" ? "allow_for_session" : behavior;
-  // What the caller has said itself it need not hear again.
+  // Leaves out details, because the caller has given this answer.
   if (mode === "minimal" && by === CALLER) return { type: "permission_result", data: { requestId, decision, by } };
   const data = {
     requestId,
@@ -123,7 +129,7 @@ function presentAnswer(answered: Answered, mode: ResponseMode): Presented {
   return { type: "permission_result", data };
 }
 
-/** What Claude Code does, in one line, for a waiting caller. */
+/** Describes an event on one line, for a waiting caller. */
 export function headline({ type, data }: ShownEvent): string {
   const { text, tool, input, output, summary, notice, message, toolName, decision } = data;
   const line = (words: unknown[]) => oneLine(words.filter((word) => typeof word === "string").join(" "), 120);

@@ -4,19 +4,19 @@ import { CallBlock, OutcomeBlock, TextBlock, textOf } from "./blocks.ts";
 import { briefInput, briefOutput, type Brief } from "./brief.ts";
 import { firstCharacters, fit, oneLine } from "./size.ts";
 
-/** What a message of Claude Code is worth to the model that reads it: short, and nothing it does not need. */
+/** Shortens messages of Claude Code to the parts useful to the model of a caller. */
 
 export interface Shown {
   readonly type: "output" | "progress";
   readonly data: JsonObject;
 }
 
-/** In what words a tool call is told: as briefly as it can be, or with more of its input and output. */
+/** Length of a shown tool call: as short as possible, or with more of its input and output. */
 type Brevity = "brief" | "short";
 
-/** A tool's input, beside its name. Bytes of JSON. */
+/** Maximum size of a tool's input beside its name, bytes of JSON. */
 const INPUT_SHOWN = 400;
-/** Of a tool's output, in characters. */
+/** Maximum number of characters of a tool's output. */
 const OUTPUT_SHOWN = 500;
 
 const Block = z.discriminatedUnion("type", [TextBlock, CallBlock, OutcomeBlock]);
@@ -40,7 +40,7 @@ const TaskEnded = z.object({
   summary: z.string().catch(""),
 });
 
-/** Undefined for what is left out: thinking, replays, results (the end of the turn tells them), and what is unknown. */
+/** Returns `undefined` for hidden messages: thinking, replays, unknown types, and results (shown at the end of the turn). */
 export function presentMessage(message: JsonObject, brevity: Brevity): Shown | undefined {
   const spoken = Spoken.safeParse(message);
   if (spoken.success)
@@ -101,7 +101,7 @@ type ToolResult = Extract<Block, { type: "tool_result" }>;
 function toolResult(result: ToolResult, brevity: Brevity, structured: JsonObject | undefined): JsonObject {
   const { tool_use_id: toolUseId, content, is_error } = result;
   const ok = is_error !== true;
-  // That a file was written as it was meant to be takes Claude Code many words.
+  // `ok` is enough for a successful edit, which Claude Code confirms in many words.
   if (brevity === "brief" && ok && structured?.["structuredPatch"] !== undefined) return { toolUseId, ok };
   const text = textOf(content);
   const { cut, value: output } = brevity === "brief" ? briefOutput(text, ok ? "good" : "failed") : shortOutput(text);
@@ -114,19 +114,19 @@ function shortOutput(text: string): Brief<string> {
   return { value: cut ? `${shown}…` : shown, cut };
 }
 
-/** Of a subagent: the call of the Agent tool that it works for. */
+/** `agentId` is the id of the Agent call, for messages of its subagent. */
 function byAgent({ parent_tool_use_id: id }: Spoken): JsonObject {
   return typeof id === "string" ? { agentId: id } : {};
 }
 
-/** Messages that Claude Code sends only where an option of the session asks for them. */
+/** Messages sent by Claude Code only if an option of the session requests them. */
 
 interface Aside {
   readonly type: "progress";
   readonly data: JsonObject;
 }
 
-/** Of the output of a hook, the summary of a task and a suggestion, in characters. */
+/** Maximum number of characters of a hook's output, a task's summary or a suggestion. */
 const SHOWN = 500;
 
 const line = z.string().transform((text) => oneLine(text, SHOWN));

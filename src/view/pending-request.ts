@@ -5,14 +5,14 @@ import type { ResponseMode } from "./event.ts";
 import { fit, jsonBytes, waterLevel } from "./size.ts";
 import { summaryOf } from "./summary.ts";
 
-/** Pending requests, as `actions[]` of an answer lists them. */
+/** Open requests in `actions[]` of an answer. */
 
 export interface ShownRequest {
   readonly requestId: string;
   readonly toolUseId: string;
-  /** As `actions[]` shows it. */
+  /** Entry in `actions[]`. */
   readonly entry: JsonObject;
-  /** True when the tool's input is shown uncut: only then may it be replaced. */
+  /** True if the tool's input is shown uncut. Only then may the caller replace the input. */
   readonly whole: boolean;
 }
 
@@ -21,14 +21,14 @@ export interface PendingRequest {
   readonly request: PermissionRequest;
 }
 
-/** With less room than this a request is left for the next poll. */
+/** Minimum room for a request, bytes. With less, the request is left to the next poll. */
 const LEAST_BYTES = 600;
-/** However large the rest is, so much of the input is shown. */
+/** Minimum bytes for the input of a request, even if other fields are large. */
 const INPUT_LEAST = 256;
-/** The keys around the input, the mark that it is cut, the event that has it whole, and commas. */
+/** Bytes of the keys around a cut input, commas included. */
 const AROUND_INPUT = jsonBytes({ input: 0, inputTruncated: true, inputEventId: Number.MAX_SAFE_INTEGER });
 
-/** In which form, and as of when. */
+/** Response mode, and present time in ms since the epoch. */
 export interface Presentation {
   readonly mode: ResponseMode;
   readonly now: number;
@@ -44,7 +44,7 @@ function presentRequest({ open, request }: PendingRequest, { mode, now }: Presen
     ...(!isMinimal && { summary: summaryOf(request.toolName, request.input) }),
     ...(request.decisionReason !== undefined && { decisionReason: request.decisionReason }),
     ...(request.blockedPath !== undefined && { blockedPath: request.blockedPath }),
-    // What its agent does is told with it.
+    // Events of the subagent refer to `toolUseId`.
     ...((!isMinimal || request.toolName === "Agent") && { toolUseID: request.toolUseId }),
     ...(request.agentId !== undefined && { agentID: request.agentId }),
     ...(!isMinimal && request.suggestions !== undefined && { suggestions: request.suggestions }),
@@ -60,7 +60,7 @@ function presentRequest({ open, request }: PendingRequest, { mode, now }: Presen
   };
 }
 
-/** A request that another approver has is not yet the caller's to allow. */
+/** Names the approver (`waitsFor`) and the time until the next approver, if the caller may not answer yet. */
 function waitsFor(open: OpenRequest, { mode, now }: Presentation): JsonObject {
   const approver = open.approver;
   if (approver === CALLER) return {};
@@ -70,12 +70,12 @@ function waitsFor(open: OpenRequest, { mode, now }: Presentation): JsonObject {
   return { waitsFor: approver, ...time };
 }
 
-/** What the requests take when each is shown whole, a comma each included. */
+/** Returns the size of each request shown in full, bytes with a comma. */
 export function wholeRequestSizes(asked: readonly PendingRequest[], presentation: Presentation): number[] {
   return asked.map((each) => jsonBytes(presentRequest(each, presentation)) + 1);
 }
 
-/** As many of the requests as `most` bytes hold, a comma each included: small ones whole, the others cut alike. */
+/** Fits requests into `most` bytes, commas included: small requests in full, the rest cut to an equal size. */
 export function fitRequests(
   asked: readonly PendingRequest[],
   presentation: Presentation,
@@ -102,7 +102,7 @@ function fitRequest(asked: PendingRequest, presentation: Presentation, most: num
   const { input: _, suggestions, ...bare } = entry;
   const room = most - AROUND_INPUT;
   const forRequest = room - Math.min(INPUT_LEAST, jsonBytes(asked.request.input));
-  // A suggestion is there to be sent back: it is shown whole or not at all.
+  // `suggestions` are meant to be sent back, so they are shown in full or not at all.
   const full = suggestions === undefined ? bare : { ...bare, suggestions };
   const request = jsonBytes(full) <= forRequest ? full : fit(bare, forRequest, ["decisionReason", "blockedPath"]).value;
   const input = fit(asked.request.input, room - jsonBytes(request));

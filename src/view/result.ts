@@ -8,10 +8,10 @@ import { exactUsd, tokensOf } from "../domain/usage.ts";
 import { briefInput } from "./brief.ts";
 import type { Form } from "./event-list.ts";
 
-/** What gives way first when a result is too large; its text is cut before any of it. */
+/** Fields to drop first if a result is too large. The text is cut before any field is dropped. */
 export const EXPENDABLE_OF_RESULT = ["modelUsage", "usage", "permissionDenials", "structuredOutput"];
 
-/** The fields of Claude Code's result message that are passed on. */
+/** Fields of Claude Code's result message passed on to callers. */
 const ResultMessage = z.object({
   result: z.string().catch(""),
   stop_reason: z.string().optional().catch(undefined),
@@ -22,8 +22,8 @@ const ResultMessage = z.object({
 });
 
 /**
- * How a turn ended, with the field names of the wire. `message` is Claude Code's own result where there is one; what
- * the engine has to say of the end stands after its text.
+ * Presents the end of a turn with the field names of the wire. `message` is Claude Code's result message, if any; the engine's
+ * own message follows its text.
  */
 export function presentResult(sessionId: string, ended: TurnEnded, message: JsonObject): JsonObject {
   const own = ResultMessage.parse(message);
@@ -51,7 +51,7 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
   });
 }
 
-/** The result of a turn of which nothing can be read: what it took is unknown, and counts as nothing. */
+/** Presents a turn that cannot be read. Duration and cost are unknown, and counted as 0. */
 export function presentUnreadable(sessionId: string, { totals }: SessionState, message: string): JsonObject {
   const failure = { turnId: "", outcome: "failed", isError: true, errorSubtype: UNREADABLE, message } as const;
   const counts = { durationMs: 0, durationApiMs: 0, numTurns: 0, costUsd: 0 };
@@ -59,7 +59,7 @@ export function presentUnreadable(sessionId: string, { totals }: SessionState, m
   return presentResult(sessionId, { ...failure, ...counts, ...session }, {});
 }
 
-/** Whether the same prompt may work when it is sent again, and what to do. */
+/** Advice for a failed turn. `retryable` is true if the prompt may work on a second try. */
 interface Advice {
   readonly retryable: boolean;
   readonly advice: string;
@@ -105,7 +105,7 @@ const FULL = {
     "If the conversation is too long, reply with /compact, then with the prompt; else make the prompt shorter. Or start a new session.",
 };
 
-/** Before the advice of the category. */
+/** Advice by error subtype; has precedence over the advice for the category. */
 const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
   ["prompt_blocked", { retryable: false, advice: "Change the prompt as the hook asks, or the hook, then reply." }],
   ["hook_stopped", { retryable: false, advice: "Change what the hook objects to, or the hook, then reply." }],
@@ -143,12 +143,12 @@ const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
   ],
 ]);
 
-/** Seeds 001 and 002 report a failed turn as an error; a turn that was ended by a caller still has a result. */
+/** Returns "error" for a failed or lost turn. A turn ended by a caller still has a result. */
 export function typeOfEnd({ outcome }: TurnEnded): "result" | "error" {
   return outcome === "failed" || outcome === "lost" ? "error" : "result";
 }
 
-/** The result as the caller wants it told. */
+/** Reduces a result to the fields in `include`. */
 export function wantedOf(result: JsonObject, { include, mode }: Form): JsonObject {
   const { usage, modelUsage, structuredOutput, ...rest } = withBriefDenials(result);
   const isShort = mode === "minimal" && include.usage !== true;
@@ -160,7 +160,7 @@ export function wantedOf(result: JsonObject, { include, mode }: Form): JsonObjec
   });
 }
 
-/** What a start and a reply tell of a result, as a check does that is asked for nothing else. */
+/** Reduces a result like a poll in mode `minimal` without options. */
 export function inShort(result: JsonObject): JsonObject {
   const { usage: _, modelUsage: __, ...rest } = withBriefDenials(result);
   return defined({ ...withoutCounts(rest), usage: shortUsage(result) });
@@ -168,7 +168,7 @@ export function inShort(result: JsonObject): JsonObject {
 
 const Denials = z.array(z.looseObject({ tool_name: z.string(), tool_input: JsonObject }));
 
-/** A result is told with each poll, and an input that was denied only with its request or its call. */
+/** Shortens the inputs of denied calls, because each poll repeats the result. The request or the call has the full input. */
 function withBriefDenials(result: JsonObject): JsonObject {
   const denials = Denials.safeParse(result["permissionDenials"]);
   if (!denials.success) return result;
@@ -179,25 +179,25 @@ function withBriefDenials(result: JsonObject): JsonObject {
   return { ...result, permissionDenials };
 }
 
-/** The answer names the session, and the short usage has the cost. */
+/** Fields repeated elsewhere: the answer names the session, and the short usage has the cost. */
 const SAID_ELSEWHERE = ["sessionId", "durationApiMs", "totalCostUsd", "sessionTotalCostUsd"];
 
 function withoutCounts({ stopReason, ...result }: JsonObject): JsonObject {
   const kept = Object.entries(result).filter(([key]) => !SAID_ELSEWHERE.includes(key));
-  // A turn that ended by itself needs no note.
+  // `end_turn` is the normal end.
   return { ...Object.fromEntries(kept), stopReason: stopReason === "end_turn" ? undefined : stopReason };
 }
 
-/** What a turn has cost, in money and in tokens, those among them that the API had kept. */
+/** Returns cost and tokens of a turn. `inputTokens` includes cached tokens. */
 function shortUsage({ totalCostUsd: costUsd, usage }: JsonObject): JsonObject {
   const { cache_creation, cache_read, input, output } = tokensOf(usage);
   return { costUsd, inputTokens: input + cache_read + cache_creation, outputTokens: output };
 }
 
-/** In place of a text that stands in the result of the same answer. */
+/** Replaces a text that is repeated in the result of the answer. */
 export const SEE_RESULT = "(see result)";
 
-/** A result of which the whole stands elsewhere in the answer. */
+/** Shortens a result shown in full elsewhere in the answer. */
 export function briefly(result: JsonObject): JsonObject {
   const { result: text, ...rest } = result;
   const said = typeof text === "string" && text.length > SEE_RESULT.length ? SEE_RESULT : text;

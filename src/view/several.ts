@@ -5,8 +5,8 @@ import { assembleCheck, type CheckAnswer, type CheckMaterial } from "./check.ts"
 import { jsonBytes } from "./size.ts";
 
 /**
- * Several sessions in one answer. The one that woke the call is rendered first, then those with little to tell; each has a
- * fair part of the room that is left. One for which there is no room keeps its cursor and is rendered by a later answer.
+ * Builds an answer with several sessions. The session that woke the call comes first, then sessions with little to show; each
+ * has a fair share of the remaining room. A session without room keeps its cursor, for a later answer.
  */
 
 interface Part {
@@ -17,16 +17,16 @@ interface Part {
 
 interface Several {
   readonly answer: JsonObject;
-  /** What each of the sessions shows, in their order. */
+  /** Requests shown, for each session in order. */
   readonly shown: readonly CheckAnswer["shown"][];
 }
 
-/** What one session needs to be rendered of at all. */
+/** Minimum bytes to render a session. */
 const LEAST_BYTES = 2_048;
 
 export function assembleSeveral(parts: readonly Part[], woke: string | undefined, maxBytes: number): Several {
   const waker = parts.find(({ material, state, target }) => {
-    // An idle session ends the wait, which is no news.
+    // An idle session ends the wait without news.
     return material.head["sessionId"] === woke && state.lastEventId >= target.cursor;
   });
   const head = waker === undefined ? {} : { woke };
@@ -58,7 +58,7 @@ function wanted({ material: { asked, events, result } }: Part): number {
   return jsonBytes([events, asked.map(({ request }) => request), result ?? null]);
 }
 
-/** Nothing of it is rendered yet. */
+/** Placeholder for a session without room. */
 function brief({ material, target }: Part): JsonObject {
   const { sessionId, status } = material.head;
   return {

@@ -1,10 +1,10 @@
 import type { JsonObject } from "../domain/json.ts";
 
-/** Answers are measured, and cut, in the bytes that they have as JSON in UTF-8. */
+/** Measures and cuts answers, in bytes of JSON in UTF-8. */
 
 export interface Fitted {
   readonly value: JsonObject;
-  /** True when something of the value is missing. */
+  /** True if any part of the value is missing. */
   readonly cut: boolean;
 }
 
@@ -12,21 +12,24 @@ export function jsonBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** Room for the quotes and the mark itself, whatever number it holds. */
+/** Bytes for quotes and the mark, with any number in the mark. */
 const MARK_BYTES = 40;
 
-/** Strings are not cut shorter than this while anything else can give: ids and paths stay whole. */
+/**
+ * Strings keep at least `GENEROUS` bytes while keys can be dropped instead, so that ids and paths stay whole; `TIGHT` is the
+ * last limit.
+ */
 const GENEROUS = 256;
 const TIGHT = 64;
 
-/** The text, or as much of its beginning as takes `most` bytes as JSON, mark included. `most` is at least `TIGHT`. */
+/** Cuts `text` to `most` bytes of JSON, mark included. `most` must be at least `TIGHT`. */
 export function cutText(text: string, most: number): string {
   if (jsonBytes(text) <= most) return text;
   const shown = beginningWithin(text, most - MARK_BYTES);
   return shown + mark(Buffer.byteLength(text.slice(shown.length)));
 }
 
-/** As much of the text's beginning as takes `most` bytes inside a JSON string, no character halved. */
+/** Returns the longest beginning of `text` within `most` bytes inside a JSON string. Never splits a character. */
 export function beginningWithin(text: string, most: number): string {
   let room = most;
   let end = 0;
@@ -38,7 +41,10 @@ export function beginningWithin(text: string, most: number): string {
   return text.slice(0, end);
 }
 
-/** As many entries of a list as take `most` bytes, commas included; before any is left out, all lose `expendable`. */
+/**
+ * Returns the longest beginning of `list` within `most` bytes, commas included. Entries are left out only after all have lost
+ * the key `expendable`.
+ */
 export function fitList(list: readonly JsonObject[], most: number, expendable: string): readonly JsonObject[] {
   if (jsonBytes(list) <= most) return list;
   const bare = list.map((entry) => Object.fromEntries(Object.entries(entry).filter(([key]) => key !== expendable)));
@@ -48,8 +54,8 @@ export function fitList(list: readonly JsonObject[], most: number, expendable: s
 }
 
 /**
- * The object, or what of it takes at most `most` bytes. Strings are cut first, the longest first; then `expendable`
- * keys go, in their order; in the end every large value gives way to a mark.
+ * Fits an object into `most` bytes. Cuts strings first, longest first; then drops `expendable` keys in order; finally replaces
+ * every large value by a mark.
  */
 export function fit(value: JsonObject, most: number, expendable: readonly string[] = []): Fitted {
   if (jsonBytes(value) <= most) return { value, cut: false };
@@ -63,7 +69,7 @@ export function fit(value: JsonObject, most: number, expendable: readonly string
   return { value: shorten(rest, most, TIGHT) ?? prune(rest, most), cut: true };
 }
 
-/** As many characters of the text as `most`, on one line. */
+/** Puts `text` on one line of at most `most` characters. */
 export function oneLine(text: string, most: number): string {
   const line = text
     .slice(0, most * 4)
@@ -74,7 +80,7 @@ export function oneLine(text: string, most: number): string {
   return `${firstCharacters(line, most - 1)}…`;
 }
 
-/** The text up to `most` characters, none of them halved. */
+/** Returns the first `most` characters. Never splits a character. */
 export function firstCharacters(text: string, most: number): string {
   return Array.from(text.slice(0, most * 2))
     .slice(0, most)
@@ -85,7 +91,7 @@ function mark(bytes: number): string {
   return `… [cut, ${String(bytes)} bytes]`;
 }
 
-/** How many bytes JSON.stringify makes of a character; lone surrogates come out as escapes. */
+/** Returns the number of bytes of a character in JSON. Lone surrogates are escaped. */
 function encodedBytes(code: number): number {
   if (code < 0x20) return [8, 9, 10, 12, 13].includes(code) ? 2 : 6;
   if (code === 0x22 || code === 0x5c) return 2;
@@ -95,7 +101,7 @@ function encodedBytes(code: number): number {
   return code < 0x10000 ? 3 : 4;
 }
 
-/** Cuts all strings to the one length at which the value fits; undefined when that would be below `least`. */
+/** Cuts all strings to a common maximum so that the value fits. Returns `undefined` if the maximum would be below `least`. */
 function shorten(value: JsonObject, most: number, least: number): JsonObject | undefined {
   const sizes = stringsIn(value).map(jsonBytes);
   const fixed = jsonBytes(value) - sizes.reduce((sum, size) => sum + size, 0);
@@ -104,7 +110,7 @@ function shorten(value: JsonObject, most: number, least: number): JsonObject | u
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, mapStrings(each, level)]));
 }
 
-/** The level to which all sizes must be lowered so that together they take at most `room`. */
+/** Returns the common maximum to which sizes must be cut to fit into `room` together. */
 export function waterLevel(sizes: readonly number[], room: number): number {
   let left = room;
   let count = sizes.length;
@@ -128,7 +134,7 @@ function mapStrings(value: unknown, level: number): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, mapStrings(each, level)]));
 }
 
-/** The last resort: a mark in place of every large value, and only as many keys as there is room for. */
+/** Last resort: replaces every large value by a mark, and drops keys without room. */
 function prune(value: JsonObject, most: number): JsonObject {
   let left = most - 2;
   const small = Object.entries(value).map(([key, each]): [string, unknown] => {

@@ -1,10 +1,10 @@
 import type { JsonObject } from "../domain/json.ts";
 import { jsonBytes, oneLine } from "./size.ts";
 
-/** What a person reads before answering, in characters. */
+/** Maximum number of characters of a summary. */
 const MAX_SUMMARY = 200;
 
-/** The field of a tool's input that says what the call is about, and what stands between the name and it. */
+/** Input field with the subject of a call, and the separator between the tool name and the subject. */
 const ABOUT: Readonly<Record<string, { key: string; after: string }>> = {
   Agent: { key: "description", after: ": " },
   Bash: { key: "command", after: ": " },
@@ -22,12 +22,12 @@ const ABOUT: Readonly<Record<string, { key: string; after: string }>> = {
   Write: { key: "file_path", after: " " },
 };
 
-/** The field of its input that says what a call of this tool is about. */
+/** Returns the input field with the subject of a call. */
 export function subjectKey(toolName: string): string | undefined {
   return Object.hasOwn(ABOUT, toolName) ? ABOUT[toolName]?.key : undefined;
 }
 
-/** One line that a person understands: "Bash: npm test", "Write /path/file (1.2 KB)". */
+/** Summarizes a call on one line, for people: "Bash: npm test", "Write /path/file (1.2 KB)". */
 export function summaryOf(toolName: string, input: JsonObject): string {
   const about = Object.hasOwn(ABOUT, toolName) ? ABOUT[toolName] : undefined;
   const subject = about === undefined ? undefined : input[about.key];

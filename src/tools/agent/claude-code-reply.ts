@@ -44,7 +44,7 @@ type Input = z.infer<typeof Input>;
 
 const NAME = "claude_code_reply";
 
-/** Continues a session, after any process or server that ran it before. */
+/** Sends a prompt to a session. Any process or server may have run the session before. */
 export const claudeCodeReply = defineTool({
   name: NAME,
   title: "Reply to Claude Code",

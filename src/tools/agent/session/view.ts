@@ -139,7 +139,7 @@ function inSeconds(at: number): string {
   return isoTime(at).replace(/\.\d+Z$/, "Z");
 }
 
-/** Answers remembered until the end of the session: each has its rule and the maximum risk it allows. */
+/** Presents answers remembered until the end of the session: each `rule`, and the maximum `risk` allowed by the rule. */
 export function rememberedOf({ state: { remembered = [] } }: SessionRecord): JsonObject {
   if (remembered.length === 0) return {};
   return { remembered: remembered.map(({ at, by, level, rule }) => ({ rule, risk: level, by, at: isoTime(at) })) };
@@ -195,7 +195,7 @@ export async function sensitiveView(
   return { ...known, ...value, ...(cut && { truncated: true }) };
 }
 
-/** The first prompt is within the first events. */
+/** Number of events to read; the first prompt is among them. */
 const FIRST_EVENTS = 5;
 
 type Servers = NonNullable<SessionOptions["mcpServers"]>;
