@@ -4,19 +4,20 @@ import { type ByEventType, type DataOf, decideBy } from "../domain/event-table.t
 import type { SessionEvent } from "../domain/event.ts";
 import type { Masker } from "./mask.ts";
 
-/** Opened without blocking: a pipe without a reader is an error, and would block the server with all sessions. */
+/** `O_NONBLOCK` makes opening a pipe without a reader an error. Otherwise the open would block the server with all sessions. */
 const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
 interface AuditLogOptions {
   readonly file: string;
   readonly masker: Masker;
-  /** Told when an entry cannot be written: the work goes on. */
+  /** Called when an entry cannot be written. The audited request continues. */
   readonly onFault: (error: unknown) => void;
 }
 
 /**
- * Appends JSON lines to a file that only its owner reads, each before its call returns and masked; `time` is ISO 8601.
- * The file is opened for each line, so that it can be moved away under us. Servers that share it do not mix their lines.
+ * Appends JSON lines to `file`, which only its owner can read. Each line is masked and written before the call returns; `time`
+ * is ISO 8601. Reopens `file` for each line, so that log rotation can move it away. Servers can share `file`: appended lines do
+ * not mix.
  */
 export function createAuditLog({ file, masker, onFault }: AuditLogOptions): (entry: JsonObject) => void {
   return (entry) => {
@@ -35,8 +36,8 @@ export function createAuditLog({ file, masker, onFault }: AuditLogOptions): (ent
 }
 
 /**
- * What becomes of a request, for the audit log: asked, gone on to the next who may answer, answered and by whom. Read off
- * the session's log, so that no way of answering is missed; never what was said.
+ * Returns the audit entry for an event that asks, passes on or answers a request; `undefined` for all other events. Derived
+ * from the session's log, so that no route of an answer is missed. Contains neither inputs nor answer texts.
  */
 export function requestEntry(event: SessionEvent): JsonObject | undefined {
   return decideBy(ENTRIES, event);

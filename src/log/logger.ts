@@ -7,18 +7,18 @@ const LEVELS = ["debug", "info", "warn", "error"] as const;
 type Level = (typeof LEVELS)[number];
 
 type Log = (message: string, fields?: JsonObject) => void;
-/** The engine's `Logger`, which this room may not import. */
+/** Repeats the engine's `Logger`, because this folder must not import the engine. */
 type LineLogger = Readonly<Record<Level, Log>>;
 
 export interface LoggerOptions {
-  /** The least level that is written. */
+  /** Minimum level of written lines. */
   readonly level: Level | "silent";
   readonly masker: Masker;
 }
 
 /**
- * Writes JSON lines to stderr and nowhere else, masked, each before its call returns. Logging never throws and never
- * stops the server: lines that a full or closed stderr does not take wait in a bounded buffer, then are dropped.
+ * Writes masked JSON lines to stderr only, each before its call returns. Never throws and never stops the server: lines that a
+ * full or closed stderr does not accept wait in a buffer of `WAITING_BYTES`, then are dropped.
  */
 export function createLogger({ level, masker }: LoggerOptions): LineLogger {
   let sink: Pino.Logger | undefined;
@@ -36,12 +36,13 @@ export function createLogger({ level, masker }: LoggerOptions): LineLogger {
 const WAITING_BYTES = 1_048_576;
 const RETRY_MS = 100;
 
-/** pino costs 20 ms, so it is loaded at the first line; as a CommonJS package it can be at once, so no line has to wait. */
+/** Loads pino with the first line, because loading takes 20 ms. pino is CommonJS, so `require` can load it synchronously. */
 const require: (name: "pino") => typeof Pino = createRequire(import.meta.url);
 
 function openSink(level: Level | "silent"): Pino.Logger {
   const pino = require("pino");
-  // Node makes a pipe on stderr non-blocking when it opens the stream: a client that does not read cannot hold us up.
+  // Node makes a pipe on stderr non-blocking when `process.stderr` is opened: a client that does not read cannot block the
+  // server.
   process.stderr.on("error", ignore);
   const destination = pino.destination({ dest: 2, sync: true, maxLength: WAITING_BYTES, retryEAGAIN: () => false });
   let retry: NodeJS.Timeout | undefined;
@@ -52,7 +53,7 @@ function openSink(level: Level | "silent"): Pino.Logger {
   return pino(
     {
       level,
-      // Not `pid`: fields name the process ids of Claude Code so.
+      // Not `pid`: fields use `pid` for processes of Claude Code.
       base: { server: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
@@ -62,5 +63,5 @@ function openSink(level: Level | "silent"): Pino.Logger {
 }
 
 function ignore(): void {
-  // There is nowhere left to say that stderr is gone.
+  // Nothing can be reported once stderr is gone.
 }

@@ -4,18 +4,20 @@ import type { JsonObject } from "../domain/json.ts";
 import { finishedLength, isWord } from "./unfinished.ts";
 
 /**
- * Takes secrets out of what leaves the process as text: the values of environment variables that are named like a
- * secret, and whatever looks like a credential by itself.
+ * Removes secrets from text that leaves the process: values of environment variables with a secret's name (`SECRET_NAME`), and
+ * text in the form of a credential (`CREDENTIALS`).
  */
 export interface Masker {
   text(text: string): string;
-  /** Of a text that is still being written: what may be the beginning of a secret is left out until it has come to its end. */
+  /**
+   * Masks a text that is still growing. Leaves out a tail that may be the beginning of a secret, until the rest has arrived.
+   */
   unfinished(text: string): string;
-  /** A copy, masked in every string at any depth, names of fields included. */
+  /** Returns a copy, masked in every string at any depth, field names included. */
   fields(fields: JsonObject): JsonObject;
   /**
-   * An event as it may be stored: what Claude Code, its tools and its processes have said is masked. What goes to it, or
-   * goes back to it from the log, is not: prompts, what is asked and with which input, and why something was denied.
+   * Returns `event` as it may be stored. Masks output of Claude Code, its tools and its processes. Keeps everything that goes
+   * to Claude Code, or returns there from the log: prompts, requests with their inputs, and reasons for denials.
    */
   event(event: SessionEvent): SessionEvent;
 }
@@ -24,23 +26,23 @@ const MASKED = "[masked]";
 
 const SECRET_NAME = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|AUTH(?!OR_)/i;
 
-/** A shorter value would be found, and masked, in ordinary words. */
+/** Shorter values would also match, and mask, ordinary words. */
 const MIN_LENGTH = 8;
 
-/** Objects within objects: more would be more than the call stack holds. */
+/** Maximum nesting of objects; more could overflow the call stack. */
 const MAX_DEPTH = 200;
 
 /**
- * Every message goes through this one: it must take time in proportion to the text, whatever the text. What stands
- * before a credential and is kept is therefore a group and no lookbehind, which would be tried at each character.
+ * Runs on every message, so its time must be linear in the length of any text. Text before a credential is therefore kept by a
+ * capture group: a lookbehind would be tried at each character.
  */
 const CREDENTIALS = new RegExp(
   [
-    // A private key that was cut off has no end: all that follows is masked.
+    // A private key without its end marker, because a text may be cut off: everything after the begin marker is masked.
     /-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/,
     /sk-ant-[\w-]{4,}/,
     /(\bBearer\s+)[\w.~+/-]{4,}=*/,
-    // Of this server over HTTP.
+    // Tokens of this server for HTTP, see `newToken`.
     /\bccm_[\w-]{20,}/,
     /\bgh[pousr]_\w{20,}/,
     /\bAKIA[A-Z0-9]{16}\b/,
@@ -56,13 +58,13 @@ const CREDENTIAL_MASKED = `$1$2${MASKED}`;
 
 const KEY_BORDER = /-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----/g;
 
-/** `env` is read once, here. */
+/** Reads `env` once. */
 export function createMasker(env: Readonly<Record<string, string | undefined>>): Masker {
   const secrets = knownOf(secretValues(env));
   return maskerOf(() => secrets);
 }
 
-/** A masker whose secrets may change: it asks for them at each text. */
+/** Creates a masker with changing secrets: calls `secrets` for each text. */
 export function maskerOf(secrets: () => KnownSecrets): Masker {
   const text = (value: string): string => {
     const { pattern } = secrets();
@@ -77,11 +79,11 @@ export function maskerOf(secrets: () => KnownSecrets): Masker {
 type Masks = Pick<Masker, "fields" | "text">;
 
 function maskEvent(event: SessionEvent, masks: Masks): SessionEvent {
-  // Masks all strings of an event whose type is unknown here.
+  // Masks all strings of an event with an unknown type.
   return decideBy(EVENT_MASKS, event, masks) ?? { ...event, ...masks.fields({ data: event.data }) };
 }
 
-/** Keeps what goes to Claude Code or comes from this server. */
+/** Keeps data that goes to Claude Code or comes from this server. */
 const kept =
   <T extends EventType>(type: T) =>
   (data: DataOf<T>) => ({ type, data });
@@ -125,7 +127,7 @@ function maskAnswer(data: DataOf<"permission.answered">, { fields }: Masks): Dat
   return data.updatedInput ? { ...data, updatedInput: fields(data.updatedInput) } : data;
 }
 
-/** What is secret of these variables, each as it is and as it stands inside a JSON text. */
+/** Returns the secret values of `env`, each literally and as escaped in JSON text. */
 export function secretValues(env: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(env).flatMap(([name, value]) => {
     const secret = value?.trim() ?? "";
@@ -134,14 +136,14 @@ export function secretValues(env: Readonly<Record<string, string | undefined>>):
   });
 }
 
-/** `pattern` finds each of them; undefined where there is none. `phrases` are those that are more than a word. */
+/** `pattern` matches all secrets, `undefined` if there are none. `phrases` are the secrets of more than one word. */
 export interface KnownSecrets {
   readonly pattern: RegExp | undefined;
   readonly phrases: readonly string[];
 }
 
 export function knownOf(found: Iterable<string>): KnownSecrets {
-  // The longest first: one secret may begin with another.
+  // Longest first, because one secret may begin with another.
   const values = [...new Set(found)].toSorted((a, b) => b.length - a.length);
   if (values.length === 0) return { pattern: undefined, phrases: [] };
   const sources = values.map((value) => value.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
@@ -150,7 +152,7 @@ export function knownOf(found: Iterable<string>): KnownSecrets {
 
 type MaskText = (text: string) => string;
 
-/** `above` are the objects this one stands in: a value that holds itself is cut there. */
+/** `above` are the objects that contain `value`: a circular reference is cut. */
 function maskEntries(value: object, text: MaskText, above: readonly object[]): JsonObject {
   const inside = [...above, value];
   const masked = new Map<string, unknown>();
@@ -159,7 +161,7 @@ function maskEntries(value: object, text: MaskText, above: readonly object[]): J
   return Object.fromEntries(masked);
 }
 
-/** Two secrets have one mask: none of the values is lost for that. */
+/** Adds a number to a masked field name that is taken, because two secrets have the same mask and no value may be lost. */
 function freeName(name: string, taken: ReadonlyMap<string, unknown>): string {
   let free = name;
   for (let count = 2; taken.has(free); count += 1) free = `${name} ${String(count)}`;
@@ -173,7 +175,7 @@ function maskValue(value: unknown, text: MaskText, above: readonly object[]): un
   if (above.length >= MAX_DEPTH) return "[nested too deeply]";
   if (Array.isArray(value)) return maskList(value, text, [...above, value]);
   if (value instanceof Error) {
-    // What an error says of itself is not enumerable; fields of its class are.
+    // `message`, `stack` and `cause` of an error are not enumerable; fields of its class are.
     const { name, message, stack, cause } = value;
     const fields = { ...Object.fromEntries(Object.entries(value)), name, message, stack, cause };
     return maskEntries(fields, text, [...above, value]);
@@ -181,13 +183,13 @@ function maskValue(value: unknown, text: MaskText, above: readonly object[]): un
   return maskEntries(value, text, above);
 }
 
-/** A private key that stands in a list line by line, as in a patch, is no key in any of them. */
+/** Masks a private key that a list holds line by line, as in a patch: no single line looks like a key. */
 function maskList(list: readonly unknown[], text: MaskText, above: readonly object[]): unknown[] {
   let inKey = false;
   return list.map((each) => {
     if (typeof each !== "string") return maskValue(each, text, above);
     const began = inKey;
-    // Asked first because patches are long and keys are rare.
+    // Checked with `includes` first, because patches are long and keys are rare.
     const border = each.includes("PRIVATE KEY-----") ? [...each.matchAll(KEY_BORDER)].at(-1)?.[1] : undefined;
     if (border !== undefined) inKey = border === "BEGIN";
     return began ? MASKED : text(each);

@@ -1,21 +1,22 @@
 import { knownOf, type KnownSecrets, type Masker, maskerOf, secretValues } from "./mask.ts";
 
 /**
- * What is masked where. A session's events are masked by what is secret of the environments that it has had to do with: what another
- * client keeps secret is an ordinary word there, and its mask would tell that it is a secret. The log is masked by all of them.
+ * Chooses the secrets that are masked. A session's events are masked by the secrets of the environments used in the session: a
+ * secret of another client is an ordinary word there, and its mask would reveal a secret. The server's log lines are masked by
+ * all known secrets.
  */
 export interface SessionMasks extends Masker {
-  /** What is secret of these variables is masked from now on: in the log, and in the session's events where one is named. */
+  /** Masks the secrets of `variables` from now on: in the server's log lines, and in the events of `sessionId` if given. */
   learn(variables: Variables, sessionId?: string): void;
-  /** Of the session's events. Masks by all that is known as long as nothing was learned for the session. */
+  /** Returns the masker for the session's events. Uses all known secrets until `learn` has been called for the session. */
   ofSession(sessionId: string): Masker;
 }
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** Values in the mask of the log; the oldest make way. */
+/** Maximum number of values in one mask; the oldest are dropped. */
 const MAX_VALUES = 2_000;
-/** Sessions with a mask of their own. Any other one is masked by all that is known. */
+/** Maximum number of sessions with a mask of their own. Others are masked by all known secrets. */
 const MAX_SESSIONS = 1_000;
 
 /** `own` is the environment of the server, which is masked everywhere. */
@@ -42,9 +43,9 @@ export function createSessionMasks(own: Variables): SessionMasks {
 
 class Secrets {
   readonly #own: readonly string[];
-  /** In the order in which they were learned last. */
+  /** Least recently learned first. */
   readonly #learned = new Set<string>();
-  /** Made when it is asked for. */
+  /** Built on first use; `undefined` after a change. */
   #known: KnownSecrets | undefined;
 
   constructor(own: readonly string[]) {

@@ -1,18 +1,24 @@
 import { lastWord } from "../domain/last-word.ts";
 
-/** Finds what may be the beginning of a secret at the end of a text that is still being written. */
+/** Finds a possible beginning of a secret at the end of a text that is still growing. */
 
-/** Characters that are left out at most. */
+/** Maximum number of characters held back for an unfinished word. */
 const MAX_HELD = 4_096;
-/** Length of a password in a URL that has other characters than a word: in languages without spaces a port looks like its beginning. */
+/**
+ * Maximum length of a URL password with non-word characters. Bounded because a port also looks like the beginning of a
+ * password, so that text in a language without spaces would be held back without end.
+ */
 const MAX_PASSWORD = 256;
 
-/** Beginning of a credential in a URL; no later "://" can stand in it. */
+/** Beginning of a credential in a URL, which cannot contain another `://`. */
 const OPEN_URL = /^:\/\/[^\s/@:"]+:[^\s/@"]*$/;
 
-/** Returns how much of the text can be masked and shown: all but its last word, a beginning of one of the `phrases`, and of a password in a URL. */
+/**
+ * Returns the length of the part that can be masked and shown. Excludes the last word, a beginning of one of the `phrases`, and
+ * an unfinished password in a URL.
+ */
 export function finishedLength(text: string, phrases: readonly string[]): number {
-  // The last word may be the end of what began before it, which is a beginning once the word is left out.
+  // Repeats, because leaving out the last word can expose the beginning of a phrase before the word.
   for (let length = lastWord(text, MAX_HELD); ;) {
     const rest = text.slice(0, length);
     const shorter = Math.min(openUrl(rest), ...phrases.map((phrase) => beginningOf(phrase, rest)));
@@ -21,7 +27,7 @@ export function finishedLength(text: string, phrases: readonly string[]): number
   }
 }
 
-/** The last word of a text has every beginning of such a secret. */
+/** True if leaving out the last word of a text also leaves out every beginning of `secret`. */
 export function isWord(secret: string): boolean {
   return secret.length <= MAX_HELD && lastWord(secret) === 0;
 }

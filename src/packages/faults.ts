@@ -3,9 +3,9 @@ import { dirname } from "node:path";
 import { AppError } from "../domain/error.ts";
 import type { Pinned } from "./pinned.ts";
 
-/** What can keep npm from installing a package, and the one command that puts it right. */
+/** Faults of npm during an installation, each with the command that fixes the fault. */
 
-/** `code` is npm's, or the system's. */
+/** `code` is an error code of npm or of the system. */
 export interface Fault {
   readonly code: string;
   readonly text: string;
@@ -13,9 +13,9 @@ export interface Fault {
 
 export const NPM_MISSING: Fault = { code: "ENPM", text: "there is no npm in PATH, nor beside Node" };
 
-/** Thrown where a package is needed and cannot be installed. */
+/** Thrown if a required package cannot be installed. */
 export class InstallError extends AppError {
-  /** The one command that puts it right. */
+  /** Shell command that fixes the fault. */
   readonly fix: string;
 
   constructor({ name, version }: Pick<Pinned, "name" | "version">, folder: string, fault: Fault) {
@@ -25,12 +25,13 @@ export class InstallError extends AppError {
   }
 }
 
-/** npm then asks its own registry, in place of a mirror. */
+/** Resets npm from a mirror to the default registry. */
 const OWN_REGISTRY = "npm config delete registry";
 
 /**
- * Installs what is missing, and says what is wrong. By the path of this program: it need not be in PATH, and the package that npm
- * has by its name may be another one. Not where it was started by npx, whose folder may go.
+ * Returns the command that installs missing packages and reports faults. Names this program by path, because the program need
+ * not be in `PATH`, and npm may have another package of that name. Uses npx after a start by npx, because npx may delete its
+ * folder.
  */
 export function retryCommand(script = process.argv[1] ?? ""): string {
   return `${/[\\/]_npx[\\/]/.test(script) ? "npx -y claude-agents-mcp" : `node ${quoted(script)}`} doctor --fix`;
@@ -97,17 +98,17 @@ function ofTheDisk(code: string, folder: string): [string, string] | undefined {
   return undefined;
 }
 
-/** The folder, or the nearest place above it that is there. */
+/** Returns `folder`, or the nearest existing ancestor. */
 export function existing(folder: string): string {
   return existsSync(folder) || folder === dirname(folder) ? folder : existing(dirname(folder));
 }
 
-/** A word for a shell. */
+/** Quotes a word for the shell. */
 function quoted(word: string): string {
   return process.platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Node's own installers have it; packages of systems often have not. */
+/** Returns the command that installs npm. Node's own installers include npm; system packages often do not. */
 function installsNpm(): string {
   if (process.platform === "win32") return "winget install OpenJS.NodeJS.LTS";
   if (process.platform === "darwin") return "brew install node";

@@ -4,19 +4,19 @@ import { z } from "zod";
 import { startTime } from "../claude/supervise/tree.ts";
 import { NPM_MS, npmRuns } from "./npm.ts";
 
-/** One server at a time installs a package; the others wait. The lock is a file that names its holder. */
+/** Lock for installing a package: one server installs, all others wait. The lock file names its holder. */
 
 const Holder = z.object({ pid: z.int(), startedAt: z.string(), folder: z.string() });
-/** `folder` is where it installs. */
+/** `folder` is the installation folder. */
 export type Holder = z.infer<typeof Holder>;
 
-/** The holder writes the file in one go, at once after it has made it, ms. */
+/** Maximum age of a lock file without a readable holder, ms. The holder writes the file right after creating it. */
 const WRITTEN_MS = 5_000;
-/** A holder has ended its npm by then, unless it is frozen itself, ms. */
+/** Maximum age of a lock, ms. By then a holder has ended its npm, unless the holder itself is frozen. */
 const HELD_MS = NPM_MS + 300_000;
 const MOST_BYTES = 10_000;
 
-/** Whether this process has the lock now. */
+/** Resolves to true if this process has taken the lock. */
 export async function takeLock(file: string, folder: string): Promise<boolean> {
   const holder: Holder = { pid: process.pid, startedAt: (await startTime(process.pid)) ?? "", folder };
   try {
@@ -28,7 +28,7 @@ export async function takeLock(file: string, folder: string): Promise<boolean> {
   }
 }
 
-/** Who has it; undefined where no server has, or the file does not say. */
+/** Resolves to `undefined` if there is no lock, or its file is unreadable. */
 export async function holderOf(file: string): Promise<Holder | undefined> {
   const text = await readFile(file, "utf8").catch(() => "");
   try {
@@ -38,14 +38,17 @@ export async function holderOf(file: string): Promise<Holder | undefined> {
   }
 }
 
-/** Whether the holder that the file named still installs: the server, or the npm that it has left behind. */
+/** True while `holder` is installing: its server runs, or the npm that the server has left behind. */
 export async function isHeld(file: string, holder: Holder | undefined): Promise<boolean> {
   const about = await stat(file).catch(() => undefined);
   if (about === undefined || Date.now() - about.mtimeMs > (holder ? HELD_MS : WRITTEN_MS)) return false;
   return !holder || (await startTime(holder.pid)) === holder.startedAt || npmRuns(holder.folder);
 }
 
-/** Removes the lock of a dead holder. False where another server was faster. If two install at once, the folder of one is used. */
+/**
+ * Removes the lock of a dead holder. Resolves to false if another server was faster. If two servers install at once, the first
+ * complete folder is used.
+ */
 export async function breakLock(file: string, dead: Holder | undefined): Promise<boolean> {
   const broken = `${file}.${String(process.pid)}`;
   try {
@@ -54,7 +57,7 @@ export async function breakLock(file: string, dead: Holder | undefined): Promise
     return false;
   }
   const isOfDead = isDeepStrictEqual(await holderOf(broken), dead);
-  // Since it was read, another server has broken and taken it.
+  // Puts the lock back, because another server has taken it since `dead` was read.
   if (!isOfDead) await link(broken, file).catch(() => undefined);
   await rm(broken, { force: true }).catch(() => undefined);
   return isOfDead;

@@ -7,7 +7,7 @@ import { killTree, startTime } from "../claude/supervise/tree.ts";
 import { NPM_MISSING, type Fault } from "./faults.ts";
 import type { Pinned } from "./pinned.ts";
 
-/** npm installs one package, of which the integrity is known, into a folder of its own. */
+/** Runs npm to install one package with a known integrity value into a folder of its own. */
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -16,11 +16,14 @@ interface Command {
   readonly words: readonly string[];
 }
 
-/** npm of PATH outside the project, else the one beside this Node: applications often start servers with a short PATH. */
+/**
+ * Finds npm in `PATH` outside the project, otherwise beside `node`, because applications often start servers with a short
+ * `PATH`.
+ */
 export async function findNpm(environment: Environment, node = process.execPath): Promise<Command | undefined> {
   const beside = dirname(node);
   if (process.platform === "win32") {
-    // npm.cmd would need a shell.
+    // Runs `npm-cli.js` with Node, because `npm.cmd` would need a shell.
     const path = environment["PATH"] ?? environment["Path"] ?? "";
     const folders = [...(await programFolders(path, await projectOf(process.cwd()))), beside];
     const script = folders
@@ -35,15 +38,15 @@ export async function findNpm(environment: Environment, node = process.execPath)
 }
 
 /**
- * The user's configuration of npm, from their files and variables in capitals. What an npm that started this server has added
- * (`npm_*`) is left out: that is also the configuration of the project in which it ran.
+ * Keeps the user's npm configuration, from files and variables in capitals. Removes variables added by an npm that has started
+ * this server (`npm_*`), because they include the configuration of the project where that npm ran.
  */
 async function npmEnvironment(environment: Environment): Promise<NodeJS.ProcessEnv> {
   const kept = Object.entries(environment).filter(([name]) => !name.startsWith("npm_"));
   return { ...Object.fromEntries(kept), ...(await ownPath(environment)) };
 }
 
-/** The folder and what is in it are all that npm is to install. Retries follow soon: the user waits. */
+/** Restricts npm to the given folder and its manifest. Retry delays are short because the user waits. */
 const WORDS = [
   "ci",
   "--ignore-scripts",
@@ -61,14 +64,14 @@ const WORDS = [
   "--fetch-retry-maxtimeout=5000",
 ];
 
-/** Time limit of npm, ms. 250 MB take this long at 70 kB/s. */
+/** Time limit of npm, ms. Enough for 250 MB at 70 kB/s. */
 export const NPM_MS = 3_600_000;
 
-/** Beside the package: what npm has said, and which process it is. */
+/** Files beside the package: the output of npm, and its process. */
 const OUTPUT = "npm.log";
 const PROCESS = "npm.json";
 
-/** Resolves to what went wrong. npm goes on where this process dies: the next server takes what it has installed. */
+/** Resolves to the fault, `undefined` on success. npm continues if this process dies; the next server uses the result. */
 export async function runNpm(pinned: Pinned, folder: string, environment: Environment): Promise<Fault | undefined> {
   const npm = await findNpm(environment);
   if (!npm) return NPM_MISSING;
@@ -93,7 +96,7 @@ export async function runNpm(pinned: Pinned, folder: string, environment: Enviro
   }
 }
 
-/** Resolves to what went wrong. A npm that takes too long is ended with what it has started. */
+/** Resolves to the fault, `undefined` on success. Kills npm with all its children after `NPM_MS`. */
 async function endOf(child: ChildProcess): Promise<Fault | undefined> {
   return new Promise((resolve) => {
     const end = (text?: string) => {
@@ -116,7 +119,7 @@ async function note(folder: string, pid: number): Promise<void> {
   await writeFile(join(folder, PROCESS), JSON.stringify({ pid, startedAt: (await startTime(pid)) ?? "" }));
 }
 
-/** Whether the npm that installs into the folder still runs. */
+/** True while the npm that installs into `folder` is running. */
 export async function npmRuns(folder: string): Promise<boolean> {
   try {
     const parse: (text: string) => { pid: number; startedAt: string } = JSON.parse;
@@ -127,13 +130,13 @@ export async function npmRuns(folder: string): Promise<boolean> {
   }
 }
 
-/** Whether npm has come to its end there: it writes this file last. */
+/** True if npm has finished in `folder`: npm writes `.package-lock.json` last. */
 export function isComplete(folder: string, pinned: Pinned): boolean {
   const written = join(folder, "node_modules", ".package-lock.json");
   return existsSync(written) && existsSync(join(folder, "node_modules", pinned.name, pinned.entry));
 }
 
-/** npm's own words: its code, and the first line that says something. */
+/** Reads the error from npm's output: its code, and the first line with a description. */
 async function saidIn(folder: string): Promise<Fault | undefined> {
   const said = await readFile(join(folder, OUTPUT), "utf8").catch(() => "");
   const lines = said.split("\n").flatMap((line) => /^npm (?:error|ERR!) (.+)$/.exec(line)?.[1] ?? []);
@@ -152,7 +155,7 @@ function manifestOf(pinned: Pinned): object {
   };
 }
 
-/** Of the Agent SDK without dependencies: it imports none of its peers, and each binary is installed by itself. */
+/** Leaves out dependencies of the Agent SDK: the SDK imports none of its peers, and each binary is installed separately. */
 function lockOf(pinned: Pinned): object {
   const { dependencies = [] } = pinned;
   const packages = [pinned, ...dependencies].map(({ integrity, name, version }) => {

@@ -9,19 +9,19 @@ import { isComplete, runNpm } from "./npm.ts";
 import type { Pinned } from "./pinned.ts";
 
 /**
- * Packages in the user's cache folder, once for all servers. A package is installed into a folder of its own, which is renamed
- * when it is complete: what has the final name can be used.
+ * Installs packages in the user's cache folder, once for all servers. npm installs into a draft folder, which is renamed when
+ * complete, so that a folder with the final name is always usable.
  */
 
 interface Place {
-  /** The cache folder of this program. */
+  /** Cache folder of this program. */
   readonly cacheFolder: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Interval of looks at what another server installs, ms. */
+/** Interval of checks while another server installs, ms. */
 const LOOK_MS = 200;
-/** What no server has used for this long goes, ms. */
+/** Packages that no server has used for this time are removed, ms. */
 const UNUSED_MS = 30 * 86_400_000;
 
 export class PackageCache {
@@ -38,7 +38,7 @@ export class PackageCache {
     return this.#folder;
   }
 
-  /** The file that is loaded or started; undefined where the package is not installed. Counts as a use. */
+  /** Returns the file to load or start, `undefined` if the package is not installed. Counts as a use of the package. */
   entryOf(pinned: Pinned): string | undefined {
     const file = join(this.#target(pinned), "node_modules", pinned.name, pinned.entry);
     if (!existsSync(file)) return undefined;
@@ -46,7 +46,9 @@ export class PackageCache {
     return file;
   }
 
-  /** Installs the package unless that was done, or waits for who does it. npm gets the environment. Throws InstallError. */
+  /**
+   * Installs the package if missing, or waits for the process that does. `environment` is passed to npm. Throws `InstallError`.
+   */
   async install(pinned: Pinned, environment = this.#environment): Promise<void> {
     const known = this.#running.get(pinned.name);
     if (known) return known;
@@ -55,7 +57,7 @@ export class PackageCache {
     return running;
   }
 
-  /** How much of it there is, bytes: also of what another server installs. */
+  /** Resolves to the installed size in bytes, including an installation by another server in progress. */
   async installedBytes(pinned: Pinned): Promise<number> {
     if (this.entryOf(pinned) !== undefined) return pinned.bytes;
     const holder = await holderOf(this.#lock(pinned));
@@ -88,7 +90,7 @@ export class PackageCache {
   }
 
   async #fetchLocked(pinned: Pinned, draft: string, environment: Place["environment"]): Promise<void> {
-    // Another server may have ended between the look and the lock.
+    // Checked again, because another server may have finished just before `takeLock`.
     if (this.entryOf(pinned) !== undefined) return;
     try {
       await rm(draft, { recursive: true, force: true });
@@ -102,7 +104,7 @@ export class PackageCache {
     }
   }
 
-  /** What a dead server has left is used where npm has come to its end. */
+  /** Breaks the lock of a dead server. Uses its draft if npm has finished there, and removes the draft. */
   async #takeOver(pinned: Pinned, dead: Holder | undefined): Promise<void> {
     if (!(await breakLock(this.#lock(pinned), dead)) || !dead || !this.#isDraft(dead.folder)) return;
     if (isComplete(dead.folder, pinned)) await this.#settle(pinned, dead.folder);
@@ -112,22 +114,22 @@ export class PackageCache {
   async #settle(pinned: Pinned, draft: string): Promise<void> {
     const target = this.#target(pinned);
     await rename(draft, target).catch(async () => {
-      // Another server was faster.
+      // If another server was faster, its folder is used.
       if (this.entryOf(pinned) !== undefined) return;
-      // What a cleaner of caches has left of it is in the way.
+      // Remains of a folder that a cache cleaner has partly deleted block the rename.
       await rm(target, { recursive: true, force: true });
       await rename(draft, target);
     });
     await this.#sweep().catch(() => undefined);
   }
 
-  /** The time of its last use is that of its folder. */
+  /** Records the use as the modification time of the folder. */
   async #noteUse(pinned: Pinned): Promise<void> {
     const now = new Date();
     await utimes(this.#target(pinned), now, now).catch(() => undefined);
   }
 
-  /** Versions that no server uses any more, and drafts of dead servers. */
+  /** Removes packages unused for `UNUSED_MS`, and drafts of dead servers. */
   async #sweep(): Promise<void> {
     for (const name of await readdir(this.#folder)) {
       const path = join(this.#folder, name);
@@ -146,13 +148,16 @@ export class PackageCache {
     return `${this.#target(pinned)}.lock`;
   }
 
-  /** The lock is a file that others of this user can write: nothing else is removed because of it. */
+  /**
+   * True if `folder` is a draft of this cache. Checked before removal, because other programs of this user can write the lock
+   * file.
+   */
   #isDraft(folder: string): boolean {
     return folder === join(this.#folder, basename(folder)) && folder.endsWith(".draft");
   }
 }
 
-/** An npm that was left behind may still write there, ms. */
+/** Minimum age before a draft of a dead server is removed, ms, because npm may still be writing there. */
 const DEAD_MS = 3_600_000;
 
 const INCOMPLETE: Fault = { code: "EUNKNOWN", text: "npm ended without an error, but has not installed it" };
@@ -161,15 +166,15 @@ async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    // Of a read-only disk Node says that something above does not exist.
+    // Checks an existing ancestor first, because Node reports a read-only disk as a missing folder.
     await access(existing(folder), constants.W_OK);
     throw error;
   }
 }
 
-/** What would keep this process from writing there, whether or not the folder exists. */
+/** Resolves to the fault that prevents writing to `folder`, which need not exist. */
 export async function writeFault(folder: string): Promise<Fault | undefined> {
-  // With a separator, a file in the way of the folder is a fault.
+  // A trailing separator makes a file in place of the folder a fault.
   return access(`${existing(folder)}${sep}`, constants.W_OK).then(() => undefined, faultOf);
 }
 

@@ -1,7 +1,4 @@
-/**
- * The packages that npm is to install when they are needed: the versions and integrity values that package-lock.json has. A test
- * compares them.
- */
+/** Packages that npm installs on demand, with the versions and integrity values of package-lock.json. A test compares them. */
 
 interface Locked {
   readonly name: string;
@@ -10,18 +7,18 @@ interface Locked {
 }
 
 export interface Pinned extends Locked {
-  /** What it loads, and all that those load. */
+  /** All direct and indirect dependencies. */
   readonly dependencies?: readonly Locked[];
-  /** Size of its files, to tell how far an installation has come. */
+  /** Installed size, used to report the progress of an installation. */
   readonly bytes: number;
-  /** The file that is loaded or started. */
+  /** File that is loaded or started, relative to the package. */
   readonly entry: string;
 }
 
 export const SDK = "@anthropic-ai/claude-agent-sdk";
 export const SDK_VERSION = "0.3.332";
 
-/** The SDK itself, without its binaries. It imports none of its peer dependencies. */
+/** The Agent SDK without its binaries. It imports none of its peer dependencies. */
 export const SDK_PACKAGE: Pinned = {
   name: SDK,
   version: SDK_VERSION,
@@ -30,7 +27,10 @@ export const SDK_PACKAGE: Pinned = {
   entry: "sdk.mjs",
 };
 
-/** SQLite for a Node that has none of its own. Only the compiled files in the package are used: install scripts do not run. */
+/**
+ * SQLite for versions of Node without `node:sqlite`. Uses only the compiled files in the package, because install scripts do
+ * not run.
+ */
 export const DRIVER_PACKAGE: Pinned = {
   name: "@photostructure/sqlite",
   version: "1.2.1",
@@ -51,7 +51,7 @@ export const DRIVER_PACKAGE: Pinned = {
   ],
 };
 
-/** Integrity and size of the package with Claude Code, by its target. */
+/** Integrity and size in bytes of the package with Claude Code, by target. */
 const BINARIES: Readonly<Record<string, readonly [integrity: string, bytes: number]>> = {
   "darwin-arm64": [
     "sha512-EFqYJyg1zpgQM3NxfOsOLCi2ktm8uYwgSR1DP9D6Z/InlQ0KSBbWAXL/s11itvLTAj6Pn15VeFtNJS7Ehw4xpg==",
@@ -87,10 +87,10 @@ const BINARIES: Readonly<Record<string, readonly [integrity: string, bytes: numb
   ],
 };
 
-/** Targets that the Agent SDK has a Claude Code for. */
+/** Targets for which the Agent SDK has a Claude Code. */
 export const TARGETS: readonly string[] = Object.keys(BINARIES);
 
-/** The package with the Claude Code of a target; undefined where there is none. */
+/** Returns the package with Claude Code for `target`, `undefined` if there is none. */
 export function binaryPackage(target: string): Pinned | undefined {
   const [integrity, bytes] = BINARIES[target] ?? [];
   if (integrity === undefined || bytes === undefined) return undefined;
