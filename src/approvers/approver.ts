@@ -8,60 +8,63 @@ import type { Append, Logger, SessionBackend } from "../engine/ports.ts";
 import type { Audit } from "../tools/audit.ts";
 
 /**
- * Answers requests of Claude Code. All facts about an approver stand in one entry of the table (approvers.ts): `--approvals`,
- * the help text, the docs, the page's words, settings and protected files are derived from it.
+ * Answers requests of Claude Code. One entry of `APPROVERS` holds all facts about an approver: `--approvals`, the help text,
+ * the docs, the console's words, settings and protected files are derived from the entry.
  */
 export interface Approver {
-  /** As operators write it, and as it is stored with each request and answer. */
+  /** Spelling in `--approvals`, also stored with each request and answer. */
   readonly name: ApproverName;
   readonly words: ApproverWords;
-  /** For the help text: who that is, in parentheses behind the name. Missing where the name says it. */
+  /** Explanation of the name in the help text, in parentheses. Missing if the name needs none. */
   readonly help?: string;
-  /** For docs/approvals.md, in Markdown: who that is, and how long they have a request. */
+  /** Columns of the table in docs/approvals.md, in Markdown: the approver, and the time limit of a request. */
   readonly docs: { readonly is: string; readonly time: string };
   readonly time: ApproverTime;
-  /** Settings of their own: each is made by a function of config/setting.ts. */
+  /** Settings of the approver, each created by a function of config/setting.ts. */
   readonly settings?: Readonly<Record<string, z.ZodType>>;
-  /** Throws ConfigError where the settings, taken together, cannot be served with. */
+  /** Checks the settings together. `isNamed` is true if `--approvals` names the approver. Throws `ConfigError`. */
   readonly check?: (config: Settings, isNamed: boolean) => void;
   readonly secret?: ApproverSecret;
-  /** Files and folders that no session may read or write: a model that writes the answers approves what it asks. */
+  /**
+   * Files and folders that no session may read or write, because a model that could write answers would approve its own
+   * requests.
+   */
   readonly closed?: (config: Settings) => readonly ClosedPath[];
   /**
-   * Begins to take requests to them. Missing for those who come for requests by themselves, as a call that waits and the
-   * page do. Resolves with undefined where the settings do not ask for it.
+   * Starts the delivery of requests to the approver. Missing for approvers that fetch requests themselves, such as waiting
+   * calls and the console. Resolves to `undefined` if the settings do not ask for the approver.
    */
   readonly start?: (parts: ApproverParts) => Promise<StartedApprover | undefined>;
 }
 
-/** The configuration; each approver reads out of it what is their own. */
+/** The whole configuration; each approver parses its own settings. */
 export type Settings = Readonly<Record<string, unknown>>;
 
-/** How long they have a request. */
+/** Time limit of a request. */
 interface ApproverTime {
-  /** ms, unless the operator says otherwise. */
+  /** Default, ms. */
   readonly usualMs: number;
-  /** Never less than the calling model has. */
+  /** Raises the default to at least the time of `caller`. */
   readonly atLeastCallers?: boolean;
-  /** 0 can be said: they may answer at any time, without a turn of their own. */
+  /** Accepts 0: the approver may answer at any time, without a turn in the chain. */
   readonly mayHaveNone?: boolean;
 }
 
-/** What the environment, or a file, holds instead of the configuration. */
+/** Secret from the environment or a file, so that the configuration does not contain the secret. */
 export interface ApproverSecret {
-  /** Of the environment; never passed on to Claude Code. */
+  /** Name of the environment variable, which is never passed on to Claude Code. */
   readonly variable: string;
-  /** Undefined where none is needed. Throws ConfigError. */
+  /** Resolves to `undefined` if no secret is needed. Throws `ConfigError`. */
   readonly read: (config: Settings, environment: NodeJS.ProcessEnv) => Promise<string | undefined>;
 }
 
 export interface ClosedPath {
   readonly path: string;
-  /** Why, in words behind a colon. */
+  /** Reason, as a text to follow a colon. */
   readonly why: string;
 }
 
-/** What an approver is started with. */
+/** Arguments of `Approver.start`. */
 export interface ApproverParts {
   readonly config: Settings;
   readonly isNamed: boolean;
@@ -69,39 +72,39 @@ export interface ApproverParts {
   readonly version: string;
   readonly store: Pick<SessionBackend, "log" | "rows">;
   readonly http: ApproverHttp | undefined;
-  /** Without secrets, for what leaves the server. */
+  /** Masks secrets in data that leaves the server. */
   readonly mask: (fields: JsonObject) => JsonObject;
   readonly audit: Audit | undefined;
   readonly log: Logger;
 }
 
-/** Where clients reach this server. */
+/** HTTP side of the server, for answers and metrics. */
 export interface ApproverHttp {
   readonly publicUrl: string;
-  /** Counts what became of a delivery. */
+  /** Counts the outcome of a delivery. */
   readonly countDelivery: (outcome: "delivered" | "failed" | "gone" | "dropped" | "obsolete") => void;
 }
 
 export interface StartedApprover {
-  /** Missing where they are only told, and not asked. */
+  /** Missing if the approver is only notified, not asked. */
   readonly port?: ApproverPort;
-  /** Told of each change of a session that this server has written, once it is durable. Never throws, and never waits. */
+  /** Called with each change that this server writes to a session, once durable. Never throws and never waits. */
   readonly onAppended?: (sessionId: string, change: Append) => void;
-  /** What is under way has so long. */
+  /** Stops the approver. Work in progress has `graceMs` to finish. */
   readonly close?: (graceMs: number) => Promise<void>;
 }
 
-/** The way of a request to an approver, and back. */
+/** Carries requests to an approver and answers back. */
 export interface ApproverPort {
-  /** It is their turn: the request is put to them. A session never waits for it. */
+  /** Delivers a request to the approver on its turn. Sessions never wait for the result. */
   offer(offered: Offered): Promise<Reception>;
-  /** The approver may no longer answer it: it was answered, or is with the next approver. Never throws. */
+  /** Takes a request back that was answered or has passed to the next approver. Never throws. */
   withdraw(requestId: string): void;
 }
 
 /**
- * The result of an offer: delivered, `whole` if nothing of the input was cut or masked; unreachable, so that the next approver is
- * asked at once; or withdrawn before.
+ * The result of `offer`. `delivered`: `whole` is true if no input was cut or masked. `unreachable`: the next approver is asked
+ * at once. `withdrawn`: the request was withdrawn before delivery.
  */
 export type Reception =
   { readonly is: "delivered"; readonly whole: boolean } | { readonly is: "unreachable" } | { readonly is: "withdrawn" };
@@ -110,15 +113,15 @@ export interface Offered {
   readonly sessionId: string;
   readonly session: OfferedSession;
   readonly request: PermissionRequest;
-  /** As it is when it becomes theirs. */
+  /** State of the request at the start of this approver's turn. */
   readonly open: OpenRequest;
-  /** When that was, ms since the epoch. */
+  /** Start of the turn, ms since the epoch. */
   readonly at: number;
-  /** Until when they can answer, ms since the epoch; moves when the time is extended. */
+  /** Returns the deadline of the approver, ms since the epoch, which moves when the time is extended. */
   readonly until: () => number;
   /**
-   * Gives their answer. It counts as that of a program with the scope decide, which the operator has given them by naming
-   * them in --approvals: it is not held to --caller-approves. Rejects with AppError where it comes too late.
+   * Gives the approver's answer. Counts as the answer of a program with the scope `decide`, because the operator has named the
+   * approver in `--approvals`: `--caller-approves` does not limit the answer. Rejects with `AppError` if too late.
    */
   readonly answer: (answer: OfferedAnswer) => Promise<void>;
 }
@@ -131,8 +134,7 @@ export interface OfferedSession {
 
 export type OfferedAnswer = Pick<AnswerRequest, "decision" | "denyMessage" | "updatedInput">;
 
-/** The verbs that the follower of all offers needs. */
+/** Engine methods that `Offers` calls. */
 export type OfferVerbs = Pick<Engine, "answer" | "delivered" | "pass">;
 
-/** Something was asked. */
 export type AskedEvent = Extract<SessionEvent, { type: "permission.asked" | "question.asked" }>;

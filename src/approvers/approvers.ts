@@ -2,7 +2,7 @@ import { CALLER, CONSOLE, USER } from "../domain/approvals/answer-source.ts";
 import type { Approver } from "./approver.ts";
 import { webhook } from "./webhook/webhook.ts";
 
-/** All names of --approvals. A new approver is a folder beside this file, and a line here. */
+/** Approvers by the names of `--approvals`. A new approver is a folder beside this file, and a line here. */
 export const APPROVERS: readonly Approver[] = [
   {
     name: USER,
@@ -12,7 +12,7 @@ export const APPROVERS: readonly Approver[] = [
       is: "the person at a client that shows forms",
       time: "300 s from when the form is shown (`user:<ms>` sets another)",
     },
-    // Long enough to be called to a screen, and to read what is asked.
+    // Long enough to be called to a screen and to read the request.
     time: { usualMs: 300_000 },
   },
   {

@@ -6,14 +6,14 @@ import type { Append, Logger, SessionBackend, SessionRecord } from "../engine/po
 import type { ApproverPort, Offered, OfferedSession, OfferVerbs, Reception } from "./approver.ts";
 
 /**
- * The one follower of the sessions of this server that takes requests to approvers: it offers each when it is their turn, and
- * withdraws it when it is not theirs any more. Who comes for requests by themselves has no port, and nothing is done.
+ * Offers requests to approvers: follows all sessions of this server, offers each request on the approver's turn, and withdraws
+ * the request after the turn. Approvers that fetch requests themselves have no port and are skipped.
  */
 
 export interface OffersOptions {
   readonly ports: ReadonlyMap<ApproverName, ApproverPort>;
   readonly store: Pick<SessionBackend, "log" | "rows">;
-  /** Called later only. */
+  /** Called on use only, because the engine starts after `Offers` is constructed. */
   readonly engine: () => OfferVerbs;
   readonly log: Pick<Logger, "error" | "warn">;
 }
@@ -26,21 +26,21 @@ interface Turn {
   readonly at: number;
 }
 
-/** The operator gave each approver of the chain the scopes that a deciding program needs. */
+/** Naming an approver in `--approvals` grants these scopes, as for a deciding program. */
 const SCOPES: readonly Scope[] = ["approve", "decide"];
 
 export class Offers {
   readonly #options: OffersOptions;
-  /** What is open in each session, as the state said after its last change. */
+  /** Open requests of each session, from the state after the last change. */
   readonly #open = new Map<string, readonly OpenRequest[]>();
-  /** By request: with whom it is. */
+  /** Current offers, by request. */
   readonly #offered = new Map<string, Turn>();
 
   constructor(options: OffersOptions) {
     this.#options = options;
   }
 
-  /** Told of each change once it is durable. Never throws, and never waits. */
+  /** Handles a change of a session once durable. Never throws and never waits. */
   onAppended(sessionId: string, { at, events, state: { requests } }: Append): void {
     if (requests.length === 0) this.#open.delete(sessionId);
     else this.#open.set(sessionId, requests);
@@ -49,14 +49,14 @@ export class Offers {
       if (type === "permission.asked" || type === "question.asked") {
         this.#begin({ sessionId, requestId: data.requestId, at }, data);
       } else if (type === "request.passed") this.#begin({ sessionId, requestId: data.requestId, at });
-      // What the dead server has offered, and any answer on its way to that server, is gone.
+      // Offers again after a change of owner: offers of the dead server, and answers on their way to that server, are lost.
       else if (type === "notice" && data.kind === "owner.changed") {
         for (const { requestId } of requests) this.#begin({ sessionId, requestId, at });
       }
     }
   }
 
-  /** Nothing if no approver here has it, or if it was answered at once (by a rule, for example). */
+  /** No-op if the request's approver has no port, or the request was answered at once (by a rule, for example). */
   #begin(which: Omit<Turn, "name" | "port">, request?: PermissionRequest): void {
     const { sessionId, requestId } = which;
     const open = this.#find(sessionId, requestId);
@@ -81,7 +81,7 @@ export class Offers {
     if (reception.is !== "withdrawn") await this.#report(turn, session, reception);
   }
 
-  /** The approval chain learns whether they have it, or that the next one is to be asked. */
+  /** Reports to the approval chain: delivered, or unreachable so that the next approver is asked. */
   async #report(
     { name: approver, requestId, sessionId }: Turn,
     { principal }: OfferedSession,
@@ -93,7 +93,7 @@ export class Offers {
         await engine.delivered(principal, sessionId, [{ requestId, whole: reception.whole, approver }]);
       } else await engine.pass(principal, sessionId, { requestId, from: approver, why: reception.is });
     } catch (error) {
-      // Its time runs out all the same.
+      // Without the report, the request still ends at its deadline.
       const why = { approver, sessionId, requestId, error: String(error) };
       this.#options.log.warn("a session did not learn what became of its request", why);
     }
@@ -123,7 +123,7 @@ export class Offers {
     port.withdraw(requestId);
   }
 
-  /** As long as it is with them. */
+  /** Returns the request while it is with this approver, otherwise `undefined`. */
   #openOf({ name, requestId, sessionId }: Turn): OpenRequest | undefined {
     const open = this.#find(sessionId, requestId);
     return open?.approver === name ? open : undefined;
@@ -138,7 +138,7 @@ function endOf(open: OpenRequest | undefined): number {
   return open?.approverDeadline ?? 0;
 }
 
-/** What approvers learn about a session. */
+/** Facts about a session that approvers may see. */
 export function sessionOf({ principal, spec, title = spec.title }: SessionRecord): OfferedSession {
   return { principal, ...(title !== undefined && { title }), cwd: spec.cwd };
 }

@@ -1,33 +1,34 @@
 import { createHmac } from "node:crypto";
 
-/** One request to the receiver. */
+/** HTTP request to the receiver. */
 
 export interface Receiver {
   readonly url: string;
   readonly key: Buffer;
-  /** An answer that has not come by then does not count, ms. */
+  /** Time limit for the receiver's response, ms. */
   readonly timeoutMs: number;
 }
 
 export interface Attempt {
   readonly delivered: boolean;
-  /** The receiver wants nothing any more. */
+  /** The receiver has answered 410 and wants no further deliveries. */
   readonly gone: boolean;
-  /** What came of it, in words. */
+  /** Result in words, for logs. */
   readonly answer: string;
   readonly retryAfterMs?: number | undefined;
 }
 
 const GONE = 410;
 
-/** Never rejects. `signal` breaks it off. */
+/** Sends `message` once. Never rejects; `signal` aborts the attempt. */
 export async function attempt(
   { key, timeoutMs, url }: Receiver,
   message: { readonly id: string; readonly body: string },
   signal: AbortSignal,
 ): Promise<Attempt> {
   const signed = sign(key, { ...message, at: Date.now() });
-  // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any or .timeout while it is waited for.
+  // Uses one `AbortController` with a strong reference: Node 20 can garbage-collect a signal of `AbortSignal.any` or
+  // `AbortSignal.timeout` while the signal is pending.
   const enough = new AbortController();
   const stop = () => enough.abort();
   const timer = setTimeout(() => enough.abort(new DOMException("no answer in time", "TimeoutError")), timeoutMs);
@@ -38,11 +39,11 @@ export async function attempt(
       method: "POST",
       headers: { "content-type": "application/json", "user-agent": "claude-agents-mcp", ...signed },
       body: message.body,
-      // Whom the operator has not named is told nothing.
+      // Follows no redirect, because only the receiver named by the operator may get the notice.
       redirect: "manual",
       signal: enough.signal,
     });
-    // Nothing in it matters. A receiver that never ends it must not keep the connection.
+    // Discards the body, so that a receiver with an endless response does not keep the connection.
     void response.body?.cancel().catch(() => undefined);
     const { headers, ok: delivered, status } = response;
     const wish = retryAfter(headers.get("retry-after"), Date.now());
@@ -55,7 +56,7 @@ export async function attempt(
   }
 }
 
-/** fetch says of everything that it failed; what has failed is its cause. The URL is in neither. */
+/** Returns the cause of a failed fetch, because the error itself only says that fetch failed. Neither contains the URL. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   if (error.name === "TimeoutError") return "no answer in time";
@@ -64,7 +65,7 @@ function reasonOf(error: unknown): string {
   return typeof code === "string" ? code : error.name;
 }
 
-/** What a delivery carries so that its receiver knows whose it is: Standard Webhooks, https://www.standardwebhooks.com. */
+/** Headers that authenticate a delivery, by Standard Webhooks: https://www.standardwebhooks.com. */
 
 export interface Signed {
   readonly "webhook-id": string;
@@ -72,38 +73,40 @@ export interface Signed {
   readonly "webhook-signature": string;
 }
 
-/** `at`: of this attempt, ms since the epoch. Receivers refuse what is older than some minutes. */
+/**
+ * Signs a delivery. `at` is the time of this attempt, ms since the epoch: receivers refuse signatures older than some minutes.
+ */
 export function sign(key: Buffer, { at, body, id }: { id: string; at: number; body: string }): Signed {
   const timestamp = String(Math.floor(at / 1000));
   const signature = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`, "utf8").digest("base64");
   return { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": `v1,${signature}` };
 }
 
-/** How long a delivery waits for its next attempt. */
+/** Delay of a delivery before the next attempt. */
 
 const FACTOR = 4;
 
-/** However often it has failed, and whatever the receiver wishes, ms. */
+/** Upper bound of the delay, including `retryAfterMs`, ms. */
 const MAX_DELAY_MS = 600_000;
 
 export interface Failed {
-  /** How many attempts there have been. */
+  /** Number of failed attempts. */
   readonly attempts: number;
-  /** The first wait, ms. */
+  /** Delay after the first attempt, ms. */
   readonly retryMs: number;
-  /** What the receiver asks for, ms. */
+  /** Delay requested by the receiver, ms. */
   readonly retryAfterMs?: number | undefined;
-  /** From 0 to 1: receivers that come back are not met by all that waits at once. */
+  /** From 0 to 1. Spreads retries, so that a recovering receiver does not get all waiting deliveries at once. */
   readonly random: number;
 }
 
-/** ms */
+/** Returns the delay before the next attempt, ms: exponential backoff with jitter. */
 export function backOff({ attempts, random, retryAfterMs = 0, retryMs }: Failed): number {
   const wait = Math.min(retryMs * FACTOR ** (attempts - 1), MAX_DELAY_MS) * (0.75 + random / 2);
   return Math.round(Math.max(wait, Math.min(retryAfterMs, MAX_DELAY_MS)));
 }
 
-/** Of a Retry-After header, in seconds or as a date: ms from `now`; undefined where there is none that can be read. */
+/** Parses a Retry-After header, in seconds or as a date. Returns ms from `now`; `undefined` if missing or invalid. */
 export function retryAfter(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;

@@ -20,8 +20,8 @@ import { payloadOf, type Mask, type Matter, type Payload } from "./payload.ts";
 import { notifyConfigOf, type NoticeType } from "./settings.ts";
 
 /**
- * Tells the operator's webhook what this server writes to the logs of its sessions. The receiver is the operator's choice
- * alone; no caller can name one. Where the webhook is on the approval chain a request is sent when it is offered, and only then.
+ * Notifies the operator's webhook of events that this server writes to session logs. Only the operator can name a receiver. If
+ * the webhook is on the approval chain, requests are sent only when offered.
  */
 
 interface NotifierOptions {
@@ -30,9 +30,9 @@ interface NotifierOptions {
   readonly version: string;
   readonly mask: Mask;
   readonly store: Pick<SessionBackend, "rows">;
-  /** Where a request is answered; undefined where the webhook is only told. */
+  /** Returns the URL for answering a request; `undefined` if the webhook is only notified. */
   readonly answerUrl: ((sessionId: string, requestId: string) => string) | undefined;
-  /** What became of each. */
+  /** Called with the outcome of each delivery. */
   readonly onSettled: (settled: Settled) => void;
   readonly log: Pick<Logger, "debug" | "error" | "warn">;
 }
@@ -45,11 +45,11 @@ interface Settled {
   readonly outcome: Outcome;
 }
 
-/** Maximum number of waiting deliveries, and of concurrent ones. */
+/** Maximum number of waiting deliveries, and of concurrent deliveries. */
 const MAX_QUEUED = 1_000;
 const ABREAST = 16;
 
-/** Why Claude Code, or this server, ended a turn that has spent its budget. */
+/** `errorSubtype` of a turn that has exceeded its budget, set by Claude Code or by this server. */
 const BUDGET = "error_max_budget_usd";
 
 interface Notice {
@@ -59,11 +59,11 @@ interface Notice {
   readonly matter: Matter;
   /** Undefined where it was deleted in the meantime. */
   readonly session: Promise<OfferedSession | undefined>;
-  /** An attempt after this would be of no use, ms since the epoch. */
+  /** Attempts after this time are useless, ms since the epoch. */
   readonly until: () => number;
 }
 
-/** The change of a session that an event is part of. */
+/** The change of a session that contains an event. */
 interface Change {
   readonly sessionId: string;
   readonly at: number;
@@ -78,9 +78,9 @@ interface Sent {
 class Notifier implements ApproverPort {
   readonly #options: NotifierOptions;
   readonly #queue: DeliveryQueue;
-  /** Requests whose answer is still waited for. */
+  /** Ids of open requests that were sent to the receiver. */
   readonly #waiting = new Set<string>();
-  /** Notifies the receiver, by the type of the event. */
+  /** Handlers by event type. */
   readonly #notices: ByEventType<void, [Change]> = {
     "session.opened": () => undefined,
     "session.configured": () => undefined,
@@ -108,7 +108,7 @@ class Notifier implements ApproverPort {
     this.#queue = new DeliveryQueue({ ...limits, receiver, most: MAX_QUEUED, abreast: ABREAST });
   }
 
-  /** Told of each change once it is durable. Never throws, and never waits. */
+  /** Handles a change once durable. Never throws and never waits. */
   onAppended(sessionId: string, change: Append): void {
     try {
       const { at, events, state } = change;
@@ -135,7 +135,7 @@ class Notifier implements ApproverPort {
     if (this.#waiting.delete(requestId)) this.#queue.sweep();
   }
 
-  /** What waits has one more attempt each, and all together `graceMs`; then it is dropped. */
+  /** Gives each waiting delivery one more attempt, `graceMs` in total, then drops the rest. */
   async close(graceMs: number): Promise<void> {
     return this.#queue.close(graceMs);
   }
@@ -144,7 +144,7 @@ class Notifier implements ApproverPort {
     // Skips the event if the receiver can answer, because the request itself is offered there.
     if (this.#options.answerUrl) return;
     const open = requests.find(({ requestId }) => requestId === request.requestId);
-    // A request that was answered at once (by a rule, for example) is not delivered.
+    // Does not deliver a request that was answered at once (by a rule, for example).
     if (!open) return;
     this.#waiting.add(request.requestId);
     this.#notify({ type, sessionId, at, matter: { request, open } });
@@ -162,7 +162,7 @@ class Notifier implements ApproverPort {
   }
 
   #notify(notice: Omit<Notice, "session" | "until">): void {
-    // Read now: a session may be deleted, or its store closed, before the last attempt.
+    // Reads the row now, because the session may be deleted, or the store closed, before the last attempt.
     const session = this.#options.store.rows.get(notice.sessionId).then((record) => record && sessionOf(record));
     session.catch(() => undefined);
     void this.#send({ ...notice, session, until: () => Number.POSITIVE_INFINITY });
@@ -210,13 +210,13 @@ class Notifier implements ApproverPort {
   }
 }
 
-/** The webhook, put together; loaded only where there is one. */
+/** Creates the webhook from its parts. This module is loaded only if a webhook is configured. */
 export function startWebhook(parts: ApproverParts): StartedApprover | undefined {
   const { audit, config, http, isNamed, log, mask, secret, store, version } = parts;
   if (secret === undefined) return undefined;
   const { notifyUrl: url = "" } = notifyConfigOf(config);
   const { notifyAttempts, notifyRetryMs, notifyTimeoutMs } = constants();
-  // The path of such a URL can be a secret in itself.
+  // Logs the origin only, because the path of such a URL can be a secret.
   log.info("the webhook is told", { origin: new URL(url).origin });
   const answerUrl = isNamed && http ? answerUrlBelow(http.publicUrl) : undefined;
   const notifier = new Notifier({

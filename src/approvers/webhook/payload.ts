@@ -5,7 +5,7 @@ import { type PermissionRequest, type OpenRequest } from "../../domain/permissio
 import { fit } from "../../view/size.ts";
 import { summaryOf } from "../../view/summary.ts";
 
-/** What the receiver is told; docs/approvals.md has it as a table. */
+/** Payload of a notice to the receiver; docs/approvals.md has the fields as a table. */
 
 /** Maximum bytes of a tool's input. */
 const INPUT_BYTES = 16_384;
@@ -19,7 +19,7 @@ export interface About {
   readonly session: { readonly id: string; readonly principal: string; readonly title?: string; readonly cwd: string };
 }
 
-/** What was asked, or what ended. */
+/** Subject of a notice: a request, or an ended turn. */
 export type Matter =
   | { readonly request: PermissionRequest; readonly open: OpenRequest; readonly answerUrl?: string }
   | { readonly ended: TurnEnded };
@@ -28,11 +28,11 @@ export type Mask = (fields: JsonObject) => JsonObject;
 
 export interface Payload {
   readonly payload: JsonObject;
-  /** Of a request: its input is sent as it is, neither cut nor masked. */
+  /** True if a request's input is sent unchanged, neither cut nor masked. */
   readonly whole: boolean;
 }
 
-/** A notice as it is sent, without secrets. */
+/** Builds the payload of a notice, without secrets. */
 export function payloadOf({ at, id, session, type, version }: About, matter: Matter, mask: Mask): Payload {
   const head = { id, type, createdAt: new Date(at).toISOString(), server: { version }, session: mask(session) };
   if ("ended" in matter) return { payload: { ...head, turn: turnOf(matter.ended) }, whole: true };

@@ -1,26 +1,24 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { attempt, backOff, type Attempt, type Receiver } from "./deliver.ts";
 
-/**
- * Deliveries that wait: in memory, with a maximum number, several at a time and in no guaranteed order. No session waits
- * for a delivery, whether it succeeds or fails.
- */
+/** Queue of deliveries: in memory, bounded, several at a time, in no guaranteed order. Sessions never wait for a delivery. */
 
 /**
- * `failed`: no attempt was answered well. `gone`: the receiver said that it wants nothing any more (410). `dropped`: there was
- * no room left, or the server ended. `obsolete`: what was asked has been answered meanwhile.
+ * `failed`: no attempt succeeded. `gone`: the receiver wants no further deliveries (410). `dropped`: the queue was full, or the
+ * server
+ * has stopped. `obsolete`: the request was answered meanwhile.
  */
 export type Outcome = "delivered" | "failed" | "gone" | "dropped" | "obsolete";
 
 export interface Letter {
-  /** Unique, and the same in all attempts. */
+  /** Unique, and equal in all attempts. */
   readonly id: string;
   readonly body: () => Promise<string>;
-  /** False once it need not be sent any more. */
+  /** False if the delivery is no longer needed. */
   readonly isWanted: () => boolean;
-  /** An attempt after this would be of no use, ms since the epoch. */
+  /** Attempts after this time are useless, ms since the epoch. */
   readonly until: () => number;
-  /** Called with each attempt that is followed by another. */
+  /** Called after each failed attempt that will be retried. */
   readonly failed: (attempts: number, answer: string, waitMs: number) => void;
   /** Called once. */
   readonly settled: (outcome: Outcome, attempts: number, answer: string) => void;
@@ -30,17 +28,17 @@ export interface QueueOptions {
   readonly receiver: Receiver;
   readonly attempts: number;
   readonly retryMs: number;
-  /** Maximum number of waiting deliveries: another one drops the oldest. */
+  /** Maximum number of waiting deliveries. A further delivery drops the oldest. */
   readonly most: number;
-  /** Under way at a time. */
+  /** Maximum number of concurrent attempts. */
   readonly abreast: number;
 }
 
 interface Waiting {
   readonly letter: Letter;
-  /** Aborted when it is not sent any more; what is under way comes to its end. */
+  /** Aborted when no further attempt will follow; an attempt in progress still completes. */
   readonly stop: AbortController;
-  /** What it has come to then. */
+  /** Outcome, set when `stop` is aborted. */
   ended?: Outcome;
 }
 
@@ -52,13 +50,13 @@ interface Result {
 
 export class DeliveryQueue {
   readonly #options: QueueOptions;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #line = new Set<() => void>();
   readonly #carried = new Set<Promise<void>>();
-  /** No retries from here on: what waits has one attempt left. */
+  /** Aborted when the queue closes: each waiting delivery has one attempt left. */
   readonly #closing = new AbortController();
-  /** The end of all. */
+  /** Aborted at the end of the grace period: all attempts stop. */
   readonly #over = new AbortController();
   #underWay = 0;
   #isGone = false;
@@ -79,12 +77,12 @@ export class DeliveryQueue {
     void carried.finally(() => this.#carried.delete(carried));
   }
 
-  /** Takes back what is not wanted any more. */
+  /** Ends deliveries that are no longer wanted. */
   sweep(): void {
     for (const waiting of this.#waiting.values()) if (!waiting.letter.isWanted()) this.#end(waiting, "obsolete");
   }
 
-  /** What waits has one more attempt each, and all together `graceMs`. */
+  /** Gives each waiting delivery one more attempt, `graceMs` in total. */
   async close(graceMs: number): Promise<void> {
     this.#closing.abort();
     const late = new AbortController();
@@ -101,7 +99,7 @@ export class DeliveryQueue {
   }
 
   #end(waiting: Waiting, outcome: Outcome): void {
-    // From now on it takes no room, also while an attempt is under way.
+    // Frees the place at once, also during an attempt.
     this.#waiting.delete(waiting.letter.id);
     waiting.ended = outcome;
     waiting.stop.abort();
@@ -126,7 +124,7 @@ export class DeliveryQueue {
       attempts += 1;
       ({ answer } = tried);
       const outcome = this.#outcomeOf(tried) ?? waiting.ended ?? (isLast ? "failed" : undefined);
-      // Not earlier: the next delivery must know that the receiver is gone.
+      // Leaves only now, because the next delivery must know that the receiver is gone.
       this.#leave();
       if (outcome) return { outcome, attempts, answer };
       const { retryMs } = this.#options;
@@ -137,7 +135,7 @@ export class DeliveryQueue {
     }
   }
 
-  /** Undefined when it may be tried again. */
+  /** Returns `undefined` if the delivery may be retried. */
   #outcomeOf({ delivered, gone }: Attempt): Outcome | undefined {
     if (delivered) return "delivered";
     if (!gone) return undefined;
@@ -154,7 +152,7 @@ export class DeliveryQueue {
     }
   }
 
-  /** Resolves when another delivery may start, or this one was withdrawn; call `#leave` afterwards. */
+  /** Resolves when another attempt may start, or the delivery was withdrawn. Call `#leave` afterwards. */
   async #turn(stopped: AbortSignal): Promise<void> {
     if (this.#underWay >= this.#options.abreast && !stopped.aborted) {
       await new Promise<void>((resolve) => {
@@ -174,14 +172,15 @@ export class DeliveryQueue {
   #leave(): void {
     const [next] = this.#line;
     if (next && this.#underWay <= this.#options.abreast) {
-      // The place is handed on.
+      // Hands the slot to the next delivery.
       this.#line.delete(next);
       next();
     } else this.#underWay -= 1;
   }
 
   async #pause(ms: number, stopped: AbortSignal): Promise<void> {
-    // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any while it is waited for.
+    // Uses one `AbortController` with a strong reference: Node 20 can garbage-collect a signal of `AbortSignal.any` while the
+    // signal is pending.
     const early = new AbortController();
     const wake = () => early.abort();
     const signals = [stopped, this.#closing.signal];

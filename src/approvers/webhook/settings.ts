@@ -5,13 +5,13 @@ import { path, text } from "../../config/setting.ts";
 import { readPrivate } from "../../config/private-file.ts";
 import type { Settings } from "../approver.ts";
 
-/** Settings of the webhook: who is told, outside of any client, what a session waits for and what came of it. */
+/** Settings of the webhook, which is notified of requests and ended turns outside of any client. */
 
-/** What can be told. */
+/** Types of notices. */
 export const NOTICES = ["permission.asked", "question.asked", "turn.ended", "budget.reached"] as const;
 export type NoticeType = (typeof NOTICES)[number];
 
-/** The key that signs requests. It is no flag, because every user of the machine sees the arguments of processes. */
+/** Key that signs deliveries. Not a flag, because every user of the machine can see arguments of processes. */
 export const NOTIFY_SECRET_VARIABLE = "CLAUDE_CODE_MCP_NOTIFY_SECRET";
 
 export const notifyFields = {
@@ -29,12 +29,12 @@ export const notifyFields = {
 
 const NotifyConfig = z.object(notifyFields);
 
-/** Of the whole configuration, what is the webhook's. */
+/** Picks the webhook's settings from the whole configuration. */
 export function notifyConfigOf(config: Settings): z.output<typeof NotifyConfig> {
   return NotifyConfig.parse(config);
 }
 
-/** Requests may contain code and commands, so they must be encrypted on the way. Throws ConfigError. */
+/** Checks the settings of the webhook. Requires https, because requests may contain code and commands. Throws `ConfigError`. */
 export function checkNotifying(config: Settings, isNamed: boolean): void {
   const { notifySecretFile, notifyUrl } = notifyConfigOf(config);
   if (isNamed) {
@@ -57,7 +57,7 @@ export function checkNotifying(config: Settings, isNamed: boolean): void {
   );
 }
 
-/** As the specification of Standard Webhooks has it, in bytes. */
+/** Bounds of the key in bytes, by the specification of Standard Webhooks. */
 const LEAST = 24;
 const MAX_BYTES = 64;
 
@@ -65,7 +65,7 @@ const PREFIX = "whsec_";
 
 const ADVICE = `Make one with: echo "${PREFIX}$(openssl rand -base64 32)"`;
 
-/** What the requests of the webhook are signed with, in base64. Throws ConfigError; what is wrong is told without the secret. */
+/** Reads the key that signs deliveries, in base64. Throws `ConfigError`; the message never contains the secret. */
 export async function readNotifySecret(
   file: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,
@@ -79,7 +79,7 @@ export async function readNotifySecret(
   }
   const base64 = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
   const bytes = Buffer.from(base64, "base64");
-  // Node skips what is no base64; receivers would not.
+  // `Buffer.from` skips characters that are not base64; receivers would not.
   if (!/^[A-Za-z\d+/]+={0,2}$/.test(base64) || bytes.length < LEAST || bytes.length > MAX_BYTES) {
     const from = file ?? NOTIFY_SECRET_VARIABLE;
     const form = `${PREFIX} and ${String(LEAST)} to ${String(MAX_BYTES)} bytes in base64`;

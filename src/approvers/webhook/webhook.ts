@@ -1,7 +1,7 @@
 import type { Approver } from "../approver.ts";
 import { checkNotifying, NOTIFY_SECRET_VARIABLE, notifyConfigOf, notifyFields, readNotifySecret } from "./settings.ts";
 
-/** The receiver of the webhook. It is also notified of ended turns, whether it is an approver or not. */
+/** The receiver of the webhook. Also notified of ended turns, even if not on the approval chain. */
 export const webhook: Approver = {
   name: "webhook",
   words: { who: "the webhook", by: "by the webhook" },
@@ -19,7 +19,7 @@ export const webhook: Approver = {
   },
   closed: (config) => {
     const { notifySecretFile: path } = notifyConfigOf(config);
-    // It authenticates this server.
+    // Protected because the secret authenticates this server.
     return path === undefined ? [] : [{ path, why: "the secret of this server's webhook" }];
   },
   start: async (parts) => {
