@@ -1,18 +1,18 @@
 import { exceededText, JsonSize, MESSAGE_BOUNDS, type JsonBounds } from "../security/json-size.ts";
 import { refuse } from "./guards.ts";
 
-/** The body of a request: read once, after authentication, and counted before it is parsed. */
+/** Reads the body of a request once, after authentication. Checks the size before parsing. */
 
 export type Body =
   | { readonly value: unknown; readonly bytes: number }
   | { readonly notJson: true }
-  /** It is too much: the answer that says so. */
+  /** `refusal` is the response to a body that exceeds a limit. */
   | { readonly refusal: Response };
 
-/** No body is undefined. */
+/** `value` is `undefined` for a request without a body. */
 export async function readJson({ body, headers }: Request, mostBytes: number): Promise<Body> {
   if (body === null) return { value: undefined, bytes: 0 };
-  // What says that it is too long is not read at all.
+  // Refuses by `content-length`, without reading the body.
   if (Number(headers.get("content-length") ?? 0) > mostBytes) return tooLong(mostBytes);
   const parts: Uint8Array[] = [];
   const size = new JsonSize();
@@ -23,14 +23,14 @@ export async function readJson({ body, headers }: Request, mostBytes: number): P
     bytes += part.length;
     if (bytes > mostBytes) return tooLong(mostBytes);
     bound ??= boundPassed(size, part);
-    // Read on all the same: a client that is still sending does not hear an answer.
+    // Continues to read, because a client that is still sending does not read the response.
     if (bound) parts.length = 0;
     else parts.push(part);
   }
   if (bound) return tooMuch(bound);
   if (bytes === 0) return { value: undefined, bytes };
   try {
-    // `trim` removes a byte order mark too, which Codex on Windows writes.
+    // `trim` also removes a byte order mark, which Codex on Windows writes.
     return { value: JSON.parse(Buffer.concat(parts).toString("utf8").trim()), bytes };
   } catch {
     return { notJson: true };

@@ -1,28 +1,28 @@
 /**
- * Checks of a request before it is authenticated. Each guard lets it pass or answers it; a page in a browser
- * must not reach a server on the same machine through its user (DNS rebinding, forms, scripts of other sites).
+ * Checks before authentication. Each guard passes or refuses a request, so that web pages cannot reach a server on the user's
+ * machine through the browser (DNS rebinding, forms, scripts of other sites).
  */
 
 export interface Guard {
-  /** What it refuses for, as it is counted. */
+  /** Reason for refusals, as a metric label. */
   readonly about: "host" | "origin" | "media_type";
-  /** The answer to a request that must not pass. */
+  /** Returns the response to a refused request, `undefined` to pass. */
   readonly refusal: (request: Request) => Response | undefined;
 }
 
-/** A refusal as JSON: what is wrong, and what to do. */
+/** Builds a refusal in JSON; `message` says what is wrong and what to do. */
 export function refuse(status: number, error: string, message: string, headers: Record<string, string> = {}): Response {
   return Response.json({ error, message }, { status, headers });
 }
 
 export interface Names {
-  /** Host names that are ours, in lower case and without port. */
+  /** Host names of this server, in lower case and without port. */
   readonly hosts: ReadonlySet<string>;
-  /** Origins of other pages that may call, as a browser writes them. */
+  /** Origins of other pages that may call, in the spelling of browsers. */
   readonly origins: ReadonlySet<string>;
 }
 
-/** In the order in which they stand. */
+/** Returns the guards in the order of checks. */
 export function guardsFor(names: Names): readonly Guard[] {
   return [
     { about: "host", refusal: knownHost(names) },
@@ -31,10 +31,10 @@ export function guardsFor(names: Names): readonly Guard[] {
   ];
 }
 
-/** Probes use the address of a pod or a container, which is unknown beforehand; the answers reveal nothing. */
+/** Probes use the address of a pod or a container, unknown beforehand; the responses reveal nothing. */
 const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
-/** An unknown host name that resolves to this server was pointed here by another party (DNS rebinding). */
+/** Refuses unknown host names, because a name that resolves to this server may belong to an attacker (DNS rebinding). */
 function knownHost({ hosts }: Names): Guard["refusal"] {
   return ({ headers, url }) => {
     const host = headers.get("host") ?? "";
@@ -43,7 +43,7 @@ function knownHost({ hosts }: Names): Guard["refusal"] {
   };
 }
 
-/** Programs send none. A page may call the server it comes from, and where the operator has named it. */
+/** Accepts programs, which send no `Origin`, and pages of this server or of an origin named with `--allow-origin`. */
 function knownOrigin({ origins }: Names): Guard["refusal"] {
   return ({ headers }) => {
     const origin = headers.get("origin");
@@ -53,13 +53,16 @@ function knownOrigin({ origins }: Names): Guard["refusal"] {
   };
 }
 
-/** An image, a frame, a request whose answer is not read: browsers send them without Origin. A link may lead here. */
+/**
+ * True for images, frames and no-cors requests of other sites, which browsers send without `Origin`. Links to this server are
+ * allowed.
+ */
 function isLoadedByOthers(headers: Headers): boolean {
   const site = headers.get("sec-fetch-site") ?? "none";
   return site !== "none" && site !== "same-origin" && headers.get("sec-fetch-dest") !== "document";
 }
 
-/** Forms and simple requests of other sites cannot be of this type without asking first. */
+/** Requires JSON, because forms and simple requests of other sites cannot send `application/json` without a CORS preflight. */
 const jsonOnly: Guard["refusal"] = ({ headers, method }) => {
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
   if (method !== "POST" || type.trim().toLowerCase() === "application/json") return undefined;
@@ -70,10 +73,10 @@ function isSame(origin: string, host: string | null): boolean {
   return URL.canParse(origin) && new URL(origin).host === host?.toLowerCase();
 }
 
-/** Of a Host header, or of host:port: the name in lower case. */
+/** Returns the name in lower case, from a `Host` header or host:port. */
 export function hostOf(host: string): string {
   return host.toLowerCase().replace(/:\d*$/, "");
 }
 
-/** The names of a machine for itself. */
+/** Names of a machine for itself. */
 export const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);

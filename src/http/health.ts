@@ -1,17 +1,17 @@
-/** Whether the server is there, and whether it is to be given work. Both can be asked without a token: they say no more. */
+/** Liveness and readiness. Neither needs a token, so causes of faults stay in the server's log. */
 
 export interface HealthOptions {
   readonly version: string;
-  /** What the server is about to do instead of taking work; undefined when it takes some. */
+  /** Reason why the server takes no work; `undefined` if it does. */
   readonly busyWith: () => "starting" | "draining" | undefined;
-  /** Rejects when the store cannot be read. */
+  /** Rejects if the store cannot be read. */
   readonly readStore: () => Promise<unknown>;
 }
 
 export interface Health {
-  /** `/healthz`: 200 as long as anything is answered. */
+  /** `/healthz`: 200 while the server responds at all. */
   live(): Response;
-  /** `/readyz`: 200, or 503 with the reason, also when the store does not answer within two seconds. */
+  /** `/readyz`: 200, or 503 with the reason. A store that does not answer within `STORE_MS` is a reason. */
   ready(): Promise<Response>;
 }
 
@@ -27,7 +27,7 @@ export function createHealth({ busyWith, readStore, version }: HealthOptions): H
   };
 }
 
-/** The cause is in the server's log only: this route needs no token. */
+/** Hides the cause, because this route needs no token; the server's log has the cause. */
 async function storeFault(readStore: () => Promise<unknown>): Promise<"store" | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<"store">((resolve) => (timer = setTimeout(() => resolve("store"), STORE_MS)));

@@ -13,21 +13,19 @@ import type { Bindings } from "./listen.ts";
 import type { Requests } from "./permission-requests.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 
-/** The HTTP app: guards, authentication, limits and routes. */
-
 export interface HttpAppOptions {
   readonly names: Names;
   readonly limits: { readonly rateLimit: number; readonly maxStreams: number; readonly maxBodyBytes: number };
   readonly auth: Pick<Authenticator, "authenticate" | "insufficientScope" | "protectedResourceMetadata">;
-  /** Serves the protocol. */
+  /** Serves MCP. */
   readonly mcp: (request: Request, entry: { caller: Caller; body: unknown }) => Promise<Response>;
-  /** A scope that what is asked for needs and its caller has not. */
+  /** Resolves to a scope that the request needs and the caller lacks. */
   readonly scopeMissing: (caller: Caller, body: unknown) => Promise<Scope | undefined>;
-  /** Whether a message calls a tool that images can be sent to. */
+  /** True if a message calls a tool that accepts images. */
   readonly takesAttachments: (body: unknown) => Promise<boolean>;
-  /** What is asked, for whom the webhook has told of it. */
+  /** Shows and answers permission requests for receivers of the webhook. */
   readonly requests: Requests;
-  /** The console, where there is one: it mounts itself behind the same authentication. */
+  /** Mounts the console behind `authenticate`; `undefined` without a console. */
   readonly console: ((app: Hono<Env>, authenticate: Authenticate) => void) | undefined;
   readonly health: { live(): Response; ready(): Promise<Response> };
   readonly metrics: HttpMetrics & { text(): Promise<string>; readonly contentType: string };
@@ -36,12 +34,11 @@ export interface HttpAppOptions {
   readonly log: Pick<Logger, "warn">;
 }
 
-/** Why a request was refused. */
+/** Reason to refuse a request. */
 export type Reason = Guard["about"] | "unauthenticated" | "scope" | "rate" | "open_requests" | "body_size";
 
-/** What is counted of requests. */
 export interface HttpMetrics {
-  /** The returned function is called when the answer has been sent, or its client is gone. */
+  /** Counts the start of a request. The returned function must be called when the response was sent or the client has left. */
   began(path: string, method: string): (status: number) => void;
   refused(reason: Reason): void;
 }
@@ -51,7 +48,7 @@ export type AuditRefusal = (refusal: { principal: string; reason: Reason; addres
 
 export type Env = { Bindings: Bindings };
 
-/** Share of the rate limit that one address has for requests without a valid token. */
+/** Share of the rate limit for requests without a valid token, per address. */
 const ANONYMOUS_RATE_SHARE = 0.1;
 
 export function createHttpApp(options: HttpAppOptions): Hono<Env> {
@@ -69,7 +66,7 @@ export function createHttpApp(options: HttpAppOptions): Hono<Env> {
     await next();
     return undefined;
   });
-  // Only pages of named origins come so far with an Origin of their own: they may read the answers.
+  // Reflects any `Origin`, because `knownOrigin` has refused pages that may not read the responses.
   app.use(cors({ origin: (origin) => origin, exposeHeaders: ["Mcp-Session-Id", "WWW-Authenticate", "Retry-After"] }));
   app.get("/healthz", () => health.live());
   app.get("/readyz", async () => health.ready());
@@ -94,7 +91,7 @@ export function createHttpApp(options: HttpAppOptions): Hono<Env> {
   return app;
 }
 
-/** One of what is asked. */
+/** Route of a permission request. */
 const REQUEST = "/requests/:sessionId/:requestId";
 
 function follow({ env, req }: Context<Env>, metrics: HttpMetrics): void {
@@ -103,20 +100,24 @@ function follow({ env, req }: Context<Env>, metrics: HttpMetrics): void {
   outgoing.once("close", () => ended(outgoing.statusCode));
 }
 
-/** Maximum bytes of a message without attachments: the longest prompt fits, in any script. */
+/** Maximum bytes of a message without attachments. The longest prompt fits, in any script. */
 const PLAIN_BYTES = 8_388_608;
 
-/** `needs` is what a caller must have, or one of these; `credentials` identifies the caller where the request itself does not. */
+/**
+ * `needs` is a scope that the caller must have, or a list of alternatives. `credentials` replaces the request as the source of
+ * the caller's
+ * identity.
+ */
 export type Authenticate = (
   context: Context<Env>,
   needs: Scope | readonly Scope[],
   credentials?: Request,
 ) => Promise<Authenticated | Response>;
 
-/** Counts further requests of an authenticated caller. Resolves with the refusal where they are too many. */
+/** Counts further requests of an authenticated caller against the rate limit. Resolves to the refusal if there are too many. */
 type CountAlso = (context: Context<Env>, caller: Caller, requests: number) => Promise<Response | undefined>;
 
-/** Authenticates a request and applies the limits of its caller. */
+/** Returns functions that authenticate a request and apply the limits of its caller. */
 function authentication({ audit, auth, connections, limits, metrics }: HttpAppOptions): {
   authenticate: Authenticate;
   countAlso: CountAlso;
@@ -182,7 +183,8 @@ async function serveMcp(
   if (bytes > PLAIN_BYTES && !(await options.takesAttachments(body))) return tooLarge(options);
   const tooMany = Array.isArray(body) ? await countAlso(context, caller, body.length - 1) : undefined;
   if (tooMany) return tooMany;
-  // A client of an authorization server can get more; any other is told by the tool that it may not.
+  // Answers 403 only to OAuth clients, because they can request more scopes. For other clients, the tool reports the missing
+  // scope.
   const missing = kind === "oauth" ? await options.scopeMissing(caller, body) : undefined;
   if (missing !== undefined) {
     options.metrics.refused("scope");

@@ -4,7 +4,7 @@ import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { refuse } from "./guards.ts";
 import type { Logger } from "../engine/ports.ts";
 
-/** How much one principal may ask for at a time, and how long one client may take. */
+/** Limits of requests and connections, per principal, address and client. */
 
 const MINUTE_S = 60;
 
@@ -34,7 +34,7 @@ export class OpenRequests {
     this.#most = most;
   }
 
-  /** Undefined where another request may be opened; then call `began`. */
+  /** Returns `undefined` if another request may be opened; then call `began`. */
   refusal(key: string): Response | undefined {
     if ((this.#open.get(key) ?? 0) < this.#most) return undefined;
     const message = `${String(this.#most)} requests are open already. Wait for one to end; one claude_code_check can poll several sessions.`;
@@ -74,13 +74,13 @@ export function cutSlowReaders(server: Server, ms: number, onCut: () => void): (
 }
 
 /**
- * How many connections there are at a time. Each takes a file descriptor before its client is known, and without
- * descriptors no session can start its Claude Code. So connections without authentication are closed: for
- * newer ones, the oldest first, because clients with a token send it at once; and after a time limit.
+ * Limits the number of connections. Each takes a file descriptor before its client is known, and without descriptors no session
+ * can start its Claude Code. Therefore connections without authentication are closed: the oldest first to make room, because
+ * clients with a token send the token at once; and all after a time limit.
  */
 
 interface ConnectionLimits {
-  /** All connections of the server. */
+  /** Maximum number of all connections. */
   readonly most: number;
   /** Time limit of a connection without an authenticated request, ms. */
   readonly anonymousMs: number;
@@ -98,7 +98,7 @@ export class Connections {
   readonly #limits: ConnectionLimits;
   readonly #log: Pick<Logger, "warn">;
   readonly #all = new Set<Socket>();
-  /** With the timer that ends them, the oldest first. */
+  /** Timers that end connections without authentication, oldest first. */
   readonly #anonymous = new Map<Socket, NodeJS.Timeout>();
   readonly #byAddress = new Map<string, Set<Socket>>();
   #toldAt = Number.NEGATIVE_INFINITY;
@@ -112,7 +112,7 @@ export class Connections {
     server.on("connection", (socket: Socket) => this.#take(socket));
   }
 
-  /** A request on this connection was authenticated. */
+  /** Exempts `socket` from the limits, because a request on the connection was authenticated. */
   markAuthenticated(socket: Socket): void {
     clearTimeout(this.#anonymous.get(socket));
     this.#anonymous.delete(socket);
@@ -142,7 +142,7 @@ export class Connections {
     socket.once("close", () => this.#forget(socket, address));
   }
 
-  /** An answer that is on its way may take longer: how long, is for who looks after slow readers. */
+  /** Extends the time limit while a response is being sent; `cutSlowReaders` limits slow readers. */
   #timeOut(socket: Socket): void {
     if (socket.writableLength > 0) this.#anonymous.get(socket)?.refresh();
     else socket.destroy();

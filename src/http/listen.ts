@@ -2,35 +2,35 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { getRequestListener, type Http2Bindings, type HttpBindings } from "@hono/node-server";
 import { type Connections, cutSlowReaders } from "./limits.ts";
-/** The port, and how long a client may take to say and to hear something. */
+/** Listens on the port, with time limits for receiving requests and sending responses. */
 
-/** The two ends of a request as Node has them. */
+/** Request and response objects of Node. */
 export type Bindings = HttpBindings | Http2Bindings;
 
 export interface ListenOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   readonly port: number;
   readonly fetch: (request: Request, bindings: Bindings) => Response | Promise<Response>;
-  /** From a request's first byte to its last, ms; its headers have a quarter of it. */
+  /** Time limit for receiving a request, ms; a quarter applies to its headers. */
   readonly receiveMs: number;
-  /** A client that reads nothing of its pending output for this long is disconnected, ms. */
+  /** A client that reads none of its pending output for this long is disconnected, ms. */
   readonly sendMs: number;
   readonly onSlowReader: () => void;
   readonly connections: Pick<Connections, "guard">;
 }
 
 export interface Listening {
-  /** Where it listens, without a path. */
+  /** Base URL, without a path. */
   readonly url: string;
-  /** Takes no further connections, waits `graceMs` for the open ones to end, and ends those that do not. */
+  /** Accepts no further connections, waits `graceMs` for open requests, then closes the remaining connections. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Between the answer to a request and the next one on the same connection, ms. */
+/** Maximum idle time between two requests on a connection, ms. */
 const KEEP_ALIVE_MS = 5_000;
 
-/** Rejects with the error of the system where it cannot listen. */
+/** Rejects with the system's error if listening fails. */
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { connections, host, port, fetch, receiveMs, sendMs, onSlowReader } = options;
   const headersMs = Math.ceil(receiveMs / 4);

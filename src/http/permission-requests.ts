@@ -11,13 +11,13 @@ import { refuseUnsafeText } from "../engine/actions/unsafe-text.ts";
 import { problemOf, refused, type Reply } from "./problem.ts";
 
 /**
- * /requests/{session}/{request}: shows and answers a request that the webhook was notified of. A session of another principal,
- * and an unknown request, do not exist here.
+ * Serves /requests/{session}/{request}: shows and answers a request that was reported to the webhook. Sessions of other
+ * principals, like unknown requests, yield 404.
  */
 
 export interface Requests {
   look(caller: Caller, which: Which): Promise<Response>;
-  /** `body` is parsed JSON of whatever form; `asPerson` where a person has signed in to give it. */
+  /** `body` is unvalidated JSON; `asPerson` is true if a person has signed in to answer. */
   answer(caller: Caller, which: Which, body: unknown, asPerson?: boolean): Promise<Response>;
 }
 
@@ -27,19 +27,19 @@ export interface Which {
 }
 
 export interface RequestsOptions {
-  /** Who answers here. */
+  /** Answer source of all answers given here. */
   readonly by: "webhook" | "console";
-  /** Throws AppError as long as the server starts. */
+  /** Throws `AppError` while the server starts. */
   readonly engine: () => Engine;
-  /** Takes down who has answered what, and who could not. */
+  /** Records each answer and each refusal. */
   readonly audit: ((entry: AnswerEntry) => void) | undefined;
 }
 
 export interface AnswerEntry extends Which {
   readonly principal: string;
-  /** What was said, where it was understood. */
+  /** Missing if the body was invalid. */
   readonly decision?: string;
-  /** "ok", or the code of the refusal. */
+  /** "ok", or the error code of the refusal. */
   readonly outcome: string;
 }
 
@@ -73,7 +73,7 @@ export function createRequests({ audit, by, engine }: RequestsOptions): Requests
   };
 }
 
-/** What is asked of whom changes from one moment to the next. */
+/** Forbids caching, because the state of a request can change at any moment. */
 const NO_STORE = { headers: { "cache-control": "no-store" } };
 
 interface By {
@@ -95,7 +95,7 @@ async function lookAt(verbs: Engine, { by, caller, which }: By): Promise<Reply> 
   const found = await find(verbs, caller, which);
   if (!found) return notFound();
   if (!("open" in found)) return replied({ ...which, status: "answered", ...found.answered });
-  // Who may answer has seen all of it now, and can send it back changed.
+  // Records that the caller has seen the whole input and may therefore answer with `updatedInput`.
   if (caller.scopes.includes(answering.scope)) await shown(verbs, { caller, which, by });
   return replied({ ...which, status: "open", ...described(found) });
 }
@@ -111,13 +111,13 @@ async function answerWith(
 ): Promise<Reply> {
   try {
     refuseUnsafeText(body);
-    // The console has all of every input, whether its server has heard that it was shown or not.
+    // The console always has the whole input, even if the server was never told so.
     if (by === "console" && body.updatedInput) await shown(verbs, { caller, which, by });
     const found = await find(verbs, caller, which);
     if (!found) return notFound();
     if (!("open" in found)) return tooLate(which, found.answered);
     const request = { ...answerRequestOf(which, found, body), by, asPerson };
-    // Answers to a question go back with the questions as they were asked, whatever was shown of them.
+    // `withAnswers` sends the original questions back, so the whole input counts as shown.
     if (found.request.kind === "question") await shown(verbs, { caller, which, by });
     await answering.run({ engine: verbs, caller, by }, { sessionId: which.sessionId, request });
     return replied({ ok: true, decision: body.decision });
@@ -129,14 +129,14 @@ async function answerWith(
   }
 }
 
-/** The message for a program whose answer counts as the caller's. */
+/** Advice for a program without the scope `decide`. */
 const AS_CALLER = {
   console:
     "An answer by token alone counts as the calling model's: sign in at the console, or use a token with the scope decide.",
   webhook: "An answer by a token without the scope decide counts as the calling model's.",
 } as const;
 
-/** The request was answered meanwhile. */
+/** Responds to an answer that came after another answer. */
 async function settled(verbs: Engine, caller: Caller, which: Which): Promise<Reply> {
   const found = await find(verbs, caller, which);
   return found && "answered" in found ? tooLate(which, found.answered) : notFound();
@@ -149,7 +149,7 @@ interface Answered {
   readonly by: AnsweredBy;
 }
 
-/** Undefined where there is none that this caller may know of. */
+/** Resolves to `undefined` if the caller has no such request. */
 async function find(verbs: Engine, { principal }: Caller, { requestId, sessionId }: Which): Promise<Found | undefined> {
   try {
     const { state } = await verbs.get(principal, sessionId);
@@ -210,7 +210,7 @@ function answerRequestOf({ requestId }: Which, { request, open }: Open, body: Bo
   return { ...said, updatedInput: withAnswers(input, answers) };
 }
 
-/** The first thing that is wrong, with the name of the field. */
+/** Describes the first problem, with the name of the field. */
 function wrongIn({ issues }: z.ZodError, body: unknown): string {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return "The body must be a JSON object.";
   const [issue] = issues;

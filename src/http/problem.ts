@@ -1,14 +1,12 @@
 import type { AppError, ErrorCode } from "../domain/error.ts";
 
-/** What the engine refuses, as an answer over HTTP. */
-
-/** "ok", or the code of the refusal, as every surface has it, and what is sent. */
+/** `outcome` is "ok" or the error code, for the audit log. */
 export interface Reply {
   readonly outcome: "ok" | ErrorCode;
   readonly response: Response;
 }
 
-/** Whatever is not here is a conflict with what is true now. */
+/** All other codes are conflicts with the current state (409). */
 const WORDS: Partial<Readonly<Record<ErrorCode, { readonly status: number; readonly error: string }>>> = {
   INVALID_ARGUMENT: { status: 400, error: "invalid_request" },
   PERMISSION_DENIED: { status: 403, error: "not_allowed" },
@@ -27,7 +25,7 @@ interface Refusal {
   readonly message: string;
 }
 
-/** `more` stands beside the refusal in the body. */
+/** `more` are further fields of the body. */
 export function refused(code: ErrorCode, { error, message, status }: Refusal, more: object = {}): Reply {
   const headers: Record<string, string> = status === 503 ? { "retry-after": "1" } : {};
   const body = { error, code, message, ...more };

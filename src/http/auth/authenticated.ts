@@ -3,22 +3,22 @@ import type { Caller, Scope } from "../../domain/principal.ts";
 /** An authenticated request. */
 export interface Authenticated {
   readonly caller: Caller;
-  /** By what: no authentication (--no-auth), a token of this server, a JWT of the authorization server. */
+  /** Method of authentication: none (`--no-auth`), a token of this server, or a JWT of the authorization server. */
   readonly kind: "open" | "token" | "oauth";
-  /** From when on it is not taken any more, ms since the epoch; of a JWT only. */
+  /** Expiry of a JWT, ms since the epoch. Missing for other kinds. */
   readonly expiresAt?: number;
 }
 
-/** Not by instanceof: @hono/node-server puts a Response of its own in the place of Node's. */
+/** Tests for a field and not by `instanceof`, because @hono/node-server replaces the global `Response`. */
 export function isAuthenticated(result: Authenticated | Response): result is Authenticated {
   return "caller" in result;
 }
 
-/** What the configuration says of a principal, as far as it matters here. */
+/** Configuration of a principal, as far as needed for authentication. */
 export interface Terms {
-  /** SHA-256 of their tokens, in 64 hexadecimal digits. */
+  /** SHA-256 of the principal's tokens, in 64 hexadecimal digits. */
   readonly tokenSha256?: string | readonly string[];
   readonly scopes: readonly Scope[];
-  /** A person sits at their clients. */
+  /** True if a person uses the principal's clients. */
   readonly attended?: boolean;
 }

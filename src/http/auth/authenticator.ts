@@ -18,30 +18,32 @@ import { digestOf, holderOf, type Known } from "./secret.ts";
 import { makeToken, TokenFile } from "./token-file.ts";
 
 /**
- * Who makes a request over HTTP. By the Authorization header alone: the operator's own token, a token of a named
- * principal, or a JWT of the authorization server; all of them may be in use at once.
+ * Identifies the caller of an HTTP request, by the `Authorization` header alone: the operator's token, a token of a named
+ * principal, or a JWT of the authorization server. All three may be in use at once.
  */
 
 export interface AuthSettings {
-  /** False makes every caller the operator: on loopback only. */
+  /** False makes every caller the operator; allowed on loopback only. */
   readonly auth: boolean;
-  /** Where the server listens: a name or an address, without port. */
+  /** Listening address or name, without port. */
   readonly host: string;
-  /** Where clients reach the server. Called with each use: a free port is known only when the server listens. */
+  /**
+   * Returns the URL at which clients reach the server. Called on each use, because a free port is known only after listening.
+   */
   readonly publicUrl: () => string;
-  /** A person sits at the clients that use the operator's token. */
+  /** True if a person uses the clients with the operator's token. */
   readonly attended?: boolean;
-  /** The operator's; undefined for one in `stateFolder`, which is made where there is none. */
+  /** File of the operator's token. `undefined` for a file in `stateFolder`, which is created if missing. */
   readonly tokenFile?: string | undefined;
   readonly stateFolder: string;
-  /** Of a program that answers in the operator's name. */
+  /** File with the token of a program that answers requests in the operator's name. */
   readonly decideTokenFile?: string | undefined;
-  /** Folders that sessions are kept in: what lies there could be theirs. */
+  /** Folders in which sessions work: a session could have written a token file there. */
   readonly workFolders: readonly string[];
-  /** The operator's for this run alone: then no file is made or read. */
+  /** Operator's token for this run only; no token file is created or read. */
   readonly runToken?: string | undefined;
   readonly principals: Readonly<Record<string, Terms>>;
-  /** An authorization server whose JWTs are taken. */
+  /** Authorization server whose JWTs are accepted. */
   readonly oauth?: AuthorizationServer | undefined;
   readonly log: Pick<Logger, "error" | "info">;
 }
@@ -50,7 +52,7 @@ interface AuthorizationServer {
   readonly issuer: string;
   /** Default: the URL of this server's /mcp. */
   readonly audience?: string;
-  /** Default: as the issuer's metadata says. */
+  /** Default: `jwks_uri` of the issuer's metadata. */
   readonly jwks?: string;
 }
 
@@ -60,17 +62,17 @@ interface MadeToken {
 }
 
 export interface Authenticator {
-  /** The caller, or the answer that refuses the request: 401, or 503 while a JWT cannot be checked. */
+  /** Resolves to the caller, or to the refusal: 401, or 503 while a JWT cannot be checked. */
   authenticate(request: Request): Promise<Authenticated | Response>;
-  /** 403 for an authenticated caller without the scope. */
+  /** 403 for an authenticated caller without `scope`. */
   insufficientScope(scope: Scope | readonly Scope[]): Response;
-  /** RFC 9728; undefined where no authorization server is configured. */
+  /** Metadata by RFC 9728; `undefined` if no authorization server is configured. */
   protectedResourceMetadata(): ProtectedResource | undefined;
-  /** The operator's token, when this very start has made it. */
+  /** The operator's token, if created by this start. */
   readonly made: MadeToken | undefined;
 }
 
-/** Throws ConfigError when a setting cannot be used. Makes no network requests. */
+/** Throws `ConfigError` if a setting cannot be used. Makes no network requests. */
 export async function createAuthenticator(settings: AuthSettings): Promise<Authenticator> {
   const place = { publicUrl: () => settings.publicUrl().replace(/\/+$/, ""), issuer: settings.oauth?.issuer };
   const { insufficient, invalid, missing } = createChallenges(place);
@@ -110,7 +112,7 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
   return { ...answers, authenticate, made };
 }
 
-/** Several headers arrive as one with commas, which are in no token. */
+/** Refuses several headers: they arrive joined by commas, which no token contains. */
 const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
 
 function requireLoopback(host: string): void {
@@ -156,11 +158,11 @@ function namedTokens(principals: Readonly<Record<string, Terms>>): Known<Caller>
   );
 }
 
-/** It starts nothing: what it may decide, others have begun. */
+/** Cannot start anything, so that the holder decides only on requests of sessions that others have started. */
 const DECIDING: Caller = { principal: OPERATOR.principal, scopes: ["read", "approve", "decide"] };
 
 interface OperatorsToken {
-  /** As it is now: its file may be changed at any time. */
+  /** Reads the tokens anew, because their files may change at any time. */
   readonly known: () => Promise<Known<Caller>[]>;
   readonly made: MadeToken | undefined;
 }
@@ -180,9 +182,10 @@ async function operatorsToken({
     return { known: async () => Promise.resolve(only), made: undefined };
   }
   const path = tokenFile ?? join(stateFolder, "http-token");
-  // A given path must exist: a misspelt one would create an unnoticed token.
+  // Requires a given file to exist: a misspelt path would create an unnoticed token.
   const token = tokenFile === undefined ? await makeToken(path) : undefined;
-  // The state folder is closed to sessions wherever it lies; of another place servers that were not told of it know nothing.
+  // Checks `--token-file` only: the state folder is closed to sessions everywhere, but servers without this setting do not
+  // protect a file elsewhere.
   if (tokenFile !== undefined) await refuseWithin(workFolders, "--token-file", tokenFile);
   const file = await TokenFile.open(path, log);
   if (decideTokenFile !== undefined) await refuseWithin(workFolders, "--decide-token-file", decideTokenFile);
@@ -197,7 +200,7 @@ async function operatorsToken({
 
 async function refuseWithin(folders: readonly string[], flag: string, file: string): Promise<void> {
   const places = [resolve(file), await realPathOf(resolve(file))];
-  // The root of the file system is no folder to keep out of: nothing would be left.
+  // Skips the root of the file system, because every token file is inside.
   for (const folder of folders.filter((each) => dirname(resolve(each)) !== resolve(each))) {
     const roots = [resolve(folder), (await realPathOf(resolve(folder))) ?? folder];
     if (!places.some((place) => place !== undefined && roots.some((root) => isInside(place, root)))) continue;
@@ -206,16 +209,16 @@ async function refuseWithin(folders: readonly string[], flag: string, file: stri
   }
 }
 
-/** The text for the operator when the server has made its token: where it is, and what to give to clients. */
+/** Text for the operator after the server has created a token: its file, and how to configure clients. */
 
 interface FirstStart {
-  /** The URL of /mcp, as clients reach it. */
+  /** URL of /mcp for clients. */
   readonly url: string;
-  /** False where the text is kept, as by systemd: the token is in its file then, and nowhere else. */
+  /** False if the output is stored, as by systemd: then the token appears in its file only. */
   readonly showToken: boolean;
 }
 
-/** Whole lines, the last with its end. For a person to read, so for stderr itself and not for the logger. */
+/** Returns complete lines. Meant for a person, so written to stderr and not to the logger. */
 export function firstStartText({ file, token }: MadeToken, { showToken, url }: FirstStart): string {
   const shown = showToken ? token : "<token>";
   const authorization = `Bearer ${shown}`;

@@ -2,26 +2,28 @@ import type { ErrorCode } from "../../domain/error.ts";
 import { SCOPES, type Scope } from "../../domain/principal.ts";
 
 /**
- * Responses to requests that are not authenticated: RFC 6750, and RFC 9728 where an authorization server gives out tokens. The
- * body says the same in words. Nothing in it is taken from the request.
+ * Responses to requests without sufficient authentication: RFC 6750, and RFC 9728 with an authorization server. The body
+ * repeats the problem in words. No part is taken from the request.
  */
 
 export interface Place {
-  /** Where clients reach the server, without a slash at its end. */
+  /** Returns the URL at which clients reach the server, without a trailing slash. */
   readonly publicUrl: () => string;
-  /** The authorization server; undefined where there is none. */
+  /** The authorization server; `undefined` if none is configured. */
   readonly issuer: string | undefined;
 }
 
-/** What a client asks the authorization server for: all that working with sessions takes. The others are asked for by name only. */
+/**
+ * Scopes that clients request by default: all that working with sessions needs. `admin` and `decide` must be requested by name.
+ */
 const USUAL_SCOPES: readonly Scope[] = SCOPES.filter((scope) => scope !== "admin" && scope !== "decide");
 
 export interface Challenges {
-  /** 401 without an error code: no token was sent. */
+  /** 401 without an error code, because no token was sent. */
   readonly missing: () => Response;
-  /** 401. `problem` says what is wrong with the token, and what to do. */
+  /** 401. `problem` names the fault of the token and the remedy. */
   readonly invalid: (problem: string) => Response;
-  /** 403: the token is good, but does not give `scope`. */
+  /** 403: the token is valid but lacks `scope`. */
   readonly insufficient: (scope: Scope | readonly Scope[]) => Response;
 }
 
@@ -50,7 +52,7 @@ export function createChallenges(place: Place): Challenges {
   };
 }
 
-/** 503: the token may be good, and the client is to keep it; the keys to check it with cannot be had now. */
+/** 503: the keys for checking the token are unavailable. The token may be valid, so the client should keep the token. */
 export function keysUnavailable(retryMs: number): Response {
   const message =
     "The keys of the authorization server are not available at the moment. Try again soon with the same token.";
@@ -58,7 +60,7 @@ export function keysUnavailable(retryMs: number): Response {
   return answer(503, { error: "temporarily_unavailable", message }, retry);
 }
 
-/** RFC 9728, for GET /.well-known/oauth-protected-resource and the same with /mcp behind it. */
+/** RFC 9728, for GET /.well-known/oauth-protected-resource, with and without /mcp behind. */
 export interface ProtectedResource {
   readonly resource: string;
   readonly resource_name: string;
@@ -67,7 +69,7 @@ export interface ProtectedResource {
   readonly bearer_methods_supported: readonly string[];
 }
 
-/** Undefined where no authorization server is configured. */
+/** Returns `undefined` if no authorization server is configured. */
 export function protectedResource({ issuer, publicUrl }: Place): ProtectedResource | undefined {
   if (issuer === undefined) return undefined;
   return {
@@ -79,7 +81,7 @@ export function protectedResource({ issuer, publicUrl }: Place): ProtectedResour
   };
 }
 
-/** What tokens are made for. */
+/** Audience of tokens. */
 export function resourceUrl(publicUrl: string): string {
   return `${publicUrl}/mcp`;
 }
@@ -93,7 +95,7 @@ function challenge(parameters: Readonly<Record<string, string>>): Record<string,
   return { "www-authenticate": `Bearer ${listed.join(", ")}`.trim() };
 }
 
-/** RFC 6750 allows these characters between the quotes, and no others. */
+/** Replaces characters that RFC 6750 does not allow between the quotes. */
 function sendable(value: string): string {
   return value.replaceAll(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, "?");
 }

@@ -4,15 +4,14 @@ import type { Logger } from "../../engine/ports.ts";
 import { isSafe } from "../../config/loopback.ts";
 
 /**
- * The keys that an authorization server signs with: found by its metadata, fetched when the first token comes, kept for a
- * while, fetched again for a key that is new. A server that does not answer is left alone for a moment, and what is
- * known of its keys goes on being used meanwhile.
+ * Signing keys of an authorization server: found by its metadata, fetched with the first token, cached, and fetched again for
+ * an unknown key. After a failure the server is not asked for `RETRY_MS`; cached keys remain in use.
  */
 
 /** Delay before the authorization server is asked again after a failure, ms. */
 export const RETRY_MS = 5_000;
 
-/** What it has not answered by then counts as failed, ms. */
+/** Time limit of a request to the authorization server, ms. */
 const ANSWER_MS = 5_000;
 
 /** The token cannot be checked at present. The log has the cause. */
@@ -22,12 +21,12 @@ export class KeysUnavailable extends Error {
 
 export interface KeySource {
   readonly issuer: string;
-  /** The URL of the keys; undefined when the metadata of the issuer names it. */
+  /** URL of the keys; `undefined` to use the issuer's metadata. */
   readonly jwks: string | undefined;
   readonly log: Pick<Logger, "error">;
 }
 
-/** Finds the key of a token, for jose. Throws KeysUnavailable, or what jose throws for a token without a key. */
+/** Finds the key of a token, for jose. Throws `KeysUnavailable`, or an error of jose for a token without a known key. */
 export function issuerKeys(source: KeySource): JWTVerifyGetKey {
   const attempt = withPause(source);
   let keys: Promise<RemoteJWKSet> | undefined;
@@ -59,11 +58,14 @@ export function issuerKeys(source: KeySource): JWTVerifyGetKey {
 
 type Attempt = <T>(ask: () => Promise<T>) => Promise<T>;
 
-/** Any client can send a token with an unknown key: an issuer in trouble must not get a request for each. */
+/**
+ * Rejects at once for `RETRY_MS` after a failure. Any client can send a token with an unknown key, and an issuer in trouble
+ * must not get a request for each.
+ */
 function withPause(source: KeySource): Attempt {
   let failedAt = 0;
   return async (ask) => {
-    // Of either sign: a clock may be set back.
+    // `Math.abs`, because a clock may be set back.
     if (Math.abs(Date.now() - failedAt) < RETRY_MS) throw new KeysUnavailable("it failed a moment ago");
     try {
       return await ask();
@@ -80,7 +82,7 @@ function report({ issuer, log }: KeySource, error: unknown): void {
   log.error("the keys of the OAuth issuer cannot be had", { issuer, error: String(error) + cause });
 }
 
-/** The body is read here, so that one that breaks off is a failure too. */
+/** Reads the body here, so that a broken transfer counts as a failure too. */
 async function fetchWhole(url: string, options: RequestInit): Promise<Response> {
   const response = await fetch(url, options);
   if (response.status !== 200) throw new Error(`${url} answers ${String(response.status)}`);
@@ -89,12 +91,11 @@ async function fetchWhole(url: string, options: RequestInit): Promise<Response> 
 
 const Metadata = z.object({ issuer: z.string(), jwks_uri: z.string() });
 
-/** The URL of the keys. Throws when no metadata of this issuer names one. */
+/** Returns the URL of the keys. Throws if no metadata of this issuer names a URL. */
 async function discover(issuer: string): Promise<string> {
   const addresses = metadataAddresses(issuer);
   for (const address of addresses) {
-    // One after the other: the first that answers counts.
-    // eslint-disable-next-line no-await-in-loop
+    // Sequential, because the first address with an answer counts.
     const response = await fetch(address, { redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) });
     if (response.status !== 200) continue;
     // eslint-disable-next-line no-await-in-loop
@@ -108,7 +109,10 @@ async function discover(issuer: string): Promise<string> {
   throw new Error(`no metadata at ${addresses.join(", ")}`);
 }
 
-/** RFC 8414 puts its name before the path of the issuer, OpenID Connect Discovery behind: in the order that MCP settles. */
+/**
+ * Returns the metadata URLs in the order required by MCP. RFC 8414 puts the well-known name before the issuer's path, OpenID
+ * Connect Discovery after the path.
+ */
 function metadataAddresses(issuer: string): string[] {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, "");

@@ -3,19 +3,22 @@ import { LOCAL_PRINCIPAL, Principal, SCOPES, type Scope } from "../../domain/pri
 import type { Authenticated, Terms } from "./authenticated.ts";
 import { issuerKeys, type KeySource } from "./issuer-keys.ts";
 
-/** Access tokens of an OAuth authorization server (JWT, RFC 9068): which are taken, for whom, and what they allow. */
+/** Access tokens of an OAuth authorization server (JWT, RFC 9068): verification, principal and scopes. */
 
 export interface JwtSettings extends KeySource {
   readonly audience: () => string;
   readonly principals: ReadonlyMap<string, Terms>;
 }
 
-/** The message says what is wrong with the token, and what to do. It holds nothing of the token. */
+/** `message` says what is wrong with the token and what to do. Contains no part of the token. */
 export class TokenRefused extends Error {
   override readonly name = "TokenRefused";
 }
 
-/** With a shared secret, every verifier could make tokens, and a public key could be passed off as the secret. */
+/**
+ * Asymmetric only: with a shared secret, every verifier could create tokens, and a public key could be passed off as the
+ * secret.
+ */
 const ALGORITHMS = [
   "RS256",
   "RS384",
@@ -30,17 +33,20 @@ const ALGORITHMS = [
   "Ed25519",
 ];
 
-/** How far two clocks may be apart, s. */
+/** Maximum difference between two clocks, s. */
 const TOLERANCE_S = 30;
 
-/** Of access tokens. Others (of a logout, of a proof) are signed with the same keys. */
+/** Values of `typ` for access tokens. Logout tokens and proofs are signed with the same keys and must be refused. */
 const KINDS = ["jwt", "at+jwt"];
 
 export function looksLikeJwt(token: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
 }
 
-/** Throws TokenRefused, or KeysUnavailable when the token cannot be checked at present. jose is loaded with the first token. */
+/**
+ * The verifier throws `TokenRefused`, or `KeysUnavailable` if the token cannot be checked at present. Loads jose with the first
+ * token.
+ */
 export function createJwtVerifier(settings: JwtSettings): (token: string) => Promise<Authenticated> {
   const keys = issuerKeys(settings);
   return async (token) => {
@@ -83,7 +89,7 @@ function admit(payload: JWTPayload, kind: string | undefined, principals: Readon
   return { caller: { principal, scopes, ...(terms?.attended && { attended: true }) }, kind: "oauth", expiresAt };
 }
 
-/** `scope` by RFC 9068, one text; `scp` as Entra ID and Okta write it, a text or a list. */
+/** Reads `scope`, a string (RFC 9068), and `scp`, a string or an array (Entra ID, Okta). */
 function claimedScopes({ scope, scp }: JWTPayload): Scope[] {
   const words = [scope, scp].flat().flatMap((each) => (typeof each === "string" ? each.split(" ") : []));
   return SCOPES.filter((each) => words.includes(each));
@@ -94,7 +100,7 @@ interface Expected {
   readonly audience: string;
 }
 
-/** Faults of the token become TokenRefused; others are left as they are. */
+/** Turns faults of the token into `TokenRefused`. Returns other errors unchanged. */
 async function refusalOf(error: unknown, { audience, issuer }: Expected): Promise<unknown> {
   const { errors } = await import("jose");
   if (!(error instanceof errors.JOSEError)) return error;

@@ -1,11 +1,11 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** What a token of ours is, and how one is recognised: by its SHA-256, for the server keeps nothing else of it. */
+/** Tokens of this server. The server keeps only their SHA-256 digests. */
 
-/** Lets people, masks and scanners of secrets see what it is. */
+/** Lets people, masks and secret scanners recognise a token. */
 const PREFIX = "ccm_";
 
-/** 256 bits at random, as text that a header takes. */
+/** Returns 256 random bits, in characters allowed in a header. */
 export function newToken(): string {
   return PREFIX + randomBytes(32).toString("base64url");
 }
@@ -14,13 +14,16 @@ export function digestOf(token: string): Buffer {
   return createHash("sha256").update(token, "utf8").digest();
 }
 
-/** A token as the server knows it, and what it is the token of. */
+/** Digest of a token, and the token's holder. */
 export interface Known<T> {
   readonly digest: Buffer;
   readonly holder: T;
 }
 
-/** Whose token this is. Takes the same time whichever it is, or none: every digest is compared, and in constant time. */
+/**
+ * Returns the holder of `token`, `undefined` if unknown. Compares all digests in constant time, so that the duration reveals
+ * nothing.
+ */
 export function holderOf<T>(token: string, all: readonly Known<T>[], equal = timingSafeEqual): T | undefined {
   const presented = digestOf(token);
   let found: T | undefined;

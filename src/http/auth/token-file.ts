@@ -7,23 +7,23 @@ import type { Logger } from "../../engine/ports.ts";
 import { digestOf, newToken } from "./secret.ts";
 
 /**
- * The operator's own token, which lies in a file: made where there is none, and taken as it was when the server started. A
- * session could have written what is found there later, so another token counts from the next start on; what the file no
- * longer holds counts no more, for it may have been withdrawn.
+ * The operator's token in a file: created if missing, and pinned at the start of the server. A session could have written a
+ * token that appears later, so a new token is accepted only after a restart. A token that has disappeared from the file is
+ * refused, because the operator may have revoked the token.
  */
 
-/** How often the file is looked at, ms. */
+/** Minimum interval between checks of the file, ms. */
 const CHECK_INTERVAL_MS = 1_000;
 
-/** A guess at a shorter one might succeed. */
+/** A shorter token could be guessed. */
 const MIN_LENGTH = 32;
 
-/** What the Authorization header can carry: RFC 6750, b64token. */
+/** Characters allowed in the `Authorization` header: RFC 6750, b64token. */
 const SENDABLE = /^[\w.~+/-]+=*$/;
 
 /**
- * Makes a token in `file` where there is none, and returns it when this call made it. Of several that try at the same time
- * one succeeds, and no one ever reads half a token. Throws ConfigError where the file cannot be made.
+ * Creates a token in `file` if missing. Resolves to the token if this call has created it: of concurrent calls only one
+ * succeeds, and nobody reads half a token. Throws `ConfigError` if the file cannot be created.
  */
 export async function makeToken(file: string): Promise<string | undefined> {
   if (await exists(file)) return undefined;
@@ -37,12 +37,12 @@ export async function makeToken(file: string): Promise<string | undefined> {
     const advice = "Make it writable, or name a file that contains a token with --token-file.";
     throw new ConfigError(`The token of this server cannot be stored in ${file}: ${String(error)}. ${advice}`, error);
   } finally {
-    // Where it could not be made it cannot be removed either, and that is not what went wrong.
+    // Ignores failures: a draft that could not be created cannot be removed, and the first error is reported.
     await rm(draft, { force: true }).catch(() => undefined);
   }
 }
 
-/** False when there is a file already: unlike a rename, a link replaces nothing. */
+/** Resolves to false if `file` exists. Uses `link`, because `rename` would replace the file. */
 async function linked(draft: string, file: string): Promise<boolean> {
   try {
     await link(draft, file);
@@ -56,7 +56,7 @@ async function linked(draft: string, file: string): Promise<boolean> {
 export class TokenFile {
   readonly #file: string;
   readonly #log: Pick<Logger, "error" | "info">;
-  /** Of the token that the server has started with. */
+  /** Digest of the token at the start of the server. */
   readonly #pinned: Buffer;
   #version: string;
   #isThere = true;
@@ -70,7 +70,7 @@ export class TokenFile {
     this.#version = read.version;
   }
 
-  /** Throws ConfigError when the file cannot be read, it belongs to others or they may read it, or it holds no token. */
+  /** Throws `ConfigError` if the file cannot be read, belongs to other users or is readable for them, or contains no token. */
   static async open(file: string, log: Pick<Logger, "error" | "info">): Promise<TokenFile> {
     const version = await versionOf(file);
     const opened = new TokenFile(file, log, { digest: await readDigest(file), version });
@@ -78,9 +78,9 @@ export class TokenFile {
     return opened;
   }
 
-  /** Of the token that counts now; undefined while it is not in the file. */
+  /** Resolves to the digest of the pinned token, `undefined` while the file does not contain the token. */
   async digest(): Promise<Buffer | undefined> {
-    // Of either sign: a clock may be set back.
+    // `Math.abs`, because a clock may be set back.
     if (Math.abs(Date.now() - this.#checkedAt) >= CHECK_INTERVAL_MS) {
       this.#checkedAt = Date.now();
       this.#check = this.#reload();
@@ -105,7 +105,7 @@ export class TokenFile {
   }
 }
 
-/** Changes with the content and with the permissions. Whatever is wrong with the file is said when it is read. */
+/** Changes with the content and the permissions of `file`. Faults of the file are reported when it is read. */
 async function versionOf(file: string): Promise<string> {
   try {
     const { ctimeNs, ino, mtimeNs, size } = await stat(file, { bigint: true });

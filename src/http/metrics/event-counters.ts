@@ -6,13 +6,11 @@ import { exactUsd, TOKEN_KINDS, usageOf } from "../../domain/usage.ts";
 import type { Append } from "../../engine/ports.ts";
 import { NO_CATEGORY, type Instruments } from "./instruments.ts";
 
-/** What the log says, as counters. */
-
 type Answered = DataOf<"permission.answered">;
 
 export class EventCounters {
   readonly #to: Instruments;
-  /** When each open request was asked, ms since the epoch, by session: as the state said after its last change. */
+  /** Creation times of open requests, ms since the epoch, by session; from the state after the last change. */
   readonly #asked = new Map<string, ReadonlyMap<string, number>>();
   #costUsd = 0;
 
@@ -31,7 +29,7 @@ export class EventCounters {
     else this.#asked.set(sessionId, new Map(requests.map(({ createdAt, requestId }) => [requestId, createdAt])));
   }
 
-  /** Counts events by type; `asked` holds the times at which the session's open requests were asked. */
+  /** Counts events by type; `asked` holds the creation times of the session's open requests. */
   readonly #counts: ByEventType<void, [at: number, asked: Map<string, number>]> = {
     "session.opened": () => undefined,
     "session.configured": () => undefined,
@@ -59,7 +57,7 @@ export class EventCounters {
     const failure = outcome === "failed" ? (category ?? "unknown") : NO_CATEGORY;
     this.#to.turns.inc({ outcome, category: failure });
     this.#to.turnSeconds.observe({ outcome }, durationMs / 1000);
-    // A counter that is told to go down throws, and one that adds fractions shows the digits of summing.
+    // Sets the sum anew, because `inc` throws for a negative cost, and sums of fractions show rounding errors.
     this.#costUsd = exactUsd(this.#costUsd + Math.max(costUsd, 0));
     this.#to.cost.reset();
     this.#to.cost.inc(this.#costUsd);

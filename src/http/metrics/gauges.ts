@@ -5,9 +5,9 @@ import { SessionStatus } from "../../domain/session.ts";
 import type { SessionBackend, SessionRecord, Spares } from "../../engine/ports.ts";
 import type { ScrapedGauges } from "./instruments.ts";
 
-/** Gauges, read at each scrape: from the store, from /proc and from the spares. */
+/** Gauges that are read at each scrape: from the store, from /proc and from the spares. */
 
-/** Where the sessions are, and the processes that no session has. */
+/** Sources of the gauges: the sessions, and processes without a session. */
 export interface GaugeSources {
   readonly store: Pick<SessionBackend, "leases" | "maintenance" | "nodeId">;
   readonly spares: Pick<Spares, "available">;
@@ -16,7 +16,7 @@ export interface GaugeSources {
 const REQUEST_KINDS = ["permission", "question"] as const;
 const PHASES = ["starting", "live", "ending"] as const;
 
-/** What the gauges are read from. */
+/** Values read for a scrape. */
 interface Found {
   readonly counts: Awaited<ReturnType<GaugeSources["store"]["maintenance"]["count"]>>;
   readonly requests: readonly OpenRequest[];
@@ -30,11 +30,13 @@ interface Found {
 
 interface Value {
   readonly labels?: Readonly<Record<string, string>>;
-  /** Undefined where it is unknown: an unset gauge would report 0. */
+  /** `undefined` if unknown, because an unset gauge would report 0. */
   readonly value: number | undefined;
 }
 
-/** Every gauge of `readAtScrape`, by its name in instruments.ts. It is filled from here, and without a store it has no value. */
+/**
+ * Computes the values of each gauge of `readAtScrape`, by its name in instruments.ts. Without a store the gauges have no value.
+ */
 const VALUES: Readonly<Record<keyof ScrapedGauges, (found: Found) => readonly Value[]>> = {
   sessions: ({ counts }) => SessionStatus.options.map((status) => ({ labels: { status }, value: counts[status] ?? 0 })),
   openRequests: ({ requests }) =>
@@ -49,7 +51,7 @@ const VALUES: Readonly<Record<keyof ScrapedGauges, (found: Found) => readonly Va
 
 const GAUGES = Object.keys(VALUES).filter(isScrapedGauge);
 
-/** Rejects when the store cannot be read. */
+/** Rejects if the store cannot be read. */
 export async function readGauges(sources: GaugeSources, gauges: ScrapedGauges): Promise<void> {
   const found = await readSources(sources);
   clearGauges(gauges);
@@ -59,11 +61,11 @@ export async function readGauges(sources: GaugeSources, gauges: ScrapedGauges): 
   }
 }
 
-/** An old value would be taken for the present. */
+/** Removes all values, because an old value would look current. */
 export function clearGauges(gauges: ScrapedGauges): void {
   for (const name of GAUGES) {
     const gauge: Gauge = gauges[name];
-    // A gauge without labels is 0 after its reset.
+    // `reset` sets a gauge without labels to 0, so `remove` must follow.
     gauge.reset();
     gauge.remove({});
   }
@@ -96,27 +98,27 @@ function processOf({ owner, state: { process } }: SessionRecord) {
   return [{ phase, pid, startedAt, waiting, nodeId: owner?.nodeId }];
 }
 
-/** What processes take of the machine, from Linux's /proc. */
+/** Resource usage of processes, from Linux's /proc. */
 
 interface Use {
   readonly memoryBytes: number;
-  /** Its own and that of its children that have ended. */
+  /** Includes children that have ended. */
   readonly cpuSeconds: number;
 }
 
 interface Known {
   readonly pid: number;
-  /** As /proc has it: a pid that another process has by now is none of ours. */
+  /** Start time in /proc, which differs if another process has reused the pid. */
   readonly startedAt: string | undefined;
 }
 
-/** Ticks a second in which /proc counts: the kernel gives programs 100, whatever it uses itself. */
+/** Clock ticks per second in /proc: 100 for programs, whatever the kernel uses internally. */
 const TICKS = 100;
 
-/** Fields of /proc/PID/stat after the name, from 0: utime, stime and those of ended children; start; pages in memory. */
+/** Fields of /proc/PID/stat after the name, from 0: `utime`, `stime`, `cutime`, `cstime`; `starttime`. */
 const [CPU_FROM, CPU_TO, STARTED] = [11, 15, 19];
 
-/** Of all of them; undefined where the system does not tell. */
+/** Sums up all processes; `undefined` if the system has no /proc. */
 async function useOf(processes: readonly Known[]): Promise<Use | undefined> {
   if (process.platform !== "linux") return undefined;
   const uses = await Promise.all(processes.map(useOfOne));
@@ -126,7 +128,7 @@ async function useOf(processes: readonly Known[]): Promise<Use | undefined> {
   };
 }
 
-/** Undefined when it has gone meanwhile. */
+/** Resolves to `undefined` if the process has ended. */
 async function useOfOne({ pid, startedAt }: Known): Promise<Use | undefined> {
   const [stat, status] = await Promise.all([read(pid, "stat"), read(pid, "status")]);
   if (stat === undefined || status === undefined) return undefined;

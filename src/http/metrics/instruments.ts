@@ -3,8 +3,8 @@ import { FailureCategory, TurnOutcome } from "../../domain/turn.ts";
 import { TOKEN_KINDS } from "../../domain/usage.ts";
 
 /**
- * The list of all metrics. Label values are words of this server, never input of clients: they reveal nothing about
- * sessions, and their cardinality is bounded. docs/observability.md is generated from this list.
+ * Lists all metrics. Label values are words of this server, never input of clients, so that they reveal nothing about sessions
+ * and their cardinality is bounded. docs/observability.md is generated from this list.
  */
 
 const PREFIX = "claude_code_mcp_";

@@ -5,32 +5,32 @@ import { EventCounters } from "./event-counters.ts";
 import { clearGauges, readGauges, type GaugeSources } from "./gauges.ts";
 
 /**
- * Metrics for the operator's Prometheus. Events in sessions are counted when they are written to the log, gauges are read from
- * the store at each scrape, and the HTTP middleware counts requests. No session waits for metrics.
+ * Metrics for the operator's Prometheus. Session events are counted when written to the log, gauges are read from the store at
+ * each scrape, and the HTTP middleware counts requests. Sessions never wait for metrics.
  */
 
 export interface Metrics {
-  /** For `withObserver`: an event counts once it is durable. Never throws. */
+  /** For `withObserver`: counts an event once durable. Never throws. */
   onAppended(sessionId: string, change: Append): void;
-  /** The returned function is called when the answer has been sent, or its client is gone. */
+  /** Counts the start of a request. The returned function must be called when the response was sent or the client has left. */
   began(path: string, method: string): (status: number) => void;
   refused(reason: Refusal): void;
   slowReaderCut(): void;
-  /** What became of a delivery of the webhook. */
+  /** Counts the outcome of a webhook delivery. */
   delivery(outcome: Delivery): void;
-  /** In the text format of Prometheus. Resolves also when the store cannot be read: `claude_code_mcp_store_up` says so. */
+  /** Returns the text format of Prometheus. Resolves even if the store cannot be read: then `claude_code_mcp_store_up` is 0. */
   text(): Promise<string>;
   readonly contentType: string;
 }
 
 export interface MetricsOptions {
   readonly version: string;
-  /** Undefined as long as no engine has been started: then there are no gauges of the store. */
+  /** Returns `undefined` until an engine has started: then the gauges of the store are missing. */
   readonly gaugeSources: () => GaugeSources | undefined;
   readonly log: Pick<Logger, "warn">;
 }
 
-/** Several readers at once, or an impatient one, cost the store one look a second, ms. */
+/** Minimum interval between reads of the store, ms, for several or impatient readers. */
 const FRESH_MS = 1_000;
 
 export function createMetrics({ log, version, gaugeSources }: MetricsOptions): Metrics {
@@ -89,7 +89,7 @@ export function createMetrics({ log, version, gaugeSources }: MetricsOptions): M
 const ROUTES = ["/mcp", "/metrics", "/healthz", "/readyz", "/requests"];
 const METHODS = ["GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"];
 
-/** What follows in a path names sessions. */
+/** Cuts the ids of session and request off. */
 function routeOf(path: string): string {
   return known(ROUTES, path.startsWith("/requests/") ? "/requests" : path);
 }
