@@ -15,33 +15,36 @@ import type { ServerOptions } from "./server-options.ts";
 import type { FormClient } from "./states.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
-/** One tool call as the tools know it, made of what the protocol has of it in either era. */
+/** Builds the `ToolCall` of a request, from the fields that the protocol has in either era. */
 
-/** In the modern era a client says with each request whether it takes logs, and which; before, they go to every client. */
+/**
+ * Key of `_meta` by which a modern client asks for log messages and names their minimum level. Legacy clients always get log
+ * messages.
+ */
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
-/** Of what is reported in a line while a call waits. */
+/** Logger name of progress lines that are sent while a call waits. */
 const NEWS_LOGGER = "claude_code";
 
 /**
- * Clients lose a progress notification that comes in one chunk with the result of its call:
- * https://github.com/modelcontextprotocol/typescript-sdk/issues/2580
+ * Minimum time between a progress notification and the result of the call, ms. Clients lose a notification that arrives in one
+ * chunk with the result: https://github.com/modelcontextprotocol/typescript-sdk/issues/2580
  */
 const PROGRESS_LEAD_MS = 2;
 
 interface OpenedCall {
   readonly call: ToolCall;
-  /** Resolves when what was reported while the call ran is sure to be heard before its result. */
+  /** Resolves when the client has surely read all notifications of the call, so that the result can follow. */
   readonly settled: () => Promise<void>;
 }
 
-/** What a call comes back with after a form. */
+/** State and answers with which a client repeats a call after a form. */
 export interface Round {
   readonly state: unknown;
   readonly answers: Readonly<Record<string, FormAnswer>>;
 }
 
-/** As the client has sent it. The state was verified before anything of ours saw it (states.ts). */
+/** Reads the round from a request. The SDK has already verified `requestState` with `States.verify`. */
 export function roundOf({ mcpReq }: ServerContext): Round {
   const { inputResponses = {} } = mcpReq;
   const answers = Object.keys(inputResponses).flatMap((key) => {
@@ -58,22 +61,22 @@ export function formAnswer(responses: Record<string, unknown>, key: string): For
   return action === "accept" ? { action, content } : { action };
 }
 
-/** Before 2026-07-28 what a client can do is known from its initialize, and forms are requests to it. */
+/** True for clients before 2026-07-28: their capabilities come with `initialize`, and forms are requests to the client. */
 export function isLegacy({ mcpReq }: ServerContext): boolean {
-  // Single keys of the later era's envelope may come from any client.
+  // Tests `PROTOCOL_VERSION_META_KEY`, because any client may send single keys of the later envelope.
   return at(mcpReq.envelope, PROTOCOL_VERSION_META_KEY) === undefined;
 }
 
-/** What a client of the 2025 era has said of itself, once for all its requests; later each says it again. */
+/** Facts that a client of the 2025 era states once for all requests. Later clients repeat them in each request. */
 export interface Said {
   readonly capabilities: unknown;
-  /** As it introduces itself. */
+  /** `clientInfo` as sent by the client. */
   readonly clientInfo: unknown;
-  /** The least of the levels that it wants; undefined where it has said nothing. */
+  /** Minimum level of log messages; `undefined` if the client has set none. */
   readonly logLevel: string | undefined;
 }
 
-/** What calls of this client may do: how long they may block, and what the operator allows. */
+/** Returns the limits for calls of this client: maximum wait, and resuming from disk if the operator allows it. */
 export function limitsOf(
   { mcpReq }: ServerContext,
   { clientInfo }: Pick<Said, "clientInfo">,
@@ -85,7 +88,7 @@ export function limitsOf(
 
 interface CallParts extends Pick<ServerOptions, "leaving" | "unattended"> {
   readonly round: Round;
-  /** Counts over all rounds of a call. */
+  /** Number of progress notifications over all rounds of a call. */
   readonly reported: { progress: number };
 }
 
@@ -102,10 +105,10 @@ export function openCall(
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
   let sent: Promise<void> | undefined;
-  // Strictly increasing, whatever part of the call has something to say.
+  // Increases strictly over all parts of the call, as MCP requires.
   const progress = (message: string): void => {
     reported.progress += 1;
-    // A client that is gone hears nothing; the call ends by its signal.
+    // Ignores failures: a client that has left reads nothing, and `signal` ends the call.
     sent = mcpReq
       .notify({ method: "notifications/progress", params: { progressToken, progress: reported.progress, message } })
       .catch(() => undefined);
@@ -149,21 +152,21 @@ function formClient({ principal }: Caller, { sessionId }: ServerContext, clientI
   return { principal, sessionId, name, version };
 }
 
-/** Of a client's own name, in the audit log. */
+/** Maximum length of a client's own name in the audit log, characters. */
 const MAX_NAME = 100;
 
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** The levels of the protocol, the least first. */
+/** Levels of MCP, in ascending order. */
 const LEVELS: readonly unknown[] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 function isWanted(level: LogLevel, least: unknown): boolean {
   return LEVELS.indexOf(level) >= LEVELS.indexOf(least);
 }
 
-/** An empty capability means forms; one that names only URLs does not. */
+/** True if the client can show forms. An empty capability means forms; a capability with `url` alone does not. */
 function takesForms(elicitation: unknown): boolean {
   if (typeof elicitation !== "object" || elicitation === null) return false;
   return at(elicitation, "form") !== undefined || at(elicitation, "url") === undefined;

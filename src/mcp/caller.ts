@@ -1,24 +1,24 @@
 import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
 import { Caller, LOCAL_CALLER } from "../domain/principal.ts";
 
-/** What the HTTP endpoint passes on with a request. */
+/** Input of the HTTP endpoint, besides the request. */
 export interface Entry {
   readonly caller: Caller;
-  /** The body as it was parsed; undefined for a request without one. */
+  /** The parsed body; `undefined` for a request without a body. */
   readonly body: unknown;
 }
 
-/** A caller inside the SDK, which knows it as the client of a token. The token itself is not passed on. */
+/** Represents a caller as the SDK's client of a token. The token itself is left out. */
 export function authInfoOf({ attended = false, principal, scopes }: Caller): AuthInfo {
   return { token: "", clientId: principal, scopes: [...scopes], extra: { attended } };
 }
 
-/** The maker of a request: the authenticated caller, or the user who started this server on stdio. */
+/** Returns the authenticated caller, or the user who has started this server on stdio. */
 export function callerOf({ http }: ServerContext): Caller {
   return http ? callerIn(http.authInfo) : LOCAL_CALLER;
 }
 
-/** Throws for a request over HTTP without a caller: authentication has failed to attach one. */
+/** Throws for an HTTP request without a caller, because authentication must have attached one. */
 export function callerIn(authInfo: AuthInfo | undefined): Caller {
   const attended = authInfo?.extra?.["attended"] === true;
   return Caller.parse({ principal: authInfo?.clientId, scopes: authInfo?.scopes, ...(attended && { attended }) });

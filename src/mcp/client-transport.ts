@@ -7,27 +7,27 @@ import { idTaken, isId, Unanswered, type Id } from "./unanswered.ts";
 const INVALID_REQUEST = -32_600;
 const INTERNAL_ERROR = -32_603;
 
-/** Before the end of that time waits are ended, for their calls to be answered within it, ms. */
+/** Ends waiting calls this long before the end of `lastAnswersMs`, ms, so that the answers are sent in time. */
 const ANSWERING_MS = 2_000;
 
 interface TransportOptions {
   readonly stdin: Readable;
   readonly stdout: Writable;
-  /** After the end of its input a client is answered for this long, ms. */
+  /** Time limit for answers after the end of the input, ms. */
   readonly lastAnswersMs: number;
-  /** Called when that time is about to end: calls are to wait no longer. */
+  /** Called `ANSWERING_MS` before that limit: calls must stop waiting. */
   readonly onLate: () => void;
   readonly onEnd: () => void;
 }
 
 /**
- * The connection to a client, which may end its input and still read. Reports its own end: a connection may end before it has a server
- * instance, and an instance may end before the connection, when a client only probes an era with it.
+ * Connection to a client, which may end its input and still read. Reports its own end in `onEnd`, because a connection may end
+ * before a server instance exists, and an instance may end before the connection if a client only probes an era.
  */
 export class ClientTransport extends StdioServerTransport {
   readonly #options: TransportOptions;
   readonly #unanswered = new Unanswered();
-  /** Open requests of this server. */
+  /** Ids of open requests of this server to the client. */
   readonly #asked = new Set<Id>();
   #hasInput = true;
   #ended = false;
@@ -38,13 +38,19 @@ export class ClientTransport extends StdioServerTransport {
     this.#options = options;
   }
 
-  /** `id` is JSON, "null" for what has no id that could be made out: JSON-RPC has it so, and the SDK does not know it. */
+  /**
+   * Writes an error response. `id` is JSON text, "null" if the message has no readable id: JSON-RPC requires null, and the SDK
+   * has no type for such a response.
+   */
   refuse(id: string, error: { code: number; message: string }): void {
     if (this.#ended || this.#options.stdout.destroyed) return;
     this.#options.stdout.write(`{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(error)}}\n`);
   }
 
-  /** Notes a message of the client. Returns whether the SDK is to get it: a request with the id of another is refused. */
+  /**
+   * Notes a message of the client. Returns true if the SDK should get the message; refuses a request with the id of another
+   * open request.
+   */
   hears(message: Fields): boolean {
     const { id, method } = message;
     if (method === undefined && isId(id)) this.#asked.delete(id);
@@ -64,7 +70,7 @@ export class ClientTransport extends StdioServerTransport {
       if (!this.#hasInput) return this.#cannotAnswer(id);
       this.#asked.add(id);
     }
-    // Written before this returns: nothing waits for the end of it.
+    // `super.send` writes before it returns, so the answer counts as sent at once.
     const sent = super.send(message);
     this.#unanswered.said(fields);
     this.#look();
@@ -72,8 +78,8 @@ export class ClientTransport extends StdioServerTransport {
   }
 
   /**
-   * The input has ended. Resolves when each open request was answered: at the latest when its time is over, with an error where it
-   * has no answer then; or at once where no client reads.
+   * Call after the end of the input. Resolves when each open request was answered: after `lastAnswersMs` at the latest, with an
+   * error for the rest; at once if the client no longer reads.
    */
   async lastAnswers(): Promise<void> {
     this.#hasInput = false;

@@ -13,23 +13,23 @@ import type { Opening, SessionIds } from "./session-ids.ts";
 import { Unanswered } from "./unanswered.ts";
 
 /**
- * Clients of the 2025 era, each with a protocol session of its own: a transport, a server, and the messages it may ask
- * for again. Sessions of Claude Code do not hang on them. A session that is gone, with its server or to make room, is taken up
- * again by its id, but for what its client has asked for since: a log level, resources to follow, messages to be sent again.
+ * Clients of the 2025 era. Each has a protocol session: a transport, a server, and a buffer of messages that can be replayed.
+ * Sessions of Claude Code do not depend on protocol sessions. A protocol session that was forgotten, by a restart or to make
+ * room, is restored from its id, without the client's later settings: log level, subscriptions, buffered messages.
  */
 
 export interface ClientLimits {
-  /** A session without an open request for this time is forgotten, ms, until its client comes back. */
+  /** Idle time after which a session without an open request is forgotten until its client returns, ms. */
   readonly idleMs: number;
-  /** Sessions that one principal may have; beyond it the one that has been idle longest is forgotten. */
+  /** Maximum number of sessions per principal. Beyond, the longest idle session is forgotten. */
   readonly most: number;
 }
 
-/** A client whose connection broke has so long to come back before its calls are taken for given up, ms. */
+/** Time for a client with a broken connection to return before its calls count as given up, ms. */
 const BREAK_MS = 5_000;
-/** Bytes of messages kept for clients that come back. */
+/** Maximum bytes of messages kept for returning clients. */
 const REPLAY_BYTES = 16_777_216;
-/** Between a broken stream and the next try of its client, ms. */
+/** Reconnection delay of clients after a broken stream, ms. */
 const RETRY_MS = 1_000;
 
 interface Client {
@@ -38,13 +38,13 @@ interface Client {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: McpServer;
   readonly unanswered: Unanswered;
-  /** Answers that are being sent, or waited for. */
+  /** Number of responses in progress. */
   open: number;
-  /** ms, as performance.now() has it. */
+  /** `performance.now()` of the last use, ms. */
   usedAt: number;
-  /** The connection of a call was closed before its answer. */
+  /** True if the connection of a call was closed before its result. */
   hasLeft: boolean;
-  /** Runs while no client is connected to such a call. */
+  /** Timer that forgets a client with `hasLeft`, while no response is open. */
   giveUp: NodeJS.Timeout | undefined;
 }
 
@@ -54,14 +54,14 @@ interface ClientsOptions {
   readonly log: Pick<Logger, "debug" | "warn">;
 }
 
-/** Ids of sessions that their clients have ended; the oldest are forgotten. */
+/** Maximum number of remembered ids of sessions that their clients have ended. */
 const MOST_ENDED = 10_000;
 
 export class Clients {
   readonly #make: (entry: Entry) => McpServer;
   readonly #options: ClientsOptions;
   readonly #clients = new Map<string, Client>();
-  /** By principal and id: requests that come together find one session. */
+  /** Sessions being restored, by principal and id, so that concurrent requests share one session. */
   readonly #takingUp = new Map<string, Promise<Client | undefined>>();
   readonly #ended = new Set<string>();
   readonly #replay = new Replay(REPLAY_BYTES);
@@ -76,19 +76,19 @@ export class Clients {
 
   async handle(request: Request, entry: Entry): Promise<Response> {
     const client = await this.#clientOf(request, entry);
-    // A session of another principal does not exist here: its id must not reveal that there is one.
+    // Answers like for an unknown session, because another principal's id must not be revealed.
     if (!client || client.principal !== entry.caller.principal) return sessionNotFound();
     const { unanswered } = client;
     const messages = messagesIn(entry.body);
-    // The SDK would send the answer to the other one.
+    // Refuses a duplicate id, because the SDK would send the answer to the other request.
     const taken = messages.find((message) => isRequest(message) && unanswered.has(message["id"]));
     if (taken) return refuseTaken(taken["id"]);
     for (const message of messages) unanswered.heard(message);
     const options: HandleRequestOptions = { authInfo: authInfoOf(entry.caller), parsedBody: entry.body };
     const response = await client.transport.handleRequest(this.#fromHere(request), options);
-    // A body that was refused as a whole has its answer.
+    // The response to a body that was refused as a whole answers all its requests.
     if (!response.ok) for (const message of messages) if (isRequest(message)) unanswered.forget(message["id"]);
-    // What was no initialize has made no session.
+    // Any other message than `initialize` has created no session.
     if (client.transport.sessionId === undefined) await client.server.close();
     return this.#followed(client, request, response);
   }
@@ -111,18 +111,18 @@ export class Clients {
     return takingUp.finally(() => this.#takingUp.delete(key));
   }
 
-  /** A session that is not here any more, where its id says that it was. */
+  /** Restores a forgotten session from the facts in its id. Resolves to `undefined` for an invalid id. */
   async #takeUp(id: string, request: Request, entry: Entry): Promise<Client | undefined> {
     const { caller } = entry;
     const opening = this.#ended.has(id) ? undefined : await this.#options.ids.read(caller.principal, id);
     if (!opening || this.#isClosed) return undefined;
     const client = await this.#begin(entry, id);
-    // A client names what the two have agreed on, which may be another version than it had asked for.
+    // Prefers the negotiated version of the header, which can differ from the requested version in the id.
     const protocolVersion = request.headers.get("mcp-protocol-version") ?? opening.protocolVersion;
     const options = { authInfo: authInfoOf(caller), parsedBody: initializeWith({ ...opening, protocolVersion }) };
     const answer = await client.transport.handleRequest(new Request(request.url, INITIALIZE), options);
     await answer.text();
-    // The client knows nothing of this answer.
+    // Removes the response from the replay buffer, because the client has not asked for it.
     this.#replay.forget(id);
     return client;
   }
@@ -192,7 +192,7 @@ export class Clients {
     }
   }
 
-  /** The request without the id of a message that a server before has sent: its client gets a stream all the same. */
+  /** Removes a `Last-Event-ID` of an earlier server from the request, so that the client still gets a stream. */
   #fromHere(request: Request): Request {
     const last = request.headers.get("last-event-id");
     if (request.method !== "GET" || last === null || this.#replay.hasNamed(last)) return request;
@@ -201,14 +201,14 @@ export class Clients {
     return new Request(request.url, { headers, signal: request.signal });
   }
 
-  /** The same answer, with an eye on whether its client stays to its end. */
+  /** Returns the response with a body that reports whether the client has read to the end. */
   #followed(client: Client, request: Request, response: Response): Response {
     client.usedAt = performance.now();
     const { body } = response;
     if (body === null || !isStream(response)) return response;
     client.open += 1;
     clearTimeout(client.giveUp);
-    // A client that asks for the rest of a call has not given it up.
+    // A client that asks for the rest of a call has not given up the call.
     if (request.headers.has("last-event-id")) client.hasLeft = false;
     const ended = (early: boolean): void => {
       client.open -= 1;
@@ -228,7 +228,7 @@ export class Clients {
   }
 }
 
-/** `onEnd` learns once whether the reader left before the end. */
+/** Calls `onEnd` once; `early` is true if the reader left before the end. */
 function watched(body: ReadableStream<Uint8Array>, onEnd: (early: boolean) => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   let isOver = false;
@@ -243,7 +243,7 @@ function watched(body: ReadableStream<Uint8Array>, onEnd: (early: boolean) => vo
         throw error;
       });
       if (!done) return controller.enqueue(value);
-      // A reader that has left has closed it.
+      // After `cancel` the stream is already closed.
       if (!isOver) controller.close();
       end(false);
     },
@@ -254,7 +254,7 @@ function watched(body: ReadableStream<Uint8Array>, onEnd: (early: boolean) => vo
   });
 }
 
-/** Messages of a body, which the checks of the endpoint have passed. */
+/** Messages of a body that has passed the checks of the endpoint. */
 function messagesIn(body: unknown): Fields[] {
   return [body].flat().filter((message): message is Fields => typeof message === "object" && message !== null);
 }
@@ -272,7 +272,7 @@ function initializeWith(params: Opening): object {
   return { jsonrpc: "2.0", id: 0, method: "initialize", params };
 }
 
-/** Clients answer 404 by beginning another session, as far as they follow the protocol. */
+/** 404 makes clients that follow the protocol send `initialize` again. */
 function sessionNotFound(): Response {
   const message = "Session not found: it has ended, or no server of this store has begun it. Send initialize again.";
   return Response.json({ jsonrpc: "2.0", id: null, error: { code: -32_001, message } }, { status: 404 });

@@ -5,9 +5,9 @@ import type { States } from "./states.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
- * Forms on their way to a client. From 2026-07-28 on a call ends with them, and the client sends it again with what was
- * filled in. Before, they are requests to the client while the call runs. The SDK's own bridge between the two is not
- * used: there a dialog that fails ends the whole call, and one that is no longer needed stays open.
+ * Sends forms to a client. Since 2026-07-28, a call ends with its forms, and the client repeats the call with the answers.
+ * Earlier clients get forms as requests while the call runs. The SDK's own bridge between both ways is not used: there a failed
+ * dialog ends the whole call, and an obsolete dialog stays open.
  */
 
 export async function sendAway(
@@ -21,7 +21,10 @@ export async function sendAway(
   return inputRequired({ inputRequests, requestState: await states.mint(state, context) });
 }
 
-/** The round that follows. A client gives its call up after a time of its own, so a dialog gets no more than `withinMs`. */
+/**
+ * Asks a legacy client during the call, and resolves to the next round. Limits dialogs to `withinMs`, because the client gives
+ * up its call after a time of its own.
+ */
 export async function askDuring(needs: NeedsInput, context: ServerContext): Promise<Round> {
   const enough = new AbortController();
   const { signal } = context.mcpReq;
@@ -45,11 +48,11 @@ export async function askDuring(needs: NeedsInput, context: ServerContext): Prom
 async function askFor(form: Form, { mcpReq }: ServerContext, signal: AbortSignal): Promise<FormAnswer> {
   try {
     const request = { method: "elicitation/create" as const, params: paramsOf(form) };
-    // The call ends the form itself: the time limit of the SDK for requests does not hold.
+    // `signal` ends the form, so the SDK's timeout for requests is set to the maximum.
     const answer = await mcpReq.send(request, { signal, timeout: MAX_TIMER_MS });
     return formAnswer({ form: answer }, "form") ?? { action: "cancel" };
   } catch {
-    // A client that cannot show this form has not shown it: the next approver is asked.
+    // A failure counts as `cancel`: the client cannot show the form, so the next approver is asked.
     return { action: signal.aborted ? "none" : "cancel" };
   }
 }

@@ -1,15 +1,15 @@
 import { readMessage, type Fields, type MessageProblem } from "./message.ts";
 import { idTaken } from "./unanswered.ts";
 
-/** The messages of one request over HTTP, as the SDK takes them: one, or a batch of a client of 2025. */
+/** Validates the messages of an HTTP request for the SDK: one message, or a batch of a client of 2025. */
 
-/** Body of a request, or instead of one that cannot be taken the answer to each request in it. */
+/** Body of a request, or the refusal with an answer to each request in the body. */
 type BodyReading = { readonly body: unknown; readonly refusal?: undefined } | { readonly refusal: Response };
 
 const INVALID_REQUEST = -32_600;
 const OTHER = "Invalid request: another message of this batch cannot be taken.";
 
-/** No body is undefined. */
+/** `body` is `undefined` for a request without a body. */
 export function readBody(value: unknown): BodyReading {
   if (value === undefined) return { body: undefined };
   if (Array.isArray(value) && value.length > 0) return readBatch(value);
@@ -17,7 +17,9 @@ export function readBody(value: unknown): BodyReading {
   return problem ? { refusal: refuse(answerTo(problem)) } : { body: message };
 }
 
-/** A batch is taken as a whole or not at all: the SDK ends its one answer with the first that has the id of another. */
+/**
+ * Accepts a batch as a whole or not at all, because the SDK ends the response after the first of two requests with the same id.
+ */
 function readBatch(values: readonly unknown[]): BodyReading {
   const readings = values.map((value) => readMessage(value));
   const ids = readings.flatMap(({ message }) => (message && isRequest(message) ? [message["id"]] : []));
@@ -34,12 +36,12 @@ function readBatch(values: readonly unknown[]): BodyReading {
   return { refusal: refuse(answers.length > 0 ? answers : answer(null, "Invalid request: no message can be taken.")) };
 }
 
-/** The refusal of a message whose id is that of another. */
+/** Refuses a message with the id of another open request. */
 export function refuseTaken(id: unknown): Response {
   return refuse(answer(id, idTaken("session")));
 }
 
-/** A request for which its sender waits. */
+/** True if the sender expects an answer. */
 export function isRequest(message: Fields): boolean {
   return message["id"] !== undefined && message["method"] !== undefined;
 }

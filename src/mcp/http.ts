@@ -17,18 +17,18 @@ import { asksToListen, grant, ListenBus } from "./watch/listen.ts";
 import type { Following } from "./watch/subscriptions.ts";
 
 /**
- * One endpoint for both eras: from 2026-07-28 on each request stands alone; clients of 2025 have a protocol session.
+ * Serves both eras at one endpoint: since 2026-07-28 each request stands alone; clients of 2025 have a protocol session.
  * Requests have passed src/http: the caller is authenticated, and the body is JSON within the size limit.
  */
 
-/** Made for a client of 2025, or for a request of a later one. Side-effect free: what it serves lives elsewhere. */
+/** Creates a server for a client of 2025, or for one request of a later client. Free of side effects. */
 export type ServerFactory = (context: Pick<McpRequestContext, "era">) => McpServer;
 
 export interface HttpEndpoint {
   readonly fetch: (request: Request, entry: Entry) => Promise<Response>;
-  /** Tells the clients of later eras that listen what has changed; those of 2025 are told by their own server. */
+  /** Notifies listening clients of later eras. Clients of 2025 are notified by their own server. */
   readonly notify: ServerNotifier;
-  /** Ends all streams, and aborts the calls that wait. */
+  /** Ends all streams, and aborts waiting calls. */
   close(): Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export interface HttpEndpointOptions {
   readonly factory: ServerFactory;
   readonly limits: ClientLimits;
   readonly ids: SessionIds;
-  /** Given where sessions can be followed. */
+  /** `undefined` if sessions cannot be followed. */
   readonly following: (() => Promise<Following>) | undefined;
   readonly log: Pick<Logger, "debug" | "warn">;
 }
@@ -45,7 +45,8 @@ export function createHttpEndpoint({ factory, following, ids, limits, log }: Htt
   const onerror = (error: Error) => log.debug("a request of a client", { error: error.message });
   const modern = createMcpHandler(factory, { legacy: "reject", onerror });
   const streams = new Set<Pick<McpHttpHandler, "close">>();
-  // The SDK has one bus for all listeners: each principal gets one of their own, with only the changes that they may see.
+  // Creates a bus for each stream, because the SDK's shared bus would report changes of one principal's sessions to all
+  // listeners.
   const listen = async (request: Request, body: JSONRPCRequest, caller: Caller, follow: Following) => {
     const bus = new ListenBus(follow, modern.bus, () => streams.delete(handler));
     const handler = createMcpHandler(factory, { legacy: "reject", bus, onerror });
@@ -59,7 +60,7 @@ export function createHttpEndpoint({ factory, following, ids, limits, log }: Htt
   let isClosed = false;
   return {
     fetch: async (request, given) => {
-      // Requests still arrive on open connections.
+      // Requests can still arrive on open connections.
       if (isClosed) return leaving();
       const read = readBody(given.body);
       if (read.refusal) return read.refusal;
@@ -68,7 +69,7 @@ export function createHttpEndpoint({ factory, following, ids, limits, log }: Htt
       const { body, caller } = entry;
       if (following && asksToListen(body)) return listen(request, body, caller, await following());
       const response = await modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
-      // No client hears it if the client has left; if this server stops, the client does.
+      // If the client has left, nobody reads the response. If this server is stopping, the client should try again.
       return response.status === CLIENT_LEFT && !request.signal.aborted ? leaving() : response;
     },
     notify: modern.notify,
@@ -89,22 +90,22 @@ function leaving(): Response {
 const ANSWERS = ["application/json", "text/event-stream"] as const;
 
 /**
- * The request as the SDK understands it. The SDK looks for media types in `Accept` letter by letter, where HTTP has no case, ranges and
- * weights: what the client takes of its answers is named.
+ * Returns the request with a normalized `Accept`. The SDK compares media types literally, but HTTP ignores case and allows
+ * ranges and weights.
  */
 function withPlainAccept(request: Request): Request {
   const { headers, method, signal, url } = request;
-  // Without the header everything is taken.
+  // A missing header accepts everything.
   const given = headers.get("accept") ?? "*/*";
   const accept = ANSWERS.filter((type) => accepts(given, type)).join(", ");
   if (accept === given) return request;
   const plain = new Headers(headers);
   plain.set("accept", accept);
-  // The body was read before.
+  // Omits the body, which was already read.
   return new Request(url, { method, headers: plain, signal });
 }
 
-/** The range that names the type best decides; a weight of 0 refuses. */
+/** Applies the most specific range; a weight of 0 refuses the type. */
 function accepts(accept: string, type: string): boolean {
   const [group] = type.split("/");
   const weights = new Map(accept.toLowerCase().split(",").map(rangeOf));

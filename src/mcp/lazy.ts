@@ -1,4 +1,4 @@
-/** Made by the first call that needs it; made again by the next one when it failed. */
+/** Memoizes `make`, called on first use and again after a failure. */
 export function lazy<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return async () => {

@@ -1,9 +1,9 @@
 import { exceededBy, MESSAGE_BOUNDS } from "../security/json-size.ts";
 
 /**
- * Reads what a client has sent as a message of JSON-RPC and MCP, before the SDK sees it. The SDK drops a message that its schemas
- * refuse without an answer, so its sender would wait forever. What can have one meaning only is passed on in the words of the
- * schemas; all else is refused under the id of the request, by the name of the field.
+ * Validates a message of a client against JSON-RPC and MCP before the SDK reads it: the SDK drops invalid messages without an
+ * answer, and the sender would wait forever. Normalizes deviations with only one possible meaning. Refuses the rest under the
+ * id of the request, naming the field.
  */
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -11,11 +11,11 @@ export type Fields = Readonly<Record<string, unknown>>;
 export interface MessageProblem {
   readonly code: number;
   readonly message: string;
-  /** Null if it cannot be said under which id; undefined if no answer is expected. */
+  /** `null` if the id is unreadable; `undefined` if no answer is expected. */
   readonly id: string | number | null | undefined;
 }
 
-/** `message` is the very value that was read where nothing had to be changed. */
+/** `message` is the parsed value itself if nothing was changed. */
 export type Reading =
   | { readonly message: Fields; readonly problem?: undefined }
   | { readonly message?: undefined; readonly problem: MessageProblem };
@@ -23,7 +23,7 @@ export type Reading =
 const INVALID_REQUEST = -32_600;
 const INVALID_PARAMS = -32_602;
 
-/** Length of an id, which comes back with the answer and is kept until then. Characters. */
+/** Maximum length of an id, characters. Ids are kept until they are repeated in the answer. */
 const MAX_ID = 1_000;
 
 const WHOLE = `a whole number between ±${String(Number.MAX_SAFE_INTEGER)}`;
@@ -47,7 +47,7 @@ export function readMessage(value: unknown): Reading {
   return { message: as(value, { jsonrpc: "2.0", method, ...given }) };
 }
 
-/** Clients without optional fields write null for what is not there. */
+/** Treats `null` as absent, because clients without optional fields send `null`. */
 function isAnswer({ error = null, method = null, result = null }: Fields): boolean {
   return method === null && (result !== null || error !== null);
 }
@@ -61,7 +61,10 @@ function problemInRequest(value: Fields, isNotification: boolean): string | unde
   return isNotification || !isOfNotification(method) ? undefined : `id: ${method} has none. Leave it out.`;
 }
 
-/** An answer to a request of this server. A wrong one needs no reply, and what waits for it has to hear that it was wrong. */
+/**
+ * Validates an answer to a request of this server. Turns an invalid answer into an error, because the waiting request must fail
+ * and a client expects no reply.
+ */
 function readAnswer(value: Fields): Reading {
   const { error = null, id, jsonrpc, result = null } = value;
   if (!isId(id)) return invalid(BAD_ID, undefined);
@@ -83,7 +86,7 @@ function readAnswer(value: Fields): Reading {
 const PREFIX = "io.modelcontextprotocol/";
 const LEVELS: readonly unknown[] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/** The problem with parameters that all requests have in common; those of one method are the schemas' to check. */
+/** Returns a problem with `_meta` or the type of `params`; parameters of a method are checked by its schema. */
 function problemIn(params: unknown): string | undefined {
   if (params === undefined) return undefined;
   if (!isObject(params)) return "params: must be an object.";
@@ -99,10 +102,13 @@ function problemIn(params: unknown): string | undefined {
   return problemInEnvelope(meta);
 }
 
-/** First protocol version whose requests describe their client in `_meta`; requests of earlier versions may carry some of these fields. */
+/**
+ * First protocol version whose requests describe their client in `_meta`; requests of earlier versions may carry some of these
+ * fields.
+ */
 const LATER = "2026";
 
-/** Names the field of `_meta` that the SDK would refuse without its name. */
+/** Returns a problem with the client's description in `_meta`. The SDK would refuse the request without naming the field. */
 function problemInEnvelope(meta: Fields): string | undefined {
   const version = meta[`${PREFIX}protocolVersion`];
   if (version === undefined) return undefined;
@@ -125,14 +131,14 @@ function hasTexts(value: unknown, keys: readonly string[]): value is Fields {
   return isObject(value) && keys.every((key) => typeof value[key] === "string");
 }
 
-/** Fields whose content belongs to the client: a null in them is a value. */
+/** Fields whose content belongs to the client: `null` inside is a value. */
 const FREE = new Set(["arguments", "inputResponses"]);
-/** Programs that do not tell an empty object from an empty list write these as the latter. */
+/** Fields for which some programs send an empty list in place of an empty object. */
 const OBJECTS = new Set(["_meta", "arguments", "capabilities", "params"]);
-/** Required fields that may be empty: a null in their place means {}. */
+/** Required fields that may be empty: `null` means {}. */
 const CAPABILITIES = new Set(["capabilities", `${PREFIX}clientCapabilities`]);
 
-/** Removes nulls, which mean an absent field. Returns `value` itself where there are none. */
+/** Removes `null` fields, which mean absent fields. Returns `value` itself if there are none. */
 function withoutNulls(value: unknown): unknown {
   if (!isObject(value)) return value;
   const all = Object.entries(value).map(([key, each]) => [key, each ?? (CAPABILITIES.has(key) ? {} : null)] as const);
@@ -147,7 +153,7 @@ function asField(key: string, value: unknown): unknown {
   return FREE.has(key) ? value : withoutNulls(value);
 }
 
-/** Some models write all arguments of a call as one text. */
+/** Parses `arguments` sent as a string: some models write all arguments of a call as one text. */
 function asObject(value: unknown): unknown {
   if (typeof value !== "string" || exceededBy(Buffer.from(value), MESSAGE_BOUNDS)) return value;
   try {
@@ -158,7 +164,7 @@ function asObject(value: unknown): unknown {
   }
 }
 
-/** `value` itself where it has these fields and no others. */
+/** Returns `value` itself if its fields equal `fields`. */
 function as(value: Fields, fields: Fields): Fields {
   const keys = Object.keys(value);
   const isSame = keys.length === Object.keys(fields).length && keys.every((key) => value[key] === fields[key]);
@@ -169,7 +175,7 @@ function isOfNotification(method: unknown): boolean {
   return typeof method === "string" && method.startsWith("notifications/");
 }
 
-/** An id that is refused comes back all the same, for the sender to find its request by. */
+/** Returns an invalid id too, so that the sender can find its request. */
 function answerable(id: unknown): string | number | null {
   return typeof id === "string" || typeof id === "number" ? id : null;
 }

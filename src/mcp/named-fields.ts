@@ -1,8 +1,8 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 
 /**
- * The SDK reports parameters that its schemas refuse as a list in JSON, some under the code of a fault of the server. Clients get the
- * code of wrong parameters, and the names of the fields in words.
+ * Replaces the SDK's errors for invalid parameters: a JSON list of issues, some with the code of an internal error. Clients get
+ * the code for invalid params, and the names of the fields in words.
  */
 
 type Transport = Parameters<McpServer["connect"]>[0];
@@ -11,10 +11,10 @@ type Message = Parameters<Transport["send"]>[0];
 const INVALID_PARAMS = -32_602;
 const INTERNAL_ERROR = -32_603;
 
-/** Fields that are named; one wrong value may break several rules. */
+/** Maximum number of reported problems, because one wrong value may break several rules. */
 const MAX_NAMED = 3;
 
-/** Changes what the server sends on each transport that it is connected to from now on. */
+/** Rewrites errors on each transport that `server` connects to from now on. */
 export function nameFields(server: McpServer): void {
   const connect = server.connect.bind(server);
   server.connect = async (transport) => {
@@ -34,7 +34,7 @@ function withNames(message: Message): Message {
   return { ...message, error: { ...message.error, code: INVALID_PARAMS, message: named } };
 }
 
-/** Empty for any other text. */
+/** Returns the problems of a JSON list of issues, an empty list for other text. */
 function problemsIn(text: string): string[] {
   try {
     const issues: unknown = JSON.parse(text.slice(text.indexOf("[")));

@@ -1,14 +1,14 @@
 import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import type { AppError } from "../domain/error.ts";
 
-/** What was asked of a resource and cannot be, as the protocol says it. */
+/** Converts a refused request for a resource into a protocol error. */
 export function refusal(uri: string, { code, message }: AppError): ProtocolError {
   const text = textOf({ code, message });
   if (code === "SESSION_NOT_FOUND") return new ResourceNotFoundError(uri, text);
   return new ProtocolError(numberOf(code), text, { uri, code });
 }
 
-/** The same for a request that is about no resource. */
+/** Converts any other refusal into a protocol error. */
 export function refusalOf({ code, message }: AppError): ProtocolError {
   return new ProtocolError(numberOf(code), textOf({ code, message }), { code });
 }

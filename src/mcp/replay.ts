@@ -3,36 +3,36 @@ import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import { JsonText } from "../domain/json.ts";
 
 /**
- * What was sent to clients of the 2025 era, for those whose connection broke: they come back with the id of the last
- * message they have seen. Kept in memory, the oldest forgotten first; what a session has in its log is never lost by that.
+ * Buffer of messages sent to clients of the 2025 era. A client whose connection broke returns with the id of the last message
+ * read. In memory, dropping the oldest first; nothing is lost that a session has in its log.
  */
 
 interface Kept {
   readonly session: string;
   readonly stream: string;
   readonly id: string;
-  /** As text: what the objects that it stands for take in memory cannot be counted. */
+  /** Kept as text, because the memory of parsed objects cannot be measured. */
   readonly message: JsonText<JSONRPCMessage>;
 }
 
-/** What one takes beside its text: its ids, its place in the map. Of 20,000 each took 340 to 530. */
+/** Memory of a message besides its text, bytes: ids and map entry. Measured over 20,000 messages: 340 to 530. */
 const OVERHEAD_BYTES = 400;
 
 export class Replay {
   readonly #most: number;
-  /** Differs from that of the server before, whose sessions go on here. */
+  /** Prefix of message ids. Differs from the prefix of an earlier server whose protocol sessions continue here. */
   readonly #name = randomUUID().slice(0, 8);
-  /** In the order in which they were sent. */
+  /** Oldest first. */
   readonly #kept = new Map<string, Kept>();
   #bytes = 0;
   #count = 0;
 
-  /** `most`: bytes of memory over all sessions, or what the last message takes alone. */
+  /** `most` is the maximum of bytes over all sessions. The last message is kept even if larger. */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** The part of one protocol session: an id of another finds nothing in it. */
+  /** Returns the store of one protocol session, in which ids of other sessions are unknown. */
   of(session: string): EventStore {
     const known = (id: string): Kept | undefined => {
       const kept = this.#kept.get(id);
@@ -50,7 +50,7 @@ export class Replay {
     };
   }
 
-  /** Tells whether the id is of a message of this server, kept or not. */
+  /** True if this server has assigned `id`, even if the message was dropped. */
   hasNamed(id: string): boolean {
     return id.startsWith(`${this.#name}:`);
   }
@@ -85,7 +85,7 @@ export class Replay {
   }
 }
 
-/** Texts with letters of other scripts take twice their length: which they are is not looked for. */
+/** Counts one byte a character, although text beyond Latin-1 takes two: the text is not searched for such characters. */
 function sizeOf({ message }: Kept): number {
   return message.length + OVERHEAD_BYTES;
 }

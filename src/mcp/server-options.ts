@@ -9,9 +9,9 @@ import type { States, Unattended } from "./states.ts";
 import { lazy } from "./lazy.ts";
 import type { Following } from "./watch/subscriptions.ts";
 
-/** What a client is served with, whatever it is connected by. */
+/** Options of an MCP server, for any transport. */
 
-/** What a server has to offer, which costs as much to load as the protocol does. */
+/** Content of a server. Loaded separately, because loading takes as long as loading the protocol. */
 export interface Offer {
   readonly tools: readonly Tool[];
   readonly library: Library;
@@ -19,38 +19,38 @@ export interface Offer {
 }
 
 export interface TaskOptions {
-  /** So long what came of a task can be read at least, ms. */
+  /** Minimum time for which the result of a task can be read, ms. */
   readonly keptMs: number;
 }
 
 export interface ServerOptions {
-  /** What will be listed. */
+  /** Names of the listed tools, known before `offer` is loaded. */
   readonly toolNames: readonly ToolName[];
-  /** Resolved by the first request for any of it. */
+  /** Resolved by the first request for tools, resources or prompts. */
   readonly offer: () => Promise<Offer>;
-  /** Given where descriptions are to follow what Claude Code says of its tools. */
+  /** Descriptions with the tools reported by Claude Code; `undefined` to list fixed descriptions. */
   readonly reported: ReportedTools | undefined;
-  /** The operator's setting; without one the client's limits decide (arguments/wait-limits.ts). */
+  /** Limits set by the operator. Without `maxWaitMs`, the limits of the client apply (arguments/wait-limits.ts). */
   readonly limits: { readonly maxWaitMs?: number | undefined; readonly allowsDiskResume?: boolean };
-  /** What calls that end with a form leave with their clients. */
+  /** Signs the state that a client keeps while its user fills in a form. */
   readonly states: States;
-  /** The clients whose forms no person sees. */
+  /** Clients that decline forms without a person. */
   readonly unattended: Unattended;
-  /** What ends with the client. Without it, a client that has a server of its own is taken to leave with that server. */
+  /** Ends work when the client leaves. `createMcpServer` creates a default for clients with a server of their own. */
   readonly leaving?: Leaving | undefined;
-  /** Some tool tells what goes on in log notifications. */
+  /** True if a tool sends log notifications. */
   readonly logs: boolean;
-  /** Given where what is begun is a task for clients that know such. */
+  /** Enables tasks for clients with the Tasks extension. */
   readonly tasks: TaskOptions | undefined;
-  /** Resolved by the first tool call: listing tools must not wait for what runs them. */
+  /** Resolved by the first tool call, because listing tools must not wait for the engine. */
   readonly deps: () => Promise<ToolDeps>;
-  /** Resolved by the first request to follow a resource; one for all connections. */
+  /** Resolved by the first subscription; shared by all connections. */
   readonly following: () => Promise<Following>;
   readonly info: { readonly name: string; readonly version: string };
   readonly log: Pick<Logger, "error" | "warn">;
 }
 
-/** One watch for all who follow sessions of this server. */
+/** Creates the parts of all subscriptions on first use, with one watch for all connections. */
 export function followingOf({
   deps,
   log,

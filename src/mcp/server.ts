@@ -9,18 +9,21 @@ import { TASKS_EXTENSION } from "./tasks/extension.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
 
 /**
- * From tools to an MCP server. The SDK moves messages; what is valid and what is said is decided in tools/. Nothing that
- * `initialize` can do without is imported here: the rest is loaded behind its answer.
+ * Connects the tools to an MCP server. The SDK moves messages; tools/ validates arguments and writes answers. Modules that
+ * `initialize` does not need are imported later, to keep its answer fast.
  */
 
 const TITLE = "Claude Code as a background agent";
 
-/** A server for one connection, or for one request. Side-effect free: a client may probe with one and use another. */
+/**
+ * Creates a server for one connection, or for one request. Free of side effects, because a client may probe one server and use
+ * another.
+ */
 export function createMcpServer(
   { leaving: connected, ...given }: ServerOptions,
   { era }: Pick<McpRequestContext, "era">,
 ): McpServer {
-  // Over HTTP each client of the 2025 era has a server of its own; in the later era one cannot tell when a client is gone.
+  // Over HTTP, each client of the 2025 era has a server of its own. In the later era, the end of a client cannot be detected.
   const own = connected || era === "modern" ? undefined : new Leaving(given.log);
   const options = { ...given, leaving: connected ?? own };
   const { info, logs, reported, toolNames } = options;
@@ -51,19 +54,19 @@ export function createMcpServer(
   answerLater(server, options);
   promptLater(server, options);
   if (hasTasks) serveTasks(server, options);
-  // A client asks for the tools next: they are loaded while the answer to its first message is on its way.
+  // Preloads the tools while the answer to `initialize` is being sent, because a client asks for the tools next.
   setImmediate(() => void options.offer().catch(() => undefined));
   return server;
 }
 
 /**
- * Answers for tools and resources. Not through the SDK's own registration: it wants every tool before it connects, and
- * its templates match a query only when all of its parameters are there, in their order.
+ * Answers requests for tools and resources. Bypasses the SDK's registration, which needs every tool before it connects, and
+ * whose templates match a query only with all parameters in order.
  */
 function answerLater({ server }: McpServer, options: ServerOptions): void {
   let logLevel: string | undefined;
   if (options.logs) {
-    // In place of the SDK's own handler, which keeps to itself what was asked for.
+    // Replaces the SDK's handler, which does not expose the level.
     server.setRequestHandler("logging/setLevel", ({ params }) => {
       logLevel = params.level;
       return {};
@@ -96,7 +99,7 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
   server.setRequestHandler("resources/read", async ({ params }, context) => (await resources()).read(params, context));
 }
 
-/** Prompts, and what is typed into their arguments and for the ids of sessions. */
+/** Answers requests for prompts, and for completions of prompt arguments and session ids. */
 function promptLater({ server }: McpServer, options: ServerOptions): void {
   const prompts = async () => {
     const [{ promptAnswers }, offered] = await Promise.all([import("./prompts/prompt-answers.ts"), options.offer()]);
@@ -116,14 +119,14 @@ function promptLater({ server }: McpServer, options: ServerOptions): void {
 }
 
 /**
- * Subscriptions of the 2025 era, which end with their connection; later clients listen instead, and never come here.
- * Returns what ends them.
+ * Serves subscriptions of the 2025 era, which end with their connection; later clients use `subscriptions/listen`. Returns a
+ * function that ends all.
  */
 function followLater({ server }: McpServer, { following, log, toolNames }: ServerOptions): () => void {
   let opened: Subscriptions | undefined;
   const subscriptions = lazy(async () => {
     const [made, all] = await Promise.all([import("./watch/subscriptions.ts"), following()]);
-    // A client that has gone meanwhile hears nothing.
+    // Ignores failures: a client that has left needs no notification.
     const onUpdated = (uri: string) => void server.sendResourceUpdated({ uri }).catch(() => undefined);
     return (opened = new made.Subscriptions(all, onUpdated));
   });
@@ -139,7 +142,7 @@ function followLater({ server }: McpServer, { following, log, toolNames }: Serve
   return () => opened?.close();
 }
 
-/** Returns what ends it. */
+/** Returns a function that ends the notifications. */
 function followReports(server: McpServer, reported: ReportedTools, listed: readonly ToolName[]): () => void {
   return reported.onChange(() => {
     if (listed.some((name) => reported.describes(name))) server.sendToolListChanged();
@@ -148,12 +151,12 @@ function followReports(server: McpServer, reported: ReportedTools, listed: reado
 
 const TASK_METHODS = ["tasks/get", "tasks/update", "tasks/cancel"] as const;
 
-/** Whatever they are: who may ask comes before what was asked. */
+/** Accepts any params, because the scope is checked before the params. */
 const ANY = {
   "~standard": { version: 1 as const, vendor: "claude-agents-mcp", validate: (value: unknown) => ({ value }) },
 };
 
-/** Takes the requests of the Tasks extension; what answers them is loaded by the first. */
+/** Serves the Tasks extension. The code behind is loaded by the first request. */
 function serveTasks({ server }: McpServer, options: ServerOptions): void {
   const { tasks } = options;
   if (!tasks) return;

@@ -3,11 +3,11 @@ import { z } from "zod";
 import type { Principal } from "../domain/principal.ts";
 
 /**
- * Ids of protocol sessions. Some clients never recover from the 404 of a session that is not known any more, so an id carries what its
- * client has said in `initialize`: the next server goes on with it. Signed for one principal; it is no secret and gives no right.
+ * Ids of protocol sessions. Some clients never recover from the 404 of an unknown session, so an id carries the client's
+ * `initialize`, from which the next server continues. Signed for one principal; neither a secret nor a credential.
  */
 
-/** Facts that a server must know of a client of 2025 to go on with it: the params of `initialize`, without what nothing here reads. */
+/** Facts needed to continue with a client of 2025: the params of `initialize`, reduced to the fields that this server reads. */
 export interface Opening {
   readonly protocolVersion: string;
   readonly capabilities: { readonly elicitation?: Readonly<Partial<Record<FormKind, object>>> };
@@ -16,10 +16,13 @@ export interface Opening {
 
 type FormKind = z.infer<typeof FormKinds>[number];
 
-/** Ways in which the client can ask its person; empty where it cannot. */
+/** Kinds of elicitation that the client supports; empty for none. */
 const FormKinds = z.array(z.enum(["form", "url"]));
 
-/** A random part, the time of issue in seconds since the epoch, and the opening. An array: it is sent with every request. */
+/**
+ * Random part, time of issue in s since the epoch, and the opening. An array, to keep the id short: clients send it with every
+ * request.
+ */
 const Payload = z.tuple([z.string(), z.number(), z.string(), FormKinds, z.string(), z.string()]);
 type Payload = z.infer<typeof Payload>;
 
@@ -31,18 +34,18 @@ const Initialize = z.object({
   }),
 });
 
-/** Lifetime of an id from its issue, ms (30 days): longer than a client runs. */
+/** Lifetime of an id after its issue, ms (30 days): longer than a client runs. */
 const GOOD_FOR_MS = 2_592_000_000;
-/** Length of a name that a client gives itself, or of a version, characters. */
+/** Maximum length of a client's name or version, characters. */
 const MAX_TEXT = 64;
-/** No id that was issued here is longer. */
+/** Upper bound of the length of issued ids, characters. */
 const MAX_ID = 1_200;
 const RANDOM_BYTES = 12;
 
 export class SessionIds {
   readonly #key: () => Promise<Uint8Array>;
 
-  /** `key` is read with the first id; servers that have the same take each other's sessions up. */
+  /** `key` is read with the first id; servers with an equal key accept each other's ids. */
   constructor(key: () => Promise<Uint8Array>) {
     this.#key = key;
   }
@@ -55,7 +58,7 @@ export class SessionIds {
     return `${encoded}.${await this.#sign(principal, encoded)}`;
   }
 
-  /** Undefined for an id that was not issued to this principal by a server with the same key, or too long ago. */
+  /** Resolves to `undefined` for an expired id, or if no server with this key has issued the id to this principal. */
   async read(principal: Principal, id: string): Promise<Opening | undefined> {
     const [encoded = "", signature = "", ...rest] = id.length > MAX_ID ? [] : id.split(".");
     if (rest.length > 0 || !isSame(signature, await this.#sign(principal, encoded))) return undefined;
@@ -78,13 +81,13 @@ export class SessionIds {
   }
 }
 
-/** Compares texts: one signature has several spellings. Takes the same time wherever they differ. */
+/** Compares text, not bytes, because one signature has several spellings in base64url. Takes constant time. */
 function isSame(given: string, right: string): boolean {
   const [one, other] = [Buffer.from(given), Buffer.from(right)];
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** Reads an `initialize`. Another message begins no session: what its id says does not matter. */
+/** Reads the opening from `initialize`. Another message begins no session, so its id may carry empty fields. */
 function said(body: unknown): [string, FormKind[], string, string] {
   const { data } = Initialize.safeParse([body].flat()[0]);
   if (!data) return ["", [], "", ""];
@@ -96,7 +99,7 @@ function said(body: unknown): [string, FormKind[], string, string] {
   return [version ?? "", elicitation ? formKinds(elicitation) : [], name ?? "", release ?? ""];
 }
 
-/** An empty capability means forms. */
+/** An empty capability means `form`. */
 function formKinds(elicitation: Readonly<Record<string, unknown>>): FormKind[] {
   const named = FormKinds.element.options.filter((kind) => Object.hasOwn(elicitation, kind));
   return named.length > 0 ? named : ["form"];

@@ -4,17 +4,17 @@ import { callerOf } from "./caller.ts";
 import { lazy } from "./lazy.ts";
 
 /**
- * What a call that ends with a form leaves with its client, and gets back with the answer: signed, and good for the same
- * principal only. Not encrypted: it holds nothing that its caller may not know.
+ * State of a call that ends with a form: kept by the client and returned with the answer. Signed, and valid for its principal
+ * only. Not encrypted, because its caller may know the content.
  */
 export type States = Pick<RequestStateCodec, "mint" | "verify">;
 
-/** A form may stay open while its person is away, s. */
+/** Lifetime of a state, s: a form may stay open while its user is away. */
 const TTL_S = 86_400;
 
 /**
- * Made once for all servers of this process: a request of the later era has a server of its own. `key` is read with the first
- * form; servers that have the same take each other's states.
+ * Created once for all servers of this process, because in the later era each request has a server. `key` is read with the
+ * first form; servers with an equal key accept each other's states.
  */
 export function createStates(key: () => Promise<Uint8Array>): States {
   const codec = lazy(async () =>
@@ -30,27 +30,30 @@ export function createStates(key: () => Promise<Uint8Array>): States {
   };
 }
 
-/** The most clients that are remembered; the oldest is forgotten then, and asked once more. */
+/** Maximum number of remembered clients. The oldest is dropped, and then asked once more. */
 const MAX_CLIENTS = 1_000;
 
-/** After this time a person may be there: the same program runs with and without one. ms */
+/** Time after which a client may show forms again, ms: the program may run with a person by then. */
 const FORGOTTEN_AFTER_MS = 600_000;
 
-/** Who shows forms, as far as it is known. */
+/** Identity of a client that shows forms, as far as known. */
 export interface FormClient {
   readonly principal: string;
-  /** Of the 2025 era over HTTP; who has no protocol session is known by name: those that have the same are alike. */
+  /**
+   * Protocol session of a 2025 client over HTTP. Clients without a session are identified by name: equal names count as one
+   * client.
+   */
   readonly sessionId: string | undefined;
-  /** As it introduces itself. */
+  /** Name in the client's own words. */
   readonly name: string | undefined;
   readonly version: string | undefined;
 }
 
-/** Clients of this process whose forms no person reads: the program declines each at once. */
+/** Clients of this process that decline forms at once because no person reads them. */
 export class Unattended {
   readonly #log: Pick<Logger, "info">;
   readonly #now: () => number;
-  /** When they were noted, the oldest first. */
+  /** Times of the last `add`, oldest first. */
   readonly #clients = new Map<string, number>();
 
   constructor(log: Pick<Logger, "info">, now = () => performance.now()) {
@@ -82,7 +85,7 @@ export class Unattended {
   }
 }
 
-/** Of a name that a client gives itself, in a line of the log. */
+/** Maximum length of a client's own name or version in the log, characters. */
 const MAX_NAME = 100;
 
 function keyOf({ name, principal, sessionId, version }: FormClient): string {

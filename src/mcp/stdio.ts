@@ -9,27 +9,24 @@ import type { ServerOptions } from "./server-options.ts";
 import { createMcpServer } from "./server.ts";
 import { Listens } from "./watch/listens.ts";
 
-/**
- * The largest message that is taken, in bytes: the longest prompt fits even where each of its characters is written as
- * a six-byte escape.
- */
+/** Maximum bytes of a message: the longest prompt fits, even with each character escaped in six bytes. */
 const MAX_MESSAGE = 33_554_432;
 
 const INVALID_REQUEST = -32_600;
 const INTERNAL_ERROR = -32_603;
 
 export interface StdioOptions extends ServerOptions {
-  /** The client is gone: it reads no more, or has ended its input and was answered. Not called after `close`. */
+  /**
+   * Called when the client is gone: its output is closed, or its input has ended and all requests are answered. Not called
+   * after `close`.
+   */
   readonly onClose: () => void;
-  /** After the end of its input a client is answered for this long, ms. */
+  /** Time limit for answers after the end of the input, ms. */
   readonly lastAnswersMs: number;
   readonly streams?: { readonly stdin: Readable; readonly stdout: Writable };
 }
 
-/**
- * Serves the client that started this process, in the era that its first message decides. Nothing but the transport
- * ever writes to stdout.
- */
+/** Serves the client that has started this process, in the era of its first message. Only the transport writes to stdout. */
 export function serveOverStdio(options: StdioOptions): { close(): Promise<void> } {
   const { log, onClose } = options;
   const { stdin, stdout } = options.streams ?? process;
@@ -50,7 +47,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   const atEnd = async (): Promise<void> => {
     await untilRead();
     await transport.lastAnswers();
-    // Requests that listen get their result with it.
+    // Gives listen requests their results, too.
     await handle.close();
   };
   const guard = new LineGuard({ most: MAX_MESSAGE, onLongLine, take, atEnd });
@@ -69,7 +66,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   };
   const handle = serveStdio(make, { transport, onerror: onError });
   const update = (uri: string) => {
-    // A client of the earlier era gets the updates that it has subscribed to, and does not know this request.
+    // Clients of the earlier era are notified through their own subscriptions, and do not know `subscriptions/listen`.
     if (isListening) serving?.server.sendResourceUpdated({ uri }).catch(onError);
   };
   const listens = new Listens(options.following, update);
@@ -84,7 +81,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   };
 }
 
-/** What listening changes is done before the SDK sees the message, and all that comes behind it waits for that. */
+/** Handles listen requests and their cancellations before the SDK does. Later messages wait, so that the order is kept. */
 function listenFirst(transport: StdioServerTransport, listens: Listens, onError: (error: Error) => void): void {
   const { onmessage: deliver } = transport;
   let before: Promise<void> | undefined;

@@ -25,10 +25,10 @@ interface ToolAnswers {
   call(params: CallToolRequest["params"], context: ServerContext): Promise<CallToolResult | InputRequiredResult>;
 }
 
-/** Lists tools and calls them. Every argument is let through: tools/ says what is wrong with it. */
+/** Lists and calls tools. Accepts any arguments, because tools/ validates them and reports errors. */
 export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, options: ServerOptions): ToolAnswers {
   return {
-    // What a caller cannot use would only take up its context.
+    // Omits tools that the caller cannot use, to save context.
     list: (context) => {
       const caller = callerOf(context);
       const limits = limitsOf(context, saidByClient(), options.limits);
@@ -59,7 +59,7 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
   };
 }
 
-/** A task that continues by itself is reported to the client beside the state at its start. */
+/** Adds the task to a reply, besides its state at the start, if the client gets tasks. */
 function taskOf({ task, text }: ToolReply, { tasks }: ServerOptions): object {
   return task && tasks ? { resultType: "task", ...task, ...timesOf(tasks), _meta: forModel(text) } : {};
 }
@@ -95,18 +95,18 @@ async function withDeps<T = { readonly needsInput: NeedsInput }>(
   return run(ready);
 }
 
-/** A scope that calls in a body need and their caller has not. */
+/** Returns a scope that a call in `body` needs and the caller lacks. */
 export function scopeMissing(tools: readonly Tool[], { scopes }: Caller, body: unknown): Scope | undefined {
   const needed = callsIn(tools, body).map(({ params, tool }) => scopeOf(tool, params.arguments));
   return needed.find((scope) => !scopes.includes(scope));
 }
 
-/** Whether a call in the body may bring images with it. */
+/** True if `body` calls a tool that accepts images. */
 export function takesAttachments(tools: readonly Tool[], body: unknown): boolean {
   return callsIn(tools, body).some(({ tool }) => Object.hasOwn(tool.input.shape, "attachments"));
 }
 
-/** Reads the calls as the endpoint will take them. */
+/** Finds the calls in `body`, normalized by `readMessage` as in the endpoint. */
 function callsIn(tools: readonly Tool[], body: unknown) {
   const messages = [body].flat().map((value: unknown) => readMessage(value).message);
   const calls = messages.filter((message) => isSpecType.CallToolRequest(message));

@@ -3,11 +3,11 @@ import type { Fields } from "./message.ts";
 export type Id = string | number;
 
 const CANCELLED = "notifications/cancelled";
-/** Says that a request to listen has begun: its result comes with its end. */
+/** Confirms a listen request. The result follows only when listening ends. */
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
-/** Requests of one client that were not answered yet, each with an id of its own. */
+/** Unanswered requests of one client. Ids are unique. */
 export class Unanswered {
   readonly #open = new Set<Id>();
 
@@ -23,13 +23,13 @@ export class Unanswered {
     return isId(id) && this.#open.has(id);
   }
 
-  /** Notes a message of the client. What it cancels is never answered. */
+  /** Notes a message from the client. Forgets a cancelled request, which is never answered. */
   heard({ id, method, params }: Fields): void {
     if (method === CANCELLED) this.forget(at(params, "requestId"));
     if (isId(id) && method !== undefined) this.#open.add(id);
   }
 
-  /** Notes a message to the client. */
+  /** Notes a message to the client. Forgets a listen request once acknowledged. */
   said({ id, method, params }: Fields): void {
     if (method === undefined) this.forget(id);
     if (method === ACKNOWLEDGED) this.forget(at(at(params, "_meta"), SUBSCRIPTION));
@@ -40,7 +40,7 @@ export class Unanswered {
   }
 }
 
-/** Why a request is refused whose id is that of another: the SDK would send both answers to one of them, or end only one with its client. */
+/** Refuses a duplicate id: the SDK would send both answers to one request, or end only one request when the client leaves. */
 export function idTaken(where: "batch" | "connection" | "session"): string {
   return `Invalid request: id: another open request of this ${where} has it. Give each request an id of its own.`;
 }

@@ -2,19 +2,19 @@ import { IdReader } from "./id.ts";
 import { readMessage, type Fields, type MessageProblem } from "../message.ts";
 import { exceededBy, exceededText, MESSAGE_BOUNDS } from "../../security/json-size.ts";
 
-/** Checks a line of stdin before the SDK sees it: https://github.com/modelcontextprotocol/typescript-sdk/pull/2488 */
+/** Checks a line of stdin before the SDK reads it: https://github.com/modelcontextprotocol/typescript-sdk/pull/2488 */
 
 export interface LineProblem {
   readonly code: number;
   readonly message: string;
-  /** Spelling for the answer, "null" if it is unreadable; undefined if no answer is expected. */
+  /** JSON spelling for the answer, "null" if unreadable; `undefined` if no answer is expected. */
   readonly id: string | undefined;
 }
 
 export interface LineReading {
-  /** Undefined where nothing of it can be taken, and for an empty line. */
+  /** `undefined` for an invalid or empty line. */
   readonly message?: Fields;
-  /** The line for the SDK. */
+  /** The line for the SDK, rewritten if `message` differs from the input. */
   readonly line?: Buffer;
   readonly problems: readonly LineProblem[];
 }
@@ -22,14 +22,14 @@ export interface LineReading {
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
 
-/** All that JSON has of it. */
+/** Whitespace of JSON; `trim` removes more. */
 const JSON_SPACE = /^[ \t\r\n]*$/;
 
 export function readLine(line: Buffer): LineReading {
   const bound = exceededBy(line, MESSAGE_BOUNDS);
   if (bound) return refused(exceededText(bound, MESSAGE_BOUNDS), spelledIdIn(line));
   const text = line.toString("utf8");
-  // `trim` removes a byte order mark too, which Codex on Windows writes.
+  // `trim` also removes a byte order mark, which Codex on Windows writes.
   const trimmed = text.trim();
   if (trimmed === "") return { problems: [] };
   let value: unknown;
@@ -46,7 +46,7 @@ export function readLine(line: Buffer): LineReading {
   return { message, line: isAsSent ? line : Buffer.from(`${JSON.stringify(message)}\n`), problems: [] };
 }
 
-/** Revisions of the protocol that have batches have them for HTTP; each request in it is answered under its own id. */
+/** Refuses batches, which MCP has only over HTTP. Answers each request in the batch under its own id. */
 function problemsOfBatch(values: readonly unknown[]): LineProblem[] {
   const message = "Invalid request: batches are not supported. Send one message per line.";
   const ids = values.flatMap((value) => idsIn(value));
@@ -60,7 +60,7 @@ function idsIn(value: unknown): string[] {
 
 function written(id: MessageProblem["id"], line: Buffer): string | undefined {
   if (id === undefined) return undefined;
-  // A number that JavaScript rounds has to come back as it was sent.
+  // Spells a number that JavaScript would round as it was sent.
   if (typeof id === "number" && !Number.isSafeInteger(id)) return spelledIdIn(line) ?? "null";
   return JSON.stringify(id);
 }

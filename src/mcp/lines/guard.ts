@@ -3,29 +3,29 @@ import { IdReader } from "./id.ts";
 
 export interface LongLine {
   readonly bytes: number;
-  /** Id of the request in it, as it is spelled; undefined where there is none. */
+  /** JSON spelling of the request's id; `undefined` if there is none. */
   readonly id: string | undefined;
 }
 
 export interface LineGuardOptions {
-  /** Bytes of a line. */
+  /** Maximum bytes of a line. */
   readonly most: number;
   readonly onLongLine: (line: LongLine) => void;
-  /** The line that is passed on for one that is short enough; undefined to omit it. */
+  /** Returns the line to pass on, `undefined` to omit it. */
   readonly take: (line: Buffer) => Buffer | undefined;
-  /** The output ends with it. Never rejects. */
+  /** Delays the end of the output. Never rejects. */
   readonly atEnd: () => Promise<void>;
 }
 
 /**
- * Passes newline-delimited messages on, each in one piece. A line over `most` bytes is reported and omitted: the
- * SDK's transport would end the connection, and its buffer copies itself for every chunk.
+ * Passes newline-delimited messages on, each in one chunk. Reports and omits lines over `most` bytes, because the SDK's
+ * transport would end the connection, and copies its buffer for every chunk.
  */
 export class LineGuard extends Transform {
   readonly #options: LineGuardOptions;
   #held: Buffer[] = [];
   #bytes = 0;
-  /** Reader of a line that is too long. */
+  /** Reads the id of the current line once the line is too long. */
   #id: IdReader | undefined;
 
   constructor(options: LineGuardOptions) {
@@ -44,7 +44,7 @@ export class LineGuard extends Transform {
     done();
   }
 
-  /** The last line may have no line break, without which the SDK would wait for the rest of it. */
+  /** Completes a last line without a line break, because the SDK would wait for its rest. */
   override _flush(done: TransformCallback): void {
     if (this.#bytes > 0) this.#hold(Buffer.of(NEWLINE));
     this.#release();

@@ -13,21 +13,21 @@ const CLOSE_OBJECT = 0x7d;
 const MAX_ID = 100_000;
 
 /**
- * Finds the id of a message that is too large to parse, or whose numeric id a JavaScript number cannot represent. `take` accepts
- * the message in any pieces.
+ * Finds the id of a message that is too large to parse, or with a number as id that JavaScript would round. `take` accepts the
+ * message in any pieces.
  */
 export class IdReader {
   #depth = 0;
   #isInString = false;
   #isEscaped = false;
   #isList = false;
-  /** Key whose value follows, in the outermost object; undefined before a key. */
+  /** Key of the next value in the outermost object; `undefined` before a key. */
   #key: string | undefined;
   /** Bytes of the current key or value of the outermost object. */
   #token: number[] = [];
   #found: string | undefined;
 
-  /** Spelling of the id; "null" for one that is neither string nor number; undefined where there is none. */
+  /** JSON spelling of the id; "null" if neither string nor number; `undefined` if there is none. */
   get found(): string | undefined {
     return this.#isList ? "null" : this.#found;
   }
@@ -91,7 +91,7 @@ export class IdReader {
   }
 }
 
-/** Tells whether `text` alone is JSON, because the answer repeats it verbatim. */
+/** True if `text` alone is a JSON id, because the answer repeats `text` verbatim. */
 function isSpelledId(text: string): boolean {
   if (text.length > MAX_ID) return false;
   try {

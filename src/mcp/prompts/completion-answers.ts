@@ -14,7 +14,7 @@ import { refusalOf } from "../refusal.ts";
 
 type Params = CompleteRequest["params"];
 
-/** Completes what is typed into an argument of a prompt, or for a variable of a resource. */
+/** Completes an argument of a prompt, or a variable of a resource URI. */
 export async function answerCompletion(
   { argument, context: typedBefore, ref }: Params,
   context: ServerContext,
@@ -37,7 +37,7 @@ export async function answerCompletion(
     }
     kind = argument.name === "id" ? "session" : undefined;
   }
-  // For anything else there is no telling what will be typed.
+  // Other arguments cannot be predicted.
   if (kind === undefined) return { completion: { values: [], total: 0, hasMore: false } };
   try {
     const typed = { kind, text: argument.value.slice(0, 4_096), cwd: typedBefore?.arguments?.["cwd"] };

@@ -4,32 +4,32 @@ import type { SessionRecord } from "../../engine/ports.ts";
 import type { ToolDeps } from "../../tools/define.ts";
 
 /**
- * Completions of an argument. They contain only what this principal's sessions have reported already, and folders that the
- * operator has allowed them.
+ * Completions of an argument. Contain only values that sessions of this principal have reported, and folders that the operator
+ * allows the principal.
  */
 
 export type ArgumentKind = "session" | "model" | "agent" | "skill" | "folder";
 
 export interface Typed {
   readonly kind: ArgumentKind;
-  /** What stands there so far. */
+  /** The input so far. */
   readonly text: string;
-  /** Where the session is to work, if that is known: another folder has other agents and skills. */
+  /** Working directory of the future session, if known: agents and skills depend on the folder. */
   readonly cwd: string | undefined;
 }
 
 export interface Completion {
   readonly values: string[];
-  /** Missing where more may match than was looked at. */
+  /** Missing if more sessions may match than were read. */
   readonly total?: number;
   readonly hasMore: boolean;
 }
 
-/** The protocol takes no more. */
+/** Maximum number of values in MCP. */
 const MAX_VALUES = 100;
-/** Sessions that are looked at, the newest. */
+/** Maximum number of sessions searched, newest first. */
 const MAX_SESSIONS = 500;
-/** Of these few the log is read. */
+/** Maximum number of sessions whose log is read. */
 const MAX_LOGS = 5;
 
 export async function complete({ cwd, kind, text }: Typed, caller: Caller, deps: ToolDeps): Promise<Completion> {
@@ -56,7 +56,7 @@ export async function complete({ cwd, kind, text }: Typed, caller: Caller, deps:
     );
   }
   const used = unique(records.map(({ spec }) => spec.cwd)).filter((folder) => folder.startsWith(text));
-  // What is below a path is for those who may work there.
+  // Lists folders only for callers who may start sessions.
   const below = caller.scopes.includes("run") ? await deps.folders(principal, text) : [];
   return completion(unique([...used, ...below]), isAll);
 }
@@ -66,7 +66,7 @@ function completion(found: readonly string[], isAll = true): Completion {
   return { values, ...(isAll && { total: found.length }), hasMore: values.length < found.length || !isAll };
 }
 
-/** By how its id begins, or by words of its title. */
+/** True if `text` begins the id, or each of its words begins a word of the title. */
 function isMeant({ id, spec, title = spec.title ?? "" }: SessionRecord, text: string): boolean {
   if (begins(id, text)) return true;
   const words = title.toLowerCase().split(/\s+/);
@@ -77,7 +77,7 @@ function isMeant({ id, spec, title = spec.title ?? "" }: SessionRecord, text: st
   return asked.every((word) => words.some((each) => each.startsWith(word)));
 }
 
-/** What it was told to use, and what Claude Code said that it uses. */
+/** Models that the session was told to use, and the model reported by Claude Code. */
 function modelsOf({ spec, state }: SessionRecord): string[] {
   return [state.reported.model, state.chosen.model, spec.model].filter((model) => model !== undefined);
 }
@@ -89,7 +89,7 @@ const Init = z.object({
   skills: z.array(z.string()).optional().catch(undefined),
 });
 
-/** A process reports them before all else that it says. */
+/** Number of events in which a process reports its agents and skills, because `init` is among the first messages. */
 const BEGINNING = 50;
 
 async function reportedBy({ id, principal }: SessionRecord, kind: "agent" | "skill", { engine }: ToolDeps) {

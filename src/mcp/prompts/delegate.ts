@@ -14,7 +14,6 @@ const Input = z.strictObject({
   skill: z.string().min(1).max(200).exactOptional().describe("skill to use"),
 });
 
-/** How a task is handed over. */
 export const delegate = definePrompt({
   name: "delegate",
   title: "Hand a task to Claude Code",
@@ -53,7 +52,7 @@ const ANSWERING = `Answer every entry of actions[]: claude_code_check, action re
 
 const WAITING = `Entries of actions[] wait for another approver: you cannot answer them. Tell me about them and keep polling.`;
 
-/** Arguments as they are to be written. */
+/** Writes the arguments of a tool call into a prompt. */
 export function call(args: JsonObject): string {
   return JSON.stringify(args);
 }

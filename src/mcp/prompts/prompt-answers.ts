@@ -19,7 +19,7 @@ interface PromptAnswers {
   get(params: GetPromptRequest["params"], context: ServerContext): Promise<GetPromptResult>;
 }
 
-/** Lists prompts and writes them. What is wrong with an argument is said as a tool would say it. */
+/** Lists prompts and writes their texts. Errors in arguments read like those of tools. */
 export function promptAnswers(
   prompts: readonly Prompt[],
   { deps, log }: Pick<ServerOptions, "deps" | "log">,

@@ -4,13 +4,13 @@ import { parseArguments } from "../../tools/arguments/parse.ts";
 import type { ArgumentKind } from "./completions.ts";
 import type { ToolDeps } from "../../tools/define.ts";
 
-/** Texts that a person picks and a model acts upon. No protocol in here. */
+/** Templates that a person picks at the client for the model. Independent of the protocol. */
 
 interface PromptArgument {
   readonly name: string;
   readonly description: string;
   readonly required: boolean;
-  /** What is offered while it is typed. */
+  /** Kind of completions for the argument. */
   readonly kind: ArgumentKind | undefined;
 }
 
@@ -20,13 +20,13 @@ export interface Prompt {
   readonly description: string;
   readonly arguments: readonly PromptArgument[];
   readonly scopes: readonly Scope[];
-  /** Throws AppError. */
+  /** Throws `AppError`. */
   text(raw: unknown, caller: Caller, deps: () => Promise<ToolDeps>): Promise<string>;
 }
 
 interface PromptDefinition<I extends z.ZodObject> extends Omit<Prompt, "arguments" | "text"> {
   readonly input: I;
-  /** By the name of the argument. */
+  /** Kinds of completions, by argument. */
   readonly kinds: Readonly<Partial<Record<keyof z.output<I>, ArgumentKind>>>;
   readonly write: (args: z.output<I>, caller: Caller, deps: () => Promise<ToolDeps>) => Promise<string> | string;
 }
@@ -50,7 +50,7 @@ export function definePrompt<I extends z.ZodObject>(definition: PromptDefinition
   };
 }
 
-/** A form that a person leaves empty comes as "". */
+/** Removes empty strings, because a form sends "" for an empty field. */
 function given(raw: unknown): unknown {
   if (typeof raw !== "object" || raw === null) return raw;
   return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== ""));

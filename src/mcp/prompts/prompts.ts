@@ -5,12 +5,12 @@ import { delegate } from "./delegate.ts";
 import { resume } from "./resume.ts";
 import { review } from "./review.ts";
 
-/** None where the tools that they speak of are not listed: they would lead nowhere. */
+/** Returns no prompts unless all tools mentioned in them are listed. */
 export function promptsOf(listed: readonly ToolName[]): readonly Prompt[] {
   return hasPrompts(listed) ? [delegate, review, resume] : [];
 }
 
-/** Whether the caller may do what it leads to. */
+/** True if the caller has all scopes that the steps of the prompt need. */
 export function mayFollow({ scopes }: Pick<Caller, "scopes">, prompt: Pick<Prompt, "scopes">): boolean {
   return prompt.scopes.every((scope) => scopes.includes(scope));
 }

@@ -13,10 +13,9 @@ import { definePrompt } from "./prompt.ts";
 
 const Input = z.strictObject({ sessionId: SessionId.describe("session to continue") });
 
-/** Of the last result, bytes. */
+/** Maximum bytes of the last result in the prompt. */
 const RESULT_BYTES = 8_192;
 
-/** Where a session stands, and what is to be done next. */
 export const resume = definePrompt({
   name: "resume",
   title: "Continue a session",

@@ -16,7 +16,6 @@ const Input = z.strictObject({
   cwd: Folder.exactOptional().describe("or absolute path of a folder whose uncommitted changes to review"),
 });
 
-/** What has changed, and whether it is good. */
 export const review = definePrompt({
   name: "review",
   title: "Review what was changed",

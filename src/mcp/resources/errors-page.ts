@@ -2,12 +2,12 @@ import { ErrorCode } from "../../domain/refusal.ts";
 import type { Page } from "./resource.ts";
 
 interface Explained {
-  /** When a call is answered with it. */
+  /** Condition under which a call fails with the code. */
   readonly when: string;
   readonly todo: string;
 }
 
-/** Every code, for the page and for docs/tools.md. */
+/** Explains every code, for the page and for docs/tools.md. */
 export const ERRORS: Readonly<Record<ErrorCode, Explained>> = {
   INVALID_ARGUMENT: {
     when: "an argument is missing, wrong, unknown, or conflicts with another",

@@ -3,8 +3,6 @@ import { errors } from "./errors-page.ts";
 import { session, sessionEvents } from "./session-documents.ts";
 import { optionsReference } from "./options-reference.ts";
 
-/** The pages and documents that a model may read beside calling tools. */
-
 const quickstart: Page = {
   uri: "claude-code://quickstart",
   name: "quickstart",
@@ -79,7 +77,7 @@ const options: Page = {
   text: optionsReference,
 };
 
-/** All that can be read from a server with the toolset `agent`. */
+/** All resources of a server with the toolset `agent`. */
 export const LIBRARY: Library = {
   pages: [quickstart, permissions, errors, options],
   documents: [session, sessionEvents],

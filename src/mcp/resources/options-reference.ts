@@ -3,8 +3,8 @@ import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { PromptOptions } from "../../tools/prompt.ts";
 
 /**
- * The reference of all options of a session, as Markdown: what the listing of `claude_code` leaves out so that it does
- * not stand in the context of every model. Made from the schema that arguments are parsed with.
+ * Renders the reference of all options of a session in Markdown, from the schemas that parse arguments. The listing of
+ * `claude_code` leaves these texts out, so that they do not fill the context of every model.
  */
 export function optionsReference(): string {
   const schema: Schema = z.toJSONSchema(SessionOptions.extend(PromptOptions.shape), { io: "input" });
@@ -26,14 +26,14 @@ export function optionsReference(): string {
 function list(rows: readonly Row[]): string {
   return rows
     .map((row) => {
-      // An option with a default is required of the parsed options only.
+      // An option with a default is required in the parsed options only.
       const words = wordsOf({ ...row, required: row.required && row.fallback === undefined });
       return `- ${code(row.name)} (${row.type})${words === "" ? "" : `: ${words}`}`;
     })
     .join("\n");
 }
 
-/** The fields of each option that is an object, and those of objects in it. Places with the same fields share a section. */
+/** Describes the fields of options that are objects, nested objects included. Paths with equal fields share a section. */
 function sections({ properties = {} }: Schema): string[] {
   const headings = new Map<string, string[]>();
   for (const [name, each] of Object.entries(properties)) {
@@ -45,7 +45,7 @@ function sections({ properties = {} }: Schema): string[] {
   return [...headings].map(([fields, paths]) => `## ${paths.join(" and ")}${fields}`);
 }
 
-/** NAME stands for a name that is free. */
+/** `NAME` in a path stands for any name. */
 function objectsIn(schema: Schema, path: string): (Shape & { form: string })[] {
   const shapes = shapesOf(schema, path);
   return shapes.flatMap((shape, index) => [
@@ -61,7 +61,7 @@ interface Shape {
   readonly schema: Schema;
 }
 
-/** The objects with named fields that may stand at a path. */
+/** Finds the objects with named fields that may stand at `path`. */
 function shapesOf(schema: Schema, path: string): Shape[] {
   const forms = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema);
   if (forms.length > 0) return forms.flatMap((form) => shapesOf(form, path));
@@ -70,7 +70,7 @@ function shapesOf(schema: Schema, path: string): Shape[] {
   return isSchema(schema.additionalProperties) ? shapesOf(schema.additionalProperties, `${path}.NAME`) : [];
 }
 
-/** A JSON Schema in words: for the docs, and for the resource about options. */
+/** Describes a JSON Schema in words, for the docs and for the resource `claude-code://options`. */
 
 export type Schema = z.core.JSONSchema.BaseSchema;
 
@@ -78,13 +78,13 @@ interface Row {
   readonly name: string;
   readonly required: boolean;
   readonly type: string;
-  /** What it means, its default left out; empty where the name says it all. */
+  /** Description without the default; empty if the schema has none. */
   readonly meaning: string;
-  /** In words; undefined where none is told. */
+  /** Default in words; `undefined` if the description names none. */
   readonly fallback: string | undefined;
 }
 
-/** What may stand for each name of an object, and what it means. */
+/** Returns a row for each property of an object. */
 export function rowsOf({ properties = {}, required = [] }: Schema): Row[] {
   return Object.entries(properties)
     .filter((entry): entry is [string, Schema] => isSchema(entry[1]))
@@ -110,7 +110,7 @@ function sentence(text: string): string {
   return begun.endsWith(".") ? begun : `${begun}.`;
 }
 
-/** All that a row says of its name, in one cell. */
+/** Joins the words of a row after its name, for one table cell. */
 export function wordsOf({ required, meaning, fallback }: Row): string {
   const words = [required ? "Required." : "", meaning, fallback === undefined ? "" : `${DEFAULT}${fallback}.`];
   return words.filter((word) => word !== "").join(" ");

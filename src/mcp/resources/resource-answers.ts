@@ -21,7 +21,7 @@ import { find, type Found, type Library, type Reading } from "./resource.ts";
 interface ResourceOptions {
   readonly limits: { readonly maxWaitMs?: number | undefined };
   readonly toolNames: readonly ToolName[];
-  /** Resolved by the first read that needs what runs sessions. */
+  /** Resolved by the first read that needs the engine. */
   readonly deps: () => Promise<ToolDeps>;
   readonly log: Pick<Logger, "error">;
 }
@@ -32,10 +32,10 @@ interface ResourceAnswers {
   read(params: { uri: string }, context: ServerContext): Promise<ReadResourceResult>;
 }
 
-/** What a caller needs for any of it. */
+/** Scope required for all resources. */
 const SCOPE = events.scope;
 
-/** Answers for what can be read. */
+/** Answers requests for resources. */
 export function resourceAnswers(
   library: Library,
   saidByClient: () => Pick<Said, "clientInfo">,
@@ -78,7 +78,7 @@ export function resourceAnswers(
   };
 }
 
-/** For a client of the 2025 era: throws what it is answered with where it may not follow the resource. */
+/** Subscribes a client of the 2025 era. Throws the protocol error for a client that may not follow `uri`. */
 export async function subscribe(
   uri: string,
   context: ServerContext,
@@ -86,7 +86,7 @@ export async function subscribe(
   { log, toolNames }: Pick<ResourceOptions, "log" | "toolNames">,
 ): Promise<void> {
   try {
-    // Asking twice is asking once.
+    // Repeated subscriptions count once.
     if (!subscriptions.has(uri)) await subscriptions.add(uri, callerOf(context));
   } catch (error) {
     const report: ReportFault = (fault, cause) => log.error("a resource cannot be followed", { fault, error: cause });
@@ -94,7 +94,7 @@ export async function subscribe(
   }
 }
 
-/** Before it is even looked whether there is such a thing. Who was refused is taken down, like with a tool. */
+/** Checks the scope before looking for the resource. Audits the refusal, as tools do. */
 async function requireReading(uri: string, caller: Caller, { deps }: ResourceOptions): Promise<void> {
   try {
     requireScope(caller, SCOPE, "Reading resources");
@@ -127,7 +127,7 @@ async function read(
   }
 }
 
-/** No URI of ours is so long, in characters. */
+/** Maximum length of a URI in an error, characters. No valid URI of this server is longer. */
 const URI_SHOWN = 1_000;
 
 function nothingAt(uri: string, { documents, pages }: Library): string {

@@ -1,7 +1,7 @@
 import type { Caller } from "../../domain/principal.ts";
 import type { ToolDeps, ToolLimits } from "../../tools/define.ts";
 
-/** What a model may read beside calling tools: pages that explain, and sessions as documents. No protocol in here. */
+/** Resources that a model can read besides calling tools: pages, and sessions as documents. Independent of the protocol. */
 
 export interface Described {
   readonly name: string;
@@ -10,7 +10,7 @@ export interface Described {
   readonly mimeType: string;
 }
 
-/** A text that is the same for all callers. It is made without the engine. */
+/** Text for all callers, written without the engine. */
 export interface Page extends Described {
   readonly uri: string;
   text(limits: ToolLimits): string;
@@ -20,13 +20,13 @@ export interface Reading extends Caller {
   readonly signal: AbortSignal;
 }
 
-/** One document for each session. */
+/** Document that exists for each session. */
 export interface SessionDocument extends Described {
-  /** RFC 6570, as it is advertised. */
+  /** URI template by RFC 6570, as listed. */
   readonly uriTemplate: string;
-  /** What stands behind the id in the path of a URI. */
+  /** Part of the URI after the session's id. */
   readonly path: string;
-  /** Throws AppError. */
+  /** Throws `AppError`. */
   read(sessionId: string, query: URLSearchParams, reading: Reading, deps: ToolDeps): Promise<string>;
 }
 
@@ -39,7 +39,7 @@ export type Found =
   | { readonly page: Page }
   | { readonly document: SessionDocument; readonly sessionId: string; readonly query: URLSearchParams };
 
-/** What a URI names; undefined for what is not there. */
+/** Returns the page or document at `uri`; `undefined` if there is none. */
 export function find({ pages, documents }: Library, uri: string): Found | undefined {
   const page = pages.find((each) => each.uri === uri);
   if (page) return { page };

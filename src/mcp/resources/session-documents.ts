@@ -9,7 +9,7 @@ import { viewSession } from "../../tools/session-view.ts";
 import type { Reading, SessionDocument } from "./resource.ts";
 
 const [EVENTS, MAX_EVENTS] = [100, 1_000];
-/** The budget of a page of events, bytes of JSON. */
+/** Maximum bytes of JSON in a page of events. */
 const EVENTS_BYTES = 32_768;
 
 export const session: SessionDocument = {
@@ -74,7 +74,7 @@ async function eventsOf(
   return answer;
 }
 
-/** Whole numbers from 1 to the most that is given for each name. Throws INVALID_ARGUMENT. */
+/** Parses whole numbers from 1 to `most[name]`. Throws `INVALID_ARGUMENT`. */
 function readNumbers(query: URLSearchParams, most: Readonly<Record<string, number>>): Record<string, number> {
   const read: Record<string, number> = {};
   for (const [name, text] of query) {

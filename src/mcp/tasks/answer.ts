@@ -14,10 +14,10 @@ import { refusalOf } from "../refusal.ts";
 import { resultOf } from "../tools.ts";
 import { TASKS_EXTENSION, timesOf } from "./extension.ts";
 
-/** It says with each request what it can do. */
+/** Modern clients state capabilities and log level with each request. */
 const NOTHING_SAID = { capabilities: undefined, clientInfo: undefined, logLevel: undefined };
 
-/** Answers for the Tasks extension, which only clients of the later era may ask for that say they know it. */
+/** Answers a request of the Tasks extension, open only to modern clients that declare the extension. */
 export async function answerTask(
   method: TaskMethod,
   params: unknown,

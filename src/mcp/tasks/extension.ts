@@ -1,12 +1,12 @@
 import type { TaskOptions } from "../server-options.ts";
 
-/** The part of the Tasks extension (SEP-2663) that is needed before a client uses it. */
+/** Constants of the Tasks extension (SEP-2663) that are needed before a client uses it. */
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 /**
- * Claude Code shows its model of a task that has begun this alone, and where it is not there nothing but the task's id,
- * with which no tool can be called.
+ * Text about a new task for the model in Claude Code. Without the text, Claude Code shows the id of the task alone, and no tool
+ * accepts that id.
  */
 export function forModel(modelImmediateResponse: string): Record<string, unknown> {
   return { "com.anthropic/agent-task": { modelImmediateResponse } };
@@ -14,7 +14,7 @@ export function forModel(modelImmediateResponse: string): Record<string, unknown
 
 const POLL_MS = 1_000;
 
-/** Beside each task that is told. */
+/** Times that accompany each task. */
 export function timesOf({ keptMs }: TaskOptions): { ttlMs: number; pollIntervalMs: number } {
   return { ttlMs: keptMs, pollIntervalMs: POLL_MS };
 }

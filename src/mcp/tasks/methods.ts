@@ -15,7 +15,7 @@ import { viewSession } from "../../tools/session-view.ts";
 import { readTaskId } from "./task-id.ts";
 import { isRunning, tellTask, type Found, type Task } from "./task.ts";
 
-/** What a client does with a task that it was given. */
+/** Methods of a client on its task. */
 
 export type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
@@ -27,7 +27,7 @@ const SCOPE: Readonly<Record<TaskMethod, Scope>> = {
 
 const Params = z.object({ taskId: z.string() });
 
-/** Throws AppError. What was done is taken down like a call of a tool. */
+/** Runs a method and audits the outcome, as for a tool call. Throws `AppError`. */
 export async function runTaskMethod(
   method: TaskMethod,
   params: unknown,
@@ -65,7 +65,7 @@ const METHODS: Readonly<Record<TaskMethod, Method>> = {
   },
 };
 
-/** Answers to what is not asked, or not any more, are passed over: others may have been quicker. */
+/** Takes answers to open requests. Ignores others, because another approver may have answered first. */
 async function update({ prompt, view }: Found, call: ToolCall, deps: ToolDeps): Promise<undefined> {
   const { state } = await view.record();
   if (!isRunning(state, prompt)) return undefined;
@@ -80,11 +80,11 @@ async function update({ prompt, view }: Found, call: ToolCall, deps: ToolDeps): 
     if (taken === "unclear") unclear.push(key);
   }
   if (unclear.length === 0) return undefined;
-  // The form is still open: a task has each of its keys for one request.
+  // Rejects, because the form stays open under its key: each key of a task belongs to one request.
   throw invalidArgument(`inputResponses.${unclear.join(", ")}`, "is not a complete answer to the form. Send it again.");
 }
 
-/** What is another's is not told apart from what is not there. */
+/** Finds the prompt of a task. Reports a task of another principal as unknown. */
 async function find(params: unknown, call: ToolCall, deps: ToolDeps): Promise<Found> {
   const { taskId = "" } = Params.safeParse(params).data ?? {};
   const id = readTaskId(taskId);

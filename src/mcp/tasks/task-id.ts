@@ -1,12 +1,12 @@
 import type { StartTask } from "../../tools/define.ts";
 
 /**
- * The id of a task names the position of its prompt in the log, so no task is stored: every server of the store can resolve it,
- * also after a restart. It cannot be guessed, since both ids in it are random, and its session's principal is checked.
+ * Id of a task: the position of its prompt in the log. No task is stored, so every server of the store can resolve the id, even
+ * after a restart. Cannot be guessed, because both ids inside are random; the principal of the session is also checked.
  */
 export interface TaskId {
   readonly sessionId: string;
-  /** Of the event that has the prompt. */
+  /** Id of the `prompt.queued` event. */
   readonly eventId: number;
   readonly promptId: string;
 }
@@ -23,10 +23,10 @@ export function readTaskId(text: string): TaskId | undefined {
   return { sessionId, eventId: Number(eventId), promptId };
 }
 
-/** More than comes before a prompt in the events of its own command. */
+/** Maximum number of events read to find the prompt; more than a command writes before its prompt. */
 const FIRST = 64;
 
-/** The prompt as a task, for a client that knows such; undefined where the log does not have it. */
+/** Presents a prompt as a task for a client with the Tasks extension. Resolves to `undefined` if the log has no such prompt. */
 export const startTask: StartTask = async (session, { cursor, warnings }) => {
   const begun = await session.read(cursor, FIRST);
   const prompt = begun.find((event) => event.type === "prompt.queued");

@@ -14,14 +14,14 @@ import type { EndOfTurn, SessionView } from "../../tools/session-view.ts";
 import { answerEnd } from "../../tools/turn-answer.ts";
 import { newsOf } from "../../tools/waiting.ts";
 
-/** A prompt and what comes of it, as the Tasks extension tells it. All of it is read off the log. */
+/** Presents a prompt and its outcome as a task of the Tasks extension, derived from the log alone. */
 
 export type PromptEvent = Extract<StoredEvent, { type: "prompt.queued" }>;
 
 export interface Task extends TaskHead {
-  /** What its person is asked, by keys that no other request of the task has. */
+  /** Forms for the user, by keys that are unique among all requests of the task. */
   readonly forms?: Readonly<Record<string, Form>>;
-  /** What the tool answers, of a task that is completed. */
+  /** Answer of the tool, if the task is completed. */
   readonly reply?: ToolReply;
 }
 
@@ -70,7 +70,7 @@ async function tellRunning(found: Found, state: SessionState, reading: Reading):
   return Object.keys(forms).length > 0 ? { ...head, status: "input_required", forms } : { ...head, status: "working" };
 }
 
-/** Of what is open, that which is with the person at this client now. As it is told here it counts as shown. */
+/** Builds the forms of open requests that wait for the user at this client. Each request counts as shown. */
 async function formsOf(view: SessionView, { requests }: SessionState, reading: Reading): Promise<Record<string, Form>> {
   const forms: Record<string, Form> = {};
   if (!reachesUser(reading)) return forms;
@@ -96,7 +96,7 @@ function tellQueued(found: Found, { queue }: SessionState): Task {
 async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): Promise<Task> {
   const head = headOf(found, end.at);
   const { errorSubtype, message, outcome, warnings = [] } = end.data;
-  // It was cancelled by a caller. A task that the server or a time limit has ended has a result that says so.
+  // Cancelled by a caller. A turn ended by the server or by a time limit has a result instead, with the reason.
   if (outcome === "cancelled" || errorSubtype === "interrupted") {
     return { ...head, status: "cancelled", statusMessage: oneLine(message ?? "It was interrupted.", MAX_STATUS) };
   }
@@ -128,14 +128,14 @@ type Over = EndOfTurn | Extract<StoredEvent, { type: "prompt.dropped" | "session
 
 const PAGE = 256;
 
-/** What a prompt that neither runs nor waits has come to. */
+/** Finds the outcome of a prompt that neither runs nor is queued. */
 async function endOf(
   view: SessionView,
   prompt: PromptEvent,
   state: SessionState,
 ): Promise<Over | typeof UNREADABLE | undefined> {
   const { promptId } = prompt.data;
-  // Mostly this is the last turn, which has the id of the prompt that began it.
+  // Usually the last turn, whose id is the id of its first prompt.
   const [last] = state.lastTurnEventId === null ? [] : await view.read(state.lastTurnEventId, 1);
   if (last?.type === "turn.ended" && last.data.turnId === promptId) return last;
   const search = new Search(promptId);
@@ -148,7 +148,7 @@ async function endOf(
   }
 }
 
-/** Told the events from the prompt on, one after the other. */
+/** Searches the events from the prompt on, in order, for the end of the prompt. */
 class Search {
   over: Over | undefined;
   readonly #promptId: string;
@@ -158,17 +158,20 @@ class Search {
     this.#promptId = promptId;
   }
 
-  /** A turn that has begun, and of which no end is found, has one that cannot be read. */
+  /** End of the prompt. `UNREADABLE` if a turn has begun, but no end was found. */
   get end(): Over | typeof UNREADABLE | undefined {
     return this.over ?? (this.#runs ? UNREADABLE : undefined);
   }
 
-  /** Whether nothing more is to be seen. One turn runs at a time, so the next end is that of the prompt's turn. */
+  /**
+   * Returns true if no further event can change the result. One turn runs at a time, so the next end belongs to the prompt's
+   * turn.
+   */
   isOver(event: StoredEvent): boolean {
     const begins = this.#isBeginning(event);
     if (begins) {
       this.#runs = true;
-      // A turn that was lost and is run on begins right behind its end.
+      // Forgets the end of a lost turn: a rerun begins right behind.
       this.over = undefined;
     }
     if (this.over) return true;
@@ -184,7 +187,7 @@ class Search {
     return type === "prompt.steered" && data.promptId === this.#promptId;
   }
 
-  /** Of the turn that the prompt had joined. */
+  /** True for a rerun of the turn that the prompt had joined. */
   #isRerun(turnId: string): boolean {
     return this.over?.type === "turn.ended" && turnId === `${this.over.data.turnId}.rerun`;
   }

@@ -4,23 +4,26 @@ import type { Caller } from "../../domain/principal.ts";
 import { Subscriptions, type Following } from "./subscriptions.ts";
 
 /**
- * Subscriptions in the era of 2026: one request names all changes that its stream reports. The SDK reports changes of any named
- * URI; this module refuses URIs of other principals, and follows the named resources.
+ * Subscriptions of the modern era: one `subscriptions/listen` request names all changes for its stream. The SDK reports changes
+ * of any named URI; this module removes URIs of another principal, and follows the named resources.
  */
 
-/** Whether a message is a listen request. The code that serves it checks its form. */
+/** True for a listen request. Its form is checked later. */
 export function asksToListen(message: unknown): message is JSONRPCRequest {
   return isJSONRPCRequest(message) && message.method === "subscriptions/listen";
 }
 
-/** What a stream was granted. */
+/** Result of `grant`. */
 export interface Granted {
-  /** The request, with those resources that its caller may follow. */
+  /** The request, reduced to resources that the caller may follow. */
   readonly request: JSONRPCRequest;
   readonly uris: readonly string[];
 }
 
-/** Follows what the request names, as far as the caller may: the answer to it says how far that is. */
+/**
+ * Subscribes to the resources named in `request` that the caller may follow. The acknowledgement of the returned request lists
+ * only these.
+ */
 export async function grant(request: JSONRPCRequest, caller: Caller, subscriptions: Subscriptions): Promise<Granted> {
   const notifications = record(request.params?.["notifications"]);
   const asked = notifications?.["resourceSubscriptions"];
@@ -33,7 +36,10 @@ export async function grant(request: JSONRPCRequest, caller: Caller, subscriptio
   return { request: { ...request, params }, uris };
 }
 
-/** Not there, another's, not allowed or one too many: it is left out of what is granted, which says no more. */
+/**
+ * Resolves to false for a resource that is unknown, forbidden or over the limit: the request is granted without it, and without
+ * a reason.
+ */
 async function isAdded(uri: string, caller: Caller, subscriptions: Subscriptions): Promise<boolean> {
   try {
     await subscriptions.add(uri, caller);
@@ -48,7 +54,7 @@ function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return typeof value === "object" && value !== null ? { ...value } : undefined;
 }
 
-/** The changes that one stream over HTTP gets: public ones, and those of the resources that it was granted. */
+/** Event bus of one stream over HTTP: public changes, and changes of the granted resources. */
 export class ListenBus implements ServerEventBus {
   readonly #shared: ServerEventBus;
   readonly #subscriptions: Subscriptions;
@@ -81,7 +87,7 @@ export class ListenBus implements ServerEventBus {
     };
   };
 
-  /** A request that was answered without a stream needs no notification. */
+  /** Closes the bus of a request that was answered without a stream. */
   closeUnused(): void {
     if (!this.#isUsed) this.close();
   }

@@ -4,12 +4,12 @@ import { lazy } from "../lazy.ts";
 import type { Following, Subscriptions } from "./subscriptions.ts";
 
 /**
- * The subscriptions of the client on stdio. The SDK knows which of its requests a change belongs to; this module follows the
- * resources that they name. Nothing is loaded before the first one.
+ * Subscriptions of the client on stdio. The SDK assigns changes to listen requests; this class follows the named resources.
+ * Loads its modules with the first request.
  */
 export class Listens {
   readonly #subscriptions: () => Promise<Subscriptions>;
-  /** The resources of each request that listens. */
+  /** URIs granted to each listen request, by request id. */
   readonly #uris = new Map<unknown, readonly string[]>();
   #opened: Subscriptions | undefined;
   #closed = false;
@@ -21,14 +21,14 @@ export class Listens {
     });
   }
 
-  /** Whether the message begins or ends listening. */
+  /** True if `message` begins or ends listening. */
   concerns(message: JSONRPCMessage): boolean {
     if (!("method" in message)) return false;
     if (message.method === "subscriptions/listen") return "id" in message;
     return message.method === "notifications/cancelled" && this.#uris.has(message.params?.["requestId"]);
   }
 
-  /** Follows what the message asks for, or no longer; resolves with the message as it is to be answered. */
+  /** Follows or drops the resources named in `message`. Resolves to the message for the SDK, reduced to granted resources. */
   async take(message: JSONRPCMessage): Promise<JSONRPCMessage> {
     if (!this.concerns(message) || !("method" in message)) return message;
     const { asksToListen, grant } = await import("./listen.ts");

@@ -5,23 +5,23 @@ import type { Logger } from "../../engine/ports.ts";
 import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
 /**
- * Who wants to hear that a session has changed. Changes are seen in the log, so that it makes no difference which server
- * runs the session; one reader a session serves all who follow it.
+ * Notifies subscribers of changes in sessions. Reads the log, so that any server may run the session. Subscribers of a session
+ * share a reader.
  */
 
-/** Between two tellings of one session, ms: what happens meanwhile is told at the end of it. */
+/** Minimum interval between notifications about one session, ms. Events in between share the next notification. */
 const LULL_MS = 250;
-/** Until the log is tried again after it could not be read, ms. */
+/** Delay before the log is read again after a failure, ms. */
 const RETRY_MS = 2_000;
 
 interface Followed {
   readonly listeners: Set<() => void>;
   readonly stop: AbortController;
-  /** What is before it has been told. */
+  /** Position in the log up to which subscribers were notified. */
   next: number;
 }
 
-/** A session, and the position in its log from which a subscriber follows it. */
+/** A session, and the position in its log from which a subscriber follows. */
 export interface From {
   readonly id: string;
   readonly cursor: number;
@@ -37,17 +37,18 @@ export class SessionWatch {
     this.#log = log;
   }
 
-  /** Where the next change of the session will be; SESSION_NOT_FOUND where it is not the principal's. */
+  /** Returns the position of the session's next event. Throws SESSION_NOT_FOUND for a session of another principal. */
   async cursorOf(principal: Principal, sessionId: string): Promise<number> {
     const { state } = await this.#engine.get(principal, sessionId);
     return state.lastEventId + 1;
   }
 
-  /** Calls `onChange` for what happens at or after the cursor, until the returned function is called. */
+  /** Calls `onChange` for events from the cursor on, until the returned function is called. */
   follow(principal: Principal, session: From, onChange: () => void): () => void {
     const key = JSON.stringify([principal, session.id]);
     const followed = this.#followed.get(key) ?? this.#begin(key, principal, session);
-    // A new subscriber gets what the others got since it read the log; a subscriber that follows twice is notified twice.
+    // Notifies a new subscriber of events that others have seen since `cursor`. Wraps `onChange`, so that a caller who follows
+    // twice is notified twice.
     const listener = () => onChange();
     followed.listeners.add(listener);
     if (followed.next > session.cursor) listener();
@@ -70,7 +71,7 @@ export class SessionWatch {
 
   async #read(principal: Principal, sessionId: string, followed: Followed): Promise<void> {
     const { signal } = followed.stop;
-    // A function, because the compiler takes a property that it has seen false for false ever after.
+    // Wrapped in a function to stop TypeScript narrowing `signal.aborted` to `false`.
     const ended = (): boolean => signal.aborted;
     while (!ended()) {
       let lull = LULL_MS;
@@ -79,7 +80,7 @@ export class SessionWatch {
       } catch (error) {
         if (ended()) return;
         if (error instanceof AppError && error.code === "SESSION_NOT_FOUND") {
-          // It was deleted: that is the last there is to tell.
+          // The session was deleted, so no further change can follow.
           notify(followed);
           return;
         }
@@ -90,7 +91,7 @@ export class SessionWatch {
     }
   }
 
-  /** What came in the lull is told at once, with all that has come by then. */
+  /** Waits for the next event, then notifies once for all events so far, including those during the pause. */
   async #news(principal: Principal, sessionId: string, followed: Followed): Promise<void> {
     const { signal } = followed.stop;
     const sessions = [{ sessionId, cursor: followed.next }];

@@ -5,19 +5,19 @@ import { requireScope } from "../../engine/actions/scope.ts";
 import { find, type Library } from "../resources/resource.ts";
 import type { From, SessionWatch } from "./session-watch.ts";
 
-/** The resources that one connection follows, or one stream of it. */
+/** Resources followed by one connection, or by one stream of a connection. */
 
-/** Each is a reader of a log. */
+/** Maximum number of followed resources; each needs a reader of a log. */
 const MAX_SUBSCRIPTIONS = 100;
 
-/** The parts that subscriptions need, loaded with the first one. */
+/** Parts needed for subscriptions, loaded with the first. */
 export interface Following {
   readonly watch: SessionWatch;
   readonly library: Library;
 }
 
 interface Followed {
-  /** How many have asked for it. */
+  /** Number of subscriptions to the resource. */
   count: number;
   readonly stop: () => void;
 }
@@ -28,15 +28,15 @@ export class Subscriptions {
   readonly #followed = new Map<string, Followed>();
   #closed = false;
 
-  /** `onUpdated` is told the URI as it was asked for. */
+  /** `onUpdated` is called with the URI in its original spelling. */
   constructor(following: Following, onUpdated: (uri: string) => void) {
     this.#following = following;
     this.#onUpdated = onUpdated;
   }
 
   /**
-   * Throws AppError: SESSION_NOT_FOUND for what is not there or is another's, which are not told apart. A page is followed
-   * like all else, and never changes.
+   * Subscribes to `uri`. Pages can be followed, but never change. Throws `AppError`: SESSION_NOT_FOUND for an unknown resource,
+   * and equally for a resource of another principal.
    */
   async add(uri: string, caller: Caller): Promise<void> {
     requireScope(caller, events.scope, "Following resources");
@@ -56,7 +56,7 @@ export class Subscriptions {
     return this.#followed.has(uri);
   }
 
-  /** A resource without a subscription stays as it is. */
+  /** No-op for a resource without a subscription. */
   drop(uri: string): void {
     const known = this.#followed.get(uri);
     if (!known) return;
