@@ -69,7 +69,7 @@ export function createHttpEndpoint({ factory, following, ids, limits, log }: Htt
       const { body, caller } = entry;
       if (following && asksToListen(body)) return listen(request, body, caller, await following());
       const response = await modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
-      // If the client has left, nobody reads the response. If this server is stopping, the client should try again.
+      // If the client has left, no client reads the response. If this server is stopping, the client should try again.
       return response.status === CLIENT_LEFT && !request.signal.aborted ? leaving() : response;
     },
     notify: modern.notify,

@@ -23,7 +23,7 @@ const SENDABLE = /^[\w.~+/-]+=*$/;
 
 /**
  * Creates a token in `file` if missing. Resolves to the token if this call has created it: of concurrent calls only one
- * succeeds, and nobody reads half a token. Throws `ConfigError` if the file cannot be created.
+ * succeeds, and no process reads half a token. Throws `ConfigError` if the file cannot be created.
  */
 export async function makeToken(file: string): Promise<string | undefined> {
   if (await exists(file)) return undefined;
