@@ -2,9 +2,9 @@ import type { Socket } from "node:net";
 import { Transform, Writable, type TransformCallback } from "node:stream";
 import { ALIVE, ALIVE_MS, END, objectIn, REST, WATCH } from "./wire.ts";
 
-/** The streams of one client between the socket and the server: without the lines of the two ends, and within bounds. */
+/** Streams between the socket of one client and its server. Remove control lines (`#...`) and bound unread output. */
 
-/** Says each second that this process lives, while calls of the client are open. */
+/** Sends `ALIVE` every `ALIVE_MS` while the client has open calls. */
 export class SignsOfLife {
   readonly #socket: Socket;
   #timer: NodeJS.Timeout | undefined;
@@ -28,18 +28,18 @@ export class SignsOfLife {
 const NEWLINE = 0x0a;
 const HASH = 0x23;
 
-/** Bytes that are kept of a line between the ends. The words there are shorter. */
+/** Bound on the kept part of a control line, bytes. All control words are shorter. */
 const MAX_OWN = 64;
 
-/** Takes the lines out that are between the ends. Lines of MCP pass as they come, whatever their length. */
+/** Removes control lines and handles `WATCH`, `REST` and `END`. Passes MCP lines of any length on, unbuffered. */
 export class Inbound extends Transform {
   readonly #life: SignsOfLife;
   readonly #onEnd: () => void;
-  /** The beginning of a line for us; undefined inside a line of MCP. */
+  /** Start of an unfinished control line; `undefined` inside an MCP line. */
   #own: Buffer | undefined;
   #atStart = true;
 
-  /** `onEnd`: the client has ended its input. */
+  /** Calls `onEnd` after the client has ended its input. */
   constructor(life: SignsOfLife, onEnd: () => void) {
     super();
     this.#life = life;
@@ -50,7 +50,10 @@ export class Inbound extends Transform {
     this.#pass(chunk, callback);
   }
 
-  /** One line at a time, so that other clients and signs of life have their turn: a chunk may hold a thousand calls. */
+  /**
+   * Passes one line per event-loop turn, because a chunk may hold a thousand calls and would delay other clients and signs of
+   * life.
+   */
   #pass(chunk: Buffer, callback: TransformCallback): void {
     if (this.#atStart && chunk[0] === HASH) this.#own = Buffer.alloc(0);
     const end = chunk.indexOf(NEWLINE) + 1;
@@ -74,10 +77,13 @@ export class Inbound extends Transform {
   }
 }
 
-/** Bytes that one client may leave unread. */
+/** Bound on unread output of one client, bytes. */
 const MAX_UNREAD = 33_554_432;
 
-/** Holds what a client has not read, within bounds: beyond them it gets no notifications, then no connection. */
+/**
+ * Buffers unread output up to `MAX_UNREAD`. Above the bound, drops notifications, and destroys the connection at the next
+ * answer.
+ */
 export class Outbound extends Writable {
   readonly #socket: Socket;
   readonly #onCut: () => void;

@@ -5,17 +5,17 @@ import { logFolder } from "./start.ts";
 import { objectIn, type DaemonStatus } from "./wire.ts";
 
 /**
- * The record of running daemons: each leaves a file while it runs, `daemon-NAME.running.PID`. From it the next daemon of the name learns
- * how the one before it has ended, if not in order, and commands find daemons that cannot be asked.
+ * Records of running daemons. Each daemon keeps a file `daemon-NAME.running.PID` while it runs. Leftover files tell the next
+ * daemon of the name how its predecessors died, and let commands find daemons that do not answer.
  */
 
-/** A process, by pid and start time. */
+/** Identity of a process. `startedAt` guards against a reused `pid`. */
 export interface ProcessId {
   readonly pid: number;
   readonly startedAt: string;
 }
 
-/** Tells whether process `pid` is still the process that started at `startedAt`. */
+/** Resolves to true if process `pid` is still the process that started at `startedAt`. */
 export type IsRunning = (pid: number, startedAt: string) => Promise<boolean>;
 
 export interface RecordedDaemon extends ProcessId {
@@ -24,13 +24,12 @@ export interface RecordedDaemon extends ProcessId {
 
 interface Entry extends RecordedDaemon {
   readonly file: string;
-  /** What was thrown and not caught. */
+  /** Message of the uncaught error that ended the daemon. */
   readonly why?: string;
 }
 
 const KILLED = "it was killed without a word: by SIGKILL, or because memory was short";
 
-/** The record of one daemon. */
 export class DeathRecord {
   readonly #stateFolder: string;
   readonly #name: string;
@@ -48,7 +47,10 @@ export class DeathRecord {
     return this.#last;
   }
 
-  /** Called by the daemon that has the name. Another one of the name may live: frozen, or with a socket that was removed. */
+  /**
+   * Called once the daemon has bound its name. Skips running daemons of the name: frozen daemons, and daemons without their
+   * socket.
+   */
   async begin(isRunning: IsRunning): Promise<void> {
     await mkdir(logFolder(this.#stateFolder), { recursive: true, mode: 0o700 });
     const noticedAt = new Date().toISOString();
@@ -61,16 +63,16 @@ export class DeathRecord {
     await writeFile(this.#file, this.#text(), { mode: 0o600 });
   }
 
-  /** At once: the process is about to end. */
+  /** Writes synchronously, because the process is about to end. */
   crashed(error: Error): void {
     try {
       writeFileSync(this.#file, this.#text(error.message.slice(0, MAX_WHY)), { mode: 0o600 });
     } catch {
-      // A full disk, or a deleted folder: its log has it all the same.
+      // Disk full or folder deleted. The daemon's log still has the error.
     }
   }
 
-  /** Records of daemons that died stay for the one that begins. */
+  /** Removes the own record only. Records of dead daemons stay for the next `begin`. */
   async end(): Promise<void> {
     if (this.#hasBegun) await rm(this.#file, { force: true });
   }
@@ -86,7 +88,7 @@ export class DeathRecord {
 
 const MAX_WHY = 300;
 
-/** Daemons of this state folder that run, whether or not they can be asked. */
+/** Lists running daemons of `stateFolder`, reachable or not. */
 export async function recordedDaemons(stateFolder: string, isRunning: IsRunning): Promise<RecordedDaemon[]> {
   const living = (await entriesIn(stateFolder)).map(async ({ name, pid, startedAt }) =>
     (await isRunning(pid, startedAt)) ? [{ name, pid, startedAt }] : [],
@@ -94,7 +96,7 @@ export async function recordedDaemons(stateFolder: string, isRunning: IsRunning)
   return (await Promise.all(living)).flat();
 }
 
-/** The oldest first. */
+/** Sorts entries by `mtimeMs`, oldest first. */
 async function entriesIn(stateFolder: string): Promise<Entry[]> {
   const folder = logFolder(stateFolder);
   const found = (await readdir(folder).catch(() => [])).map(async (base) => {

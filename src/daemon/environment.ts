@@ -1,14 +1,14 @@
 /**
- * The environment of a daemon that a client's end has started: what the process itself needs, and nothing of what its clients may
- * differ in. Their sessions have their own.
+ * Environment of a daemon that a proxy starts: only variables that the process itself needs, because clients may differ in all
+ * others. Sessions run with the environments of their clients.
  */
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Number of threads for files, which a daemon gets at its start. */
+/** Size of the thread pool of libuv. `startDaemon` sets the variable. */
 export const THREADS = "UV_THREADPOOL_SIZE";
 
-/** Names, and beginnings of names that end in `*`. */
+/** Names of variables. A trailing `*` matches any rest. */
 const KEPT = [
   "HOME",
   "USER",
@@ -30,7 +30,7 @@ const KEPT = [
   THREADS,
 ];
 
-/** In capitals: the case of a name does not matter there. */
+/** In capitals, because Windows ignores the case of names. */
 const KEPT_ON_WINDOWS = [
   ...KEPT,
   "ALLUSERSPROFILE",
@@ -56,7 +56,7 @@ const KEPT_ON_WINDOWS = [
   "WINDIR",
 ];
 
-/** Returns what a daemon keeps of the environment; given its own, the same again. */
+/** Returns the variables that a daemon keeps. Idempotent. */
 export function daemonEnvironment(
   environment: Environment,
   platform: NodeJS.Platform = process.platform,

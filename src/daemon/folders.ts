@@ -6,18 +6,18 @@ import { PRODUCT } from "../domain/names.ts";
 import { folderFault, wayFault } from "../security/private-folder.ts";
 
 /**
- * Where the sockets of daemons are: in a folder that only their user can enter, named for the state folder. There are several
- * candidates, because a path can be too long for a socket and a file system may have none: daemons take the first in which
- * they can listen, clients look in all.
+ * Folders for sockets of daemons, named for the state folder and private to the user. There are several candidates, because a
+ * path can be too long for a socket and some file systems hold no sockets: daemons listen in the first usable folder, clients
+ * search all.
  */
 
-/** The longest path of a socket that every system takes, and the longest name below the folder, in bytes. */
+/** Longest socket path that all systems accept, and longest file name in the folder (`MAX_NAME`), in bytes. */
 const MAX_PATH = 103;
 export const MAX_NAME = 45;
 
 /**
- * Windows has pipes, which are in one list of the whole machine. In place of a folder stands the beginning of their names. A pipe is
- * gone with the process that listens, so there is nothing to clean up, and no name can be taken from a living process.
+ * Windows has named pipes, all in one list of the machine, so a "folder" is a prefix of pipe names there. A pipe disappears
+ * with its listening process: nothing needs cleaning up, and a living process cannot lose its name.
  */
 const PIPES = "\\\\.\\pipe\\";
 
@@ -25,12 +25,12 @@ export function isOfPipes(folder: string): boolean {
   return folder.startsWith(PIPES);
 }
 
-/** The address of a socket or a pipe. */
+/** Returns the path of a socket, or the name of a pipe. */
 export function addressIn(folder: string, name: string): string {
   return isOfPipes(folder) ? `${folder}${name}` : join(folder, name);
 }
 
-/** What is in a folder, or the rest of the names of the pipes that begin as it says. */
+/** Lists the files in `folder`, or the pipes with the prefix `folder`, without the prefix. */
 export async function namesIn(folder: string): Promise<string[]> {
   if (!isOfPipes(folder)) return readdir(folder);
   const beginning = folder.slice(PIPES.length);
@@ -39,8 +39,8 @@ export async function namesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * Candidates for a state folder (its real path), best first. They do not depend on the environment: a client and the command that
- * looks for its daemon may differ in that, and another user may have chosen its folder.
+ * Returns the candidates for `stateFolder` (a real path), best first. Ignores the environment: a client and a command that
+ * looks for its daemon may have different ones, and another user may have chosen a folder in the environment.
  */
 export function socketCandidates(stateFolder: string, platform: NodeJS.Platform = process.platform): string[] {
   const key = createHash("sha256").update(stateFolder).digest("hex").slice(0, 16);
@@ -49,7 +49,7 @@ export function socketCandidates(stateFolder: string, platform: NodeJS.Platform 
   return [join("/run/user", user, PRODUCT, key), join(stateFolder, "run"), join("/tmp", `${PRODUCT}-${user}-${key}`)];
 }
 
-/** Makes the state folder. The last of the folders always has a short path. */
+/** Creates the state folder. Returns the candidates that are short enough for a socket, as the last always is. */
 export async function socketFolders(
   stateFolder: string,
   platform: NodeJS.Platform = process.platform,
@@ -59,7 +59,9 @@ export async function socketFolders(
   return candidates.filter((each) => Buffer.byteLength(each) + 1 + MAX_NAME <= MAX_PATH);
 }
 
-/** Folders that exist and are the user's alone. In one of another user, who may make any in `/tmp`, is no daemon. */
+/**
+ * Keeps existing folders that are private to the user. Skips a folder of another user: anybody can create folders in `/tmp`.
+ */
 export async function existingFolders(folders: readonly string[]): Promise<string[]> {
   const found = await Promise.all(
     folders.map(async (folder) => (isOfPipes(folder) || (await folderFault(folder)) === undefined ? [folder] : [])),
@@ -67,7 +69,7 @@ export async function existingFolders(folders: readonly string[]): Promise<strin
   return found.flat();
 }
 
-/** Resolves to why none of the folders can hold sockets; undefined if one can. Makes nothing. */
+/** Resolves to the reason why no folder can hold sockets, or to `undefined` if one can. Creates nothing. */
 export async function placeFault(folders: readonly string[]): Promise<string | undefined> {
   const faults = await Promise.all(
     folders.map(async (folder) => {
@@ -88,8 +90,8 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 /**
- * Makes the folder, and the product's folder above it, where no other user can change the way to it. Throws ConfigError when it is
- * not the user's alone.
+ * Creates `folder`, and the product's folder above, if no other user can change the path. Throws `ConfigError` if `folder` is
+ * not private to the user.
  */
 export async function makePrivate(folder: string): Promise<void> {
   if (isOfPipes(folder)) return;
@@ -99,7 +101,7 @@ export async function makePrivate(folder: string): Promise<void> {
   if (why !== undefined) throw new ConfigError(why);
 }
 
-/** Resolves to why the folder cannot be made; undefined also where it exists. */
+/** Resolves to the reason why `folder` cannot be created; `undefined` also if `folder` exists. */
 async function made(folder: string): Promise<string | undefined> {
   return mkdir(folder, { mode: 0o700 }).then(
     () => undefined,

@@ -1,8 +1,8 @@
 import { readFileSync, readlinkSync, statSync } from "node:fs";
 
 /**
- * What a process inherits and cannot shed: a daemon has it as long as it runs, so it serves no client that has it otherwise. By
- * what it is called in `daemon status`.
+ * Returns inherited traits, which a process keeps for life, by display name. Therefore a daemon serves only clients with equal
+ * traits.
  */
 export function inheritedTraits(): Record<string, string> {
   const { geteuid, getgid, getgroups, getuid } = process;
@@ -28,7 +28,7 @@ function ofLinux(): Record<string, string> {
   };
 }
 
-/** Elsewhere only what Node reports; confinement that it cannot see is told by variables (src/proxy/own-server.ts). */
+/** Reports only what Node can read. `src/proxy/own-server.ts` detects other confinement by variables. */
 function ofOthers(): Record<string, string> {
   // oxlint-disable-next-line typescript/no-deprecated -- no other way to read it, and one thread runs
   return { "umask of the process": String(process.umask()) };
@@ -42,7 +42,7 @@ function namespaceOf(name: string): string {
   }
 }
 
-/** "" where the kernel has no such file, or does not let it be read. */
+/** Returns `""` if the kernel has no such file or denies access. */
 function textOf(file: string): string {
   try {
     return readFileSync(file, "utf8");

@@ -16,23 +16,26 @@ import {
   type Question,
 } from "./wire.ts";
 
-/** The daemon's side of the socket: greets who connects, and serves each as one MCP client. */
+/** Daemon's side of the socket: greets connections and serves each as one client. */
 
 export interface ListenerOptions extends Naming {
   readonly version: string;
-  /** The most connections at a time; who comes then is refused. */
+  /** Maximum number of clients. Further ones are refused. */
   readonly maxConnections: number;
-  /** Resolves to what serves the client of this hello. Rejects with ConfigError for one whose own settings keep it from being served. */
+  /**
+   * Resolves to the function that serves the client of `hello`. Rejects with `ConfigError` if the client's own settings prevent
+   * that.
+   */
   readonly accept: (hello: ClientHello) => Promise<Serve>;
   readonly status: () => Promise<Omit<DaemonStatus, "proxies" | "socket">>;
-  /** Asked to stop by who may connect. */
+  /** Called for a `stop` question. */
   readonly onStop: () => void;
-  /** The number of connected clients has changed. */
+  /** Called after each change of the number of connected clients. */
   readonly onCount: (clients: number) => void;
   readonly log: Pick<Logger, "debug" | "info" | "warn">;
 }
 
-/** Calls `onClose` when it is done with the client. */
+/** Serves one client, then calls `onClose`. */
 export type Serve = (client: DaemonClient) => void;
 
 export interface DaemonClient {
@@ -40,11 +43,11 @@ export interface DaemonClient {
   readonly onClose: () => void;
 }
 
-/** How long clients have to read their last answers, ms. */
+/** Time limit for clients to read their last answers, ms. */
 const LAST_WORDS_MS = 2_000;
-/** Who connects says hello at once. ms */
+/** Time limit for the hello, which clients send as soon as they are connected, ms. */
 const HELLO_MS = 5_000;
-/** Interval of looks at the socket, that of the heartbeats in the store. ms */
+/** Interval of checks for a removed socket, ms. Equal to the heartbeat interval of the store. */
 const LOOK_MS = 5_000;
 
 const NEWLINE = 0x0a;
@@ -68,7 +71,7 @@ export class Listener {
     const server = createServer((socket) => {
       socket.on("error", (error) => log.debug("a connection broke", { error: String(error) }));
       this.#greet(socket).catch((error: unknown) => {
-        // A daemon that starts only asks whether this one is there.
+        // A starting daemon only probes for a listener (`isDead`) and disconnects.
         if (!socket.writable) return log.debug("a connection ended before its hello");
         log.warn("a connection was refused", { error: String(error) });
         this.#refuse(socket, String(error));
@@ -84,7 +87,7 @@ export class Listener {
   /** Resolves to the path of the socket. */
   async listen(): Promise<string> {
     this.#bound = await bind(this.#server, this.#options);
-    // `refuseNew` was called while it bound.
+    // `refuseNew` was called during `bind`.
     if (this.#isEnding) await this.refuseNew();
     else this.#lookLater();
     return this.#bound.path;
@@ -95,7 +98,7 @@ export class Listener {
     this.#looking = setTimeout(() => void this.#look().finally(again), LOOK_MS).unref();
   }
 
-  /** Binds a removed socket again. Its connections go on; without a socket, clients would start another daemon. */
+  /** Binds the socket again after its removal, because clients would start another daemon. Existing connections go on. */
   async #look(): Promise<void> {
     if (!(await this.#bound?.isRemoved())) return;
     const { log } = this.#options;
@@ -111,7 +114,7 @@ export class Listener {
     }
   }
 
-  /** Takes no more connections; those that are there go on. */
+  /** Stops listening. Existing connections go on. */
   async refuseNew(): Promise<void> {
     this.#isEnding = true;
     clearTimeout(this.#looking);
@@ -119,10 +122,10 @@ export class Listener {
     this.#server.close();
   }
 
-  /** Ends the connections that are left. What was written to them is sent first, as far as they read it in time. */
+  /** Ends the remaining connections after sending pending output, within `LAST_WORDS_MS`. */
   async end(): Promise<void> {
     const all = [...this.#clients].map(async (socket) => {
-      // An error is followed by "close", and must not cut the others off.
+      // Waits for "close", which also follows an error: rejecting here would cut the other connections off.
       const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
       socket.destroySoon();
       await closed;
@@ -153,7 +156,8 @@ export class Listener {
   async #answer(socket: Socket, purpose: Question["purpose"]): Promise<void> {
     const { onStop, status } = this.#options;
     if (purpose === "stop") {
-      // The connection ends with the process: the client that asked for the end sees the end by that, and a freeze by silence.
+      // Leaves the connection open until the process ends, so that `stopDaemon` sees the end as a disconnect and a freeze as
+      // silence.
       socket.write(this.#hello());
       new SignsOfLife(socket).watch();
       return void setImmediate(onStop);
@@ -162,7 +166,7 @@ export class Listener {
     socket.end(`${JSON.stringify(about)}\n`);
   }
 
-  /** Resolves to undefined for a client that was refused. */
+  /** Resolves to `undefined` if the client was refused. */
   async #accepted(socket: Socket, hello: ClientHello): Promise<Serve | undefined> {
     try {
       return await this.#options.accept(hello);
@@ -180,7 +184,7 @@ export class Listener {
     socket.write(this.#hello());
     const life = new SignsOfLife(socket);
     const onEnd = () => {
-      // From now on the client's end speaks to the daemon alone.
+      // Discards input after `END`: no MCP messages follow.
       socket.unpipe(inbound).resume();
       inbound.end();
     };
@@ -192,13 +196,13 @@ export class Listener {
       isGone = true;
       life.rest();
       this.#clients.delete(socket);
-      // No client is to be answered any more.
+      // Drops further answers to the client.
       outbound.destroy();
       inbound.end();
       onCount(this.clients);
     };
     socket.once("close", gone);
-    // The client's end has ended: no answer is read any more.
+    // An ended proxy reads no answers.
     socket.once("end", () => socket.destroySoon());
     socket.pipe(inbound, { end: true });
     const onClose = () => socket.destroySoon();

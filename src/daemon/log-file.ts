@@ -3,16 +3,16 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { logFolder, logOf } from "./start.ts";
 
-/** The log file that a daemon's stderr is: bounded, because no other program rotates it. */
+/** Log file of a daemon, which is its stderr. Bounded here, because no other program rotates the file. */
 
 const STDERR = 2;
-/** The older half is kept beside it. Bytes. */
+/** Size at which the log is copied to `LOG.1` and emptied, bytes. */
 const MAX_BYTES = 4_194_304;
 const LOOK_MS = 5_000;
-/** Logs of daemons that have ended, ms. */
+/** Retention of the logs of ended daemons, ms. */
 const KEPT_MS = 604_800_000;
 
-/** The path of the log where stderr is that file, which is bounded from then on; undefined where stderr is something else. */
+/** Returns the path of the log if stderr is that file, and bounds the file from then on. Otherwise returns `undefined`. */
 export function ownLog(stateFolder: string, name: string): string | undefined {
   const log = logOf(stateFolder, name);
   try {
@@ -25,20 +25,20 @@ export function ownLog(stateFolder: string, name: string): string | undefined {
   return log;
 }
 
-/** Emptied, not replaced: it is open for appending, and what reads along sees that it has become shorter. */
+/** Truncates the file instead of replacing it, because stderr appends to the open file, and followers notice a shorter file. */
 function bound(log: string): void {
   try {
     if (fstatSync(STDERR).size <= MAX_BYTES) return;
     copyFileSync(log, `${log}.1`);
-    // Windows cannot shorten a file through a descriptor that only appends.
+    // Windows cannot truncate through an append-only descriptor.
     if (process.platform === "win32") truncateSync(log, 0);
     else ftruncateSync(STDERR, 0);
   } catch {
-    // A full disk, or a deleted folder: there is nowhere to say so.
+    // Disk full or folder deleted: no place is left for a report.
   }
 }
 
-/** Removes the logs of daemons that have been gone for long. */
+/** Removes logs and records of daemons that are not `living` and ended more than `KEPT_MS` ago. */
 export async function sweepLogs(stateFolder: string, living: readonly string[]): Promise<void> {
   const folder = logFolder(stateFolder);
   for (const file of await readdir(folder).catch(() => [])) {

@@ -9,15 +9,15 @@ import { realPathOf } from "../security/paths.ts";
 
 interface Shared {
   readonly stateFolder: string;
-  /** The file of the sessions, by its absolute path; by default that of the state folder. */
+  /** Absolute path of the store file. Default: `STORE_FILE` in `stateFolder`. */
   readonly store?: string | undefined;
-  /** Arguments of a server over HTTP, which is no daemon: the next one with the same goes on with its turns. */
+  /** Arguments of a server over HTTP (no daemon), so that the next server with equal arguments goes on with its turns. */
   readonly argv?: readonly string[];
 }
 
 /**
- * The name of the daemon of all clients that have the same store, state folder, build and confinement. It is a digest under a key of
- * the state folder, so that nothing can be read off it. Throws where the state folder has no key that is the user's alone.
+ * Returns the name of the daemon of all clients with equal store, state folder, build and confinement. A digest under a key of
+ * the state folder, so that the name reveals nothing. Throws if the key is not private to the user.
  */
 export async function daemonName({
   argv,

@@ -5,9 +5,9 @@ import { AppError } from "../domain/error.ts";
 import type { Engine } from "../engine/api.ts";
 
 /**
- * Operations of the engine that a process of this user leaves to its daemon, so that what they start does not end with that
- * process. One JSON line each way: `{id, operation, args}`, and `{id, value}` or `{id, error}`. Both ends are of one build,
- * which the name of the socket says, and of one user: the arguments are those of the engine's interface and not checked again.
+ * Operations of the engine that the console's process delegates to its daemon, so that started work outlives that process.
+ * Wire: one JSON line each way, `{id, operation, args}`, and `{id, value}` or `{id, error}`. Arguments are not validated,
+ * because both ends are of one user and of one build (the name of the socket says so).
  */
 
 const NAMES = [
@@ -42,7 +42,7 @@ interface Answer {
   readonly error?: { readonly code: AppError["code"]; readonly message: string; readonly sessionId?: string };
 }
 
-/** The daemon's end: performs what is asked until the other end leaves. `onFault` gets errors that are no refusals. */
+/** Runs requested operations in the daemon until `stdin` ends. `onFault` receives errors that are not an `AppError`. */
 export async function perform(
   { stdin, stdout }: Streams,
   operations: Operations,
@@ -77,7 +77,7 @@ async function answerTo(line: string, operations: Operations, onFault: (error: u
   }
 }
 
-/** The other end. `connect` resolves to a daemon that has said hello; it is called again when that one has gone. */
+/** Client of `perform`. `connect` resolves to a daemon that has said hello, and is called again after a lost connection. */
 export function operationsOf(connect: () => Promise<Duplex>): Operations {
   const client = new OperationsClient(connect);
   const entries = NAMES.map((name) => [name, async (...args: unknown[]) => client.ask(name, args)]);
@@ -86,8 +86,8 @@ export function operationsOf(connect: () => Promise<Duplex>): Operations {
 }
 
 /**
- * The engine of a process that leaves all work to its daemon: it reads the store itself, without taking over what a dead server
- * has left.
+ * Returns the engine of a process that delegates all work to its daemon. Reads the store directly, without recovery of sessions
+ * of dead servers.
  */
 export function withOperations(engine: Engine, operations: Operations): Engine {
   const reading = engine.forCaller({ scopes: ["read"] });
@@ -115,7 +115,7 @@ class OperationsClient {
     this.#connect = connect;
   }
 
-  /** Throws what the operation throws in the daemon. */
+  /** Throws the error that `operation` throws in the daemon. */
   async ask(operation: Name, args: unknown[]): Promise<unknown> {
     const socket = await (this.#socket ??= this.#open());
     const id = (this.#count += 1);
@@ -144,7 +144,10 @@ class OperationsClient {
     }
   }
 
-  /** An operation may take long: the daemon says each second that it lives. Seconds are counted, so that sleep does not count. */
+  /**
+   * Watches for signs of life, because an operation may take long. Counts ticks of the timer, so that time asleep does not
+   * count.
+   */
   #watch(socket: Duplex): void {
     if (this.#watchdog) return;
     this.#silentFor = 0;
@@ -161,7 +164,7 @@ class OperationsClient {
     if (socket.writable) socket.write(`${REST}\n`);
   }
 
-  /** Once for each connection: the next one has waits of its own. */
+  /** Acts once per connection, because `#waiting` then belongs to the next connection. */
   #lose(socket: Duplex, message: string): void {
     if (this.#lost.has(socket)) return;
     this.#lost.add(socket);
@@ -184,7 +187,7 @@ class OperationsClient {
         this.#waiting.delete(answer.id);
       }
     } catch {
-      // The connection broke: the same as its end.
+      // A broken connection counts as ended.
     }
     this.#lose(socket, ENDED);
   }

@@ -1,9 +1,9 @@
-/** Parts in which time is counted. */
+/** Ticks of a countdown. */
 const PARTS = 20;
 
 /**
- * Counts `ms` of time awake down: a freeze of this process uses up one part at most, and what has arrived meanwhile is read before the time
- * is over. Calls `onOver` then, unless it is ended before.
+ * Countdown of `ms` in `PARTS` ticks. A freeze of this process uses up at most one tick, so that input received meanwhile is
+ * read before `onOver`. Calls `onOver` at zero unless `end` was called.
  */
 export class Patience {
   #parts = PARTS;

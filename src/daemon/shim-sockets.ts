@@ -8,18 +8,20 @@ import type { restartOf } from "./start.ts";
 import { constants } from "../config/constants.ts";
 import { ENDED_SUFFIX, readEnded, type EndedShim } from "../shim/ended.ts";
 
-/** Sockets of the shims of daemons, beside those of the daemons: `NAME.8 hex digits.shim`. */
+/** Sockets of shims, beside the sockets of their daemons: `DAEMON.XXXXXXXX.shim`, with 8 hex digits. */
 
 const SUFFIX = /\.[0-9a-f]{8}\.shim$/;
 
 interface Place {
   readonly folders: readonly string[];
-  /** Of the daemon. */
+  /** Name of the daemon. */
   readonly name: string;
   readonly stateFolder: string;
 }
 
-/** What a server needs to know of its shims; undefined where it is to have none. `restart` is what starts it again. */
+/**
+ * Returns the shim settings of a server; `undefined` if it gets no shims. With `restart`, a shim starts its dead daemon again.
+ */
 export function shimSettings({ folders, name, stateFolder }: Place, restart?: ReturnType<typeof restartOf>) {
   const { keepMs, shim } = constants();
   if (!shim || process.platform === "win32") return undefined;
@@ -33,7 +35,7 @@ export function shimSettings({ folders, name, stateFolder }: Place, restart?: Re
   };
 }
 
-/** A path that no shim has, in the first folder in which it can listen. Throws ConfigError where it can in none. */
+/** Returns an unused path in the first folder that accepts a socket. Throws `ConfigError` if no folder does. */
 async function newShimAddress(folders: readonly string[], name: string): Promise<string> {
   const server = createServer();
   const path = await listenIn(server, folders, `${name}.${randomBytes(4).toString("hex")}.shim`);
@@ -41,24 +43,24 @@ async function newShimAddress(folders: readonly string[], name: string): Promise
   return path;
 }
 
-/** Of all daemons, those of dead shims too. */
+/** Lists shim sockets of all daemons, including sockets of dead shims. */
 export async function shimSockets(folders: readonly string[]): Promise<string[]> {
   return (await filesIn(folders)).filter((path) => SUFFIX.test(path));
 }
 
 async function filesIn(folders: readonly string[]): Promise<string[]> {
-  // Where pipes are in place of folders, there are no shims.
+  // Skips pipes: Windows has no shims.
   const found = await existingFolders(folders.filter((folder) => !isOfPipes(folder)));
   const all = found.map(async (folder) => (await readdir(folder)).map((file) => join(folder, file)));
   return (await Promise.all(all)).flat();
 }
 
 export interface GivenUp extends EndedShim {
-  /** The name of the shim's daemon. */
+  /** Name of the shim's daemon. */
   readonly daemon: string;
 }
 
-/** Shims of all daemons that have ended processes without being asked, as far as their files are there. */
+/** Reads the files of shims that have ended processes unasked, for all daemons. */
 export async function givenUpShims(folders: readonly string[]): Promise<GivenUp[]> {
   const read = (await endedFiles(folders)).map(async (file) => {
     const ended = await readEnded(file);
@@ -72,7 +74,7 @@ async function endedFiles(folders: readonly string[]): Promise<string[]> {
   return files.filter((path) => path.endsWith(ENDED_SUFFIX) && SUFFIX.test(path.slice(0, -ENDED_SUFFIX.length)));
 }
 
-/** Long enough for a server to come that says it of their sessions, ms. */
+/** Retention of files of `givenUpShims`, ms. Long enough for a later server to report the ended sessions. */
 const KEPT_MS = 2_592_000_000;
 
 async function removeOldFiles(folders: readonly string[]): Promise<void> {
@@ -82,7 +84,7 @@ async function removeOldFiles(folders: readonly string[]): Promise<void> {
   }
 }
 
-/** Those of the daemon of this name. What dead shims have left is removed. */
+/** Lists living shims of the daemon `name`. Removes sockets of its dead shims, and old files. */
 async function livingShims(folders: readonly string[], name: string): Promise<string[]> {
   await removeOldFiles(folders);
   const living: string[] = [];
@@ -94,7 +96,7 @@ async function livingShims(folders: readonly string[], name: string): Promise<st
   return living;
 }
 
-/** The name of the daemon whose shim has this socket. */
+/** Returns the name of the daemon that has the shim at `path`. */
 export function daemonOf(path: string): string {
   return basename(path).replace(SUFFIX, "");
 }

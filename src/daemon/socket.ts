@@ -6,11 +6,11 @@ import { firstLine, PROTOCOL, type Question } from "./wire.ts";
 import { ConfigError } from "../config/error.ts";
 
 /**
- * The sockets of daemons. A daemon binds its socket under a name of its own and links it, so that there is never a name without a
- * listener, and removes only its own.
+ * Sockets of daemons. `bind` listens under a draft name and links the socket to the real name, so that a name never exists
+ * without a listener. A daemon removes only its own socket.
  */
 
-/** Throws for a name that is no file name, or too long for a path. */
+/** Throws if `name` is not a file name or is too long for a socket path. */
 export function checkName(name: string): string {
   if (/^[\w][\w.-]*$/.test(name) && name.length <= MAX_NAME - SUFFIX.length - DRAFT_LENGTH) return name;
   throw new Error(
@@ -19,16 +19,16 @@ export function checkName(name: string): string {
 }
 
 const SUFFIX = ".sock";
-/** "." and a pid. */
+/** Length of `.PID` in the name of a draft. */
 const DRAFT_LENGTH = 9;
 
-/** A daemon's socket. */
+/** Socket or pipe of a daemon. */
 export interface Place {
   readonly name: string;
   readonly path: string;
 }
 
-/** The sockets in the folders, those of dead daemons too. Throws ConfigError for a folder that is not the user's alone. */
+/** Lists sockets of daemons, dead ones included, in folders that are private to the user. */
 export async function socketsIn(folders: readonly string[]): Promise<Place[]> {
   const found = (await existingFolders(folders)).map(async (folder) => {
     const files = await namesIn(folder);
@@ -38,7 +38,7 @@ export async function socketsIn(folders: readonly string[]): Promise<Place[]> {
   return (await Promise.all(found)).flat();
 }
 
-/** Resolves when connected to the daemon of this name. Rejects with the error of the system, ENOENT where there is none. */
+/** Connects to the daemon `name`. Rejects with the system error, `ENOENT` if there is no socket. */
 export async function connectByName(folders: readonly string[], name: string): Promise<Socket> {
   let failure: unknown = Object.assign(new Error("no folder for sockets"), { code: "ENOENT" });
   for (const folder of await existingFolders(folders)) {
@@ -51,7 +51,7 @@ export async function connectByName(folders: readonly string[], name: string): P
   throw failure;
 }
 
-/** Resolves when connected; rejects with the error of the system. */
+/** Rejects with the system error. */
 export async function connectTo(path: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
@@ -63,20 +63,20 @@ export async function connectTo(path: string): Promise<Socket> {
   });
 }
 
-/** What the system says where no process listens. */
+/** True if no process listens: there is no socket (`ENOENT`), or its process is dead. */
 export function isAbsent(error: unknown): boolean {
   return isRefusal(error) || (error instanceof Error && "code" in error && error.code === "ENOENT");
 }
 
 /**
- * What the system says of a socket whose process is dead. Other errors say nothing of a daemon: one that is frozen takes no
- * connections, and this process may be out of descriptors.
+ * True if the error proves the socket's process dead. Other errors prove nothing: a frozen daemon takes no connections, and
+ * this process may be out of descriptors.
  */
 export function isRefusal(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
 }
 
-/** Whether the process that listened there is dead. */
+/** Resolves to true if the process that listened at `path` is dead. */
 export async function isDead(path: string): Promise<boolean> {
   try {
     (await connectTo(path)).destroy();
@@ -86,7 +86,7 @@ export async function isDead(path: string): Promise<boolean> {
   }
 }
 
-/** A daemon that does not say who it is within this time is taken for frozen, ms. */
+/** Time without an answer after which a daemon counts as frozen, ms. */
 const FROZEN_MS = 700;
 
 async function isFrozen(path: string): Promise<boolean> {
@@ -103,19 +103,19 @@ async function isFrozen(path: string): Promise<boolean> {
   }
 }
 
-/** Removes what dead daemons have left. */
+/** Removes sockets of dead daemons. */
 export async function sweep(folders: readonly string[]): Promise<void> {
   for (const { path } of await socketsIn(folders.filter((folder) => !isOfPipes(folder)))) await removeDead(path);
 }
 
-/** Removes a socket whose process is dead, unless another process has put its own in the place meanwhile. */
+/** Removes the socket of a dead process, unless another process has replaced the file meanwhile. */
 export async function removeDead(path: string): Promise<void> {
   const before = await fileAt(path);
   if (before === undefined || !(await isDead(path))) return;
   if ((await fileAt(path)) === before) await rm(path, { force: true });
 }
 
-/** Identifies a file. File systems reuse inode numbers at once, so the time of the last change is part of it. */
+/** Identifies a file. Includes the change time, because file systems reuse inode numbers at once. */
 async function fileAt(path: string): Promise<string | undefined> {
   const found = await stat(path, { bigint: true }).catch(() => undefined);
   return found && [found.dev, found.ino, found.ctimeNs].join(" ");
@@ -124,28 +124,27 @@ async function fileAt(path: string): Promise<string | undefined> {
 export interface Naming {
   readonly folders: readonly string[];
   readonly name: string;
-  /** Takes the name from a daemon that does not answer. That one goes on with the clients it has. */
+  /** Allows taking the name from a frozen daemon, which keeps its present clients. */
   readonly mayDisplace: boolean;
 }
 
-/** A socket that listens. */
 export interface Bound {
   readonly path: string;
-  /** Gives the name up, unless another daemon has taken it meanwhile. */
+  /** Removes the socket, unless another daemon has taken the name meanwhile. */
   readonly release: () => Promise<void>;
-  /** Tells whether nothing is at `path` any more, because a logout or a cleaner removed the socket or its folder. */
+  /** Resolves to true if `path` is gone, because a logout or a cleaner removed the socket or its folder. */
   readonly isRemoved: () => Promise<boolean>;
 }
 
 /**
- * Listens under the name, in the first of the folders where that is possible. Throws ConfigError where another daemon has the
- * name: of two that start at the same time, one gets it.
+ * Listens under the name in the first usable folder. Throws `ConfigError` if another daemon has the name; of two daemons that
+ * start together, only one gets the name.
  */
 export async function bind(server: Server, naming: Naming): Promise<Bound> {
   return naming.folders.every(isOfPipes) ? bindPipe(server, naming) : bindSocket(server, naming);
 }
 
-/** A pipe has its name until its process has closed it and all connections. */
+/** A pipe has its name until its process has closed the pipe and all connections. */
 async function bindPipe(server: Server, { folders, name }: Naming): Promise<Bound> {
   try {
     const path = await listenIn(server, folders, `${name}${SUFFIX}`);
@@ -175,14 +174,13 @@ async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming
   return { path, release, isRemoved: async () => (await fileAt(path)) === undefined };
 }
 
-/** Another daemon has the name. */
 export class NameTakenError extends ConfigError {}
 
 function nameIsTaken(name: string, cause?: unknown): NameTakenError {
   return new NameTakenError(`Another daemon has the name "${name}". Stop it, or choose another name.`, cause);
 }
 
-/** A daemon of this name may listen in another of the folders: the first that could be used is not always the same. */
+/** Throws if a daemon of this name listens in another folder, because the first usable folder is not always the same. */
 async function refuseElsewhere(folders: readonly string[], path: string, mayDisplace: boolean): Promise<void> {
   for (const folder of await existingFolders(folders)) {
     const other = join(folder, basename(path));
@@ -201,7 +199,7 @@ async function take(draft: string, path: string, mayDisplace: boolean): Promise<
   }
 }
 
-/** Resolves to the path of a socket that only this user can connect to. Throws ConfigError with what is wrong with each folder. */
+/** Resolves to the path of a socket to which only this user can connect. Throws `ConfigError` with the fault of each folder. */
 export async function listenIn(server: Server, folders: readonly string[], file: string): Promise<string> {
   const whys: string[] = [];
   for (const folder of folders) {

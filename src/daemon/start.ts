@@ -7,21 +7,21 @@ import { daemonEnvironment, THREADS } from "./environment.ts";
 import { Patience } from "./patience.ts";
 import { PRODUCT } from "../domain/names.ts";
 
-/** Starts a daemon that does not end with its starter, however that is ended, nor with the package it was started from. */
+/** Starts a daemon that outlives its starter, however the starter is ended, and the package of its starter. */
 
 export interface DaemonStart {
   readonly name: string;
   /** Arguments of `daemon run`. */
   readonly words: readonly string[];
   readonly stateFolder: string;
-  /** The script of the command line: `dist/cli/main.js`. */
+  /** Script of the command line: `dist/cli/main.js`. */
   readonly main: string;
-  /** How long it may take to be ready, ms. */
+  /** Time limit for readiness, ms. */
   readonly ms: number;
   readonly platform?: NodeJS.Platform;
 }
 
-/** The descriptor on which it says to its starter that it is ready, or why it is not. */
+/** File descriptor on which the daemon reports to its starter: `readyLine`, or the reason for a failure. */
 export const READY_FD = 3;
 
 export function readyLine(name: string): string {
@@ -31,8 +31,8 @@ export function readyLine(name: string): string {
 type Options = Pick<SpawnOptions, "cwd" | "detached" | "env">;
 
 /**
- * The shell ends at once, so that the daemon has no parent among the processes of the client, which many clients end with all
- * their descendants; and it leads a session of its own, so that no signal to the client's group or terminal reaches it.
+ * The shell exits at once, so that the daemon is no descendant of the client: many clients kill all their descendants.
+ * `detached` puts the daemon into a process session of its own, out of reach of signals to the client's group or terminal.
  */
 const IN_BACKGROUND = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 &';
 
@@ -42,8 +42,8 @@ function startThroughShell(command: readonly string[], log: string, options: Opt
 }
 
 /**
- * Windows has no such shell. The process is detached from the console of the client and outlives it, but its parent stays the
- * process of the client: what ends that with all its descendants (`taskkill /T`) ends the daemon.
+ * Windows has no such shell. The daemon is detached from the client's console and outlives the client, but stays its child:
+ * `taskkill /T` on the client ends the daemon.
  */
 function startDirectly(
   [program = process.execPath, ...words]: readonly string[],
@@ -60,8 +60,8 @@ function startDirectly(
 }
 
 /**
- * Resolves when it is ready, to its name: another than expected where the package was replaced since this process began. Rejects
- * with why it is not ready.
+ * Resolves to the name of the daemon once ready. The name differs from `start.name` if the package was replaced since this
+ * process began. Rejects with the reason if the daemon does not get ready.
  */
 export async function startDaemon(start: DaemonStart): Promise<string> {
   const { main, ms, name: expected, platform = process.platform, stateFolder, words } = start;
@@ -70,7 +70,7 @@ export async function startDaemon(start: DaemonStart): Promise<string> {
   const ready = ["daemon", "run", "--ready-fd", String(READY_FD)];
   const command = [process.execPath, ...process.execArgv, main, ...ready, ...words];
   const options = { cwd: stateFolder, detached: true, env: environmentOfDaemon() };
-  // No await between its start and `wordOf`: Node discards what a process has said if it ends before a listener is there.
+  // No `await` between the spawn and `wordOf`: Node discards output of a child that ends before a listener is attached.
   const child = platform === "win32" ? startDirectly(command, log, options) : startThroughShell(command, log, options);
   child.unref();
   const said = await wordOf(child, ms);
@@ -79,7 +79,7 @@ export async function startDaemon(start: DaemonStart): Promise<string> {
   throw new Error(said === "" ? ((await lastLineOf(log, lengthBefore)) ?? "it ended without a word") : said);
 }
 
-/** What it says first; "" when it ends without a word. Rejects when it says nothing in time. */
+/** Resolves to the first line on `READY_FD`, or to `""` if the daemon ends without a line. Rejects after `ms`. */
 async function wordOf(child: ChildProcess, ms: number): Promise<string> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a pipe that was asked for above
   const pipe = child.stdio[READY_FD] as Readable;
@@ -105,8 +105,8 @@ async function wordOf(child: ChildProcess, ms: number): Promise<string> {
 }
 
 /**
- * What a shim starts when the daemon has died: the same daemon, with the same log. It has no parent among the processes of a client
- * as it is.
+ * Returns the command by which a shim starts its dead daemon again, with the old log. Needs no `&`: a shim is no descendant of
+ * a client.
  */
 export function restartOf({ main, name, stateFolder, words }: Omit<DaemonStart, "ms">) {
   const command = [process.execPath, ...process.execArgv, main, "daemon", "run", ...words];
@@ -119,7 +119,7 @@ export function restartOf({ main, name, stateFolder, words }: Omit<DaemonStart, 
   };
 }
 
-/** Files that do not answer hold up to half of the threads of a daemon: Node's own number would be 4. */
+/** Raises the pool to 16 threads, because hanging files hold up to half of a daemon's threads (Node's default is 4). */
 function environmentOfDaemon(): Record<string, string> {
   return { ...daemonEnvironment(process.env), [THREADS]: "16" };
 }
@@ -128,12 +128,12 @@ export function logFolder(stateFolder: string): string {
   return join(stateFolder, "logs");
 }
 
-/** The log of the daemon of this name. */
+/** Returns the path of the log of daemon `name`. */
 export function logOf(stateFolder: string, name: string): string {
   return join(logFolder(stateFolder), `daemon-${name}.log`);
 }
 
-/** Resolves to its length so far. */
+/** Creates the log. Resolves to its present size, bytes. */
 async function makeLog(stateFolder: string, log: string): Promise<number> {
   await mkdir(logFolder(stateFolder), { recursive: true, mode: 0o700 });
   const file = await open(log, "a", 0o600);
@@ -144,7 +144,7 @@ async function makeLog(stateFolder: string, log: string): Promise<number> {
   }
 }
 
-/** What it has written last, where it could not say why it ended. */
+/** Returns the last line logged since `lengthBefore`, for a daemon that ended without a report on `READY_FD`. */
 async function lastLineOf(log: string, lengthBefore: number): Promise<string | undefined> {
   const text = await readFile(log).catch(() => Buffer.alloc(0));
   const line = text.subarray(lengthBefore).toString("utf8").trimEnd().split("\n").at(-1)?.slice(0, 300);

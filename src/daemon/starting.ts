@@ -5,13 +5,13 @@ import { addressIn, existingFolders } from "./folders.ts";
 import { connectTo, listenIn, removeDead } from "./socket.ts";
 
 /**
- * Of several clients that need the same daemon, one starts it. It holds a socket meanwhile, not a file: the kernel tells when the
- * holder is dead, whatever became of its pid, and those who wait see the connection end.
+ * Mutex for the start of a daemon: of several clients that need the daemon, one starts it. The mutex is a socket instead of a
+ * file, so that the kernel reveals a dead holder (a pid may be reused), and waiting clients see the connection end.
  */
 
 /**
- * Resolves to a function that ends the turn of this process; to undefined after the turn of another process has ended, or after `ms`.
- * A process that dies in its turn leaves it to the next one.
+ * Resolves to a function that ends the turn of this process, or to `undefined` after another process's turn has ended or after
+ * `ms`. A process that dies in its turn leaves the turn to the next process.
  */
 export async function takeTurn(
   folders: readonly string[],
@@ -25,7 +25,7 @@ export async function takeTurn(
     socket.on("error", () => undefined).on("close", () => waiting.delete(socket));
   });
   const endTurn = () => {
-    // Removes the socket as well.
+    // Removes the socket file as well.
     server.close();
     for (const socket of waiting) socket.destroy();
   };
@@ -36,10 +36,10 @@ export async function takeTurn(
   return undefined;
 }
 
-/** An attempt fails only if another process has just ended its turn, or died in it. */
+/** Bound on attempts of `takeTurn`. An attempt fails only if another process has just ended its turn, or died in it. */
 const MAX_ATTEMPTS = 5;
 
-/** False if another process has the turn. */
+/** Resolves to false if another process has the turn. */
 async function hasListened(server: Server, folders: readonly string[], file: string): Promise<boolean> {
   try {
     await listenIn(server, folders, file);
@@ -50,7 +50,10 @@ async function hasListened(server: Server, folders: readonly string[], file: str
   }
 }
 
-/** Waits for the end of another process's turn, at most `ms`. False if there is none to wait for; removes the socket of a dead process. */
+/**
+ * Waits for the end of another process's turn, at most `ms`. Resolves to false if no process has the turn. Removes the socket
+ * of a dead process.
+ */
 async function hasWaited(folders: readonly string[], file: string, ms: number): Promise<boolean> {
   for (const folder of await existingFolders(folders)) {
     const path = addressIn(folder, file);

@@ -4,7 +4,7 @@ import type { ProcessId, RecordedDaemon } from "./deaths.ts";
 import { connectTo, isAbsent, type Place } from "./socket.ts";
 import { firstLine, objectIn, PROTOCOL, type DaemonStatus, type Question } from "./wire.ts";
 
-/** Running daemons, as each describes itself. */
+/** Asks running daemons to describe themselves. */
 
 /** Time limit of an answer, ms. */
 const ANSWER_MS = 5_000;
@@ -13,13 +13,12 @@ export interface RunningDaemon extends DaemonStatus {
   readonly name: string;
 }
 
-/** A daemon that runs and cannot be asked. */
 export interface UnreachableDaemon extends Partial<ProcessId> {
   readonly name: string;
   readonly why: "does not answer" | "has no socket";
 }
 
-/** Returns the daemons that are recorded as running or have a socket, but do not answer. */
+/** Returns daemons that are `recorded` as running or have a socket, but do not answer. */
 export function unreachable({ running, silent }: Daemons, recorded: readonly RecordedDaemon[]): UnreachableDaemon[] {
   const mute = new Set(silent.map(({ name }) => name));
   const known = recorded.filter(({ pid }) => !running.some((each) => each.pid === pid));
@@ -33,19 +32,19 @@ export function unreachable({ running, silent }: Daemons, recorded: readonly Rec
 const NO_ANSWER = "does not answer" as const;
 
 export interface Daemons {
-  /** In the order of their start. */
+  /** Sorted by `startedAt`. */
   readonly running: readonly RunningDaemon[];
-  /** Something listens there and does not answer. */
+  /** Sockets with a listener that does not answer. */
   readonly silent: readonly Place[];
 }
 
-/** Asks the daemons behind the sockets; sockets without a listener are left out. */
+/** Asks the daemons behind `places`. Skips sockets without a listener. */
 export async function describeDaemons(places: readonly Place[]): Promise<Daemons> {
   const silent: Place[] = [];
   const asked = places.map(async (place) => {
     try {
       const about = await askDaemon(place.path);
-      // A daemon that is asked while it binds does not know its socket yet.
+      // A daemon asked during its `bind` does not know its socket yet.
       return about ? [{ name: place.name, ...about, socket: about.socket === "" ? place.path : about.socket }] : [];
     } catch {
       silent.push(place);
@@ -56,7 +55,7 @@ export async function describeDaemons(places: readonly Place[]): Promise<Daemons
   return { running: found, silent };
 }
 
-/** Undefined where nothing listens. Rejects when the daemon does not answer. */
+/** Resolves to `undefined` if nothing listens at `path`. Rejects if the daemon does not answer. */
 async function askDaemon(path: string): Promise<DaemonStatus | undefined> {
   return say(path, "status", (answer) => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by this program
@@ -64,7 +63,10 @@ async function askDaemon(path: string): Promise<DaemonStatus | undefined> {
   });
 }
 
-/** Resolves when the daemon has ended, however long its turns take. Rejects when it does not answer, or falls silent meanwhile. */
+/**
+ * Resolves once the daemon has ended; running turns may take any time. Rejects if the daemon does not answer, or is silent for
+ * `ANSWER_MS`.
+ */
 export async function stopDaemon(path: string): Promise<void> {
   await say(path, "stop", async (_, socket) => {
     socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error("the daemon has fallen silent")));

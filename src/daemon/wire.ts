@@ -3,48 +3,49 @@ import { isAbsolute } from "node:path";
 import { Patience } from "./patience.ts";
 
 /**
- * The wire between a client's end and a daemon: lines. The first each way is a hello. Lines that begin with # are between the two
- * ends; all others are MCP. Plain checks by hand: this module is loaded by processes that load no schemas.
+ * Wire between proxy and daemon: lines. The first line each way is a hello. Lines that begin with `#` are control lines between
+ * the two ends; all others are MCP. Validated by hand, because processes without schemas load this module.
  */
 
 export const PROTOCOL = 2;
 
-/** The client's end asks with it for a sign of life each second, as long as calls are open; and no more. */
+/** Control words of the proxy: `WATCH` asks for an `ALIVE` line every `ALIVE_MS` while calls are open, `REST` stops them. */
 export const WATCH = "#watch";
 export const REST = "#rest";
 export const ALIVE = "#alive";
-/** The client has ended its input: the daemon ends the connection once it has answered. */
+/** Sent after the client has ended its input: the daemon answers the open calls and closes the connection. */
 export const END = "#end";
 export const ALIVE_MS = 1_000;
 
-/** Asks a daemon for something, whatever protocol it speaks: the answer ends the connection. */
+/** Question to a daemon of any protocol. The answer ends the connection. */
 export interface Question {
   readonly protocol: number;
   readonly purpose: "status" | "stop";
 }
 
-/** Variables of a process. */
 export type Environment = Readonly<Record<string, string>>;
 
-/** The purpose of a connection, and all that its client has of its own. */
+/** First line of a connecting process: the purpose of the connection, and all properties in which clients may differ. */
 export interface ClientHello {
   readonly protocol: number;
   readonly purpose: "mcp" | "operations";
-  /** The build of the client's end, with purpose "operations". */
+  /** Build of the connecting process, for `purpose` "operations". */
   readonly build?: string;
-  /** The folder in which the client was started. */
+  /** Folder in which the client was started. */
   readonly cwd: string;
   /** Arguments of `serve`. */
   readonly argv: readonly string[];
-  /** The whole environment of the client's end. The daemon keeps it in memory alone. */
+  /** Whole environment of the client. The daemon keeps the variables in memory only. */
   readonly environment: Environment;
-  /** The client's file of settings, where it names one. The client's end reads it: a mount that hangs then holds up no other client. */
+  /**
+   * Content of the client's `--config` file, if any. The proxy reads the file, so that a hanging mount delays no other client.
+   */
   readonly configFile?: { readonly text: string } | { readonly fault: string };
-  /** The command line by which the client has started its end. */
+  /** Command line by which the client has started the proxy. */
   readonly commandLine: readonly string[];
-  /** The process that has started it, as far as it is known. */
+  /** Pid of the process that has started the proxy, if known. */
   readonly clientPid?: number;
-  /** Ids of the sessions that it has had to do with at the daemon before. */
+  /** Ids of sessions that the client has used at earlier daemons. */
   readonly sessions?: readonly string[];
 }
 
@@ -52,11 +53,11 @@ export interface DaemonHello {
   readonly protocol: number;
   readonly pid: number;
   readonly version: string;
-  /** Why it does not serve this connection, and what to do. */
+  /** Reason for refusing the connection, with the remedy. */
   readonly refused?: string;
-  /** The client's own settings are why: no other server would serve it. */
+  /** The client's own settings are the reason: no other server would serve the client. */
   readonly isOfClient?: boolean;
-  /** It is about to end: the next one serves. */
+  /** The daemon is about to end: connect to the next one. */
   readonly isEnding?: boolean;
 }
 
@@ -66,31 +67,31 @@ export interface DaemonStatus {
   readonly startedAt: string;
   readonly version: string;
   readonly nodeVersion: string;
-  /** As the store and its sessions know it. */
+  /** Id of the daemon in the store. */
   readonly nodeId: string;
   readonly state: "ready" | "draining";
-  /** Connected clients. */
+  /** Number of connected clients. */
   readonly proxies: number;
-  /** Sessions that are at work. */
+  /** Number of sessions at work. */
   readonly sessions: number;
-  /** Claude Code processes, spares included. */
+  /** Number of Claude Code processes, including spares. */
   readonly processes: number;
-  /** Sessions in which a turn runs: what a stop would interrupt. */
+  /** Sessions with a running turn, which a stop would interrupt. */
   readonly turns: readonly { readonly sessionId: string; readonly title: string }[];
-  /** The user's file of settings that it reads at its start; undefined of builds that do not say so. */
+  /** User's file of settings, read at the start of the daemon; `undefined` from builds that do not report the file. */
   readonly userFile?: string | undefined;
-  /** Its log file; undefined where it logs to the stderr of who has started it. */
+  /** Log file; `undefined` if the daemon logs to the stderr of its starter. */
   readonly log?: string | undefined;
   readonly socket: string;
-  /** Who holds the pipes of its processes; undefined where it was started before there were shims. */
+  /** Holders of the pipes of its processes; `undefined` from a daemon of a build without shims. */
   readonly shim?: ShimStatus | undefined;
-  /** Why the one before it has ended, where that was not in order. */
+  /** End of the previous daemon of the name, unless orderly. */
   readonly lastDeath?: { readonly pid: number; readonly noticedAt: string; readonly why: string } | undefined;
 }
 
 export interface ShimStatus {
   readonly setting: "auto" | "off";
-  /** Why there is none although there should be: processes end with the daemon. */
+  /** Reason for having no shim despite `setting` "auto". Processes then end with the daemon. */
   readonly fallback?: string | undefined;
   readonly shims: readonly {
     readonly pid: number;
@@ -99,7 +100,9 @@ export interface ShimStatus {
   }[];
 }
 
-/** Throws what is wrong, for the other end. Questions are understood in every protocol, so that a daemon of another build can be stopped. */
+/**
+ * Throws a message for the other end. Accepts questions of every protocol, so that a daemon of another build can be stopped.
+ */
 export function readClientHello(line: string): ClientHello | Question {
   const { argv, build, clientPid, commandLine, configFile, cwd, environment, protocol, purpose, sessions } =
     objectIn(line);
@@ -127,7 +130,7 @@ function fileIn(value: unknown): Pick<ClientHello, "configFile"> {
   return { configFile: typeof text === "string" ? { text } : { fault: String(fault) } };
 }
 
-/** What no process can have is left out: a program would refuse to start with it, and say its value. */
+/** Drops values that no process can have: a program would refuse to start with such a value, and print it. */
 const isVariable = (entry: [string, unknown]): entry is [string, string] =>
   typeof entry[1] === "string" && !entry.join("").includes("\0");
 
@@ -135,7 +138,7 @@ function wordsIn(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((word) => typeof word === "string") : [];
 }
 
-/** Throws what is wrong, for the client. */
+/** Throws a message for the client. */
 export function readDaemonHello(line: string): DaemonHello {
   const { isEnding, isOfClient, pid, protocol, refused, version } = objectIn(line);
   if (typeof protocol !== "number" || typeof pid !== "number" || typeof version !== "string") {
@@ -146,7 +149,6 @@ export function readDaemonHello(line: string): DaemonHello {
   return { protocol, pid, version, ...why, ...more };
 }
 
-/** Both numbers are those of builds. */
 export function otherProtocol(client: unknown, daemon: number): string {
   return `the client speaks protocol ${String(client)}, and this daemon ${String(daemon)}. Stop the daemon (\`claude-agents-mcp daemon stop\`) and start it with the client's build, or update the client.`;
 }
@@ -161,10 +163,13 @@ export function objectIn(line: string): Readonly<Record<string, unknown>> {
   return { ...value };
 }
 
-/** Bytes of a hello. */
+/** Bound on a hello, bytes. */
 const MAX_HELLO = 4_194_304;
 
-/** The first line of the other end; what follows stays in the stream. Rejects when the stream ends before it, or after `ms`. */
+/**
+ * Resolves to the first line from the other end. Later bytes stay in the stream. Rejects if the stream ends first, or after
+ * `ms`.
+ */
 export async function firstLine(socket: Socket, ms: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const received: Buffer[] = [];
@@ -191,7 +196,7 @@ export async function firstLine(socket: Socket, ms: number): Promise<string> {
       socket.off("readable", onReadable).off("end", onEnd).off("error", onEnd).off("close", onEnd);
       then();
     };
-    // A closed stream says so only once.
+    // A closed stream emits "close" only once.
     if (socket.destroyed) return onEnd();
     socket.on("readable", onReadable).on("end", onEnd).on("error", onEnd).on("close", onEnd);
   });
