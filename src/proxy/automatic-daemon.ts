@@ -11,12 +11,10 @@ import { startDaemon } from "../daemon/start.ts";
 import { takeTurn } from "../daemon/starting.ts";
 import type { ClientHello } from "../daemon/wire.ts";
 
-/** Finds the daemon of a client, or starts one. */
-
-/** A daemon that says nothing for this time is taken for frozen, ms. */
+/** Time without a hello after which a daemon counts as frozen, ms. */
 const FROZEN_MS = 1_000;
 
-/** The daemon of this store, state folder, build and confinement: found, or started. */
+/** Finds or starts the daemon of this store, state folder, build and confinement. */
 export class AutomaticDaemon {
   readonly startMs: number;
   readonly #argv: readonly string[];
@@ -55,7 +53,8 @@ export class AutomaticDaemon {
           const words = store === undefined ? [] : ["--store", store];
           place.name = await startDaemon({ name: place.name, words, main: this.#main, ms: left(), stateFolder: state });
         };
-        // Another client's turn may have ended just before this one began; a frozen daemon is still there.
+        // Tries again after an `AbsentError`, because another client's turn may have ended just before this turn. A frozen
+        // daemon is still there.
         const there = error instanceof AbsentError ? await meet().catch(() => undefined) : undefined;
         return there ?? (await startAndMeet(start, meet));
       } finally {
@@ -65,7 +64,7 @@ export class AutomaticDaemon {
   }
 }
 
-/** The start may fail because another daemon was there first. */
+/** Connects even after a failed `start`, because another daemon may have been first. */
 async function startAndMeet(start: () => Promise<void>, meet: () => Promise<Socket>): Promise<Socket> {
   const failure: unknown = await start().catch((error: unknown) => error);
   return meet().catch((error: unknown) => {
@@ -74,14 +73,14 @@ async function startAndMeet(start: () => Promise<void>, meet: () => Promise<Sock
 }
 
 interface Place {
-  /** Name of this build's daemon, until a daemon was started under another name. */
+  /** Name of this build's daemon, until `startDaemon` returns another name. */
   name: string;
   readonly folders: readonly string[];
   readonly state: string;
   readonly store: string | undefined;
 }
 
-/** Rejects with RefusedError: where the state folder cannot be used there will be no daemon. */
+/** Rejects with `RefusedError`: without a usable state folder there will be no daemon. */
 async function placeOf(argv: readonly string[]): Promise<Place> {
   const state = stateFolder(process.env, process.platform);
   try {

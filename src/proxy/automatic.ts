@@ -4,37 +4,40 @@ import { Proxy, type DaemonSource, type ServeHere } from "./proxy.ts";
 import { StaticAnswers } from "./static-answers.ts";
 import { constants } from "../config/constants.ts";
 
-/** `serve` where nothing speaks against a daemon: connects the client to the one that it names, or to the automatic one. */
+/** `serve` with a daemon: connects the client to its named daemon, or to the automatic daemon. */
 
-/** Both are needed at each start: one file less to load. */
+/** Exported again to save loading a file, because every start needs both modules. */
 export { reasonForOwnServer } from "./own-server.ts";
 
 export interface Client {
   /** Arguments of `serve`. */
   readonly argv: readonly string[];
-  /** The script of the command line. */
+  /** Script of the command line. */
   readonly main: string;
-  /** Serves the client in this process. */
+  /** Serves the client in this process, without a daemon. */
   readonly serveHere: ServeHere;
-  /** Throws ConfigError for arguments that `serve` does not take. */
+  /** Rejects with `ConfigError` for arguments that `serve` refuses. */
   readonly check: () => Promise<void>;
 }
 
-/** Resolves to the exit code when the client is gone. Throws ConfigError, which the client was told, where it cannot be served. */
+/**
+ * Resolves to the exit code after the end of the client. Rejects with `ConfigError` if the client cannot be served, after
+ * telling the client.
+ */
 export async function connectToDaemon(client: Client): Promise<number> {
   const name = namedDaemon({ argv: client.argv, env: process.env });
   return name === undefined ? connectAutomatically(client) : connectToNamed(client, name);
 }
 
 async function connectAutomatically({ argv, check, main, serveHere }: Client): Promise<number> {
-  // A person who types this sees what is wrong at once; a client with its first message.
+  // Checks at once for a person at a terminal. A client learns of faults with its first message.
   if (process.stdin.isTTY) await check();
   const stopEnding = endWithSignals();
   const source = automaticDaemon(argv, main);
   const proxy = new Proxy(source, process.stdout, {
     answers: new StaticAnswers({ argv, env: process.env }),
     serveHere: async (why) => {
-      // The server has its own way to end.
+      // The server handles signals itself.
       stopEnding();
       return serveHere(why);
     },
@@ -44,7 +47,7 @@ async function connectAutomatically({ argv, check, main, serveHere }: Client): P
   process.exit(0);
 }
 
-/** Its settings are the daemon's, which alone can check and answer. */
+/** Neither checks nor answers, because only the named daemon knows its own settings. */
 async function connectToNamed({ argv }: Client, name: string): Promise<number> {
   const { NamedDaemon } = await import("./named-daemon.ts");
   const source = new NamedDaemon(name, argv);
@@ -56,7 +59,7 @@ async function connectToNamed({ argv }: Client, name: string): Promise<number> {
   process.exit(0);
 }
 
-/** The code that finds a daemon, or starts it, is loaded behind the first answers, which need none of it. */
+/** Loads `AutomaticDaemon` after the first static answers, which need none of its code. */
 function automaticDaemon(argv: readonly string[], main: string): DaemonSource {
   let loading: Promise<DaemonSource> | undefined;
   const load = async () => {
@@ -66,7 +69,7 @@ function automaticDaemon(argv: readonly string[], main: string): DaemonSource {
   return {
     startMs: constants().daemonStartMs,
     connect: async (...how) => (await (loading ??= load())).connect(...how),
-    // This process serves where there is no daemon.
+    // Returns the bare reason, because without a daemon this process serves the client.
     absent: (why) => why,
   };
 }

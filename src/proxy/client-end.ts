@@ -1,25 +1,26 @@
 import { writeSync } from "node:fs";
 
-/** Notices the end of a client. */
+/** Detects the end of a client. */
 
-/** Signals of the client, and its end, end the process; the function that is returned takes back what signals do. */
+/** Ends the process on signals and on a broken stdout. Returns a function that removes the signal handlers. */
 export function endWithSignals(): () => void {
   const end = () => process.exit(0);
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.once(signal, end);
-  // A client that is gone reads nothing; the end of stdin follows.
+  // After a write error the client is gone; the end of stdin follows.
   process.stdout.on("error", end);
   return () => {
     for (const signal of signals) process.off(signal, end);
   };
 }
 
-/** Interval of looks at the reader, ms. */
+/** Interval of checks for a reader, ms. */
 const LOOK_MS = 1_000;
 
 /**
- * Ends this process as SIGHUP does once a client that has ended its input does not read its answers either: it was killed, and what
- * is bound to it ends. To write nothing tells that of a socket, by which most clients are connected; of a pipe only an answer tells.
+ * Watches for a killed client after the end of its input: ends this process by `SIGHUP` once nothing reads the answers, so that
+ * work bound to the client ends. An empty write fails on a socket without a reader (most clients use sockets), but only a real
+ * answer fails on a pipe.
  */
 export function endUnread({ fd }: { readonly fd?: number }): void {
   if (fd === undefined) return;

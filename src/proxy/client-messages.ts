@@ -1,18 +1,18 @@
 import type { JsonFields } from "./static-file.ts";
 
 /**
- * Reads messages of a client as far as static answers need it. Accepts less than the protocol allows: what might be refused, or
- * answered otherwise, is left to the daemon.
+ * Reads client messages for static answers. Accepts less than the protocol allows: the daemon gets all messages that could be
+ * refused or answered differently.
  */
 
 export interface ClientMessage {
-  /** Undefined for a notification. */
+  /** `undefined` for a notification. */
   readonly id: number | string | undefined;
   readonly method: string;
   readonly params: JsonFields;
 }
 
-/** Longer ones are no requests of those. Characters. */
+/** Bounds of messages with static answers, characters. */
 const MAX_LINE = 16_384;
 const MAX_ID = 1_000;
 
@@ -38,18 +38,17 @@ function isId(id: unknown): id is number | string {
 }
 
 const PREFIX = "io.modelcontextprotocol/";
-/** Levels of log messages. */
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 export const isLogLevel = (level: unknown): boolean => typeof level === "string" && LEVELS.includes(level);
 
 export interface Introduction {
   readonly version: string;
-  /** Undefined where the client has not named itself. */
+  /** `undefined` for a client without a name. */
   readonly name: string | undefined;
 }
 
-/** Parameters of `initialize`. */
+/** Reads parameters of `initialize`. */
 export function readInitialize({ _meta, capabilities, clientInfo, protocolVersion, ...others }: JsonFields) {
   const name = nameIn(clientInfo);
   if (typeof protocolVersion !== "string" || name === undefined || Object.keys(others).length > 0) return undefined;
@@ -57,7 +56,7 @@ export function readInitialize({ _meta, capabilities, clientInfo, protocolVersio
   return { version: protocolVersion, name } satisfies Introduction;
 }
 
-/** Parameters of a request of the later era, whose client says with each what it is. */
+/** Reads parameters of a request of the `modern` era, in which each request describes its client. */
 export function readEnvelope({ _meta, ...others }: JsonFields): Introduction | undefined {
   const meta = fieldsOf(_meta);
   const version = meta?.[`${PREFIX}protocolVersion`];
@@ -70,7 +69,7 @@ export function readEnvelope({ _meta, ...others }: JsonFields): Introduction | u
   return info !== undefined && name === undefined ? undefined : { version, name };
 }
 
-/** No version of the protocol is claimed, and no task named. */
+/** True if `_meta` claims no protocol version and names no task. */
 export function isPlainMeta(value: unknown): boolean {
   if (value === undefined) return true;
   const meta = fieldsOf(value);
@@ -83,7 +82,7 @@ function isToken({ progressToken }: JsonFields): boolean {
 
 const NAMED = ["title", "description", "websiteUrl"];
 
-/** Returns the name of a client that describes itself by texts alone. */
+/** Returns the name in `clientInfo`; `undefined` if the description holds more than texts. */
 function nameIn(info: unknown): string | undefined {
   const { icons, name, version, ...others } = fieldsOf(info) ?? {};
   if (typeof name !== "string" || typeof version !== "string" || icons !== undefined) return undefined;
@@ -117,7 +116,7 @@ function areForms(elicitation: unknown): boolean {
   return isFlagIn(form, "applyDefaults") && fieldsOf(url) !== undefined;
 }
 
-/** An object in which the field, if it is there, is a switch. */
+/** True for an object in which field `name` is a boolean or missing. */
 function isFlagIn(value: unknown, name: string): boolean {
   const fields = fieldsOf(value);
   return fields !== undefined && ["boolean", "undefined"].includes(typeof fields[name]);

@@ -1,7 +1,7 @@
 /**
- * What a proxy knows of the conversation that passes through it: what opened it, which calls are open, and which requests of the
- * server. After the end of a daemon the next one is told how the conversation began; calls are never sent again, and an answer to
- * a request of the old daemon never reaches the new one.
+ * State of the conversation through a proxy: its opening messages, open calls of the client, and open requests of the server.
+ * The next daemon receives the opening messages again. Calls are never sent again, and an answer to a request of the old daemon
+ * never reaches the new daemon.
  */
 
 type Id = string | number;
@@ -14,7 +14,7 @@ interface Message {
   readonly result?: unknown;
 }
 
-/** Requests of the client by which it opens a conversation, or changes what it is sent. */
+/** Methods that open a conversation, or change the notifications of the client. */
 const INITIALIZE = "initialize";
 const LEVEL = "logging/setLevel";
 const SUBSCRIBE = "resources/subscribe";
@@ -26,46 +26,46 @@ const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 
 const INTERNAL_ERROR = -32_603;
 
-/** Sessions of which the next daemon is told; the one that was named longest ago is forgotten first. */
+/** Bound on session ids for the next daemon. The id named longest ago is dropped first. */
 const MAX_SESSIONS = 1_000;
-/** Characters; what is longer is no id. */
+/** Bound on a session id, characters. Longer texts are no ids. */
 const MAX_ID = 100;
 
 export class Conversation {
   #initialize: string | undefined;
   #initialized: string | undefined;
   #level: string | undefined;
-  /** By URI. */
+  /** Lines of `resources/subscribe`, by URI. */
   readonly #subscriptions = new Map<string, string>();
-  /** Requests that stay open, by id. */
+  /** Lines of `subscriptions/listen`, which stay open, by request id. */
   readonly #listens = new Map<string, string>();
-  /** Open calls of the client by id, as JSON, with how many have that id. */
+  /** Number of open calls of the client per id (as JSON), because ids may repeat. */
   readonly #calls = new Map<string, number>();
-  /** Open requests of the server: the daemon's id by ours, which is unique for the life of the proxy. */
+  /** Open requests of the server: the daemon's id by the proxy's id, which is unique for the life of the proxy. */
   readonly #requests = new Map<string, Id>();
   #requestCount = 0;
-  /** Ids in arguments and answers of tools. */
+  /** Session ids in arguments and results of tools, the id named longest ago first. */
   readonly #sessions = new Set<string>();
-  /** Answers that the client has had before. */
+  /** Ids of requests that `opening` has sent again, because the client already has the answers. */
   readonly #swallowed = new Set<string>();
   #restored = 0;
 
-  /** Whether the daemon owes the client an answer. */
+  /** True while the daemon owes the client an answer. */
   get isWaiting(): boolean {
     return this.#calls.size > 0;
   }
 
-  /** Whether a daemon has to be there although the client asks nothing: it is to be notified. */
+  /** True if the client needs a daemon even without open calls, for notifications. */
   get isFollowing(): boolean {
     return this.#subscriptions.size > 0 || this.#listens.size > 0;
   }
 
-  /** Ids of the sessions that the client has had to do with. */
+  /** Ids of sessions that the client has used. */
   get sessions(): string[] {
     return [...this.#sessions];
   }
 
-  /** The line for the daemon; undefined for one that is for a daemon before. */
+  /** Returns the line for the daemon; `undefined` for an answer to an earlier daemon. */
   fromClient(line: string): string | undefined {
     const message = parse(line);
     if (!message) return line;
@@ -83,7 +83,7 @@ export class Conversation {
     return line;
   }
 
-  /** Notes a line that was answered without a daemon. `opening` sends what a daemon has to know of it. */
+  /** Records a line that was answered without a daemon, so that `opening` informs the daemon. */
   answered(line: string): void {
     const message = parse(line);
     if (!message || typeof message.method !== "string") return;
@@ -91,7 +91,7 @@ export class Conversation {
     this.#note(message.method, message, line);
   }
 
-  /** The line for the client; undefined for what it has had before. */
+  /** Returns the line for the client; `undefined` for an answer that the client already has. */
   fromDaemon(line: string): string | undefined {
     const message = parse(line);
     if (!message) return line;
@@ -104,7 +104,7 @@ export class Conversation {
     return line;
   }
 
-  /** The daemon is gone: what the client is told for each call and request that was open. */
+  /** Handles the loss of the daemon. Returns errors for open calls, and cancellations of open requests. */
   lost(why: string): string[] {
     const errors = [...this.#calls].flatMap(([key, count]) => {
       const id: unknown = JSON.parse(key);
@@ -123,7 +123,7 @@ export class Conversation {
     return [...errors, ...withdrawn].map((message) => JSON.stringify(message));
   }
 
-  /** What the next daemon is told first, byte for byte as the client has sent it. */
+  /** Returns the first lines for the next daemon, byte for byte as the client sent them. */
   opening(): string[] {
     const before = [this.#initialize, this.#level, ...this.#subscriptions.values()];
     for (const line of before) {
@@ -141,7 +141,7 @@ export class Conversation {
     return lines.filter((line) => line !== undefined);
   }
 
-  /** The error for a request that no daemon takes; undefined for a notification or an answer. */
+  /** Returns the error for a request that no daemon takes; `undefined` for a notification or an answer. */
   refusal(line: string, why: string): string | undefined {
     const message = parse(line) ?? {};
     const { id } = message;
@@ -150,7 +150,7 @@ export class Conversation {
     return JSON.stringify({ jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message: why } });
   }
 
-  /** What the client is told has failed is not sent to the next daemon: it may send it again. */
+  /** Forgets opening requests that have just failed, because the client may send them again. */
   #forgetUnanswered(): void {
     const isOpen = (line: string | undefined) => {
       const id = line === undefined ? undefined : parse(line)?.id;
@@ -216,7 +216,7 @@ export class Conversation {
   }
 }
 
-/** Undefined for what is no JSON object: the daemon says what is wrong with it. */
+/** Returns `undefined` for anything but a JSON object: the daemon reports the fault. */
 function parse(line: string): Message | undefined {
   try {
     return record(JSON.parse(line));
@@ -234,7 +234,7 @@ function textAt(value: unknown, key: string): string | undefined {
   return typeof found === "string" ? found : undefined;
 }
 
-/** Whatever else has an id is to be answered, and the daemon says what is wrong with it. */
+/** Treats all other messages with an id as requests, because the daemon reports faults in them. */
 function isAnswer({ error = null, method = null, result = null }: Message): boolean {
   return method === null && (result !== null || error !== null);
 }
@@ -247,7 +247,7 @@ function isId(value: unknown): value is Id {
   return typeof value === "string" || typeof value === "number";
 }
 
-/** 1 and "1" are two ids. */
+/** Keeps the ids `1` and `"1"` apart. */
 function keyOf(id: Id): string {
   return JSON.stringify(id);
 }

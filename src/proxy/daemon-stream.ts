@@ -1,15 +1,15 @@
-/** What comes from a daemon: its lines, and the silence of one that is frozen. */
+/** Input from a daemon: lines, and detection of a frozen daemon. */
 
-/** A daemon that owes an answer and says nothing for this time is taken for dead, s of awake time. */
+/** Silence after which a daemon that owes an answer counts as dead, s of time awake. */
 const SILENT_S = 5;
 
 interface Watched {
-  /** This process does not read either: silence says nothing of the daemon then. */
+  /** True if this process reads nothing either, so that silence proves nothing about the daemon. */
   readonly isDeaf: () => boolean;
   readonly onSilent: () => void;
 }
 
-/** Counts seconds in which nothing is heard. They are counted, not compared: a machine that sleeps counts none. */
+/** Counts seconds of silence. Counts ticks instead of comparing times, so that time asleep does not count. */
 export class Silence {
   readonly #watched: Watched;
   #timer: NodeJS.Timeout | undefined;
@@ -44,7 +44,7 @@ export class Silence {
 
 const NEWLINE = 0x0a;
 
-/** Lines of any length, without their ends. The next one is read when the last was dealt with. */
+/** Yields lines of any length, without line ends. Applies backpressure: reads on after the consumer has handled a line. */
 export async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let begun: Buffer[] = [];
   for await (const chunk of stream) {

@@ -1,9 +1,9 @@
-/** Reasons for which a client has no daemon. */
+/** Reasons for having no daemon. */
 
-/** The daemon will not serve this connection, and says why. */
+/** No daemon will serve this connection, so the proxy stops trying. `message` has the reason. */
 export class RefusedError extends Error {}
 
-/** The client's own settings, or the lack of the daemon that they name, keep it from being served. The message is for its user. */
+/** Only other settings, or another build, would help: no server can serve this client. `message` is for the user. */
 export class SettingsError extends RefusedError {}
 
 export class AbsentError extends Error {

@@ -5,17 +5,17 @@ import { connectByName, isAbsent } from "../daemon/socket.ts";
 import { firstLine, otherProtocol, PROTOCOL, readDaemonHello, type ClientHello } from "../daemon/wire.ts";
 import { clientFile } from "./own-server.ts";
 
-/** The client's first line to a daemon, and the daemon's answer. */
+/** Exchange of hellos between a proxy and a daemon. */
 
 export interface Meeting {
   readonly folders: readonly string[];
   readonly name: string;
   readonly hello: ClientHello;
-  /** Those of the conversation so far. */
+  /** Session ids of the conversation so far. */
   readonly sessions?: ClientHello["sessions"] | undefined;
 }
 
-/** Makes the hello of the client whose end this process is. `argv`: arguments of `serve`. */
+/** Returns the hello of this process's client. `argv`: arguments of `serve`. */
 export function ownHello(argv: readonly string[], purpose: ClientHello["purpose"] = "mcp"): ClientHello {
   const { env } = process;
   const variables = Object.entries(env).flatMap(([name, value]) =>
@@ -36,14 +36,14 @@ export function ownHello(argv: readonly string[], purpose: ClientHello["purpose"
 }
 
 /**
- * Resolves to a connection to the daemon of this name, which has said hello. Rejects with RefusedError, with SettingsError where
- * nothing but other settings or another build helps, or with AbsentError.
+ * Connects to the daemon `name` and exchanges hellos. Rejects with `RefusedError`, with `SettingsError` if only other settings
+ * or another build help, or with `AbsentError`.
  */
 export async function greet({ folders, hello, name, sessions }: Meeting, ms: number): Promise<Socket> {
   const socket = await connectByName(folders, name).catch((error: unknown) => {
     throw isAbsent(error) ? new AbsentError(error) : error;
   });
-  // What ends it is told by "close".
+  // Ignored, because "close" follows.
   socket.on("error", () => undefined);
   socket.write(`${JSON.stringify({ ...hello, sessions })}\n`);
   try {
@@ -58,7 +58,7 @@ export async function greet({ folders, hello, name, sessions }: Meeting, ms: num
   }
 }
 
-/** A folder that was deleted meanwhile is named too: the call that is to work in it says so. */
+/** Returns the start folder even if deleted, so that the call that needs the folder reports the fault. */
 function startedIn(): string {
   try {
     return process.cwd();

@@ -9,8 +9,8 @@ import type { Environment } from "../daemon/environment.ts";
 import type { TableSetting } from "./static-file.ts";
 
 /**
- * Reads settings without schemas, where all that are given can be checked by hand. Values are those of `loadConfig`
- * (src/config/load.ts), which a test compares.
+ * Reads settings without schemas, if all of them can be checked by hand. Values equal those of `loadConfig`
+ * (src/config/load.ts); a test compares both.
  */
 
 export interface Sources {
@@ -21,7 +21,7 @@ export interface Sources {
 
 type Values = ReadonlyMap<string, unknown>;
 
-/** The given settings, by key; undefined where the server might refuse one. */
+/** Returns the given settings by key; `undefined` if the server might refuse one. */
 export function readSettings(table: readonly TableSetting[], { argv, env }: Sources): Values | undefined {
   try {
     const flags = fromFlags(table, argv);
@@ -35,10 +35,10 @@ export function readSettings(table: readonly TableSetting[], { argv, env }: Sour
   }
 }
 
-/** Key of the file of settings, which cannot name another one. */
+/** Key of the settings file, which cannot name another settings file. */
 const CONFIG = "config";
 
-/** `process.cwd` throws where that folder was deleted. */
+/** Called only if needed, because `process.cwd` throws in a deleted folder. */
 const start = () => process.cwd();
 
 function fromFlags(table: readonly TableSetting[], argv: readonly string[]): Values {
@@ -52,7 +52,7 @@ function fromFlags(table: readonly TableSetting[], argv: readonly string[]): Val
     if (isNegated && !isSwitch) throw unsure(written);
     const value = fromText(setting, text, start);
     const before: unknown = given.get(setting.key);
-    // A list of folders grows with each flag.
+    // Repeated flags of a list of folders add up.
     const joined = setting.reading === "directories" && before !== undefined ? [before, value].flat() : value;
     put(given, { base: start, setting, table }, joined);
   }
@@ -67,7 +67,7 @@ function settingAt(table: readonly TableSetting[], written: string) {
   return { isNegated, setting };
 }
 
-/** The next word, unless it is a flag. */
+/** Takes the next word. Throws if there is none, or a flag. */
 function valueIn(words: string[]): string {
   const text = words.shift();
   if (text === undefined || text.startsWith("-")) throw unsure("a flag without a value");
@@ -94,7 +94,7 @@ interface Put {
   readonly table: readonly TableSetting[];
 }
 
-/** An object by its keys, which have settings of their own. Text is JSON. */
+/** Stores `value`. The object `query` is stored by its keys, which have settings of their own; as text, `query` is JSON. */
 function put(given: Map<string, unknown>, { base, setting, table }: Put, value: unknown): void {
   if (setting.key !== "query") return void given.set(setting.key, checked(setting, value));
   const content: unknown = typeof value === "string" ? JSON.parse(value) : value;
@@ -106,7 +106,7 @@ function put(given: Map<string, unknown>, { base, setting, table }: Put, value: 
   }
 }
 
-/** The daemon reads this file at its start. Bounds are its own business. */
+/** Reads the user's file as the daemon does at its start. Throws for `bounds`, which only the daemon applies. */
 function fromUserFile(table: readonly TableSetting[], path: string): Values {
   return existsSync(path) ? fromFile(table, path) : new Map();
 }
@@ -125,7 +125,7 @@ function fromFile(table: readonly TableSetting[], path: unknown): Values {
   return given;
 }
 
-/** Paths made absolute. */
+/** Makes paths absolute, from `base`. */
 function inFile({ reading }: Pick<TableSetting, "reading">, value: unknown, base: () => string): unknown {
   if (Array.isArray(value) && reading === "directories") return value.map((each) => inFile(PATH, each, base));
   if (typeof value !== "string") return value;
@@ -134,7 +134,7 @@ function inFile({ reading }: Pick<TableSetting, "reading">, value: unknown, base
 
 const PATH = { reading: "path" } as const;
 
-/** Commas inside the brackets of a rule separate nothing. */
+/** Commas inside the parentheses of a rule do not separate words. */
 const COMMA = /,(?![^(]*\))/;
 const ANY_SEPARATOR = /[,:;]/;
 const SWITCH: Readonly<Record<string, boolean>> = { true: true, "1": true, false: false, "0": false };
@@ -163,7 +163,7 @@ function absolute(path: string, base: () => string): string {
   return path === "" ? path : absolutePath(path, base());
 }
 
-/** The value. Throws where the server might refuse it. */
+/** Returns `value`. Throws if the server might refuse the value. */
 function checked(setting: TableSetting, value: unknown): unknown {
   if (setting.byHand && isAllowed(setting.reading, setting.byHand, value)) return value;
   throw unsure(setting.key);

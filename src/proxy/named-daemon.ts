@@ -9,9 +9,9 @@ import { Patience } from "../daemon/patience.ts";
 import { checkName } from "../daemon/socket.ts";
 import type { ClientHello } from "../daemon/wire.ts";
 
-/** `--daemon NAME`: the daemon that its operator has started under this name, with whatever build of the same protocol. */
+/** `--daemon NAME`: a daemon started by its operator under this name, of any build with equal `PROTOCOL`. */
 
-/** Time that its operator may take to start it again, ms. */
+/** Time in which the operator may start the daemon again, ms. */
 const START_MS = 3_000;
 
 export class NamedDaemon implements DaemonSource {

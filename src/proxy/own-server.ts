@@ -6,7 +6,7 @@ import { userFilePath } from "../config/state-folder.ts";
 import { SPELLINGS, storeKindOf } from "../config/store-spelling.ts";
 import { depthAbove, depthIn } from "../security/ancestors.ts";
 
-/** Tells which clients get a server of their own, in the process that they start, and why; and which daemon the others name. */
+/** Decides which clients get a server in their own process and why, and finds the daemon named by other clients. */
 
 interface Start {
   /** Arguments of `serve`. */
@@ -17,8 +17,8 @@ interface Start {
 }
 
 /**
- * Undefined where a daemon is to serve the client. Settings are only looked at, not checked: what is wrong with them the server
- * says.
+ * Returns the reason for a server in this process; `undefined` for a client of a daemon. Reads settings without validation,
+ * because the server reports faults.
  */
 export function reasonForOwnServer({ argv, env, pid, platform }: Start): string | undefined {
   const reason = reasonInSettings({ argv, env, platform });
@@ -29,7 +29,7 @@ export function reasonForOwnServer({ argv, env, pid, platform }: Start): string 
   return confined && `${confined} says that it is confined`;
 }
 
-/** Does as `reasonForOwnServer` for a client that is started elsewhere: by its settings alone. */
+/** Decides as `reasonForOwnServer`, by settings alone, for a client that is started elsewhere. */
 export function reasonInSettings({ argv, env, platform }: Omit<Start, "pid">): string | undefined {
   const setting = (name: Name) => settingOf({ argv, env }, name);
   const daemon = setting(DAEMON) ?? (platform === "win32" ? "off" : "auto");
@@ -39,18 +39,18 @@ export function reasonInSettings({ argv, env, platform }: Omit<Start, "pid">): s
   return kind && !SPELLINGS[kind].isShared ? `sessions in ${kind} end with their server` : undefined;
 }
 
-/** A daemon there would not know how deep its client is. */
+/** True inside a session. A daemon there would not know the nesting depth of its client. */
 export function isNested({ env, pid }: Pick<Start, "env" | "pid">): boolean {
   return Math.max(depthIn(env), depthAbove(pid)) > 0;
 }
 
-/** The daemon that is named by `--daemon`; undefined for the automatic one, or none. */
+/** Returns the name in `--daemon`; `undefined` for the automatic daemon, or none. */
 export function namedDaemon(start: Pick<Start, "argv" | "env">): string | undefined {
   const name = settingOf(start, DAEMON);
   return name === undefined || ["auto", "off", NO_VALUE].includes(name) ? undefined : name;
 }
 
-/** Variables of programs that confine what they start by means that no process can see of itself: Seatbelt, Landlock. */
+/** Variables of sandboxes that no process can detect in itself (Seatbelt, Landlock). */
 const OF_CONFINEMENT = [
   "APP_SANDBOX_CONTAINER_ID",
   "CODEX_SANDBOX",
@@ -74,10 +74,10 @@ function isSet(value: string | undefined): boolean {
   return value !== undefined && !["", "0", "false"].includes(value);
 }
 
-/** Stands for the value of a flag that has none. */
+/** Value of a flag without a value. */
 const NO_VALUE = "true";
 
-/** A flag over a variable over the file over the user's file. */
+/** Reads a setting. Precedence: flag, variable, `--config` file, user's file. */
 function settingOf(start: Pick<Start, "argv" | "env">, name: Name): string | undefined {
   return given(start, name) ?? inFile(ownFile(start), name.key) ?? inFile(userFilePath(start.env), name.key);
 }
@@ -89,11 +89,11 @@ function given({ argv, env }: Pick<Start, "argv" | "env">, { flag, variable }: N
     const next = argv[at + 1];
     return [next === undefined || next.startsWith("-") ? NO_VALUE : next];
   });
-  // Clients hand on unset variables as empty ones.
+  // Ignores empty variables, because clients pass unset variables on as empty.
   return found.at(-1) ?? (env[variable] === "" ? undefined : env[variable]);
 }
 
-/** The file of the sessions, by its absolute path; undefined for that of the state folder. */
+/** Returns the absolute path of the store file; `undefined` for the default in the state folder. */
 export function storeFile(start: Pick<Start, "argv" | "env">): string | undefined {
   const own = given(start, STORE);
   if (own !== undefined) return absolutePath(own, process.cwd());
@@ -104,7 +104,7 @@ export function storeFile(start: Pick<Start, "argv" | "env">): string | undefine
   return undefined;
 }
 
-/** The text of the client's file of settings, or why it cannot be read; undefined where it names none. */
+/** Returns the text of the client's `--config` file, or the reason why the file cannot be read; `undefined` without a file. */
 export function clientFile(start: Pick<Start, "argv" | "env">): { text: string } | { fault: string } | undefined {
   const file = ownFile(start);
   if (file === undefined) return undefined;
@@ -129,7 +129,7 @@ function inFile(file: string | undefined, key: string): string | undefined {
       ? String(value)
       : undefined;
   } catch {
-    // The server says what is wrong with it.
+    // The server reports faults of the file.
     return undefined;
   }
 }

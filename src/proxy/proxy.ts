@@ -13,31 +13,31 @@ import { Patience } from "../daemon/patience.ts";
 import { ALIVE, END, REST, WATCH } from "../daemon/wire.ts";
 
 /**
- * The client's end of a daemon: what a client starts in place of a server. It passes lines between stdio and the socket. Its end
- * ends nothing but the client's own waits; after the daemon's end it goes on with the next one.
+ * Proxy between the client's stdio and a daemon's socket. A client starts a proxy in place of a server. The end of the proxy
+ * ends only the client's own waits. After the end of a daemon the proxy goes on with the next.
  */
 
-/** Between two looks for a daemon, ms. */
+/** Interval between attempts to connect, ms. */
 const LOOK_MS = 50;
 
-/** Where a proxy gets its daemon. */
+/** Finds or starts the daemon of a proxy. */
 export interface DaemonSource {
-  /** How long a daemon may take to appear, ms. */
+  /** Time limit for a daemon to appear, ms. */
   readonly startMs: number;
   /**
-   * Resolves to a daemon that has said hello. Rejects with why there is none: RefusedError where there will be none, SettingsError
-   * where the client's own settings keep it from being served by any server. `sessions`: those of the conversation so far.
+   * Resolves to a daemon that has said hello. Rejects with `RefusedError` if there will be no daemon, and with `SettingsError`
+   * if the client's own settings prevent service by any server. `sessions`: ids of the conversation so far.
    */
   connect(patience: Patience, sessions: readonly string[]): Promise<Socket>;
-  /** What a client is told whose call no daemon takes. */
+  /** Returns the error message of a call that no daemon takes. */
   absent(why: string): string;
 }
 
-/** Starts a server in this process, for a client that no daemon can be had for; resolves to the client's end. */
+/** Starts a server in this process, for a client without a daemon. Resolves to the client's end of the connection. */
 export type ServeHere = (why: string) => Promise<Duplex>;
 
 interface Means {
-  /** Given where the settings of the daemon are those of this process. */
+  /** Given if the daemon's settings are those of this process. */
   readonly answers?: Pick<StaticAnswers, "answerTo">;
   readonly serveHere?: ServeHere;
 }
@@ -47,23 +47,23 @@ export class Proxy {
   readonly #stdout: Writable & { readonly fd?: number };
   readonly #means: Means;
   readonly #conversation = new Conversation();
-  /** The daemon, or the server in this process. */
+  /** Connection to the daemon, or to the server in this process. */
   #socket: Duplex | undefined;
   #isServedHere = false;
-  /** Static answers are given until then: a daemon may answer otherwise later. */
+  /** Set by the first connection, which ends static answers: a daemon may answer differently later. */
   #wasConnected = false;
   #wasUsed = false;
-  /** Ends when the lines that wait for a daemon were passed on, in their order. */
+  /** Settles after the lines that wait for a daemon were passed on, in order. */
   #passed: Promise<void> = Promise.resolve();
   #waitingCharacters = 0;
-  /** Ends when all that the daemon has said was passed on. */
+  /** Settles after all output of the daemon was passed on. */
   #reading: Promise<void> = Promise.resolve();
   /** The client has ended its input. */
   #hasEnded = false;
   #fail: (why: unknown) => void = () => undefined;
   #connecting: Promise<void> | undefined;
   readonly #silence: Silence;
-  /** The daemon has not read what was sent. */
+  /** Set while the daemon does not read from `#socket`. */
   #isStuck = false;
 
   constructor(source: DaemonSource, stdout: Writable & { readonly fd?: number }, means: Means = {}) {
@@ -71,7 +71,7 @@ export class Proxy {
     this.#stdout = stdout;
     this.#means = means;
     this.#silence = new Silence({
-      // A client that reads nothing keeps this process from reading.
+      // Not reading `stdout`, a client also keeps this process from reading the daemon.
       isDeaf: () => stdout.writableNeedDrain,
       onSilent: () => {
         const socket = this.#socket;
@@ -81,18 +81,20 @@ export class Proxy {
     });
   }
 
-  /** Whether the client has said anything. */
+  /** True if the client has sent a line. */
   get wasUsed(): boolean {
     return this.#wasUsed;
   }
 
-  /** Waits for a daemon for a while; the same for all who wait. Rejects with why there is none. */
+  /**
+   * Connects to a daemon within `startMs`. Concurrent calls share an attempt. Rejects with the reason if there is no daemon.
+   */
   async connect(): Promise<void> {
     this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined));
     return this.#connecting;
   }
 
-  /** Waits as `connect` does. Rejects with ConfigError, or the error of the server in this process. */
+  /** Connects as `connect` does. Rejects with `ConfigError`, or with the error of the server in this process. */
   async meet(): Promise<void> {
     await this.connect().catch((error: unknown) => {
       throw this.#finalOf(error) ?? error;
@@ -127,8 +129,8 @@ export class Proxy {
   }
 
   /**
-   * Until the client has ended its input, and all that it had sent was answered. Rejects where no server can be had, after the client
-   * was told in answer to its first request: many clients show no exit code.
+   * Passes messages until the client has ended its input and all requests are answered. Rejects if no server can be had, after
+   * answering the first request with the error, because many clients show no exit code.
    */
   async pass(stdin: Readable): Promise<void> {
     const failed = new Promise<never>((_, reject) => (this.#fail = reject));
@@ -142,16 +144,16 @@ export class Proxy {
     const socket = this.#socket;
     if (!socket) return;
     endUnread(this.#stdout);
-    // A server in this process ends it.
+    // A server in this process ends with its input; a daemon needs `END`.
     if (this.#isServedHere) socket.end();
     else socket.write(`${END}\n`);
     await Promise.race([this.#reading, ...(this.#isServedHere ? [] : [sleep(lastMs())])]);
     await new Promise<void>((resolve) => this.#stdout.write("", () => resolve()));
   }
 
-  /** Lines that need a daemon wait for it; those behind them that do not are answered meanwhile. */
+  /** Queues lines that need a daemon. Later lines may get static answers meanwhile. */
   async #take(given: string): Promise<void> {
-    // `trim` removes a byte order mark too, which Codex on Windows writes.
+    // `trim` also removes a byte order mark, which Codex on Windows writes.
     const line = given.trim();
     if (line.startsWith("#") || line === "") return;
     this.#wasUsed = true;
@@ -215,14 +217,14 @@ export class Proxy {
     if (final !== undefined) this.#fail(final);
   }
 
-  /** The error with which the process ends; undefined where calls are refused one by one, because the next daemon may come. */
+  /** Returns the error that ends the process; `undefined` if calls are refused one by one, because another daemon may come. */
   #finalOf(failure: unknown): unknown {
     if (failure instanceof CannotServeError) return failure.cause;
     if (failure instanceof SettingsError) return new ConfigError(failure.message, failure);
     return this.#wasConnected ? undefined : new ConfigError(this.#source.absent(whyOf(failure)), failure);
   }
 
-  /** Notifications and answers are not calls: a frozen daemon that does not read them would never be noticed. */
+  /** Watches a daemon that does not read: notifications and answers are not calls, so a frozen daemon would go unnoticed. */
   async #untilWritable(socket: Duplex): Promise<void> {
     if (socket.destroyed) return;
     this.#isStuck = true;
@@ -235,7 +237,7 @@ export class Proxy {
   async #fromDaemon(socket: Duplex): Promise<void> {
     try {
       for await (const line of linesOf(socket)) {
-        // What a daemon says that was given up is answered already.
+        // Ignores a lost daemon, because its calls are already answered.
         if (this.#socket !== socket) break;
         this.#silence.heard();
         if (line === ALIVE) continue;
@@ -243,7 +245,7 @@ export class Proxy {
         this.#watch();
       }
     } catch {
-      // The connection broke: the same as its end.
+      // A broken connection counts as ended.
     }
     socket.destroy();
     if (this.#socket !== socket) return;
@@ -254,7 +256,7 @@ export class Proxy {
     this.#socket = undefined;
     this.#silence.rest();
     for (const line of this.#conversation.lost(why)) await this.#toClient(line);
-    // Others are connected by the next line of the client.
+    // Other clients are connected again by their next line.
     if (this.#conversation.isFollowing && !this.#hasEnded) await this.connect().catch(() => undefined);
   }
 
@@ -262,7 +264,7 @@ export class Proxy {
     if (line !== undefined && !this.#stdout.write(`${line}\n`)) await once(this.#stdout, "drain");
   }
 
-  /** Signs of life are wanted while an answer is owed, or what was sent is not read. */
+  /** Asks for signs of life while an answer is owed, or the daemon does not read. */
   #watch(): void {
     const isWaiting = this.#conversation.isWaiting || this.#isStuck;
     if (isWaiting === this.#silence.isWatched || !this.#socket || this.#isServedHere) return;
@@ -272,10 +274,10 @@ export class Proxy {
   }
 }
 
-/** Characters of lines that wait for a daemon; beyond them the client is not read. */
+/** Bound on lines that wait for a daemon, characters. Above the bound, the client is not read. */
 const MAX_WAITING = 1_000_000;
 
-/** A daemon answers the last calls in its own time, and has so long to write that, ms. */
+/** Time for a daemon to write its last answers, beyond `lastAnswersMs`, ms. */
 const LAST_WORDS_MS = 1_000;
 
 const lastMs = (): number => constants().lastAnswersMs + LAST_WORDS_MS;
@@ -285,7 +287,7 @@ const ADVICE =
 const DIED = `The daemon that served this call has ended. ${ADVICE}`;
 const SILENT = `The daemon that served this call does not answer. ${ADVICE}`;
 
-/** The server in this process did not start, which ends the proxy. `cause` says why. */
+/** Ends the proxy, because the server in this process did not start. `cause` is the reason. */
 class CannotServeError extends Error {
   constructor(cause: unknown) {
     super("no server can be started", { cause });

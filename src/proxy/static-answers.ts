@@ -23,12 +23,12 @@ import {
 } from "./static-file.ts";
 
 /**
- * Answers of the daemon that are known before it is there: clients wait a second or three for them, and go on without tools or
+ * Answers known before the daemon is there. Clients wait only one to three seconds for answers, and then go on without tools or
  * with an older protocol. Undecided cases are left to the daemon.
  */
 
 export interface StaticAnswer {
-  /** Undefined for a notification. */
+  /** `undefined` for a notification. */
   readonly line: string | undefined;
 }
 
@@ -45,11 +45,11 @@ const INITIALIZED = "notifications/initialized";
 export class StaticAnswers {
   readonly #sources: Sources;
   readonly #readFile: () => StaticFile | undefined;
-  /** Null where the daemon has to answer everything. */
+  /** `null` if the daemon has to answer everything. */
   #known: Known | null | undefined;
-  /** Name of the client of the 2025 era, from its `initialize` on. */
+  /** Name of the client in the `legacy` era, set by `initialize`. */
   #client: string | undefined;
-  /** The first message that decides on the era of the conversation was another one than `initialize`. */
+  /** Set after a message other than `initialize` has decided the era of the conversation. */
   #hasBegun = false;
 
   constructor(sources: Sources, readFile = readStaticFile) {
@@ -57,7 +57,7 @@ export class StaticAnswers {
     this.#readFile = readFile;
   }
 
-  /** Undefined for a line that the daemon has to be sent. */
+  /** Returns `undefined` for a line that the daemon has to answer. */
   answerTo(line: string): StaticAnswer | undefined {
     const answer = this.#answerTo(line);
     if (!answer) this.#hasBegun = true;
@@ -103,19 +103,19 @@ export class StaticAnswers {
   }
 }
 
-/** Before the file is read. */
+/** Filters by method, before the file is read. */
 function isCandidate({ id, method }: ClientMessage): boolean {
   if (id === undefined) return method === INITIALIZED;
   return ["initialize", "logging/setLevel", "ping", DISCOVER, ...LISTS].includes(method);
 }
 
-/** Undefined where only the daemon knows its answers. */
+/** Returns `undefined` if only the daemon knows its answers. */
 function knownOf(sources: Sources, file: StaticFile | undefined): Known | undefined {
   const given = file && readSettings(file.settings, sources);
   if (!given) return undefined;
   const settings = settingsOf(file, given);
   const names = namesOf(settings.toolsets, settings.query);
-  // Descriptions follow what sessions report, and a server without a tool does not start.
+  // Dynamic descriptions depend on sessions, and a server without tools does not start.
   return settings.dynamicDescription || names.length === 0 ? undefined : { file, settings, names };
 }
 
@@ -167,7 +167,7 @@ function withMaximum(tool: ListedTool | undefined, maximum: number): JsonFields 
   return { ...tool, inputSchema: { ...tool.inputSchema, properties } };
 }
 
-/** A daemon serves no HTTP: callers may approve all unless the operator says otherwise. */
+/** A daemon serves no HTTP, so `callerApproves` is "all" unless the operator says otherwise. */
 function queryDescription({ replacedModes }: StaticFile, settings: StaticSettings): string {
   const { allowBypass, callerApproves = "all", query } = settings;
   const { enabled: _, permissionMode: mode, ...defaults } = query;

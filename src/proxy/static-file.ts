@@ -5,25 +5,25 @@ import type { PermissionMode } from "../domain/permission.ts";
 import type { ToolName, Toolset } from "../tools/listed.ts";
 
 /**
- * The file from which a proxy answers before its daemon is there. The build writes it (src/app/static-answers.ts) from what the
- * server of this build answers.
+ * File of the static answers that a proxy gives before its daemon is there. The build generates the file
+ * (src/app/static-answers.ts) from the answers of its server.
  */
 
 export interface StaticFile {
   readonly version: string;
   readonly settings: readonly TableSetting[];
   readonly defaults: StaticSettings;
-  /** Combinations in which the default mode of a query is not in force: `modeKey`. */
+  /** Values of `modeKey` for which the default mode of a query is not in force. */
   readonly replacedModes: readonly string[];
-  /** Versions that `initialize` accepts. */
+  /** Protocol versions that `initialize` accepts. */
   readonly versions: readonly string[];
-  /** Version of the later era. */
+  /** Protocol version of the `modern` era. */
   readonly revision: string;
-  /** Results by method. Of `initialize`, `server/discover` and `tools/list` some fields are filled in. */
+  /** Results by method. The proxy fills in some fields of `initialize`, `server/discover` and `tools/list`. */
   readonly results: Readonly<Record<Era, Readonly<Record<string, JsonFields>>>>;
   /** Capabilities of the server, by `capabilityKey`. */
   readonly capabilities: Readonly<Record<string, JsonFields>>;
-  /** Listed tools, by `variantKey` and name. Of a variant only those that differ from the first. */
+  /** Listed tools, by `variantKey` and name. A variant has only tools that differ from the variant `""`. */
   readonly tools: Readonly<Record<string, Readonly<Partial<Record<ToolName, ListedTool>>>>>;
 }
 
@@ -34,17 +34,17 @@ export interface ListedTool extends JsonFields {
   readonly inputSchema: JsonFields & { readonly properties: Readonly<Record<string, JsonFields>> };
 }
 
-/** A setting as far as a process without schemas has to know it. */
+/** Setting, for a process without schemas. */
 export interface TableSetting {
   readonly key: string;
-  /** Missing for a key of a setting that is an object: `query.model`. */
+  /** Missing for a key of an object setting, such as `query.model`. */
   readonly flag?: string;
-  /** Empty where it has none of its own. */
+  /** Empty if the setting has no variable. */
   readonly variable: string;
   readonly of: SettingClass;
   readonly reading: Reading;
   readonly plainWords?: boolean;
-  /** Undefined where only the server can check the value. */
+  /** `undefined` if only the server can check the value. */
   readonly byHand?: ByHand;
 }
 
@@ -83,7 +83,7 @@ export function variantKey(traits: { diskResume: boolean; oneWait: boolean }): s
   return [...(traits.diskResume ? ["disk-resume"] : []), ...(traits.oneWait ? ["one-wait"] : [])].join(" ");
 }
 
-/** Undefined where the build has written none, as for the sources, or for another version. */
+/** Returns `undefined` without a file (as in the sources), or if the file is of another version. */
 export function readStaticFile(): StaticFile | undefined {
   try {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the build writes it, and a test compares what comes of it
