@@ -11,42 +11,42 @@ import type { Attached, FromShim, ToShim } from "./protocol.ts";
 export type StartMessage = Extract<ToShim, { t: "start" }>;
 
 interface Handlers {
-  /** There is something to send to the owner. `mayWait`: it is partial text. */
+  /** Called if there is something to send to the owner. `mayWait` marks partial text. */
   news(mayWait?: boolean): void;
   exited(): void;
 }
 
 const MAX_STDERR_CHARS = 4_096;
-/** Lines that Claude Code does not read, bytes. */
+/** Bound on input that Claude Code does not read, bytes. */
 const MAX_UNREAD = 2 * MAX_BODY;
-/** When a process has exited, what it wrote is there at once; a child of it may hold the pipe for longer, ms. */
+/** Silence after which output of an exited process counts as complete, ms. A child may hold the pipe for longer. */
 const SILENCE_MS = 300;
-/** A child of it may write on: maximum number of such times in which something is read. */
+/** Maximum number of `SILENCE_MS` periods with output, because a child may write on. */
 const MAX_LAST_LOOKS = 10;
-/** The stop recipe: end of input, SIGTERM, SIGKILL. ms. */
+/** Stop recipe: end of input, SIGTERM after `INPUT_MS`, SIGKILL after another `TERM_MS`. ms */
 const INPUT_MS = 500;
 const TERM_MS = 2_000;
 const LINE_BREAK = Buffer.from("\n");
-/** Bytes of a frame with several lines. */
+/** Bound on a frame with several lines, bytes. */
 const MAX_LINES = 65_536;
 
-/** One Claude Code that the shim has started. */
+/** Claude Code process that the shim has started. */
 export class ClaudeCode implements Source {
   readonly id: string;
   readonly tag: string;
   readonly exchange: Exchange<Connection>;
-  /** Its session is in the memory of its owner. */
+  /** Set if the session is in the memory of the owner. */
   isBound = false;
   isAbandoned = false;
-  /** The body of its `start`. */
+  /** Body of the `start` message. */
   readonly #record: Buffer;
   readonly #child: ChildProcessWithoutNullStreams;
-  /** Missing where descriptors are short: Node gives such a child no streams. */
+  /** `undefined` if Node has run out of descriptors, and gives the child no streams. */
   readonly #stdin: ChildProcess["stdin"];
   readonly #handlers: Handlers;
   readonly #splitter = new LineSplitter(MAX_BODY);
   readonly #stderr = new LastLines(MAX_STDERR_CHARS);
-  /** What the owner has not got of it. */
+  /** Text that the owner has not received. */
   #unsentStderr = new LastLines(MAX_STDERR_CHARS);
   #timers: NodeJS.Timeout[] = [];
   #exit: Exit | undefined;
@@ -54,10 +54,10 @@ export class ClaudeCode implements Source {
   #bytesRead = 0;
   #identity: { readonly pid: number; readonly startedAt: string } | undefined;
 
-  /** Throws where the system refuses it at once; see `started`. */
+  /** Throws if the system refuses the spawn at once. Other failures reject `started`. */
   constructor(start: StartMessage & { readonly record: Buffer }, owner: Connection, handlers: Handlers) {
     this.id = start.id;
-    // What was read with it is not kept.
+    // Copied, so that the rest of the received chunk can be freed.
     this.#record = Buffer.from(start.record);
     this.tag = start.tag;
     this.exchange = new Exchange(owner, start.epoch);
@@ -69,13 +69,14 @@ export class ClaudeCode implements Source {
       detached: process.platform !== "win32",
       windowsHide: true,
     });
-    // From here on: its owner may write before it is known to run, and it may have ended by then, which is an error of this stream.
+    // Handles errors from here on, because the owner may write before `started` resolves, and the process may have ended by
+    // then.
     const child: ChildProcess = this.#child;
     child.stdin?.on("error", () => undefined);
     this.#stdin = child.stdin;
   }
 
-  /** Resolves when it runs. Rejects with the error of the system. */
+  /** Resolves when the process runs. Rejects with the system error. */
   async started(): Promise<{ readonly pid: number; readonly startedAt: string }> {
     const child = this.#child;
     const pid = await new Promise<number>((resolve, reject) => {
@@ -89,12 +90,12 @@ export class ClaudeCode implements Source {
     return this.#identity;
   }
 
-  /** Undefined until it runs. */
+  /** `undefined` until the process runs. */
   get identity(): { readonly pid: number; readonly startedAt: string } | undefined {
     return this.#identity;
   }
 
-  /** Undefined where it could not be started. Known before it runs. */
+  /** Known before the process runs. `undefined` if the spawn failed. */
   get pid(): number | undefined {
     return this.#child.pid;
   }
@@ -103,7 +104,7 @@ export class ClaudeCode implements Source {
     return this.#exit !== undefined;
   }
 
-  /** Nothing more comes of it. */
+  /** No output follows. */
   get isOver(): boolean {
     return this.hasExited && this.#hasClosed;
   }
@@ -122,7 +123,7 @@ export class ClaudeCode implements Source {
     return { header: { t: "lines", id, n: item.n }, body: this.#withMore(item.line) };
   }
 
-  /** A line, and those behind it. */
+  /** Appends the following lines, up to `MAX_LINES` bytes. */
   #withMore(line: Buffer): Buffer {
     const parts = [line];
     let room = MAX_LINES - line.length;
@@ -133,7 +134,7 @@ export class ClaudeCode implements Source {
     return parts.length === 1 ? line : Buffer.concat(parts);
   }
 
-  /** Throws Refusal, see `Exchange.attach`. */
+  /** Throws `Refusal`, see `Exchange.attach`. */
   attach(owner: Connection, { after, epoch }: Extract<ToShim, { t: "attach" }>) {
     if (!this.#identity) throw new Refusal("it is being started");
     if (this.isAbandoned) throw new Refusal("it is being ended");
@@ -149,7 +150,7 @@ export class ClaudeCode implements Source {
     return { former, header, body: initialize ? Buffer.concat([record, initialize]) : record };
   }
 
-  /** Writes a line once. `onWritten` is called when the system has taken it, or with why it did not. Throws Refusal. */
+  /** Writes a line once. Calls `onWritten` after the system has taken the line, or with the error. Throws `Refusal`. */
   write(lineId: string, line: Buffer, onWritten: (again: boolean, error?: Error | null) => void): void {
     const stdin = this.#stdin;
     if (line.includes(LINE_BREAK)) throw new Refusal("the body has a line break");
@@ -162,7 +163,7 @@ export class ClaudeCode implements Source {
     stdin.uncork();
   }
 
-  /** Throws Refusal, see `Exchange.acknowledge`. */
+  /** Throws `Refusal`, see `Exchange.acknowledge`. */
   acknowledge(upTo: number): void {
     this.exchange.acknowledge(upTo);
     if (!this.exchange.lines.isFull) this.#child.stdout.resume();
@@ -172,24 +173,24 @@ export class ClaudeCode implements Source {
     this.#stdin?.end();
   }
 
-  /** Throws Refusal for what is no signal. */
+  /** Throws `Refusal` for an unknown signal. */
   signal(name: string): void {
     if (!isSignal(name)) throw new Refusal(`"${name}" is no signal`);
     if (!this.#exit) this.#child.kill(name);
   }
 
   kill(): void {
-    // A pid is another process's once this one has been waited for.
+    // After the exit, `pid` may be another process's.
     if (!this.#exit && this.#child.pid !== undefined) void killTree(this.#child.pid).catch(() => undefined);
   }
 
-  /** No owner is to get its exit, nor the lines before it. */
+  /** From now on no owner gets the exit, nor the lines before. */
   abandon(): void {
     this.isAbandoned = true;
     if (this.#exit) this.#child.stdout.destroy();
   }
 
-  /** Ends it step by step. At once: without time to end by itself. */
+  /** Ends the process step by step. `atOnce` leaves no time after the end of input. */
   stop(atOnce = false): void {
     if (this.#exit || this.#timers.length > 0) return;
     const inputMs = atOnce ? 0 : INPUT_MS;

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { type Frame, FrameReader, MAX_BODY, writeFrame } from "./frame.ts";
 import type { FromShim } from "./protocol.ts";
 
-/** Has frames for a connection, made when there is room for them. */
+/** Makes frames for a connection on demand, so that frames are made only if there is room. */
 export interface Source {
   next(connection: Connection): { readonly header: FromShim; readonly body?: Buffer } | undefined;
 }
@@ -12,25 +12,25 @@ interface Handlers {
   closed(connection: Connection): void;
 }
 
-/** Unsent bytes above which no source is asked. */
+/** Bound on unsent bytes. Above the bound, no `Source` is asked. */
 const MAX_UNSENT = 1_048_576;
-/** Bytes of one source before it is the turn of the next. */
+/** Bytes of one `Source` before the next has its turn. */
 const TURN = 65_536;
-/** Between two writes of what may wait: text comes in small parts, and each write wakes another process. ms. */
+/** Interval between writes of partial text (`mayWait`), ms. Text comes in small parts, and each write wakes another process. */
 const PAUSE_MS = 4;
-/** Bytes of unsent answers above which nothing more is read. */
+/** Bound on unsent answers, bytes. Above the bound, nothing more is read. */
 const MAX_ANSWERS = 1_048_576;
-/** For the hello, ms. */
+/** Time limit for the hello, ms. */
 export const HELLO_MS = 5_000;
 
 /**
- * One connection to a shim. Back-pressure both ways: an owner that does not read is sent no more lines, and its messages are not read
- * while its answers are unread.
+ * Connection to a shim. Applies backpressure both ways: an owner that does not read gets no more lines, and its messages stay
+ * unread while its answers do.
  */
 export class Connection {
-  /** Resolves when its hello was good, or it has closed. */
+  /** Resolves after a good hello, or after the connection has closed. */
   readonly greeted: Promise<void>;
-  /** Its hello was good. */
+  /** Set by a good hello. */
   isGreeted = false;
   /** Set once the other side has said `end` and needs this shim no more. */
   isDone = false;
@@ -43,13 +43,13 @@ export class Connection {
   #answers = 0;
   #pumpTimer: NodeJS.Timeout | undefined;
   #lastPump = 0;
-  /** Nothing that comes is read. */
+  /** Set to read no further input. */
   #isEnding = false;
 
   constructor(socket: Socket, handlers: Handlers) {
     this.#socket = socket;
     this.#handlers = handlers;
-    // A hello is a header alone.
+    // A hello has no body.
     this.#reader.maxBody = 0;
     this.greeted = new Promise((resolve) => (this.#onGreeted = resolve));
     const timer = setTimeout(() => !this.isGreeted && socket.destroy(), HELLO_MS);
@@ -66,13 +66,13 @@ export class Connection {
       });
   }
 
-  /** Begins to read what it sends. Resolves as `greeted` does. */
+  /** Starts reading. Resolves as `greeted` does. */
   async read(): Promise<void> {
     this.#socket.on("data", (chunk) => this.#take(chunk));
     return this.greeted;
   }
 
-  /** Accepts the frames of an owner from now on, because the hello was good. */
+  /** Accepts frames of an owner from now on, because the hello was good. */
   greet(): void {
     this.isGreeted = true;
     this.#reader.maxBody = MAX_BODY;
@@ -93,7 +93,10 @@ export class Connection {
     this.#answers += size;
   }
 
-  /** The source has something to send. What may wait is sent a few milliseconds after the last, with what else has come by then. */
+  /**
+   * Queues a source that has something to send. With `mayWait`, sends up to `PAUSE_MS` after the last write, together with
+   * later output.
+   */
   offer(source: Source, mayWait = false): void {
     this.#sources.add(source);
     const wait = mayWait ? this.#lastPump + PAUSE_MS - performance.now() : 0;
@@ -101,7 +104,7 @@ export class Connection {
     else this.#pumpTimer ??= setTimeout(() => this.#pump(), wait);
   }
 
-  /** Ends it when all answers are sent, and reads nothing more. */
+  /** Stops reading, and ends the connection after sending all answers. */
   end(): void {
     this.#ignore();
     this.#socket.end();
@@ -111,7 +114,7 @@ export class Connection {
     this.#socket.destroy();
   }
 
-  /** A message that is carried out after the end could make this connection an owner. */
+  /** Drops pending messages: carried out later, a message could make this connection an owner. */
   #ignore(): void {
     this.#isEnding = true;
     this.#frames = [];
@@ -122,7 +125,7 @@ export class Connection {
     try {
       this.#frames.push(...this.#reader.push(chunk));
     } catch {
-      // It is no owner that this version understands.
+      // Disconnects a peer that does not speak this protocol.
       this.destroy();
       return;
     }
@@ -147,13 +150,13 @@ export class Connection {
     for (const source of this.#sources) {
       if (this.#socket.writableLength > MAX_UNSENT) break;
       this.#sources.delete(source);
-      // Behind the others.
+      // Puts the source behind the others.
       if (this.#sendFrom(source)) this.#sources.add(source);
     }
     this.#socket.uncork();
   }
 
-  /** Whether it may have more. */
+  /** Returns true if `source` may have more. */
   #sendFrom(source: Source): boolean {
     const end = this.#socket.writableLength + TURN;
     while (this.#socket.writableLength < end) {

@@ -1,15 +1,15 @@
 import { isId } from "./protocol.ts";
 
 /**
- * The control requests that pass a shim: Claude Code's own, as long as they are open, and the first answer to `initialize`, which a
- * later owner may need. Only the beginning of a line is read where Claude Code writes `type` and `request_id` first, as it does.
+ * Tracks control requests through a shim: open requests of Claude Code, and the first answer to `initialize` for a later owner.
+ * Usually reads only the start of a line, because Claude Code writes `type` and `request_id` first.
  */
 
-/** Many more than Claude Code has at a time; beyond it the oldest is forgotten. */
+/** Bound on open requests, many more than Claude Code has at a time. Above the bound, the oldest is forgotten. */
 const MAX_OPEN = 1_024;
-/** Bytes in which `request_id` is looked for before the whole line is parsed. */
+/** Bytes searched for `request_id` before the whole line is parsed. */
 const HEAD = 512;
-/** A longer line that begins otherwise is not parsed: it would take several times its memory. Bytes. */
+/** Bound on parsed lines, bytes. Parsing takes several times the memory of a line. */
 const MAX_PARSED = 1_048_576;
 const QUICK =
   /^\{"type":"(control_request|control_response|control_cancel_request)"(?:,"response":\{"subtype":"\w+")?,"request_id":"([^"\\]+)"/;
@@ -30,18 +30,18 @@ export class ControlRequests {
     return [...this.#open];
   }
 
-  /** The line with the first answer to `initialize`. */
+  /** Line with the first answer to `initialize`. */
   get initialized(): Buffer | undefined {
     return this.#initialized;
   }
 
-  /** A line towards Claude Code, under its id: `r:` and the id of the request for a response. */
+  /** Notes a line towards Claude Code. The `lineId` of a response is `r:` and the id of its request. */
   wrote(lineId: string, line: Buffer): void {
     if (lineId.startsWith("r:")) this.#open.delete(lineId.slice(2));
     if (this.#initializeId === undefined && line.includes(INITIALIZE)) this.#initializeId = initializeIdOf(line);
   }
 
-  /** A line of Claude Code. */
+  /** Notes a line of Claude Code. */
   read(line: Buffer): void {
     const control = controlOf(line);
     if (control?.type === "control_request") this.#opened(control.requestId);
@@ -50,7 +50,7 @@ export class ControlRequests {
   }
 
   #opened(requestId: string): void {
-    // An owner could not name another.
+    // Skips an id that no owner could name in a message.
     if (!isId(requestId)) return;
     this.#open.add(requestId);
     const [oldest] = this.#open;
@@ -77,7 +77,7 @@ function parsed(line: Buffer): unknown {
   try {
     return JSON.parse(line.toString("utf8"));
   } catch {
-    // Whatever it is, it is no control request.
+    // Invalid JSON is no control request.
     return undefined;
   }
 }

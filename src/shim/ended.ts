@@ -1,18 +1,18 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 
-/** The file beside a shim's socket that names the processes which it has ended without being asked by an owner, and why. */
+/** File beside a shim's socket that lists the processes ended by the shim unasked, with the reason. */
 
 export interface EndedProcess {
   readonly id: string;
   /** ISO 8601. */
   readonly at: string;
-  /** A sentence for people. */
+  /** Sentence for people. */
   readonly why: string;
 }
 
 export interface EndedShim {
-  /** They identify the shim. */
+  /** Identity of the shim. */
   readonly pid: number;
   readonly startedAt: string;
   readonly processes: readonly EndedProcess[];
@@ -25,13 +25,13 @@ export class EndedRecord {
   readonly #identity: Pick<EndedShim, "pid" | "startedAt">;
   readonly #processes: EndedProcess[] = [];
 
-  /** `socket` is the shim's. */
+  /** `socket`: path of the shim's socket. */
   constructor(socket: string, identity: Pick<EndedShim, "pid" | "startedAt">) {
     this.#file = `${socket}${ENDED_SUFFIX}`;
     this.#identity = identity;
   }
 
-  /** At once: the shim is about to end. */
+  /** Writes synchronously, because the shim is about to end. */
   add(id: string, why: string): void {
     this.#processes.push({ id, at: new Date().toISOString(), why });
     const draft = `${this.#file}.${String(this.#identity.pid)}`;
@@ -39,12 +39,12 @@ export class EndedRecord {
       writeFileSync(draft, JSON.stringify({ ...this.#identity, processes: this.#processes }), { mode: 0o600 });
       renameSync(draft, this.#file);
     } catch {
-      // A full disk, or a deleted folder: its log may have it.
+      // Disk full or folder deleted. The shim's log may have the reason.
     }
   }
 }
 
-/** Undefined where there is no such file, or none of a shim. */
+/** Resolves to `undefined` if `file` does not exist, or is not of a shim. */
 export async function readEnded(file: string): Promise<EndedShim | undefined> {
   try {
     const parsed: unknown = JSON.parse(await readFile(file, "utf8"));

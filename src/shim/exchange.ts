@@ -2,21 +2,21 @@ import { ControlRequests } from "./control-requests.ts";
 import { type Gone, type Item, LineBuffer } from "./line-buffer.ts";
 
 /**
- * What passes between one Claude Code and its owner: who the owner is, which line it gets next, and which lines were written
- * towards Claude Code. Pure: `test/unit/shim-model.test.ts` checks it against crashes at every step.
+ * Exchange between one Claude Code and its owner: the present owner, the next line for the owner, and the lines written towards
+ * Claude Code. Pure: `test/unit/shim-model.test.ts` checks crashes at every step.
  */
 
-/** A message that is not carried out. */
+/** A refused message. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
 }
 
 export interface Attachment<Owner> extends Gone {
-  /** It was the owner until now, by another connection. */
+  /** Owner until now, if on another connection. */
   readonly former: Owner | undefined;
 }
 
-/** An owner repeats only what it cannot know to be written: lines of a turn that is not over. */
+/** Bound on remembered ids of written lines. An owner repeats only lines of an unfinished turn. */
 const MAX_REMEMBERED = 4_096;
 
 export class Exchange<Owner> {
@@ -25,7 +25,7 @@ export class Exchange<Owner> {
   readonly #written = new Set<string>();
   #owner: Owner | undefined;
   #epoch: number;
-  /** The last number that this owner was given. */
+  /** Number of the last item given to this owner. */
   #sent = 0;
 
   constructor(owner: Owner, epoch: number, lines = new LineBuffer()) {
@@ -42,18 +42,21 @@ export class Exchange<Owner> {
     return this.#epoch;
   }
 
-  /** Ids of the last lines towards Claude Code, the oldest first. */
+  /** Ids of the last lines towards Claude Code, oldest first. */
   get written(): string[] {
     return [...this.#written];
   }
 
-  /** Throws Refusal where this is not the owner, or no longer. */
+  /** Throws `Refusal` if `owner` does not own the process, or no longer. */
   check(owner: Owner, epoch: number): void {
     if (epoch !== this.#epoch) throw new Refusal(`epoch ${String(epoch)} is not ${String(this.#epoch)}, the owner's`);
     if (owner !== this.#owner) throw new Refusal("another connection owns this process");
   }
 
-  /** Throws Refusal for an epoch below the last owner's or equal to a connected one's, and for a line that was not written yet. */
+  /**
+   * Throws `Refusal` if `epoch` is below the last owner's or equals the epoch of a connected owner, or if line `after` was not
+   * written yet.
+   */
   attach(owner: Owner, epoch: number, after: number): Attachment<Owner> {
     const isFree = this.#owner === undefined || this.#owner === owner;
     if (epoch < this.#epoch || (epoch === this.#epoch && !isFree)) {
@@ -67,21 +70,23 @@ export class Exchange<Owner> {
     return { former, ...this.lines.gone(after) };
   }
 
-  /** Its connection has ended. False where it was not the owner. */
+  /** Handles the end of a connection. Returns false if `owner` did not own the process. */
   release(owner: Owner): boolean {
     if (this.#owner !== owner) return false;
     this.#owner = undefined;
     return true;
   }
 
-  /** The next item for the owner, once. */
+  /** Returns each item once. */
   next(): Item | undefined {
     const item = this.lines.next(this.#sent);
     if (item) this.#sent = item.n;
     return item;
   }
 
-  /** The line behind the last that was given: undefined where it has more bytes, or is none but an exit, or is not there. */
+  /**
+   * Returns the line directly after the last item given. Returns `undefined` for a gap, an exit, or a line above `maxBytes`.
+   */
   nextLine(maxBytes: number): Buffer | undefined {
     const item = this.lines.next(this.#sent);
     if (!item || "exit" in item || item.n !== this.#sent + 1 || item.line.length > maxBytes) return undefined;
@@ -89,13 +94,13 @@ export class Exchange<Owner> {
     return item.line;
   }
 
-  /** Throws Refusal for a number that this owner was not given yet. */
+  /** Throws `Refusal` for a number that this owner was not given yet. */
   acknowledge(upTo: number): void {
     if (upTo > this.#sent) throw new Refusal(`line ${String(upTo)} was not sent yet`);
     this.lines.acknowledge(upTo);
   }
 
-  /** False for a line that was written before, and must not be written again. */
+  /** Returns false for a line that was written before and must not be repeated. */
   write(lineId: string, body: Buffer): boolean {
     if (this.#written.has(lineId)) return false;
     this.#written.add(lineId);
@@ -105,7 +110,7 @@ export class Exchange<Owner> {
     return true;
   }
 
-  /** A line of Claude Code. Whether it is partial text, which is no control request. */
+  /** Takes a line of Claude Code. Returns true for partial text, which is no control request. */
   read(line: Buffer): boolean {
     const isPart = this.lines.push(line);
     if (!isPart) this.control.read(line);

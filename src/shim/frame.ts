@@ -2,11 +2,14 @@ import { isUtf8 } from "node:buffer";
 import type { Writable } from "node:stream";
 
 /**
- * The frames between a shim and its owner: u32 header length, u32 body length (both big-endian), the header as a JSON object in
- * UTF-8 with the kind of the message in `t`, and the body as raw bytes.
+ * Frames between a shim and its owner: u32 header length, u32 body length (both big-endian), header as a JSON object in UTF-8
+ * with the kind of message in `t`, body as raw bytes.
  */
 
-/** Bytes: the whole environment of a client, which is in its hello to the daemon, and the arguments of Claude Code. */
+/**
+ * Bound on a header, bytes. A header may hold the arguments of Claude Code, and the whole environment of a client as in its
+ * hello to the daemon.
+ */
 export const MAX_HEADER = 8_388_608;
 export const MAX_BODY = 134_217_728;
 const LENGTHS = 8;
@@ -15,16 +18,16 @@ export type Header = Readonly<Record<string, unknown>> & { readonly t: string };
 
 export interface Frame {
   readonly header: Header;
-  /** Empty when the frame has none. */
+  /** Empty for a frame without a body. */
   readonly body: Buffer;
 }
 
-/** The other end does not speak this protocol. The connection cannot be used any more. */
+/** The other end does not speak this protocol, so the connection cannot be used any more. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
 }
 
-/** The part of a frame before its body. Throws ProtocolError for a header or body above its limit. */
+/** Returns the bytes of a frame before its body. Throws `ProtocolError` for a header or body above its limit. */
 export function frameHead(header: { readonly t: string }, bodyLength: number): Buffer {
   const text = JSON.stringify(header);
   const length = Buffer.byteLength(text);
@@ -41,10 +44,13 @@ export function encodeFrame(header: { readonly t: string }, body?: Buffer): Buff
   return body === undefined || body.length === 0 ? head : Buffer.concat([head, body]);
 }
 
-/** Bytes of a body up to which a copy is cheaper than a buffer more to write. */
+/** Bound on bodies that are copied, bytes. A copy is cheaper than another buffer to write. */
 const SMALL = 16_384;
 
-/** Writes a frame, a large body without a copy. `onFlushed` is called when the system has taken it, or with an error. Returns false above the high-water mark. */
+/**
+ * Writes a frame, without copying a large body. Calls `onFlushed` after the system has taken the frame, or with an error.
+ * Returns false above the high-water mark.
+ */
 export function writeFrame(
   stream: Writable,
   header: { readonly t: string },
@@ -52,7 +58,7 @@ export function writeFrame(
   onFlushed?: (error?: Error | null) => void,
 ): boolean {
   if (body === undefined || body.length <= SMALL) return stream.write(encodeFrame(header, body), onFlushed);
-  // Throws: a stream that stays corked sends nothing of any process.
+  // Before `cork`, because `frameHead` may throw, and a corked stream sends nothing of any process.
   const head = frameHead(header, body.length);
   stream.cork();
   stream.write(head);
@@ -61,17 +67,17 @@ export function writeFrame(
   return hasRoom;
 }
 
-/** Splits what a connection delivers into frames. Holds one incomplete frame at most. */
+/** Splits the input of a connection into frames. Holds one incomplete frame at most. */
 export class FrameReader {
-  /** Bytes: a frame with a longer body is refused by its first eight bytes. */
+  /** Bound on a body, bytes. A longer body is refused after the eight bytes of its lengths. */
   maxBody = MAX_BODY;
   #chunks: Buffer[] = [];
   #length = 0;
-  /** Bytes up to the end of the frame, as far as it is known. */
+  /** Bytes up to the end of the frame, as far as known. */
   #needed = LENGTHS;
   #fault: ProtocolError | undefined;
 
-  /** The frames that are complete with this chunk. Throws ProtocolError, then and for every later chunk, for anything else. */
+  /** Returns the frames completed by `chunk`. Throws `ProtocolError` for anything else, and again for every later chunk. */
   push(chunk: Buffer): Frame[] {
     if (this.#fault) throw this.#fault;
     this.#chunks.push(chunk);
@@ -106,7 +112,7 @@ export class FrameReader {
   }
 }
 
-/** The length of the frame that begins here, or of its lengths where these are incomplete. */
+/** Returns the length of the first frame, or `LENGTHS` if its lengths are incomplete. */
 function neededOf(bytes: Buffer, maxBody: number): number {
   if (bytes.length < LENGTHS) return LENGTHS;
   const [header, body] = [bytes.readUInt32BE(0), bytes.readUInt32BE(4)];
@@ -114,7 +120,7 @@ function neededOf(bytes: Buffer, maxBody: number): number {
   return LENGTHS + header + body;
 }
 
-/** Tells whether the bytes begin with a whole frame that has no body. */
+/** True if `bytes` begin with a whole frame without a body. */
 export function beginsWithFrame(bytes: Buffer): boolean {
   return bytes.length >= LENGTHS && bytes.readUInt32BE(4) === 0 && bytes.length >= LENGTHS + bytes.readUInt32BE(0);
 }

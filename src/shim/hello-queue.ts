@@ -1,11 +1,12 @@
 import type { Socket } from "node:net";
 
-/** Connections that are read at a time beyond the first part of their hello: each may send up to the limit of a hello. */
+/** Bound on connections read beyond `firstPart` of their hello, because each may send up to the limit of a hello. */
 const MAX_WAITING = 8;
 
 /**
- * The first bytes of a connection, as many as Node reads ahead; they stay in the stream. Empty if it has ended before, or after `ms`.
- * A hello that is whole in them needs no turn: connections that send nothing, or slowly, would take it away.
+ * Resolves to the first bytes of a connection, as many as Node reads ahead, and leaves them in the stream. Empty if the stream
+ * ends first, or after `ms`. A hello complete in its first bytes needs no turn in `HelloQueue`, so that silent and slow
+ * connections cannot delay good hellos.
  */
 export async function firstPart(socket: Socket, ms: number): Promise<Buffer> {
   await new Promise<void>((resolve) => {
@@ -29,8 +30,8 @@ export class HelloQueue {
   readonly #queued: (() => void)[] = [];
 
   /**
-   * Calls `read` when it is its turn, at once if there is room or the hello `isWhole` in the first part, and settles as it does.
-   * `read` must have a time limit.
+   * Calls `read` once there is room, or at once if the hello `isWhole` in the first part. Settles as `read` does, which must
+   * have a time limit.
    */
   async run<T>(read: () => Promise<T>, isWhole = false): Promise<T> {
     if (isWhole) return read();

@@ -1,4 +1,4 @@
-/** The lines that a Claude Code has written and that its owner has not acknowledged yet, numbered from 1. Pure. */
+/** Lines written by a Claude Code and not yet acknowledged by its owner, numbered from 1. Pure. */
 
 export interface Exit {
   readonly code: number | null;
@@ -7,22 +7,22 @@ export interface Exit {
 
 export type Item = { readonly n: number; readonly line: Buffer } | { readonly n: number; readonly exit: Exit };
 
-/** What is gone of the lines above a number. */
+/** Counts of missing lines above a number. */
 export interface Gone {
-  /** Lines that were no partial text. */
+  /** Lines other than partial text. */
   readonly lost: number;
   /** Lines of partial text. */
   readonly evicted: number;
 }
 
-/** Of all kept lines, bytes. */
+/** Bound on all kept lines, bytes. */
 export const MAX_KEPT = 67_108_864;
-/** What a kept line costs beside its bytes: an entry in a map and a buffer. Bytes, measured on Node 22 and rounded up. */
+/** Overhead of a kept line (map entry and buffer), bytes, measured on Node 22 and rounded up. */
 const LINE_COST = 256;
 /** Claude Code writes `type` first. */
 const PARTIAL = Buffer.from('{"type":"stream_event"');
 
-/** Partial text: Claude Code repeats it in the whole message that follows. */
+/** True for partial text, which Claude Code repeats in the following whole message. */
 function isPartial(line: Buffer): boolean {
   return line.length >= PARTIAL.length && line.compare(PARTIAL, 0, PARTIAL.length, 0, PARTIAL.length) === 0;
 }
@@ -30,10 +30,10 @@ function isPartial(line: Buffer): boolean {
 export class LineBuffer {
   readonly #bound: number;
   readonly #kept = new Map<number, Buffer>();
-  /** Numbers of the kept lines of partial text; those up to `#evictedTo` are gone. */
+  /** Numbers of kept lines of partial text. Up to `#evictedTo` none is kept. */
   readonly #partial = new Set<number>();
   #evictedTo = 0;
-  /** Numbers of lines that could not be kept though they were no partial text. */
+  /** Numbers of lines other than partial text that could not be kept. */
   readonly #lost = new Set<number>();
   #exit: Exit | undefined;
   #last = 0;
@@ -44,22 +44,25 @@ export class LineBuffer {
     this.#bound = bound;
   }
 
-  /** The number of the last item. */
+  /** Number of the last item. */
   get last(): number {
     return this.#last;
   }
 
-  /** Claude Code has to wait. */
+  /** True if Claude Code has to wait (backpressure). */
   get isFull(): boolean {
     return this.#bytes > this.#bound;
   }
 
-  /** The exit is acknowledged. */
+  /** True after the exit is acknowledged. */
   get isDone(): boolean {
     return this.#exit !== undefined && this.#acknowledged === this.#last;
   }
 
-  /** Above the bound, partial text goes, the oldest first; until then a line keeps the chunk that it came in. Whether it is partial text. */
+  /**
+   * Adds a line. Above the bound, evicts partial text, oldest first, and copies other lines out of their chunks. Returns true
+   * for partial text.
+   */
   push(line: Buffer): boolean {
     const isPart = isPartial(line);
     this.#last += 1;
@@ -74,19 +77,19 @@ export class LineBuffer {
     return isPart;
   }
 
-  /** A line that is too long to be kept has a number all the same. */
+  /** Numbers a line that is too long to be kept. */
   lose(): void {
     this.#last += 1;
     this.#lost.add(this.#last);
   }
 
-  /** The last item. */
+  /** Adds the last item. */
   end(exit: Exit): void {
     this.#last += 1;
     this.#exit = exit;
   }
 
-  /** The first item above this number that is kept. */
+  /** Returns the first kept item above `after`. */
   next(after: number): Item | undefined {
     for (let n = Math.max(after, this.#acknowledged) + 1; n <= this.#last; n += 1) {
       const line = this.#kept.get(n);
@@ -105,7 +108,7 @@ export class LineBuffer {
     this.#acknowledged = Math.max(this.#acknowledged, end);
   }
 
-  /** Acknowledged lines count as lost: an owner that asks for them has forgotten what it has stored. */
+  /** Counts acknowledged lines as lost: an owner that asks for them has forgotten stored lines. */
   gone(after: number): Gone {
     const from = Math.max(after, this.#acknowledged);
     const above = (numbers: Iterable<number>) => [...numbers].filter((n) => n > from).length;
@@ -114,7 +117,7 @@ export class LineBuffer {
     return { lost: lost + Math.max(0, from - after), evicted: Math.max(0, lines - above(this.#kept.keys()) - lost) };
   }
 
-  /** What stays must not keep a chunk whose other lines are gone. */
+  /** Copies a kept line if most of its chunk is unused, so that the chunk can be freed. */
   #compact(n: number): void {
     const line = this.#kept.get(n);
     if (!line || line.length * 2 > line.buffer.byteLength) return;
@@ -134,22 +137,22 @@ export class LineBuffer {
 
 const LINE_BREAK = 0x0a;
 
-/** In place of a line that was too long. */
+/** Stands in for a line that was too long. */
 export const TOO_LONG = Symbol("too long");
 
-/** Splits a stream into lines, whose bytes stay as they are. Pure. */
+/** Splits a stream into lines without changing bytes. Pure. */
 export class LineSplitter {
   readonly #maxLine: number;
   #parts: Buffer[] = [];
   #length = 0;
   #isDropping = false;
 
-  /** Bytes. */
+  /** `maxLine`: bound on a line, bytes. */
   constructor(maxLine: number) {
     this.#maxLine = maxLine;
   }
 
-  /** The lines that end in this chunk, without their line breaks; a line that is too long is reported as soon as it is. */
+  /** Returns the lines that end in `chunk`, without line breaks. Reports `TOO_LONG` as soon as a line passes the bound. */
   push(chunk: Buffer): (Buffer | typeof TOO_LONG)[] {
     const lines: (Buffer | typeof TOO_LONG)[] = [];
     let rest = chunk;
@@ -163,14 +166,14 @@ export class LineSplitter {
     return lines;
   }
 
-  /** What stands behind the last line break. */
+  /** Returns the text after the last line break. */
   rest(): Buffer | undefined {
     const rest = this.#length > 0 ? this.#joined() : undefined;
     this.#reset();
     return rest;
   }
 
-  /** False at the part with which the line becomes too long. */
+  /** Returns false for the part with which the line passes the bound. */
   #take(part: Buffer): boolean {
     if (this.#isDropping) return true;
     this.#length += part.length;

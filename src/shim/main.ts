@@ -6,17 +6,17 @@ import type { Program, RestartProgram } from "./programs.ts";
 import { ShimServer } from "./server.ts";
 
 /**
- * The program `dist/shim/shim.js`. It reads one JSON document from stdin (ShimArguments), prints `ready PID STARTEDAT` or an error
- * as one line, and has let go of stdin and stdout then. It loads nothing after its start: its file may be deleted.
+ * Program `dist/shim/shim.js`. Reads one JSON document from stdin (`ShimArguments`), prints `ready PID STARTEDAT` or an error
+ * as one line, and then lets go of stdin and stdout. Loads nothing after the start, because the package may be deleted.
  */
 
 interface ShimArguments {
-  /** The path of the socket, in a folder that only its user can enter. */
+  /** Path of the socket, in a folder that only the user can enter. */
   readonly socket: string;
   readonly daemon: string;
   readonly keepMs: number;
   readonly restart?: RestartProgram;
-  /** Without an owner, until `restart` is run; 2 s by default. */
+  /** Time without an owner before `restart` runs, ms. Default: `RESTART_AFTER_MS`. */
   readonly restartAfterMs?: number;
   readonly reaper?: Program;
   readonly stateFolder: string;
@@ -44,7 +44,7 @@ async function run({ daemon, keepMs, reaper, restart, restartAfterMs, socket, st
   const server = new ShimServer({ daemon, identity, ...times, reaper, restart, log, onEnd, onGivenUp });
   await server.listen(socket);
   process.on("SIGTERM", () => server.stop("SIGTERM"));
-  // Those of the terminal and group in which it was started are not meant for it.
+  // Ignores signals to the terminal and process group of the starter.
   for (const signal of ["SIGHUP", "SIGINT"] as const) process.on(signal, () => undefined);
   process.on("uncaughtException", (error) => {
     log(error.stack ?? error.message);
@@ -55,13 +55,16 @@ async function run({ daemon, keepMs, reaper, restart, restartAfterMs, socket, st
   letGo(STDOUT, "w");
 }
 
-/** The lowest free descriptor is the one that was closed: nothing else opens any meanwhile. */
+/**
+ * Replaces `descriptor` by `/dev/null`: `openSync` takes the lowest free descriptor, because nothing else opens files
+ * meanwhile.
+ */
 function letGo(descriptor: number, mode: "r" | "w"): void {
   closeSync(descriptor);
   openSync("/dev/null", mode);
 }
 
-/** Throws what is wrong. The starter is of the same build, so only what would be misunderstood later is checked. */
+/** Throws a message for the starter. The starter is of the same build, so only values that could fail later are checked. */
 function argumentsIn(text: string): ShimArguments {
   const value: unknown = JSON.parse(text);
   if (isArguments(value)) return value;
@@ -74,10 +77,12 @@ function isArguments(value: unknown): value is ShimArguments {
   return [daemon, socket, stateFolder].every((each) => typeof each === "string") && typeof keepMs === "number";
 }
 
-/** Bytes. */
+/** Bound on the log, bytes. */
 const MAX_LOG = 65_536;
 
-/** `daemon-NAME.shim.log` among the daemons' logs, which are swept by their age. Emptied when it is too long. */
+/**
+ * Returns a logger to `daemon-NAME.shim.log`, beside the logs of daemons and swept like them. Empties the file above `MAX_LOG`.
+ */
 function logIn(stateFolder: string, daemon: string): (text: string) => void {
   const file = join(stateFolder, "logs", `daemon-${daemon}.shim.log`);
   return (text) => {
@@ -85,7 +90,7 @@ function logIn(stateFolder: string, daemon: string): (text: string) => void {
       if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG) truncateSync(file);
       appendFileSync(file, `${new Date().toISOString()} ${String(process.pid)} ${text}\n`, { mode: 0o600 });
     } catch {
-      // A full disk, or a deleted folder: there is nowhere to say so.
+      // Disk full or folder deleted: no place is left for a report.
     }
   };
 }

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { whenDead } from "../claude/supervise/tree.ts";
 import { Refusal } from "./exchange.ts";
 
-/** The programs that a shim starts beside Claude Code: the reaper, and the daemon that is to come back. */
+/** Programs that a shim starts beside Claude Code: the reaper, and its daemon again. */
 
 export interface Program {
   readonly command: string;
@@ -14,26 +14,26 @@ export interface RestartProgram extends Program {
   readonly cwd: string;
 }
 
-/** Holds the other end of the reaper's input: the reaper ends what it knows of when this process is gone. */
+/** Holds the reaper's input open. After the end of this process, the reaper ends all registered processes. */
 export class ReaperPipe {
   readonly #program: Program | undefined;
   #child: ChildProcess | undefined;
   #loaded: Promise<boolean> | undefined;
-  /** Registrations to repeat to a reaper that replaces a dead one, by pid. */
+  /** Registrations by pid, repeated to a reaper that replaces a dead one. */
   readonly #watched = new Map<string, string>();
 
-  /** Without a program, nothing is sent. */
+  /** Sends nothing without `program`. */
   constructor(program: Program | undefined) {
     this.#program = program;
   }
 
-  /** Throws Refusal where it cannot be started: nothing may start that could not be ended. */
+  /** Starts the reaper if needed. Throws `Refusal` on failure, because no process may start that nothing could end. */
   ready(): void {
     if (!this.#program || this.#child) return;
     const { args, command } = this.#program;
     const child = spawn(command, args, { stdio: ["pipe", "pipe", "ignore"], detached: true, env: {} });
     child.on("error", () => undefined);
-    // Node makes no pipe when it runs out of descriptors.
+    // Node makes no pipe when out of descriptors.
     const input: unknown = child.stdin;
     if (input === undefined || input === null) throw new Refusal("the reaper cannot be started");
     child.stdin.on("error", () => undefined);
@@ -54,13 +54,13 @@ export class ReaperPipe {
     });
   }
 
-  /** Starts it. Resolves when it needs its files no more. Rejects with Refusal where it cannot be started. */
+  /** Starts the reaper. Resolves once the reaper has loaded its files. Rejects with `Refusal` on failure. */
   async load(): Promise<void> {
     this.ready();
     if ((await this.#loaded) === false) throw new Refusal("the reaper cannot be started");
   }
 
-  /** A `+PID NUMBER VALUE` or `-PID` line. */
+  /** Sends a line `+PID NUMBER VALUE` or `-PID`. */
   send(line: string): void {
     const [, sign, pid = ""] = /^([+-])(\d+)/.exec(line) ?? [];
     if (sign === "+") this.#watched.set(pid, `${line}\n`);
@@ -69,28 +69,28 @@ export class ReaperPipe {
   }
 }
 
-/** Restarts within RESTART_WINDOW_MS. */
+/** Maximum restarts within `RESTART_WINDOW_MS`. */
 const MAX_RESTARTS = 3;
 const RESTART_WINDOW_MS = 600_000;
-/** A daemon that was started has this many times the first wait to connect. */
+/** Multiple of `afterMs` that a started daemon has to connect. */
 const START_FACTOR = 5;
 
 interface Restart {
-  /** Undefined where the daemon is brought back by others, or not at all. */
+  /** `undefined` if others bring the daemon back, or nobody does. */
   readonly program: RestartProgram | undefined;
-  /** Wait for an owner before the first one, ms. */
+  /** Wait for an owner before the first restart, ms. */
   readonly afterMs: number;
   readonly log: (text: string) => void;
-  /** Whether it is worth a restart; asked when no owner came in time. */
+  /** Called after `afterMs` without an owner. True if a restart is worthwhile. */
   readonly isWanted: () => boolean;
   readonly onUnwanted: () => void;
 }
 
-/** Brings the daemon back when no owner is connected. */
+/** Starts the daemon again while no owner is connected. */
 export class Restarts {
   readonly #restart: Restart;
   #timer: NodeJS.Timeout | undefined;
-  /** On the monotonic clock. */
+  /** Times of restarts, by the monotonic clock. */
   #times: number[] = [];
 
   constructor(restart: Restart) {

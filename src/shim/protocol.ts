@@ -1,60 +1,62 @@
 import { type Header, ProtocolError } from "./frame.ts";
 
 /**
- * The messages between a shim and its owners. Checks are written by hand: a shim loads no schemas. The first frame each way is the
- * hello, and a version that differs ends the connection. Later versions keep the frame and the fields of both hellos.
+ * Messages between a shim and its owners. Checked by hand, because a shim loads no schemas. The first frame each way is the
+ * hello; another version ends the connection. Later versions keep the frame and the fields of both hellos.
  */
 
 export const SHIM_PROTOCOL = 2;
 
-/** The longest id of a process, of a line towards Claude Code, or of a control request. Characters. */
+/** Bound on the ids of processes, of lines towards Claude Code, and of control requests, characters. */
 export const MAX_ID = 128;
 
-/** `epoch` fences: a message with another epoch than that of the last `start` or `attach` is refused. */
+/** `epoch` fences: messages must have the epoch of the last `start` or `attach`. */
 interface OfProcess {
   readonly id: string;
   readonly epoch: number;
 }
 
-/** From an owner. */
+/** Messages of an owner. */
 export type ToShim =
   | { readonly t: "hello"; readonly protocol: number; readonly daemon: string }
   /**
-   * Answered by `started` or `failed`. Epoch 0 is that of a spare. The body is what the next owner has to know of the environment of
-   * this one, in its own form: the shim keeps it in memory and gives it back.
+   * Answered by `started` or `failed`. Spares have epoch 0. The body describes the environment of this owner for the next
+   * owner, in a form of their own: the shim keeps the body in memory and returns it unread.
    */
   | (OfProcess & {
       readonly t: "start";
       readonly command: string;
       readonly args: readonly string[];
       readonly cwd?: string;
-      /** The whole environment. */
+      /** Whole environment. */
       readonly env: Readonly<Record<string, string>>;
       /**
-       * The process as the reaper knows it: `NUMBER VALUE`, where NUMBER may be empty. The shim registers the process with its reaper under
-       * it (`+PID TAG`), before `started`; to forget it again is up to the owner, who knows when nothing of it is left.
+       * Tag of the process at the reaper: `NUMBER VALUE`, where NUMBER may be empty. The shim registers `+PID TAG` with its
+       * reaper before `started`. The owner removes the registration, because only the owner knows when nothing of the process
+       * is left.
        */
       readonly tag: string;
     })
   /**
-   * Takes the process over from an owner with a lower epoch, or with the same one whose connection has ended. Answered by
-   * `attached`, then its last words on stderr, then all lines above `after`: also those that this connection has received before.
+   * Takes the process over from an owner with a lower epoch, or with an equal epoch and a closed connection. Answered by
+   * `attached`, then the last text on stderr, then all lines above `after`, including lines that this connection has received
+   * before.
    */
   | (OfProcess & { readonly t: "attach"; readonly after: number })
-  /** The body is one line without its line break. Answered by `written` when the system has taken it. */
+  /** The body is one line without its line break. Answered by `written` after the system has taken the line. */
   | (OfProcess & { readonly t: "write"; readonly lineId: string })
-  /** All lines up to this number are dealt with. */
+  /** Acknowledges all lines up to `upTo`. */
   | (OfProcess & { readonly t: "ack"; readonly upTo: number })
   | (OfProcess & { readonly t: "end-input" })
   | (OfProcess & { readonly t: "signal"; readonly signal: string })
-  /** SIGKILL to the process and all below it. */
+  /** Sends SIGKILL to the process and all its descendants. */
   | (OfProcess & { readonly t: "kill" })
-  /** Its session is in the memory of this owner: it is ended at once when the connection ends. */
+  /** Binds the process to this connection, whose end ends the process at once: the session is in the memory of this owner. */
   | (OfProcess & { readonly t: "bound" })
   | { readonly t: "list" }
-  /** A line for the reaper, without its line break. */
+  /** Line for the reaper, without its line break. */
   | { readonly t: "reaper"; readonly line: string }
-  /** This connection starts nothing more. The shim ends as soon as all connections have said it and no process is left. */
+  /** This connection starts nothing more. The shim ends once all connections have said `end` and no process is left. */
   | { readonly t: "end" };
 
 export interface ListedProcess {
@@ -63,17 +65,17 @@ export interface ListedProcess {
   readonly startedAt: string;
   readonly epoch: number;
   readonly tag: string;
-  /** It belongs to a session: its epoch is above 0. */
+  /** Set if the process belongs to a session (`epoch` above 0). */
   readonly session?: true;
-  /** A connection owns it. */
+  /** Set while a connection owns the process. */
   readonly owned?: true;
-  /** It has ended, and its exit is not acknowledged. */
+  /** Set after the exit, until the exit is acknowledged. */
   readonly exited?: true;
   /** Set while the process starts: `startedAt` is empty, and `pid` is 0 if there is no process yet. */
   readonly starting?: true;
 }
 
-/** From a shim. `startedAt` as `startTime` in src/claude/supervise/tree.ts gives it. */
+/** Messages of a shim. `startedAt` is in the form of `startTime` (src/claude/supervise/tree.ts). */
 export type FromShim =
   | { readonly t: "hello"; readonly protocol: number; readonly pid: number; readonly startedAt: string }
   | { readonly t: "started"; readonly id: string; readonly pid: number; readonly startedAt: string }
@@ -81,11 +83,11 @@ export type FromShim =
   | Attached
   | { readonly t: "written"; readonly id: string; readonly lineId: string; readonly again: boolean }
   /**
-   * The body is one line or several, with line breaks between them. `n` is the number of the first: numbers begin with 1 and ascend.
-   * A missing number is that of evicted partial text, or of a line above MAX_BODY.
+   * The body is one or several lines, separated by line breaks. `n` is the number of the first line; numbers ascend from 1.
+   * Missing numbers are evicted partial text, or lines above `MAX_BODY`.
    */
   | { readonly t: "lines"; readonly id: string; readonly n: number }
-  /** The last item, numbered as a line. When it is acknowledged the process is forgotten. */
+  /** Last item, numbered as a line. Acknowledging the exit removes the process. */
   | {
       readonly t: "exit";
       readonly id: string;
@@ -93,11 +95,11 @@ export type FromShim =
       readonly code: number | null;
       readonly signal: string | null;
     }
-  /** The body is text in UTF-8, without number and not repeated; after `attached`, the last whole lines so far. */
+  /** The body is UTF-8 text, unnumbered and not repeated. After `attached`: the last whole lines so far. */
   | { readonly t: "stderr"; readonly id: string }
   /** Another owner has attached to this process. */
   | { readonly t: "superseded"; readonly id: string }
-  /** A message was not carried out; `of` is its kind, `lineId` that of a `write`. */
+  /** Refuses a message. `of` is its kind, `lineId` the id in a `write`. */
   | {
       readonly t: "refused";
       readonly id?: string;
@@ -112,21 +114,21 @@ export interface Attached {
   readonly id: string;
   readonly pid: number;
   readonly startedAt: string;
-  /** Lines above `after` that are gone and were no partial text. */
+  /** Number of lost lines above `after`, without partial text. */
   readonly lost: number;
-  /** Lines of partial text above `after` that were evicted. */
+  /** Number of evicted lines of partial text above `after`. */
   readonly evicted: number;
-  /** Bytes at the beginning of the body that are the body of its `start`. */
+  /** Length of the body of `start`, with which this body begins, bytes. */
   readonly record: number;
-  /** What follows there is Claude Code's first answer to `initialize`. */
+  /** True if Claude Code's first answer to `initialize` follows in the body. */
   readonly initialize: boolean;
   /** Ids of Claude Code's control requests that are neither answered nor cancelled. */
   readonly open: readonly string[];
-  /** Ids of the last lines that were written towards Claude Code. */
+  /** Ids of the last lines written towards Claude Code. */
   readonly written: readonly string[];
 }
 
-/** A header that an owner has sent. Throws ProtocolError with what is wrong. */
+/** Reads a header of an owner. Throws `ProtocolError` with the fault. */
 export function readToShim(header: Header): ToShim {
   const { t } = header;
   switch (t) {
@@ -156,7 +158,7 @@ export function readToShim(header: Header): ToShim {
   }
 }
 
-/** A header that a shim has sent. Throws ProtocolError with what is wrong. */
+/** Reads a header of a shim. Throws `ProtocolError` with the fault. */
 export function readFromShim(header: Header): FromShim {
   const { t } = header;
   switch (t) {
@@ -260,7 +262,7 @@ function optionalText<Name extends string>(fields: Fields, name: Name): Partial<
   return found;
 }
 
-/** Printable ASCII without quotes and backslashes: a list of them has a known length in a header. */
+/** Accepts printable ASCII without quotes and backslashes, so that a list of ids has a known length in a header. */
 export function isId(text: string): boolean {
   return text.length <= MAX_ID && /^[!#-[\]-~]+$/.test(text);
 }

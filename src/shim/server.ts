@@ -7,29 +7,29 @@ import { type ListedProcess, readToShim, SHIM_PROTOCOL, type ToShim } from "./pr
 import { ShimSocket } from "./socket.ts";
 
 export interface ShimOptions {
-  /** The name of the daemon, which its owners have. */
+  /** Name of the daemon, equal for all owners. */
   readonly daemon: string;
   readonly identity: { readonly pid: number; readonly startedAt: string };
-  /** How long a process waits for an owner, ms. */
+  /** Time for which a process without an owner is kept, ms. */
   readonly keepMs: number;
   readonly restart?: RestartProgram | undefined;
-  /** Without an owner, until `restart` is run, ms. */
+  /** Time without an owner before `restart` runs, ms. */
   readonly restartAfterMs: number;
   readonly reaper?: Program | undefined;
   readonly log: (text: string) => void;
-  /** It ends a session's process though no owner has asked for that. `why` is a sentence. */
+  /** Called before the shim ends a session's process unasked. `why` is a sentence. */
   readonly onGivenUp: (id: string, why: string) => void;
-  /** It has no process, and no owner needs it. */
+  /** Called when the shim has no process and no owner needs the shim. */
   readonly onEnd: () => void;
 }
 
-/** For the first connection, ms. */
+/** Time for the first connection to come, ms. */
 const FIRST_MS = 30_000;
 const KEEP_PARTS = 10;
 
 type ToProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "list" | "reaper" | "end" }>;
 
-/** The socket of a shim: connections, processes, and who owns which. */
+/** Server of a shim: connections, processes, and the owner of each process. */
 export class ShimServer {
   readonly #options: ShimOptions;
   readonly #socket: ShimSocket;
@@ -37,7 +37,7 @@ export class ShimServer {
   readonly #waiting = new Map<ClaudeCode, NodeJS.Timeout>();
   readonly #reaper: ReaperPipe;
   readonly #restarts: Restarts;
-  /** A signal has ended it. */
+  /** Set by a signal. */
   #isEnding = false;
 
   constructor(options: ShimOptions) {
@@ -54,19 +54,19 @@ export class ShimServer {
     });
   }
 
-  /** Its package may be gone once it listens, that of the reaper as well. Rejects with the error of the system. */
+  /** Resolves once neither the shim nor its reaper needs the package any more. Rejects with the system error. */
   async listen(path: string): Promise<void> {
     await this.#reaper.load();
     await this.#socket.listen(path);
     setTimeout(() => this.#endIfUnused(), FIRST_MS);
   }
 
-  /** Removes the socket. Resolves when all answers are sent, or after a second. */
+  /** Removes the socket. Resolves after all answers are sent, or after a second. */
   async close(): Promise<void> {
     await this.#socket.close();
   }
 
-  /** Ends all processes by the stop recipe, then itself. */
+  /** Ends all processes by the stop recipe, then the shim. */
   stop(why: string): void {
     this.#options.log(`${why}: ${String(this.#processes.size)} processes are ended`);
     this.#isEnding = true;
@@ -169,7 +169,7 @@ export class ShimServer {
     }
   }
 
-  /** Rejects when it could not be started. */
+  /** Rejects if `process` could not be started. */
   async #report(connection: Connection, process: ClaudeCode): Promise<void> {
     const identity = await process.started();
     this.#reaper.send(`+${String(identity.pid)} ${process.tag}`);
@@ -188,7 +188,7 @@ export class ShimServer {
     connection.offer(process);
   }
 
-  /** Only its owner lets the reaper forget a process. */
+  /** Throws `Refusal` if another connection owns the process that the reaper would forget. */
   #tellReaper(connection: Connection, line: string): void {
     const named = [...this.#processes.values()].find(({ pid }) => pid !== undefined && line === `-${String(pid)}`);
     const owner = named?.exchange.owner;
@@ -247,7 +247,7 @@ export class ShimServer {
       const kept = `Its shim kept Claude Code for ${String(keepMs / 1000)} s`;
       this.#giveUp(process, `${kept}, and no server came for it.`);
     };
-    // In parts, of which a freeze of the shim uses up one at most: a new owner may be connecting by then.
+    // Counts in `KEEP_PARTS`, so that a freeze of the shim uses up one part at most: a new owner may be connecting by then.
     const wait = (parts: number) => {
       const timer = setTimeout(() => (parts > 1 ? wait(parts - 1) : onTime()), keepMs / KEEP_PARTS);
       this.#waiting.set(process, timer);
@@ -256,7 +256,7 @@ export class ShimServer {
   }
 
   #giveUp(process: ClaudeCode, why: string): void {
-    // A spare has no session that could say so.
+    // A spare has no session that could report the end.
     if (process.exchange.epoch > 0 && !process.isAbandoned) this.#options.onGivenUp(process.id, why);
     this.#abandon(process);
   }
@@ -274,12 +274,12 @@ export class ShimServer {
     this.#endIfUnused();
   }
 
-  /** Those that an owner can still get. Of them only spares have the epoch 0: no work is lost with one. */
+  /** Returns processes that an owner can still get. Only spares have epoch 0; ending a spare loses no work. */
   #kept(): ClaudeCode[] {
     return [...this.#processes.values()].filter(({ isAbandoned }) => !isAbandoned);
   }
 
-  /** Each connection speaks for itself: a daemon that leaves ends no shim that another one uses. */
+  /** Ends the shim only if every connection has said `end`: a leaving daemon must not end a shim that another daemon uses. */
   #endIfUnused(): void {
     if (this.#processes.size > 0) return;
     if (this.#isEnding || [...this.#socket.connections].every(({ isDone }) => isDone)) this.#options.onEnd();

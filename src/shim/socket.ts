@@ -7,16 +7,16 @@ import { firstPart, HelloQueue } from "./hello-queue.ts";
 interface Handlers {
   frame(connection: Connection, frame: Frame): void;
   closed(connection: Connection): void;
-  /** The socket could not take a connection; the others go on. */
+  /** Called if the socket could not take a connection. Other connections go on. */
   fault(message: string): void;
 }
 
 const CLOSE_MS = 1_000;
-/** Interval of looks at the socket, ms. */
+/** Interval of checks for a removed socket, ms. */
 const LOOK_MS = 5_000;
 const MAX_CONNECTIONS = 64;
 
-/** The socket of a shim and its connections, few of which are read before their hello. */
+/** Socket of a shim. Reads only few connections at a time before their hello. */
 export class ShimSocket {
   readonly connections = new Set<Connection>();
   readonly #handlers: Handlers;
@@ -28,12 +28,12 @@ export class ShimSocket {
     this.#handlers = handlers;
   }
 
-  /** Binds the path, and again when that was removed. Rejects with the error of the system. */
+  /** Binds `path`, again after its removal. Rejects with the system error. */
   async listen(path: string): Promise<void> {
     await this.#bind(path);
     this.#looking = setInterval(() => {
       if (existsSync(path)) return;
-      // First: the end of a server removes what is at its path.
+      // Closes the old server first, because closing removes the file at its path.
       this.#server?.close();
       this.#bind(path).then(
         () => this.#handlers.fault(`${path} was removed: it is bound again`),
@@ -52,11 +52,11 @@ export class ShimSocket {
       server.listen(path, resolve);
     });
     chmodSync(path, 0o600);
-    // A connection cannot be accepted for want of descriptors.
+    // Node could not accept a connection, for want of descriptors.
     server.on("error", ({ message }) => this.#handlers.fault(message));
   }
 
-  /** Removes the socket. Resolves when all answers are sent, or after a second. */
+  /** Removes the socket. Resolves after all answers are sent, or after `CLOSE_MS`. */
   async close(): Promise<void> {
     await new Promise<void>((resolve) => {
       setTimeout(resolve, CLOSE_MS);
