@@ -28,7 +28,7 @@ interface Entry extends RecordedDaemon {
   readonly why?: string;
 }
 
-const KILLED = "it was killed without a word: by SIGKILL, or because memory was short";
+const KILLED = "it was killed without an error: by SIGKILL, or for lack of memory";
 
 export class DeathRecord {
   readonly #stateFolder: string;

@@ -60,7 +60,7 @@ export async function socketFolders(
 }
 
 /**
- * Keeps existing folders that are private to the user. Skips a folder of another user: anybody can create folders in `/tmp`.
+ * Keeps existing folders that are private to the user. Skips a folder of another user: every user can create folders in `/tmp`.
  */
 export async function existingFolders(folders: readonly string[]): Promise<string[]> {
   const found = await Promise.all(

@@ -65,7 +65,7 @@ async function answerTo(line: string, operations: Operations, onFault: (error: u
     const { args, id, operation } = objectIn(line);
     number = Number(id);
     const name = NAMES.find((each) => each === operation);
-    if (!name || !Array.isArray(args)) throw new AppError("INTERNAL", "The daemon knows no such operation.");
+    if (!name || !Array.isArray(args)) throw new AppError("INTERNAL", "The daemon does not know this operation.");
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both ends are of one build
     const call = operations[name].bind(operations) as (...given: unknown[]) => Promise<unknown>;
     return { id: number, value: await call(...(args as unknown[])) };
@@ -137,10 +137,7 @@ class OperationsClient {
     } catch (error) {
       this.#socket = undefined;
       const why = error instanceof Error ? error.message : String(error);
-      throw new AppError(
-        "INTERNAL",
-        `No daemon can be had for this: ${why}. \`claude-agents-mcp daemon logs\` may tell more.`,
-      );
+      throw new AppError("INTERNAL", `No daemon can be had for this: ${why}. See \`claude-agents-mcp daemon logs\`.`);
     }
   }
 

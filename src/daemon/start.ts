@@ -76,7 +76,7 @@ export async function startDaemon(start: DaemonStart): Promise<string> {
   const said = await wordOf(child, ms);
   const [, name] = /^ready (\S+)$/.exec(said) ?? [];
   if (name !== undefined) return name;
-  throw new Error(said === "" ? ((await lastLineOf(log, lengthBefore)) ?? "it ended without a word") : said);
+  throw new Error(said === "" ? ((await lastLineOf(log, lengthBefore)) ?? "it ended without a message") : said);
 }
 
 /** Resolves to the first line on `READY_FD`, or to `""` if the daemon ends without a line. Rejects after `ms`. */

@@ -142,7 +142,7 @@ function wordsIn(value: unknown): string[] {
 export function readDaemonHello(line: string): DaemonHello {
   const { isEnding, isOfClient, pid, protocol, refused, version } = objectIn(line);
   if (typeof protocol !== "number" || typeof pid !== "number" || typeof version !== "string") {
-    throw new Error("what answers on the socket is no daemon of claude-agents-mcp");
+    throw new Error("the socket does not belong to a daemon of claude-agents-mcp");
   }
   const why = typeof refused === "string" ? { refused } : {};
   const more = { ...(isEnding === true && { isEnding }), ...(isOfClient === true && { isOfClient }) };
@@ -159,7 +159,7 @@ function recordOf(value: unknown): Readonly<Record<string, unknown>> {
 
 export function objectIn(line: string): Readonly<Record<string, unknown>> {
   const value: unknown = JSON.parse(line);
-  if (typeof value !== "object" || value === null) throw new Error("a line is no JSON object");
+  if (typeof value !== "object" || value === null) throw new Error("a line is not a JSON object");
   return { ...value };
 }
 

@@ -30,7 +30,7 @@ export class AutomaticDaemon {
   }
 
   absent(why: string): string {
-    return `No daemon can be had: ${why}. Nothing that was recorded is lost; \`claude-agents-mcp daemon status\` and \`daemon logs\` tell more.`;
+    return `No daemon can be had: ${why}. Nothing that was recorded is lost. See \`claude-agents-mcp daemon status\` and \`daemon logs\`.`;
   }
 
   async connect(patience = new Patience(this.startMs), sessions?: readonly string[]): Promise<Socket> {

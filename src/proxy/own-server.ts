@@ -26,7 +26,7 @@ export function reasonForOwnServer({ argv, env, pid, platform }: Start): string 
   if (isNested({ env, pid })) return "it was started inside a session";
   if (pid === 1) return "it is the first process of a container";
   const confined = OF_CONFINEMENT.find((name) => isSet(env[name]));
-  return confined && `${confined} says that it is confined`;
+  return confined && `it is confined (${confined} is set)`;
 }
 
 /** Decides as `reasonForOwnServer`, by settings alone, for a client that is started elsewhere. */

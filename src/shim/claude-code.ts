@@ -175,7 +175,7 @@ export class ClaudeCode implements Source {
 
   /** Throws `Refusal` for an unknown signal. */
   signal(name: string): void {
-    if (!isSignal(name)) throw new Refusal(`"${name}" is no signal`);
+    if (!isSignal(name)) throw new Refusal(`"${name}" is not a signal`);
     if (!this.#exit) this.#child.kill(name);
   }
 

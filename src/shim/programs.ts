@@ -76,7 +76,7 @@ const RESTART_WINDOW_MS = 600_000;
 const START_FACTOR = 5;
 
 interface Restart {
-  /** `undefined` if others bring the daemon back, or nobody does. */
+  /** `undefined` if the shim does not bring the daemon back. */
   readonly program: RestartProgram | undefined;
   /** Wait for an owner before the first restart, ms. */
   readonly afterMs: number;
@@ -132,7 +132,7 @@ export class Restarts {
     try {
       const child = spawn(command, args, { cwd, env, stdio: "ignore", detached: true });
       child.on("error", (error) => log(`the daemon cannot be started: ${error.message}`));
-      child.on("exit", (code, signal) => log(`what was to start the daemon has ended with ${String(signal ?? code)}`));
+      child.on("exit", (code, signal) => log(`the restart command has ended with ${String(signal ?? code)}`));
     } catch (error) {
       log(`the daemon cannot be started: ${error instanceof Error ? error.message : String(error)}`);
     }

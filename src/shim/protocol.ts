@@ -154,7 +154,7 @@ export function readToShim(header: Header): ToShim {
     case "end":
       return { t };
     default:
-      throw new ProtocolError(`"${t.slice(0, MAX_ID)}" is no message to a shim`);
+      throw new ProtocolError(`"${t.slice(0, MAX_ID)}" is not a message to a shim`);
   }
 }
 
@@ -184,7 +184,7 @@ export function readFromShim(header: Header): FromShim {
     case "processes":
       return { t, processes: listOf(header, "processes").map((each) => listedOf(each)) };
     default:
-      throw new ProtocolError(`"${t.slice(0, MAX_ID)}" is no message of a shim`);
+      throw new ProtocolError(`"${t.slice(0, MAX_ID)}" is not a message of a shim`);
   }
 }
 

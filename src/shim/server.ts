@@ -89,10 +89,11 @@ export class ShimServer {
   }
 
   #greet(connection: Connection, message: ToShim): void {
-    if (message.t !== "hello") throw new ProtocolError("the first message is no hello");
+    if (message.t !== "hello") throw new ProtocolError("the first message is not a hello");
     connection.answer({ t: "hello", protocol: SHIM_PROTOCOL, ...this.#options.identity });
     const { daemon } = this.#options;
-    if (message.protocol !== SHIM_PROTOCOL) throw new ProtocolError(`only protocol ${String(SHIM_PROTOCOL)} is spoken`);
+    if (message.protocol !== SHIM_PROTOCOL)
+      throw new ProtocolError(`only protocol ${String(SHIM_PROTOCOL)} is supported`);
     if (message.daemon !== daemon) throw new Refusal(`this shim belongs to the daemon ${daemon}`);
     connection.greet();
     this.#restarts.ownerCame();
@@ -101,7 +102,7 @@ export class ShimServer {
   #carryOut(connection: Connection, message: ToShim, body: Buffer): void {
     switch (message.t) {
       case "hello":
-        throw new Refusal("the hello was said");
+        throw new Refusal("the hello was sent before");
       case "start":
         return this.#start(connection, { ...message, record: body });
       case "attach":

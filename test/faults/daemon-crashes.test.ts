@@ -13,9 +13,9 @@ const world = useWorld({ agent: "stand-in" });
 const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
 
 it.each([
-  ["process.exit", "exit", "after answer", /killed without a word/],
+  ["process.exit", "exit", "after answer", /killed without an error/],
   ["an uncaught exception", "exception", "before permission", /a fault of this test/],
-  ["a lack of memory", "memory", "before answer", /killed without a word/],
+  ["a lack of memory", "memory", "before answer", /killed without an error/],
 ])("a turn is whole when %s ends its daemon (%s, %s)", async (_, way, point, why) => {
   const cwd = world.folder();
   const [mark, file] = [join(cwd, "killed"), join(cwd, "ran.txt")];

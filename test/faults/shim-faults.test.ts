@@ -121,7 +121,7 @@ it("where nothing can bring the daemon back, a shim ends all after a while, and 
   const logs = join(home, ".local/state/claude-agents-mcp/logs");
   const shimLog = readdirSync(logs).filter((name) => name.endsWith(".shim.log"));
   const log = shimLog.map((name) => readFileSync(join(logs, name), "utf8")).join("");
-  expect(log).toContain("what was to start the daemon has ended with 1");
+  expect(log).toContain("the restart command has ended with 1");
   expect(log).toContain("within 2500 ms: it is ended");
 
   const why = "Its shim kept Claude Code for 2.5 s, and no server came for it.";

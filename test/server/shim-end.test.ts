@@ -53,7 +53,7 @@ describe("the end of a shim", () => {
     // The time of two more.
     await sleep(600);
     expect(started()).toBe(three);
-    expect(shim.log()).toContain("what was to start the daemon has ended with 0");
+    expect(shim.log()).toContain("the restart command has ended with 0");
   });
 
   it.concurrent("starts no daemon for a spare, which ends", async ({ expect }) => {

@@ -224,7 +224,7 @@ describe("a shim", () => {
     newer.send({ t: "hello", protocol: SHIM_PROTOCOL + 1, daemon: "d1" });
     expect([(await newer.answer("hello")).protocol, (await newer.answer("refused")).message]).toEqual([
       SHIM_PROTOCOL,
-      `only protocol ${String(SHIM_PROTOCOL)} is spoken`,
+      `only protocol ${String(SHIM_PROTOCOL)} is supported`,
     ]);
     const other = await shim.connect();
     other.send({ t: "hello", protocol: SHIM_PROTOCOL, daemon: "d2" });

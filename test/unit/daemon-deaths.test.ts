@@ -26,7 +26,7 @@ async function begun(pid: number, name = "n"): Promise<DeathRecord> {
 
 /** How the first daemon of the name, 1, has fared when the next one, 2, begins. */
 const FATES: Record<string, { fare: (first: DeathRecord) => unknown; told: string | undefined }> = {
-  "was killed": { fare: () => running.delete(1), told: "it was killed without a word" },
+  "was killed": { fare: () => running.delete(1), told: "it was killed without an error" },
   "has crashed": {
     fare: (first) => {
       first.crashed(new Error("out of luck"));
