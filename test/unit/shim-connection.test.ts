@@ -23,7 +23,7 @@ describe("a connection to a shim", () => {
     ["says something else first", { t: "superseded", id: ID }, "first message is no hello"],
     ["speaks another protocol", { ...HELLO, protocol: 99 }, `speaks protocol 99, not ${String(SHIM_PROTOCOL)}`],
     ["sends no frames", Buffer.alloc(12, 0xff), "a header has"],
-    ["sends an unknown message", encodeFrame({ t: "greeting" }, Buffer.alloc(0)), "no message of a shim"],
+    ["sends an unknown message", encodeFrame({ t: "greeting" }, Buffer.alloc(0)), "not a message of a shim"],
   ] as const)("is not opened where the shim %s", async (_, answer, why) => {
     const { address } = await scriptedShim(() => answer);
     await expect(ShimConnection.open(address, CLIENT)).rejects.toThrow(why);
