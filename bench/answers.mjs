@@ -20,7 +20,7 @@ export const answers = {
     { row: "sent beside the prompt, minimal", of: "sent", unit: "bytes" },
     { row: "the list of tools, once", of: "tools", unit: "bytes", atMostAlone: 8_192 },
   ],
-  // One round is enough: no figure here depends on the speed of the machine.
+  // Runs one round, because no figure here depends on the speed of the machine.
   async run({ figures, progress, world }) {
     const server = await startServer(world);
     figures.note("tools", bytesOf((await server.tools()).tools));
@@ -40,11 +40,11 @@ export const answers = {
 };
 
 const ALLOWED = ["Bash(seq *)"];
-/** Requests to approve are shown in full in every mode. */
+/** Content of both files, shown in full in requests to approve, in every mode. */
 const CONTENT = "All of this is to be written, and read before that. ".repeat(40).slice(0, 2_000);
 const bash = (command) => ({ name: "Bash", input: { command, description: `Run ${command}` } });
 const write = (file_path) => ({ name: "Write", input: { file_path, content: CONTENT } });
-/** Eight calls that run without approval, with a few lines of output, and two that request it. */
+/** Eight calls that run without approval, with a few lines of output, and two calls that request approval. */
 const COMMANDS = [8, 20, 2, 30].map((lines) => `seq ${String(lines)}`);
 const TASK = prompt(
   ...COMMANDS.map((command) => ({ tools: [bash(command)] })),
@@ -54,7 +54,7 @@ const TASK = prompt(
   { text: "All is done: two files were written, and the numbers are as they were." },
 );
 
-/** Acts like a calling model: start, wait for news, answer requests, until the turn has ended. */
+/** Acts like a calling model: starts a session, polls, and answers requests until the turn has ended. */
 async function supervise(server, responseMode, cwd) {
   const spent = { calls: 0, read: 0, sent: 0 };
   const call = async (tool, { prompt: task, ...args }) => {

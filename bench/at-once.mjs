@@ -3,10 +3,10 @@ import { processorTime, residentMb } from "./processes.mjs";
 import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
-/** The limit of both sides. */
+/** Limit of concurrent processes, of both sides. */
 const PROCESSES = 8;
 const COUNTS = [1, 4, 16, 64];
-/** Few rounds: each takes long, and many sessions vary less from run to run. */
+/** Upper bound on rounds: each takes long, and many sessions vary less from run to run. */
 const ROUNDS = 3;
 const LOOK_MS = 250;
 
@@ -66,7 +66,7 @@ async function rawAtOnce(world, count, figures) {
   if (before) figures.note("raw: of all", processorTime(process.pid).children - before.children);
 }
 
-/** The time until the last session has ended, on a running server that has already had a session. */
+/** Returns the time until the last session has ended, ms, on a running server that has already had a session. */
 async function ourAtOnce(world, count, figures) {
   const server = await startServer(world, ["--max-live", String(PROCESSES)]);
   await first(server);
@@ -86,7 +86,7 @@ async function ourAtOnce(world, count, figures) {
   const living = world.claudes().map(({ pid }) => processorTime(pid)?.own ?? 0);
   if (before) figures.note("of its Claude Codes", mine.children - before.children + living.reduce((a, b) => a + b, 0));
   await server.close();
-  // Throws if a process is left over.
+  // `quiet` throws if a process is left over.
   await world.quiet();
   return ms;
 }
@@ -98,7 +98,7 @@ async function first(server) {
   await server.call("claude_code_session", { action: "cancel", sessionId });
 }
 
-/** Peak memory of the process until the returned function is called, MB. */
+/** Samples memory. The returned function stops the timer and returns the peak, MB. */
 function watchMemory(pid) {
   let most = residentMb(pid);
   const timer = setInterval(() => (most = Math.max(most ?? 0, residentMb(pid) ?? 0)), LOOK_MS);

@@ -1,4 +1,4 @@
-/** All benchmarks, in the order in which they run. */
+/** Lists all benchmarks in running order. */
 import { answers } from "./answers.mjs";
 import { atOnce } from "./at-once.mjs";
 import { burst } from "./burst.mjs";

@@ -50,7 +50,7 @@ export const burst = {
   },
 };
 
-/** A prompt that is answered with a text in small parts. */
+/** Returns a prompt whose answer is a text in `PARTS` parts. */
 export function inParts() {
   return prompt({ text: Array.from({ length: PARTS }, (_, part) => `word ${String(part)} `) });
 }

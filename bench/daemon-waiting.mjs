@@ -9,16 +9,18 @@ import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
 const IDLE_MS = 60_000;
-/** Shorter than the longest wait of a check, with its start. */
+/** Measured time, ms. With its start, shorter than the longest wait of a check. */
 const BUSY_MS = 20_000;
-/** For what has just started or ended, ms. */
+/** Time for started and ended processes to settle, ms. */
 const SETTLED_MS = 10_000;
-/** A Claude Code that has just started uses 0.35 % of a core in its first half minute, and 0.08 % afterwards. */
+/**
+ * Time for a spare to settle, ms. A fresh Claude Code uses 0.35 % of a core in its first half minute, and 0.08 % afterwards.
+ */
 const SPARE_SETTLED_MS = 45_000;
 const MANY = 20;
 /**
- * The busy session: number of tool calls in each answer of the model, each of which makes two events, and the pause before an
- * answer, ms, for about 100 events a second. The actual number is a row.
+ * Busy session: number of tool calls in each answer of the model (two events per call), pause before an answer in ms, and
+ * number of answers. Yields about 100 events a second; a row has the actual number.
  */
 const [CALLS, PAUSE_MS, ANSWERS] = [20, 100, 200];
 
@@ -46,7 +48,7 @@ export const daemonWaiting = {
   },
 };
 
-/** The daemon, what watches over its processes, and the spare of a session that has ended; no client is connected. */
+/** Measures the daemon, its helper processes, and the spare of an ended session, without a connected client. */
 async function idle(world) {
   const server = await startServer(world, [], proxyProgram);
   const sessionId = await server.begin(ASK);
@@ -59,7 +61,7 @@ async function idle(world) {
   return shareOfCore([...(await daemonsIn(world)), ...claudes], IDLE_MS);
 }
 
-/** Daemon and proxies, all of which wait for a session in which nothing happens while another one is busy. */
+/** Measures the daemon and proxies that wait for a session without events, beside a busy session. */
 async function waiting(world, count, figures) {
   const owner = await startServer(world, [], proxyProgram);
   const cwd = world.folder();
@@ -80,7 +82,8 @@ async function waiting(world, count, figures) {
   const { nextCursor, status } = await look(owner, busy);
   if (status !== "running") throw new Error("the busy session has ended before the measurement");
   figures.note("events/s", (1_000 * (nextCursor - before.nextCursor)) / (performance.now() - began));
-  // The quiet session came to its gate long ago: the model has forgotten the request over all those of the busy one.
+  // Opens the gate without a `mark`, because the quiet session reached its gate long ago, and the model has forgotten the
+  // request over all requests of the busy session.
   await world.open({ gate });
   await Promise.all(waits);
   for (const sessionId of [busy, quiet]) await owner.call("claude_code_session", { action: "cancel", sessionId });
@@ -93,7 +96,7 @@ function busyTurn(cwd) {
   return prompt(...Array.from({ length: ANSWERS }, () => ({ delayMs: PAUSE_MS, tools })), { text: "done" });
 }
 
-/** Where its log ends, as `nextCursor`. */
+/** Returns the end of the session's log, as `nextCursor`. */
 function look(server, sessionId) {
   return server.call("claude_code_check", { action: "poll", sessionId, cursor: 1e9, waitMs: 0, maxEvents: 1 });
 }

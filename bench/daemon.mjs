@@ -15,12 +15,14 @@ import { clientOf, proxyProgram, serverProgram, startServer } from "./server.mjs
 import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
-/** Time for a spare process to come up, ms: the quiet second before its start, and about as long as any start of Claude Code. */
+/**
+ * Time for a spare process to come up, ms: the quiet second before its start, and about as long as any start of Claude Code.
+ */
 const SPARE_MS = 3_000;
-/** Later turns, and texts of one turn, in a round: they are short. */
+/** Later turns in a round, and texts of one turn. */
 const [TURNS, TEXTS] = [8, 8];
 
-/** Of the servers with sessions that live. */
+/** Flags of servers with live sessions. */
 const TALKING = ["--toolsets", "agent,chat"];
 
 const SMALLEST = "the smallest server of the MCP SDK";
@@ -42,12 +44,12 @@ export const daemon = {
     { row: "a text of Claude reaches the client", of: "text", base: `${OFF}: text`, unit: "ms", atMostMore: 3 },
   ],
   async run({ figures, progress, rounds, world }) {
-    // The very first start after an installation reads the program from the disk.
+    // Warms up: the first start after an installation reads the program from the disk.
     await rawQuery(world, ASK);
     const smallest = await bundledSmallestServer(world);
     const inDaemons = async (withSpare) => {
       const sides = [await startTalking(world, proxyProgram, ""), await startTalking(world, serverProgram, `${OFF}: `)];
-      // It starts the daemon that has a spare.
+      // Starts the daemon that has a spare.
       await callFirst(withSpare, proxyProgram(withSpare));
       for (let round = 1; round <= rounds; round++) {
         progress(`round ${String(round)} of ${String(rounds)}`);
@@ -59,7 +61,7 @@ export const daemon = {
         const { resultMs, startMs } = await rawInFreshNode(world, ASK);
         figures.note(RAW, startMs + resultMs);
         figures.note("cold: result", (await callFirst(world, proxyProgram(world, TALKING))).resultMs);
-        // As quiet as it is for the smallest server: the processes of the call above are still ending.
+        // Waits for the processes of the call above to end, so that the machine is as quiet as for the smallest server.
         await sleep(SPARE_MS);
         await callWithoutDaemon(world, figures);
         for (let turn = 0; turn < TURNS; turn++) for (const side of sides) await side.turn(figures);
@@ -75,7 +77,7 @@ function row(name, of, base, atMost) {
   return { row: name, of, base, unit: "ms", atMost };
 }
 
-/** One file, made as the build makes those of the server. Returns its path. */
+/** Bundles the smallest server into one file, as the build bundles the real server. Returns the path. */
 async function bundledSmallestServer(world) {
   const file = join(world.home, "smallest.mjs");
   const input = fileURLToPath(new URL("./smallest-server.mjs", import.meta.url));
@@ -91,7 +93,10 @@ async function initialize(program, figures, prefix) {
   await program.client.close();
 }
 
-/** A client from its start to the result of its first call, ms, and its end. */
+/**
+ * Runs a client from its start to its end. Returns the times from the start to the answer of `initialize` and to the result of
+ * the first call, ms.
+ */
 async function callFirst(world, program) {
   const cwd = world.folder();
   const began = performance.now();
@@ -101,13 +106,13 @@ async function callFirst(world, program) {
   const resultMs = performance.now() - began;
   const { result, sessionId } = answer.structuredContent;
   if (result?.isError !== false) throw new Error(`no result: ${JSON.stringify(answer.structuredContent)}`);
-  // No other Claude Code uses the processor during the next start.
+  // Ends the session, so that no other Claude Code uses the processor during the next start.
   await program.call("claude_code_session", { action: "cancel", sessionId });
   await program.client.close();
   return { initializeMs, resultMs };
 }
 
-/** Each in a state folder of its own, also the one that starts no daemon: it makes a store as well. */
+/** Runs each client in a state folder of its own. The client without a daemon (`--daemon off`) also creates a store. */
 async function callWithoutDaemon(world, figures) {
   const first = (programOf) => withFreshState(world, async (fresh) => callFirst(fresh, programOf(fresh)));
   const none = await first(proxyProgram);
@@ -117,7 +122,7 @@ async function callWithoutDaemon(world, figures) {
   figures.note(`${OFF}: first result`, off.resultMs);
 }
 
-/** A client with a session and a conversation whose processes live. */
+/** Starts a client with a session and a conversation whose processes live. */
 async function startTalking(world, programOf, prefix) {
   const server = await startServer(world, TALKING, programOf);
   const sessionId = await server.begin(ASK);
@@ -136,7 +141,7 @@ async function startTalking(world, programOf, prefix) {
   };
 }
 
-/** For each text of a turn the time from when the model begins to send it until the client has it, ms. */
+/** Returns the delay of each text of a turn, from the start of sending by the model until receipt by the client, ms. */
 async function delaysOfTexts(world, server, { chat, cwd }) {
   const mark = randomUUID();
   const texts = Array.from({ length: TEXTS }, (_, entry) => `${mark}-${String(entry)}`);

@@ -1,4 +1,4 @@
-/** Clients with a daemon behind them, which the benchmark ends: it would outlive it. */
+/** Clients with a daemon behind them. The benchmark ends the daemon, which would otherwise outlive the benchmark. */
 import { execFile, execFileSync } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
@@ -11,54 +11,54 @@ import { writeUserFile } from "./world.mjs";
 
 const stop = () => [mainProgram(), "daemon", "stop", "--all", "--yes"];
 
-/**
- * Runs the work in this world and ends the daemons that it has started, also when the benchmark is interrupted. The work is given
- * the world.
- */
+/** Calls `work` with `world`, and then ends the daemons started by `work`, even if the benchmark is interrupted. */
 export async function withDaemons(world, work) {
   const options = { env: world.environment };
   const stopAtExit = () => {
     try {
       execFileSync(process.execPath, stop(), { ...options, stdio: "ignore" });
     } catch {
-      // There is none.
+      // No daemon runs.
     }
   };
-  // Before the folder is removed, in which the sockets are.
+  // Prepended, so that the daemons end before the folder with their sockets is removed.
   process.prependOnceListener("exit", stopAtExit);
   try {
     return await work(world);
   } finally {
     await promisify(execFile)(process.execPath, stop(), options).catch((error) => {
-      // Exit code 1: there is none.
+      // Exit code 1: no daemon runs.
       if (error.code !== 1) throw error;
     });
     process.off("exit", stopAtExit);
   }
 }
 
-/** The same in a state folder where no daemon and no store has been yet, for servers with these settings. */
+/** Does as `withDaemons`, in a fresh state folder without daemon and store, for servers with `settings`. */
 export async function withFreshState(world, work, settings = {}) {
-  // Short, for sockets have short paths.
+  // Short, because the paths of sockets must be short.
   const state = mkdtempSync(join(world.home, "s-"));
   const environment = { ...world.environment, XDG_STATE_HOME: state, XDG_CONFIG_HOME: join(state, "config") };
   writeUserFile(environment.XDG_CONFIG_HOME, settings);
   return withDaemons({ ...world, environment }, work);
 }
 
-/** What the daemons of this world report of themselves. */
+/** Returns the status of each daemon of `world`. */
 export async function daemonStatus({ environment: env }) {
   const status = [mainProgram(), "daemon", "status", "--json"];
   const { stdout } = await promisify(execFile)(process.execPath, status, { env });
   return JSON.parse(stdout).daemons;
 }
 
-/** The pids of the daemons of this world. */
+/** Returns the pids of the daemons of `world`. */
 export async function daemonsIn(world) {
   return (await daemonStatus(world)).map(({ pid }) => pid);
 }
 
-/** Processor time that these processes use meanwhile, % of a core. Undefined where the system does not say. */
+/**
+ * Returns the processor time that the processes use within `ms`, % of a core. `undefined` if the system does not report
+ * processor time.
+ */
 export async function shareOfCore(pids, ms) {
   const began = performance.now();
   const before = used(pids);

@@ -7,7 +7,7 @@ export class Figures {
     this.#samples.set(name, [...this.of(name), value]);
   }
 
-  /** Runs the work and records how long it took, ms. */
+  /** Runs `work` and records its duration, ms. */
   async timed(name, work) {
     const began = performance.now();
     const value = await work();
@@ -26,12 +26,18 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The percentile (nearest rank): the least sample that `part` % of the samples do not exceed. Undefined without samples. */
+/**
+ * Returns the percentile (nearest rank): the least sample that `part` % of the samples do not exceed. `undefined` without
+ * samples.
+ */
 export function percentile(values, part) {
   return values.toSorted((a, b) => a - b)[Math.max(Math.ceil((values.length * part) / 100) - 1, 0)];
 }
 
-/** The interquartile range of the ratios within a round: how reliable the ratio of the medians is on this machine. */
+/**
+ * Returns the interquartile range of the ratios within a round, which shows the reliability of the ratio of the medians on this
+ * machine.
+ */
 function spreadOf(values, bases) {
   const count = Math.min(values.length, bases.length);
   if (count < 4) return undefined;
@@ -40,8 +46,8 @@ function spreadOf(values, bases) {
 }
 
 /**
- * A row of the report. `spec` names the samples `of` and, for a comparison, `base`; `atMost` bounds their ratio, `atMostMore`
- * their difference, `atMostAlone` the figure itself.
+ * Returns a row of the report. `spec` names the samples `of` and, for a comparison, `base`; `atMost` bounds their ratio,
+ * `atMostMore` their difference, `atMostAlone` the figure itself.
  */
 export function rowOf(benchmark, spec, figures) {
   const [values, bases] = [figures.of(spec.of), spec.base === undefined ? [] : figures.of(spec.base)];

@@ -5,7 +5,9 @@ import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
-/** Time for a spare process to come up, ms: the quiet second before its start, and about as long as any start of Claude Code. */
+/**
+ * Time for a spare process to come up, ms: the quiet second before its start, and about as long as any start of Claude Code.
+ */
 const SPARE_MS = 3_000;
 const SPARES = 1;
 
@@ -31,9 +33,9 @@ export const firstTurn = {
     { row: "first turn, first call of a server", of: "fresh: result", base: FRESH, unit: "ms" },
   ],
   async run({ figures, progress, rounds, world }) {
-    // The very first start after an installation reads the program from the disk.
+    // Warms up: the first start after an installation reads the program from the disk.
     await rawQuery(world, ASK);
-    // Both sides have run for a while and made a call before: rows of their own measure the cost of a first call.
+    // Warms up both sides with a call: separate rows measure the cost of a first call.
     const server = await startServer(world);
     await quiet(world, server, await newSession(server, figures));
     const withSpares = await startServer(world, ["--spares", String(SPARES)]);
@@ -45,7 +47,7 @@ export const firstTurn = {
       figures.note(RESULT, resultMs);
       await quiet(world, server, await newSession(server, figures, ""));
       await fresh(world, figures);
-      // As is true of a server before its first call.
+      // A fresh Node has not loaded the SDK, like a server before its first call.
       figures.note(FRESH, (await rawInFreshNode(world, ASK)).resultMs);
       await warm(withSpares, figures, "warm: ", "behind: ");
     }
@@ -54,7 +56,10 @@ export const firstTurn = {
   },
 };
 
-/** As on the raw side: no other Claude Code uses the processor during the next start, except for a waiting spare. */
+/**
+ * Ends the session and waits, so that no other Claude Code except a waiting spare uses the processor during the next start, as
+ * on the raw side.
+ */
 async function quiet(world, server, sessionId) {
   await server.call("claude_code_session", { action: "cancel", sessionId });
   while (world.claudes().length > SPARES) await sleep(50);
@@ -66,7 +71,10 @@ async function fresh(world, figures) {
   await server.close();
 }
 
-/** Two sessions, the second as soon as the first has its result. They leave a spare, which is up before anything else is measured. */
+/**
+ * Runs one session per prefix, each as soon as the session before has its result. Leaves a spare, and waits for the spare to
+ * come up.
+ */
 async function warm(server, figures, ...prefixes) {
   const begun = [];
   for (const prefix of prefixes) begun.push(await newSession(server, figures, prefix));
@@ -74,7 +82,7 @@ async function warm(server, figures, ...prefixes) {
   await sleep(SPARE_MS);
 }
 
-/** Without a prefix, the sample gets a name that no row uses. */
+/** Without `prefix`, names the samples like no row. */
 function newSession(server, figures, prefix = "to warm up: ") {
   return figures.timed(`${prefix}result`, async () => {
     const sessionId = await figures.timed(`${prefix}returns`, () => server.begin(ASK));

@@ -9,11 +9,13 @@ import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
 const ROUNDS = 3;
-/** Interval of looks at the processes, and the number of looks that find the same ones when nothing starts or ends any more. */
+/**
+ * Interval of looks at the processes, ms, and number of looks with an equal result after which the processes count as settled.
+ */
 const LOOK_MS = 500;
 const LOOKS = 16;
 
-/** What people start clients from; each has programs, a key and variables of its own. */
+/** Environments in which people start clients. Each client also has programs and a key of its own. */
 const PLACES = {
   terminal: { TERM: "xterm-256color", TERM_PROGRAM: "a-terminal", TERM_SESSION_ID: "w0t0p0" },
   editor: {
@@ -36,7 +38,7 @@ const PLACES = {
   },
 };
 
-/** By what their command lines contain, the first that fits. */
+/** Kinds of processes by parts of their command lines. The first match counts. */
 const KINDS = {
   "Claude Codes, spares included": ["stream-json"],
   shims: ["shim/shim.js"],
@@ -73,7 +75,7 @@ async function measure(world, figures) {
   for (const client of clients) await client.close();
 }
 
-/** Without flags, as most configurations of clients have it. */
+/** Starts a client without flags, as most client configurations do. */
 async function clientIn(world, place, variables) {
   const { environment } = world;
   const env = {
@@ -93,7 +95,7 @@ async function clientIn(world, place, variables) {
   return program.client;
 }
 
-/** The processes, when none has come or gone for a while. */
+/** Returns the processes after none has come or gone for `LOOKS` looks. */
 async function settled({ home }) {
   let [before, same] = ["", 0];
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * Fills a store faster than sessions can run, through the store's own port. Compiled from the sources, because the layout of the
- * built program is private. No other benchmark uses internals.
+ * Fills a store faster than sessions can run, through the store's own port. Compiled from the sources, because the layout of
+ * the built program is private. No other benchmark uses internals.
  */
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -11,10 +11,7 @@ import { pathToFileURL } from "node:url";
 /** Concurrent writes that share a commit, and events per commit. */
 const [SESSIONS_AT_ONCE, EVENTS_AT_ONCE] = [500, 2_000];
 
-/**
- * Makes a store in this world with `sessions` idle sessions, the last of which has a log of `events`. Returns the file and the
- * ids.
- */
+/** Creates a store in `world` with `sessions` idle sessions, the last with a log of `events`. Returns the file and the ids. */
 export async function filledStore(world, { events = 0, progress, sessions }) {
   const { initialState, openStore } = await compiled(world);
   const file = join(mkdtempSync(join(world.home, "store-")), "store.db");
@@ -46,7 +43,7 @@ async function fillLog(store, id, total, progress) {
   await store.leases.release(lease);
 }
 
-/** The size of a typical message of Claude Code with its metadata. */
+/** Returns an event of the size of a typical message of Claude Code with its metadata. */
 function said(id) {
   const text = `This is what Claude Code says in event ${String(id)}, and it is as long as a sentence is.`;
   const content = [{ type: "text", text }];

@@ -5,10 +5,12 @@ import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
-/** Turns of each kind in a round: they are short. */
+/** Turns of each kind in a round. */
 const TURNS = 8;
 
-/** Time for a spare process to come up, ms: the quiet second before its start, and about as long as any start of Claude Code. */
+/**
+ * Time for a spare process to come up, ms: the quiet second before its start, and about as long as any start of Claude Code.
+ */
 const SPARE_MS = 3_000;
 
 const LIVE = "raw live process: prompt to result";
@@ -44,7 +46,10 @@ export const laterTurn = {
   },
 };
 
-/** The first two turns of a session, without a pause: what the server starts in advance after a turn is not to slow the next one down. */
+/**
+ * Runs the first two turns of a session without a pause, because starting a spare after a turn must not slow down the next
+ * turn.
+ */
 async function behindFirst(server, figures) {
   const sessionId = await server.begin(ASK);
   await server.end(sessionId);

@@ -1,13 +1,13 @@
 /**
- * Runs the scripted model in a process of its own, so that neither the server nor the client is charged for its work. Usage:
- * model-process.mjs CONFIG_FOLDER.
+ * Runs the scripted model in a process of its own, so that the work of the model is charged neither to the server nor to the
+ * client. Usage: model-process.mjs CONFIG_FOLDER.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { startScriptedModel } from "../dist/demo/model/server.js";
 import { sharedNow } from "./observer.mjs";
 
-/** From the arrival of a request to the gate in its answer, ms: much more than that takes. */
+/** Time from the arrival of a request to the gate in its answer, ms, with a wide margin. */
 const TO_THE_GATE_MS = 50;
 
 const model = await startScriptedModel();

@@ -1,4 +1,4 @@
-/** The first start by npx, which downloads the program through a line of 10 Mbit/s, from a registry on loopback. */
+/** Measures the first start by npx, with a download at 10 Mbit/s from a registry on loopback. */
 import { execFile, execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -33,7 +33,7 @@ export const npx = {
         await figures.timed(BASE, async () => promisify(execFile)("npx", ["-y", "empty"], options));
       });
       await withRegistry(world, own, async (user, sent) => {
-        // Elsewhere: in its own repository npx would run that.
+        // Runs outside the repository, because in its own repository npx would run the sources.
         const started = `cd "$HOME" && exec npx -y claude-agents-mcp serve`;
         const environment = { ...user.environment, CLAUDE_CODE_MCP_CONSTANTS: '{"daemonStartMs":60000}' };
         const program = clientOf("sh", ["-c", started], environment);
@@ -56,8 +56,9 @@ function emptyPackage(home) {
 }
 
 /**
- * Runs the work as a user with nothing installed, whose registry has this one package. The work is given a world, and a function
- * that returns how many bytes the registry has sent. Nothing else can be installed, so the daemon waits for no other download.
+ * Runs `work` as a user with nothing installed, whose registry has only this package. Calls `work` with a world, and with a
+ * function that returns the number of bytes sent by the registry. The daemon waits for no other download, because nothing else
+ * can be installed.
  */
 async function withRegistry(world, { file, name }, work) {
   const body = readFileSync(file);

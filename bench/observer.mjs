@@ -5,15 +5,15 @@
 import { once } from "node:events";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
-/** Polling interval, ms. An event happened within the last interval: the midpoint is off by at most half of it. */
+/** Polling interval, ms. An event happened within the last interval, so the midpoint is off by at most half an interval. */
 const PERIOD_MS = 0.25;
 
-/** Milliseconds of the clock that all threads share. */
+/** Returns the time of the clock that all threads share, ms. */
 export function sharedNow() {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** The store must exist. */
+/** Requires an existing store. */
 export async function observe(file) {
   const ended = new Int32Array(new SharedArrayBuffer(4));
   const worker = new Worker(new URL(import.meta.url), { workerData: { ended, file } });
@@ -25,7 +25,10 @@ export async function observe(file) {
   });
   await once(worker, "message");
   return {
-    /** In `sharedNow` time. Call it only for an event that has happened: it waits until the event is seen. */
+    /**
+     * Resolves to the `sharedNow` time at which the event was seen. Waits for the event, so call only for an event that has
+     * happened.
+     */
     durableSince: async (sessionId, eventId) => {
       const name = nameOf(sessionId, eventId);
       return seen.get(name) ?? (await new Promise((resolve) => waiting.set(name, resolve)));

@@ -6,14 +6,12 @@ import { delimiter, dirname, join } from "node:path";
 import { clientOf, serverProgram } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
-/** Installed into the folder of the benchmark and removed with it. */
+/** Installed into the folder of the benchmark and removed with the folder. */
 const PACKAGES = ["claude-agent-mcp@1.3.0", "@steipete/claude-code-mcp@1.10.12"];
 const ASK = prompt({ text: "hi" });
 const OURS = "claude-agents-mcp";
 
-/**
- * How to request a first turn of each server. The function returns one that requests the next turn, if the server can continue.
- */
+/** Requests a first turn of each server. `begin` returns a function that requests the next turn, if the server can continue. */
 const SERVERS = {
   [OURS]: {
     program: (world) => serverProgram(world),
@@ -57,7 +55,7 @@ export const otherServers = {
     for (let round = 0; round <= rounds; round++) {
       if (round > 0) progress(`round ${String(round)} of ${String(rounds)}`);
       for (const [name, server] of Object.entries(SERVERS)) {
-        // The first run reads the programs from the disk.
+        // Skips round 0, in which programs are read from the disk.
         const note = (what, ms) => round > 0 && figures.note(`${name}: ${what}`, ms);
         await measure(server, { folder: join(prefix, "node_modules"), note, world });
       }
@@ -80,7 +78,10 @@ async function measure({ begin, program }, { folder, note, world }) {
   await world.quiet();
 }
 
-/** They look for claude in PATH; one of them runs it without permission requests, which Claude Code otherwise refuses to root. */
+/**
+ * Starts another server with `claude` in PATH. Sets `IS_SANDBOX`, because one server runs Claude Code without permission
+ * requests, and Claude Code otherwise refuses root.
+ */
 function other(world, main) {
   const { arch, platform } = process;
   const manifest = `@anthropic-ai/claude-agent-sdk-${platform}-${arch}/package.json`;

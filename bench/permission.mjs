@@ -40,7 +40,7 @@ export const permission = {
   },
 };
 
-/** The tool records when it ran, by the clock that we use too. */
+/** Returns a prompt whose tool writes its time to `file`, by the clock of this process. */
 function stamp(file) {
   const input = { command: `date +%s%3N > ${file}`, description: "Tell the time" };
   return prompt({ tools: [{ name: "Bash", input }] }, { text: "done" });

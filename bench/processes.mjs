@@ -1,7 +1,7 @@
-/** Figures of processes from Linux's /proc. Elsewhere nothing is found, and the rows about it stay empty. */
+/** Figures of processes from Linux's /proc. Other systems yield no figures, and their rows stay empty. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** Clock ticks per second of processor time in /proc: 100 on every Linux that Node runs on. */
+/** Clock ticks per second of processor time in /proc: 100 on every Linux on which Node runs. */
 const TICKS = 100;
 
 function read(path) {
@@ -21,12 +21,12 @@ function allPids() {
   }
 }
 
-/** Of `/proc/PID/stat`, from the state on: the name before it may contain blanks. */
+/** Splits `/proc/PID/stat` from the state on. The name before the state may contain blanks. */
 function fieldsOf(stat) {
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
-/** An inherited variable identifies the processes, so that those which left their parent are found too. */
+/** Finds processes by an inherited variable, including processes that have left their parent. */
 export function livingIn(configFolder) {
   return allPids().flatMap((name) => {
     const variables = read(`/proc/${name}/environ`)?.split("\0");
@@ -37,8 +37,8 @@ export function livingIn(configFolder) {
 }
 
 /**
- * Those that have the folder in their environment, or are in it, and all that these have started: a shim has no environment, and a
- * daemon may keep little of it.
+ * Finds processes with `folder` in their environment or as current folder, and all their descendants: a shim has no
+ * environment, and a daemon may keep little of its own.
  */
 export function processesAround(folder) {
   const all = allPids().flatMap((pid) => {
@@ -54,7 +54,7 @@ export function processesAround(folder) {
   return all.filter(({ pid }) => found.has(pid));
 }
 
-/** Memory of the process, MB; of what is shared, its part. */
+/** Returns the memory of the process with its part of shared memory (PSS), MB. */
 export function proportionalMb(pid) {
   const line = /^Pss:\s+(\d+) kB$/m.exec(read(`/proc/${String(pid)}/smaps_rollup`) ?? "");
   return line ? Number(line[1]) / 1024 : undefined;
@@ -68,13 +68,13 @@ function currentFolder(pid) {
   }
 }
 
-/** Memory that is the process's own or shared, MB. */
+/** Returns the memory of the process, including shared memory (RSS), MB. */
 export function residentMb(pid) {
   const line = /^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${String(pid)}/status`) ?? "");
   return line ? Number(line[1]) / 1024 : undefined;
 }
 
-/** Processor time of the process and of its reaped children, s. */
+/** Returns the processor time of the process and of its reaped children, s. */
 export function processorTime(pid) {
   const stat = read(`/proc/${String(pid)}/stat`);
   if (stat === undefined) return undefined;
@@ -85,7 +85,7 @@ export function processorTime(pid) {
   return { own: user + system, children: childUser + childSystem };
 }
 
-/** Files, pipes, sockets and watches that the process has open. */
+/** Returns the number of open files, pipes, sockets and watches of the process. */
 export function openHandles(pid) {
   try {
     return readdirSync(`/proc/${String(pid)}/fd`).length;
@@ -94,7 +94,7 @@ export function openHandles(pid) {
   }
 }
 
-/** Running children of the server, except for the reaper, which lives as long as the server. */
+/** Returns running children of the server, except for the reaper, which lives as long as the server. */
 export function childrenOf(pid) {
   const tasks = read(`/proc/${String(pid)}/task/${String(pid)}/children`) ?? "";
   const isReaper = (child) => (read(`/proc/${child}/cmdline`) ?? "").includes("reaper-process");

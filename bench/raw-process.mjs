@@ -1,4 +1,7 @@
-/** Makes one `query()` of the Agent SDK in a Node that has not loaded it before; prints the ms from the request to the result. */
+/**
+ * Runs one `query()` of the Agent SDK in a Node that has not loaded the SDK before. Sends the time from the request to the
+ * result, ms.
+ */
 process.once("message", (request) => void answer(request));
 process.send("ready");
 

@@ -1,11 +1,13 @@
-/** The baseline: the same work with the Agent SDK directly. */
+/** Baseline: runs equal work directly with the Agent SDK. */
 import { fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 
 import { query } from "@anthropic-ai/claude-agent-sdk";
 
-/** Starts Claude Code like the server, as far as it affects the work: same prompt, same settings, same permission requests. */
+/**
+ * Options to start Claude Code like the server, as far as they affect the work: equal prompt, settings and permission requests.
+ */
 function optionsIn(world, over) {
   return {
     cwd: world.folder(),
@@ -19,7 +21,7 @@ function optionsIn(world, over) {
   };
 }
 
-/** One prompt in a separate process; times in ms since the call. Resolves after the process has ended. */
+/** Runs one prompt in a separate process. Resolves after the process has ended, to times since the call, ms. */
 export async function rawQuery(world, prompt, over = {}) {
   const began = performance.now();
   const since = () => performance.now() - began;
@@ -36,8 +38,8 @@ export async function rawQuery(world, prompt, over = {}) {
 }
 
 /**
- * The same in a Node that has not loaded the SDK yet: ms of its start, and then of the import of the SDK until the result.
- * Resolves after both processes have ended.
+ * Does as `rawQuery` in a Node that has not loaded the SDK yet. Resolves after both processes have ended, to the start time of
+ * Node, and the time from the import of the SDK until the result, ms.
  */
 export async function rawInFreshNode(world, prompt) {
   const began = performance.now();
@@ -50,7 +52,7 @@ export async function rawInFreshNode(world, prompt) {
   return { startMs, resultMs };
 }
 
-/** A process in streaming mode that receives one prompt after another. */
+/** Process in streaming mode, for one prompt after another. */
 export class RawLive {
   #waiting = [];
   #wake = () => undefined;
@@ -61,7 +63,7 @@ export class RawLive {
     this.#running = query({ prompt: this.#feed(), options: optionsIn(world, over) });
   }
 
-  /** Resolves with the messages of the turn; the last one is its result. */
+  /** Resolves to the messages of the turn. The last message is the result. */
   async turn(prompt) {
     const message = { role: "user", content: prompt };
     this.#waiting.push({ type: "user", message, parent_tool_use_id: null, uuid: randomUUID() });

@@ -1,4 +1,4 @@
-/** The rows of the report as text and as JSON. */
+/** Formats the rows of the report as text and as JSON. */
 import { cpus } from "node:os";
 
 const COLUMNS = ["", "this", "compared with", "that", "ratio", "middle half", "bound", "met"];

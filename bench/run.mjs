@@ -1,4 +1,4 @@
-/** Runs the benchmarks. docs/benchmarks.md describes each row and its limits. Needs a build, which `npm run bench` makes. */
+/** Runs the benchmarks of docs/benchmarks.md. Needs a build, made by `npm run bench`. */
 import { readArguments } from "../scripts/arguments.mjs";
 import { BENCHMARKS } from "./benchmarks.mjs";
 import { Figures, rowOf } from "./figures.mjs";
@@ -6,7 +6,7 @@ import { asJson, asTable } from "./report.mjs";
 import { measureBuild, profileServersInto } from "./server.mjs";
 import { createWorld } from "./world.mjs";
 
-/** Of a benchmark that does not ask for another number. */
+/** Rounds of a benchmark without `rounds` of its own. */
 const ROUNDS = 7;
 
 const USAGE = `Usage: npm run bench -- [names...] [options]
@@ -54,7 +54,7 @@ async function main() {
   if (unknown !== undefined) refuse(`There is no benchmark "${unknown}": --list names them.`);
   if (values["cpu-prof"] !== undefined) profileServersInto(values["cpu-prof"]);
   if (values.dist !== undefined) measureBuild(values.dist);
-  // Exit normally, so that the Agent SDK ends its processes.
+  // Exits normally, so that the Agent SDK ends its processes.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
   const wanted = BENCHMARKS.filter(({ long, name }) =>
     positionals.length > 0 ? positionals.includes(name) : !long || values.all,

@@ -1,10 +1,10 @@
-/** The built server, as a real MCP client uses it. */
+/** Drives the built server through a real MCP client. */
 import { join } from "node:path";
 
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-/** Longer than any wait that a benchmark requests. */
+/** Time limit of a call, ms. Longer than any wait that a benchmark requests. */
 const TIMEOUT_MS = 600_000;
 
 /** Additional arguments of Node, such as `--cpu-prof`. */
@@ -16,7 +16,7 @@ export function profileServersInto(folder) {
 
 let main = "dist/cli/main.js";
 
-/** Of the build that is measured. */
+/** Returns the main script of the measured build. */
 export function mainProgram() {
   return main;
 }
@@ -25,7 +25,7 @@ export function measureBuild(dist) {
   main = join(dist, "cli", "main.js");
 }
 
-/** A client of the program, not connected yet. */
+/** Returns a client of the program, not yet connected. */
 export function clientOf(command, args, env, stderr = "inherit") {
   const transport = new StdioClientTransport({ command, args, env, stderr });
   const client = new Client({ name: "bench", version: "1" });
@@ -42,36 +42,39 @@ export function clientOf(command, args, env, stderr = "inherit") {
 }
 
 /**
- * The server in this world, on its own store unless another is named; not connected yet. Without spares unless the flags request
- * them: their start would distort the figures.
+ * Returns the server in `world`, on its own store unless `flags` name another, not yet connected. Without spares unless `flags`
+ * request them, because their start would distort the figures.
  */
 export function serverProgram(world, flags = []) {
   return serving(world, ["--daemon", "off", "--log-level", "error", "--spares", "0", ...flags]);
 }
 
-/** On a busy machine a proxy does not fall back to a server of its own, which is not what is to be measured, ms. */
+/** Long enough that a proxy on a busy machine does not fall back to a server of its own, ms. */
 const DAEMON_START_MS = 60_000;
 
-/** What a client starts by default: it connects to the daemon of this world, whose settings are in the user's file, and starts it if there is none. */
+/**
+ * Returns the program that a client starts by default. The proxy connects to the daemon of `world`, whose settings are in the
+ * user's file, and starts the daemon if there is none.
+ */
 export function proxyProgram(world, flags = []) {
   return serving(world, flags, { daemonStartMs: DAEMON_START_MS });
 }
 
-/** `constants` are those of src/config/constants.ts, beside those of the world. */
+/** `constants` override constants of src/config/constants.ts, beside `world.constants`. */
 function serving({ constants: shared = {}, environment }, flags, constants = {}) {
   const args = [...nodeArguments, main, "serve", ...flags];
   const given = { CLAUDE_CODE_MCP_CONSTANTS: JSON.stringify({ ...constants, ...shared }) };
   return clientOf(process.execPath, args, { ...environment, ...given });
 }
 
-/** Started and initialized. */
+/** Returns a started and initialized server. */
 export async function startServer(world, flags = [], programOf = serverProgram) {
   const program = programOf(world, flags);
   await program.connect();
   const server = {
     pid: program.pid(),
     client: program.client,
-    /** The content of an answer, and its size in bytes for the reading model. */
+    /** Returns the structured content of an answer. */
     async call(tool, args) {
       return (await program.call(tool, args)).structuredContent;
     },

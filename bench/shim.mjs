@@ -11,11 +11,11 @@ import { proxyProgram, startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
-/** Sessions of one shim, whose memory is compared with that of a shim with one. */
+/** Sessions of one shim. Its memory is compared with the memory of a shim with one session. */
 const SESSIONS = 7;
-/** Pairs of turns for each kill: one such pair differs from the next by a quarter, and the bound is a twentieth. */
+/** Pairs of turns for each kill. Single pairs differ by a quarter, and the bound is a twentieth. */
 const TEXTS_PER_KILL = 4;
-/** A round of memory starts as many Claude Codes: there is one for every ten kills. */
+/** Kills per round of memory, which starts `SESSIONS` Claude Codes. */
 const KILLS_PER_MEMORY = 10;
 
 const OFF = "no shim";
@@ -62,7 +62,7 @@ export const shim = {
   },
 };
 
-/** A client with a session in whose turns its daemon is killed: Claude Code is the same in all of them. */
+/** Starts a client with a session whose daemon is killed during turns. All turns run in one Claude Code. */
 async function startKilled(world) {
   const cwd = world.folder();
   const file = join(cwd, "file.txt");
@@ -73,7 +73,7 @@ async function startKilled(world) {
   const claudes = world.claudes().length;
   return {
     server,
-    /** Claude Code goes on at once: its next message waits for an owner. */
+    /** Claude Code goes on at once, so that its next message waits for an owner. */
     async kill(figures) {
       const gate = randomUUID();
       const script = prompt({ tools: [{ name: "Read", input: { file_path: file } }] }, { gate, text: "on" });
@@ -92,7 +92,7 @@ async function startKilled(world) {
   };
 }
 
-/** Waits for an event of this kind, as a client does. Resolves to the cursor behind it. */
+/** Waits for a matching event, as a client does. Resolves to the cursor after the event. */
 async function untilTold({ server, sessionId }, from, isMeant) {
   const wait = { action: "poll", sessionId, until: "event", responseMode: "full", maxBytes: 262_144, waitMs: 45_000 };
   for (let cursor = from; ;) {
@@ -116,7 +116,7 @@ function isToolResult({ data }) {
   return data.type === "user" && JSON.stringify(data).includes('"tool_result"');
 }
 
-/** Each side in a session whose Claude Code lives, in turn. */
+/** Measures both sides in turn, each in a session whose Claude Code lives. */
 async function compareTexts({ figures, progress, rounds }, withShim, without) {
   const sides = [
     await startTexts(withShim, true, { time: "parts", processor: "processor" }),
@@ -150,7 +150,7 @@ async function startTexts(world, hasShim, names) {
   };
 }
 
-/** Of all of them, ms. Undefined where the system does not say. */
+/** Returns the processor time of all processes, ms. `undefined` if the system does not report processor time. */
 function processorMs(pids) {
   const times = pids.map((pid) => processorTime(pid)?.own);
   return times.includes(undefined) ? undefined : 1_000 * times.reduce((sum, seconds) => sum + seconds, 0);

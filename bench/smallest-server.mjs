@@ -1,4 +1,4 @@
-/** The smallest server that the MCP SDK allows: no tool. A baseline, bundled to one file by bundledSmallestServer. */
+/** Baseline: the smallest server that the MCP SDK allows, without tools. Bundled to one file by `bundledSmallestServer`. */
 import { Server } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 

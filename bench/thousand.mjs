@@ -7,7 +7,7 @@ import { prompt } from "./world.mjs";
 
 const SESSIONS = 1_000;
 const PROCESSES = 8;
-/** Number of raw processes: enough to measure what one of them takes. */
+/** Number of raw processes, enough to measure the time of each. */
 const RAW = 48;
 /** Callers that wait concurrently. */
 const WAITING = 16;
@@ -55,7 +55,7 @@ export const thousand = {
   },
 };
 
-/** Runs the work for each item, with at most `width` at a time; resolves with the duration in ms. */
+/** Runs `work` for each index below `count`, at most `width` at a time. Resolves to the duration, ms. */
 async function pool(width, count, work) {
   const began = performance.now();
   let begun = 0;

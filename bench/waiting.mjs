@@ -21,7 +21,7 @@ export const waiting = {
   rows: KINDS.flatMap(([kind, title]) =>
     ["own", "foreign"].flatMap((whose) => {
       const row = `${whose} session: ${title}`;
-      // Includes the commit: no bound.
+      // Without a bound, because the time includes the commit.
       const decided = { row: `${row}, since it was decided`, of: `${whose} ${kind}, decided`, unit: "ms" };
       return [{ row, of: `${whose} ${kind}`, base: BASE, unit: "ms", atMostAlone: 5 }, decided];
     }),
@@ -55,7 +55,7 @@ export const waiting = {
   },
 };
 
-/** A turn of several steps, each of which runs the command. */
+/** Starts a turn of `STEPS` steps, each of which runs the command. */
 async function begin(owner, sessionId, command) {
   const step = { delayMs: PAUSE_MS, tools: [{ name: "Bash", input: { command, description: "Next to nothing" } }] };
   const script = prompt(...Array.from({ length: STEPS }, () => step), { delayMs: PAUSE_MS, text: "done" });
@@ -86,10 +86,10 @@ async function beAsked(owner, watcher, sessionId, note) {
   }
 }
 
-/** With the time of each event. */
+/** Response mode with the time of each event. */
 const SHOWN = { responseMode: "delta_compact" };
 
-/** Answers with the event that woke the call, and with none that existed before. */
+/** Passes `tell` the event that woke the call, but no event that existed before. */
 async function waitFor(watcher, request, tell) {
   const sent = Date.now();
   const answer = await watcher.call("claude_code_check", { action: "poll", waitMs: 45_000, ...SHOWN, ...request });

@@ -5,7 +5,7 @@ import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
-/** The minimum of the flag. */
+/** Minimum of `--idle-process-ms`. */
 const IDLE_MS = 1_000;
 
 const RESUME = "raw query() with resume: prompt to result";

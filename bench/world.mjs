@@ -1,4 +1,4 @@
-/** The environment of a benchmark: a separate home and Claude configuration, and the scripted model in a process of its own. */
+/** Environment of a benchmark: a separate home and Claude configuration, and the scripted model in a process of its own. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
@@ -25,15 +25,15 @@ export async function createWorld() {
     environment: { PATH: process.env.PATH ?? "", HOME: home, ...offline },
     folder: () => mkdtempSync(join(home, "work-")),
     /**
-     * Lets the model go on at this gate of a script, once it has come to it: in the answer `entry` to the prompt that contains
-     * `mark`; without these at once. Resolves to the time, as of `sharedNow`.
+     * Opens `gate` of a script: after the model has reached the gate in answer `entry` to the prompt that contains `mark`;
+     * without `mark` at once. Resolves to the time of opening, in `sharedNow` time.
      */
     async open({ entry, gate, mark }) {
       model.send({ entry, gate, mark });
       const [at] = await once(model, "message");
       return at;
     },
-    /** Claude Code processes and their descendants. */
+    /** Lists Claude Code processes and their descendants. */
     claudes: () => livingIn(config).filter(({ command }) => !command.includes("main.js")),
     async quiet() {
       const deadline = Date.now() + QUIET_MS;
@@ -53,14 +53,17 @@ export async function createWorld() {
   return world;
 }
 
-/** Settings of all servers with this configuration folder. Without spares unless these request them: their start would distort the figures. */
+/**
+ * Writes settings for all servers with this configuration folder. Without spares unless `settings` request them, because their
+ * start would distort the figures.
+ */
 export function writeUserFile(folder, settings = {}) {
   const own = join(folder, "claude-agents-mcp");
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, "config.json"), JSON.stringify({ spares: 0, logLevel: "error", ...settings }));
 }
 
-/** A prompt with the model's answers to it. */
+/** Returns a prompt with the model's answers to it. */
 export function prompt(...script) {
   return `go ${scriptTag(script)}`;
 }

@@ -8,7 +8,7 @@ import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextproto
 
 import { ownConnections } from "./own-connections.mjs";
 
-/** The server is overloaded or shutting down: the client retries later. */
+/** Rejection by an overloaded or stopping server: the client retries later. */
 export class Refused extends Error {
   constructor(status, seconds) {
     super(`refused with ${String(status)}`);
@@ -17,22 +17,22 @@ export class Refused extends Error {
   }
 }
 
-/** The server does not know the client's protocol session: the server has restarted or dropped it. */
+/** The server does not know the client's protocol session, after a restart or because the server dropped the session. */
 export class Unknown extends Error {}
 
 const INFO = { name: "load", version: "1" };
-/** Longer than any wait that is requested. */
+/** Time limit of a call, ms. Longer than any requested wait. */
 const PATIENCE_MS = 300_000;
 const MODERN = "2026-07-28";
 const LEGACY = "2025-11-25";
 
-/** The kinds of client, assigned in turn. */
+/** Kinds of client, assigned in turn. */
 export const KINDS = ["raw modern", "raw legacy", "v2 modern", "raw modern", "raw legacy", "v2 legacy", "v1"];
 
 /**
- * A connected client of `door` ({ url, token }). `call(tool, args)` resolves with the structured content, and rejects with
- * `Refused`, `Unknown` or another error; `vanish()` drops all open connections; `close()` ends the protocol session. `readLate()`
- * is the time in ms for which a raw client delays reading an answer; after `patienceMs` a library gives a call up.
+ * Connects a client to `door` ({ url, token }). `call(tool, args)` resolves to the structured content, and rejects with
+ * `Refused`, `Unknown` or another error; `vanish()` drops all open connections; `close()` ends the protocol session.
+ * `readLate()` returns the delay in ms before a raw client reads an answer; after `patienceMs` a library gives up a call.
  */
 export async function connect(kind, door, { patienceMs = PATIENCE_MS, readLate = () => 0 } = {}) {
   if (kind === "raw modern") return rawModern(door, readLate);
@@ -62,7 +62,7 @@ function rawModern({ token, url }, readLate) {
   };
 }
 
-/** Opens the GET stream of a client of that era; the server need not send anything on it. */
+/** Opens the GET stream of a legacy client, on which the server need not send anything. */
 async function rawLegacy({ token, url }, readLate) {
   const { fetch, vanish } = ownConnections();
   const begin = { protocolVersion: LEGACY, capabilities: {}, clientInfo: INFO };
@@ -94,7 +94,7 @@ async function rawLegacy({ token, url }, readLate) {
 
 async function viaLibrary(kind, { token, url }, timeout) {
   const { fetch, gone, vanish } = ownConnections();
-  // Some libraries drop the server's response from their errors.
+  // Keeps the server's response, because some libraries drop the response from their errors.
   let told;
   const options = {
     requestInit: { headers: bearer(token) },
@@ -113,7 +113,7 @@ async function viaLibrary(kind, { token, url }, timeout) {
     async call(name, args) {
       told = undefined;
       const request = { name, arguments: args };
-      // A library keeps waiting for an answer after its stream has broken, to resume the stream.
+      // Passes `gone`, because after a broken stream a library keeps waiting for the answer, to resume the stream.
       const settings = { timeout, signal: gone };
       const calling =
         kind === "v1" ? client.callTool(request, undefined, settings) : client.callTool(request, settings);
@@ -156,7 +156,7 @@ function failureOf({ headers, status }) {
   return status === 404 ? new Unknown("answered with 404") : new Error(`answered with ${String(status)}`);
 }
 
-/** The message with this id, from a JSON response or from the end of a stream. */
+/** Returns the message with this id, from a JSON response or from the end of a stream. */
 async function messageOf(response, id, readLate) {
   const late = readLate();
   if (late > 0) await new Promise((resolve) => setTimeout(resolve, late));

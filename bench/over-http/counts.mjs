@@ -1,22 +1,22 @@
 import { Refused, Unknown } from "./clients.mjs";
 
-/** The results of the clients of one run. */
+/** Counts results of the clients of one run. */
 export class Counts {
   calls = 0;
   events = 0;
   vanished = 0;
   /** Clients whose protocol session the server did not know. */
   unknown = 0;
-  /** Requests that found no server or got no answer, by message: expected only around a restart. */
+  /** Requests that found no server or got no answer, by message. Expected only around a restart. */
   unreachable = [];
-  /** By status. */
+  /** Number of `Refused` by status. */
   refused = {};
   /** Other errors, by message. */
   failed = [];
-  /** From the timestamp of an event until its waiting client has read the answer, ms. */
+  /** Time from the timestamp of an event until its waiting client has read the answer, ms. */
   waking = [];
 
-  /** Whether the error may be retried. */
+  /** Returns true if the client may retry after the error. */
   note(error) {
     if (error instanceof Refused) this.refused[error.status] = (this.refused[error.status] ?? 0) + 1;
     else if (error instanceof Unknown) this.unknown += 1;
@@ -29,7 +29,7 @@ export class Counts {
   }
 }
 
-/** A stream that ends before its answer is a broken connection: the client retries. */
+/** Errors of broken connections, including a stream that ends before its answer. The client retries. */
 const BROKEN =
   /fetch failed|stream ended without an answer|terminated|other side closed|ECONNREFUSED|ECONNRESET|EPIPE|socket hang up|aborted|Request timed out|Connection closed|SSE stream disconnected/;
 

@@ -1,4 +1,4 @@
-/** A client that runs turn after turn of a session over HTTP and answers its requests. */
+/** Client that runs turn after turn of a session over HTTP and answers its requests. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { prompt } from "../world.mjs";
@@ -30,7 +30,7 @@ export class Driver {
     this.#kind = kind;
   }
 
-  /** Runs the first turn; resolves with the session's id. */
+  /** Runs the first turn. Resolves to the session's id. */
   async begin() {
     const key = crypto.randomUUID();
     const given = { prompt: scriptOf(1), cwd: this.#cwd, idempotencyKey: key };
@@ -59,7 +59,7 @@ export class Driver {
   }
 
   async #interrupt() {
-    // The request may have ended before the answer arrives.
+    // Waits for the open answer, because the interrupt may end the request first.
     await this.#answering;
     await this.#call("claude_code_session", { action: "interrupt", sessionId: this.sessionId });
   }
@@ -112,7 +112,7 @@ function endOf(turn) {
   return `That was turn ${String(turn)}.`;
 }
 
-/** A turn with text, two commands and sometimes a request. */
+/** Returns the prompt of a turn with text, two commands and sometimes a request. */
 function scriptOf(turn) {
   const command = turn % ASKS_EVERY === 1 ? "touch asked" : "seq 20";
   return prompt(

@@ -2,15 +2,15 @@
 import { createHash } from "node:crypto";
 
 /**
- * A digest of an event as reported to a caller. The end of a turn is reported with later details: its digest has only the id and
- * the type.
+ * Returns the digest of an event as reported to a caller. The end of a turn is reported with later details, so its digest has
+ * only the id and the type.
  */
 export function digestOf({ data, id, type }) {
   const text = type === "output" || type === "progress" ? JSON.stringify(data) : "";
   return `${String(id)} ${type} ${createHash("sha256").update(text).digest("base64url").slice(0, 12)}`;
 }
 
-/** The digests, in order, of the events that mode `full` reports of these stored events. */
+/** Returns the digests of `events` as mode `full` reports them, in order. */
 export function toldOf(events) {
   return events.flatMap((event) => {
     const told = TOLD[event.type]?.(event.data);
@@ -33,7 +33,7 @@ const TOLD = {
   notice: ({ details, kind, message }) => progress({ notice: kind, message, ...(details && { details }) }),
 };
 
-/** Compares the events that a watcher received with the expected ones, and looks for gaps in the log. */
+/** Compares the events that a watcher received with the expected events, and looks for gaps in the log. */
 export function compare(events, watchers) {
   const sound = {
     holes: events.filter(({ id }, index) => id !== index + 1).length,

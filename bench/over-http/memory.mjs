@@ -1,12 +1,12 @@
-/** Samples the memory of a server over time and judges whether it grows. */
+/** Samples the memory of a server over time and judges growth. */
 import { residentMb } from "../processes.mjs";
 
 const LOOK_MS = 1_000;
 const HEAP = /^nodejs_heap_size_used_bytes (\d+)/m;
 
 /**
- * Samples every second until the returned function is called, which resolves with the samples, in MB: `resident` is the resident
- * set (undefined where the system does not report it), `heap` the used JavaScript heap.
+ * Samples every second until the returned function is called. Resolves to the samples, in MB: `resident` is the resident set
+ * (`undefined` if the system does not report the set), `heap` the used JavaScript heap.
  */
 export function watchMemory({ door, pid }) {
   const looks = [];
@@ -24,7 +24,7 @@ async function heapMb({ token, url }) {
 }
 
 /**
- * Live memory: the minimum of the used heap in each third of the time, which is soon after a collection. V8 delays collections
+ * Returns live memory: the minimum of the used heap in each third of the time, soon after a collection. V8 delays collections
  * while the machine has free memory, so the resident set follows the load. The first third is warm-up; the last over the middle
  * shows growth.
  */

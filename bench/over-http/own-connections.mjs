@@ -1,20 +1,20 @@
 /**
- * A `fetch` with its own connections, as a client in a separate process has them. Node's `fetch` shares its connections among all
- * clients of a process and can queue a request behind another client's long poll.
+ * `fetch` with its own connections, like a client in a separate process. Node's `fetch` shares connections among all clients of
+ * a process and can queue a request behind another client's long poll.
  */
 import { setMaxListeners } from "node:events";
 import { Agent, request } from "node:http";
 import { Readable } from "node:stream";
 
-/** Less than the server's keep-alive timeout, so that no request meets a closing connection. */
+/** Idle time of a connection, ms. Less than the server's keep-alive timeout, so that no request meets a closing connection. */
 const UNUSED_MS = 3_000;
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
-/** `fetch` as far as clients use it; `vanish()` drops all connections permanently, after which `gone` is true. */
+/** Returns `fetch`, as far as clients need it. `vanish()` drops all connections permanently and aborts `gone`. */
 export function ownConnections() {
   const agent = new Agent({ keepAlive: true, timeout: UNUSED_MS });
   const gone = new AbortController();
-  // One listener per open request, which is no leak.
+  // Lifts the limit on listeners: one listener per open request is no leak.
   setMaxListeners(0, gone.signal);
   const own = async (input, { body, headers, method = "GET", signal } = {}) => {
     const signals = [gone.signal, signal].filter(Boolean);
@@ -28,7 +28,7 @@ export function ownConnections() {
       request(input, options, resolve).on("error", reject).end(body);
     });
     const { headers: given, statusCode: status } = incoming;
-    // A client that leaves during an answer breaks it off, which is no error.
+    // Ignores the error of an answer broken off by a leaving client.
     incoming.on("error", () => undefined);
     if (!WITHOUT_BODY.has(status)) return new Response(Readable.toWeb(incoming), { status, headers: flat(given) });
     incoming.resume();

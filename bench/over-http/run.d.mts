@@ -1,4 +1,4 @@
-/** The options and results of the load that tests use. */
+/** Options and results of `load`, for tests. */
 import type { Counts } from "./counts.mjs";
 
 export interface Load {
@@ -8,7 +8,7 @@ export interface Load {
   sessions: number;
   maxLive: number;
   forMs: number;
-  /** Of a poll; 20,000 by default. */
+  /** Length of a poll, ms. Default: 20,000. */
   waitMs?: number;
   progress: (text: string) => void;
 }
@@ -19,9 +19,9 @@ export interface Found {
   asked: number;
   twice: number;
   logs: { events: number; holes: number; missed: number; changed: number; invented: number };
-  /** Live memory, MB; `most` is the peak of the resident set. Undefined after a very short run. */
+  /** Live memory, MB; `most` is the peak of the resident set. `undefined` after a very short run. */
   thirds: { middle: number; last: number; most: number | undefined; growth: number } | undefined;
-  /** Undefined where the system does not report it. */
+  /** `undefined` if the system does not report open handles. */
   handlesMore: number | undefined;
   children: number;
   complaints: string[];

@@ -21,17 +21,17 @@ const SLOW_EVERY = 16;
 /** Every `NEWS_EVERY`-th watcher is woken only by events on which a caller must act. */
 const NEWS_EVERY = 5;
 const LOGS_AT_ONCE = 4;
-/** Time after the last client has left for keep-alive connections and processes of sessions to end. */
+/** Time after the last client has left for keep-alive connections and processes of sessions to end, ms. */
 const REST_MS = 20_000;
 
-/** Above the demand of these clients, so that refusals are deliberate. */
+/** Above the demand of these clients, so that any refusal is a fault. */
 const LIMITS = ["--rate-limit", "1000000"];
 /** The drivers approve commands as well as edits. */
 const APPROVING = ["--caller-approves", "all"];
 
 /**
- * Runs `clients` clients for `forMs`: one drives each of `sessions`, the others follow them, by polls of `waitMs` (20 s by
- * default). The last turns are interrupted. Resolves with the results to judge; a client with an unrecoverable error is in
+ * Runs `clients` clients for `forMs`: one drives each of `sessions`, the others follow the sessions, by polls of `waitMs` (20 s
+ * by default). The last turns are interrupted. Resolves to the results to judge; a client with an unrecoverable error is in
  * `counts.failed`.
  */
 export async function load(given) {
@@ -61,12 +61,12 @@ export async function load(given) {
     complaints: server.complaints,
   };
   const exitCode = await server.stop();
-  // Throws if a process is left over.
+  // `quiet` throws if a process is left over.
   await world.quiet();
   return { ...outcome, exitCode };
 }
 
-/** Load everything that a first session loads. */
+/** Loads everything that a first session loads. */
 async function oneTurn(world, { door }) {
   const driver = new Driver({ counts: new Counts(), cwd: world.folder(), door, kind: "raw modern" });
   await driver.begin();
@@ -85,7 +85,7 @@ async function underLoad({ clients, forMs, progress, server, sessions, waitMs, w
   const failing = (error) => void counts.note(error);
   const following = watchers.map(async (each) => each.follow().catch(failing));
   const driving = drivers.map(async (each) => each.drive().catch(failing));
-  // All clients start at once and leave one after another: only the time between is judged.
+  // Judges only the time between the start of all clients and their leaving, which happen one after another.
   const memory = watchMemory(server);
   for (let left = forMs; left > 0 && counts.failed.length === 0; left -= 10_000) {
     await sleep(Math.min(left, 10_000));
@@ -101,7 +101,7 @@ async function underLoad({ clients, forMs, progress, server, sessions, waitMs, w
   return { counts, drivers, samples, watchers };
 }
 
-/** Waits for all clients, and logs now and then how many are left. */
+/** Waits for all clients, and logs every 10 s how many are left. */
 async function ended(works, what, progress) {
   let left = works.length;
   for (const work of works) void work.then(() => (left -= 1));
@@ -126,7 +126,8 @@ function watcherOf(index, { counts, door, ids, waitMs }) {
 }
 
 /**
- * Over all sessions: gaps of the log, and events that watchers missed, received changed, or received without their being stored.
+ * Sums over all sessions the gaps of the log, and the events that watchers missed, received changed, or received although not
+ * stored.
  */
 async function compareLogs(server, drivers, watchers) {
   const sum = { events: 0, holes: 0, missed: 0, changed: 0, invented: 0 };
@@ -143,7 +144,7 @@ async function compareLogs(server, drivers, watchers) {
   return sum;
 }
 
-/** No process is left, and no more handles are open than before. */
+/** Waits until no process is left and no more handles are open than before, at most `REST_MS`. */
 async function atRest({ pid }, handles = Number.POSITIVE_INFINITY) {
   const deadline = performance.now() + REST_MS;
   const isAtRest = () => childrenOf(pid).length === 0 && (openHandles(pid) ?? 0) <= handles;

@@ -10,19 +10,19 @@ import { mainProgram, nodeArguments } from "../server.mjs";
 
 const run = promisify(execFile);
 
-/** Resolves when it listens. `complaints` holds the lines of its log with level warning or above. */
+/** Resolves once the server listens. `complaints` holds the lines of its log with level warning or above. */
 export async function startOverHttp(world, flags) {
   const token = "ccm_of-the-load-0123456789-0123456789";
   const tokenFile = join(world.home, "token");
   writeFileSync(tokenFile, token, { mode: 0o600 });
   const store = join(world.home, "load.db");
-  // The line with its address has the level info.
+  // The line with the server's address has level `info`.
   const own = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--store", store, "--log-level", "info"];
   const child = spawn(process.execPath, [...nodeArguments, mainProgram(), "serve", ...own, ...flags], {
     env: { ...world.environment, CLAUDE_CODE_MCP_CONSTANTS: '{"maxStreams":1000,"shim":false}' },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  // Over HTTP it has no stdin whose end would report that we are gone.
+  // Over HTTP the server has no stdin whose end would report the end of the benchmark.
   const end = () => child.kill();
   process.once("exit", end);
   void once(child, "exit").then(() => process.off("exit", end));
@@ -40,13 +40,13 @@ export async function startOverHttp(world, flags) {
     pid: child.pid,
     door: { url, token },
     complaints,
-    /** All stored events of a session, read directly from the store. */
+    /** Returns all stored events of a session, read directly from the store. */
     async log(sessionId) {
       const args = [mainProgram(), "sessions", "export", sessionId, "--store", store];
       const { stdout } = await run(process.execPath, args, { env: world.environment, maxBuffer: 1_000_000_000 });
       return stdout.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
     },
-    /** Resolves with the exit code. */
+    /** Resolves to the exit code. */
     async stop() {
       child.kill("SIGTERM");
       return exited;

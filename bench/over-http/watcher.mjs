@@ -1,6 +1,6 @@
 /**
- * A client that follows sessions over HTTP: it polls, records the events and polls again from its cursors. When its connection
- * breaks, or when it drops the connection itself, it reconnects as a new client at the same cursors.
+ * Client that follows sessions over HTTP: polls, records the events, and polls again from its cursors. After a broken or
+ * deliberately dropped connection, reconnects as a new client at equal cursors.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -9,15 +9,15 @@ import { isBroken } from "./counts.mjs";
 import { digestOf } from "./log.mjs";
 
 const WAIT_MS = 20_000;
-/** Large enough that no answer is cut. */
+/** Large enough that no answer is cut, bytes. */
 const MAX_BYTES = 1_048_576;
 /** Interval between reconnection attempts while the server is down, ms. */
 const RETRY_MS = 100;
 
 export class Watcher {
-  /** By session and event id: a digest of the reported event. */
+  /** Digest of the reported event, by session and event id. */
   seen = new Map();
-  /** Events that were repeated, or had an id before the cursor. */
+  /** Number of events that were repeated, or had an id before the cursor. */
   twice = 0;
   #cursors;
   #habits;
@@ -27,9 +27,10 @@ export class Watcher {
   #leaving = false;
 
   /**
-   * `door` and `kind` as `connect` takes them; `sessions` are the ids to follow; `counts` a `Counts`. `habits`: `vanishes()`
-   * returns the time in ms after which this poll is dropped, or undefined; `rests()` the pause before the next one in ms;
-   * `readLate` and `patienceMs` as in `connect`; `waitMs` is the length of a poll, `until` the event that ends it early.
+   * `door` and `kind` are as in `connect`; `sessions` are the ids to follow; `counts` is a `Counts`. `habits`: `vanishes()`
+   * returns the time in ms after which this poll is dropped, or `undefined`; `rests()` returns the pause before the next poll
+   * in ms; `readLate` and `patienceMs` are as in `connect`; `waitMs` is the length of a poll, `until` the event that ends a
+   * poll early.
    */
   constructor({ counts, door, habits, kind, sessions }) {
     this.kind = kind;
@@ -40,18 +41,18 @@ export class Watcher {
     for (const id of sessions) this.seen.set(id, new Map());
   }
 
-  /** Until `leave` is called, and then until all remaining events are reported. */
+  /** Polls until `leave` is called and all remaining events are reported. */
   async follow() {
     while (!(await this.#looked())) await sleep(this.#habits.rests());
     await this.#client?.close();
   }
 
-  /** The present end of the log is the last event to wait for. */
+  /** Stops after the present end of the log. */
   leave() {
     this.#leaving = true;
   }
 
-  /** One poll, whatever its outcome; true when no further events follow. */
+  /** Polls once. Resolves to true if no further events follow; errors are noted. */
   async #looked() {
     const leaves = this.#leaving ? undefined : this.#habits.vanishes();
     let isGone = false;
@@ -76,7 +77,7 @@ export class Watcher {
     }
   }
 
-  /** Continues as the same client unless the server has said that it does not know its protocol session. */
+  /** Keeps the client after a broken connection (`isBroken`). Otherwise the next poll connects a new client. */
   async #comeBack(error, isGone) {
     if (isGone || !isBroken(error)) {
       this.#client?.vanish();
@@ -90,7 +91,7 @@ export class Watcher {
     return sleep(error instanceof Refused ? error.afterMs : RETRY_MS);
   }
 
-  /** Whether all requested events were reported. */
+  /** Resolves to true if all requested events were reported. */
   async #poll(client, waitMs) {
     const several = [...this.#cursors].map(([sessionId, cursor]) => ({ sessionId, cursor }));
     const which = several.length === 1 ? several[0] : { sessions: several };
@@ -106,7 +107,7 @@ export class Watcher {
     return parts.every(({ lastEventId, nextCursor }) => nextCursor > lastEventId);
   }
 
-  /** The latency of the event that ended the poll, if it happened during the poll. */
+  /** Notes the latency of the event that ended the poll, if the event happened during the poll. */
   #noteWaking({ woke }, parts, { now, sent }) {
     if ((this.#habits.until ?? "event") !== "event") return;
     const [first] = (parts.find(({ sessionId }) => sessionId === woke) ?? parts[0]).events ?? [];
