@@ -1,9 +1,9 @@
-/** Reads the command line of a script. `--help` prints the usage; a wrong argument is named, with the usage, and the script exits with 1. */
+/** Reads the command line of a script. `--help` prints the usage. Reports a wrong argument with the usage, and exits with 1. */
 import { parseArgs } from "node:util";
 
 /**
- * Returns what `parseArgs` does, `numberOf(name)` to read an option as a whole number from 1, and `refuse(problem)` for values that
- * only the script can check.
+ * Returns the result of `parseArgs`, `numberOf(name)` to read an option as a whole number from 1, and `refuse(problem)` for
+ * values that only the script can check.
  */
 export function readArguments(usage, { allowPositionals = false, options = {} } = {}) {
   const refuse = (problem) => {
@@ -28,7 +28,7 @@ function parsed({ allowPositionals, options }, refuse) {
   try {
     return parseArgs({ allowPositionals, options: { help: { type: "boolean", short: "h" }, ...options } });
   } catch (error) {
-    // The rest is about positional arguments that begin with a hyphen.
+    // Drops the advice on positional arguments that begin with a hyphen.
     const [problem] = error.message.split(". To specify ");
     return refuse(`${problem}.`);
   }

@@ -1,5 +1,5 @@
-// Bundles src/ to dist/: one file for what a command needs at once, others for what it may need later. Builds the page of the
-// console from console/ to dist/console. `npm run check:types` checks types.
+// Bundles src/ to dist/: one file per command for code needed at once, other files for code needed later. Builds the page of
+// the console from console/ to dist/console. `npm run check:types` checks types.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -30,7 +30,7 @@ const { values } = readArguments(USAGE, {
 const root = join(import.meta.dirname, "..");
 const dist = join(root, "dist");
 
-/** Entry points that are started or imported by their path. */
+/** Entry points that are started or imported by path. */
 const ENTRIES = [
   "cli/main",
   "claude/supervise/reaper-process",
@@ -39,12 +39,12 @@ const ENTRIES = [
   "demo/model/server",
 ];
 
-/** Writes what a proxy answers by itself. It runs once, before anything is published, and is removed. */
+/** Writes the static answers of a proxy. Runs once during the build, which then removes the program. */
 const ANSWERS = "app/static-answers";
 
 /**
- * Modules that are loaded together form one chunk, with all their imports that no earlier chunk has. A module that names a file
- * beside it (`import.meta.url`) has its chunk at the place of its source, so that both find the file.
+ * Chunks of modules that are loaded together, with all imports that no earlier chunk has. A module that names a file beside it
+ * (`import.meta.url`) has its chunk at the path of its source, so that source and chunk find the file.
  */
 const CHUNKS = [
   // Separate, because `--version` and the proxy need nothing else of the server.
@@ -53,23 +53,23 @@ const CHUNKS = [
     test: /src\/(config\/(cache-folder|constants|error|paths|settings-file|state-folder|store-spelling|version)|security\/(ancestors|paths)|tools\/(arguments\/wait-limits|listed|query\/in-force))\.ts$/,
   },
   { name: "claude/supervise/tree", test: /src\/claude\/supervise\/tree\.ts$/ },
-  // The reaper needs this chunk as well, but nothing else that is loaded with the engine.
+  // Separate, because the reaper needs this chunk, but nothing else that is loaded with the engine.
   { name: "claude/supervise/tagged-processes", test: /src\/claude\/supervise\/(process-tag|tagged-processes)\.ts$/ },
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
-  // Separate, because each client starts one: it has no schemas and no MCP SDK.
+  // Separate, because each client starts a proxy, without schemas and the MCP SDK.
   { name: "proxy/proxy", test: /src\/proxy\/(automatic|own-server)\.ts$/ },
   { name: "security/key-file", test: /src\/security\/key-file\.ts$/ },
-  // Behind the first answers.
+  // Loaded after the first static answers.
   { name: "proxy/daemon", test: /src\/proxy\/(automatic-daemon|declared)\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
-  // Behind it, which would else import zod from there.
+  // After `cli/serve`, from which this chunk would otherwise import zod.
   { name: "claude/shim/shims", test: /src\/claude\/shim\/shims\.ts$/ },
-  // What engine and tools share: a daemon is ready before it has loaded the tools.
+  // Shared by engine and tools, because a daemon is ready before the tools are loaded.
   {
     name: "domain/options",
     test: /src\/(domain\/(command|options|options\/traits)|engine\/(ports|policy\/bound|session\/wait))\.ts$/,
   },
-  // What the commands share.
+  // Shared by commands.
   { name: "cli/own-flags", test: /src\/cli\/(confirm|own-flags)\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
@@ -84,10 +84,13 @@ const CHUNKS = [
   { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },
 ].map((chunk, at, { length }) => ({ ...chunk, priority: length - at }));
 
-/** Not bundled: the SDK finds its binary beside itself, SQLite is optional and native. */
+/** Not bundled: the SDK finds its binary beside itself, and SQLite is optional and native. */
 const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite"];
 
-/** pino is bundled, and runs with the first line of the log: the bundler sees a plain `require` only, which no module of Node has. */
+/**
+ * Bundles pino, which runs with the first line of the log. The bundler sees only a plain `require`, which no module of Node
+ * has.
+ */
 const withPino = {
   name: "with-pino",
   transform: {
@@ -95,13 +98,13 @@ const withPino = {
     handler(code) {
       const without = code.replace(/^const require\b.*createRequire\(import\.meta\.url\);$/m, "");
       if (without === code) throw new Error("src/log/logger.ts has no require of its own any more");
-      // An empty line stays in its place, so the source map is right as it is.
+      // Leaves an empty line, so that the source map stays right.
       return { code: without, map: null };
     },
   },
 };
 
-/** Its index has the limiters of a dozen databases as well, and CommonJS has no tree to shake. */
+/** Bundles only the memory limiter: the index also has the limiters of a dozen databases, and CommonJS has no tree to shake. */
 const withMemoryLimiter = {
   name: "with-memory-limiter",
   transform: {
@@ -115,13 +118,13 @@ const withMemoryLimiter = {
   },
 };
 
-/** Modules of the page, whose licences are listed beside the server's. */
+/** Modules of the page, for their licences. */
 const pageModules = [];
 
-/** The first start downloads all of it. Names of functions are kept for readable stacks. */
+/** Small, because the first start downloads all files. `keepNames` keeps stacks readable. */
 const MINIFY = { compress: true, mangle: { keepNames: true }, codegen: true };
 
-/** `npm run test:coverage` reads the maps there; they are not published. */
+/** Source maps for `npm run test:coverage`, not published. */
 const maps = join(root, "coverage/maps");
 const withMaps = values["source-maps"];
 
@@ -144,7 +147,7 @@ const finish = {
   },
 };
 
-/** Writes what is made of the whole bundle. */
+/** Writes files that depend on the whole bundle. */
 function complete() {
   const program = join(dist, `${ANSWERS}.js`);
   writeFileSync(join(dist, "proxy/answers.json"), execFileSync(process.execPath, [program]));
@@ -152,7 +155,7 @@ function complete() {
   writeFileSync(join(dist, "build-id.txt"), buildId());
 }
 
-/** Throws where a chunk that each client loads imports the server. */
+/** Throws if a chunk that each client loads imports the server. */
 function keepSmall(bundle) {
   const small = ["cli/main.js", "config/version.js", "proxy/daemon.js", "proxy/proxy.js", "security/key-file.js"];
   for (const name of small) {
@@ -161,7 +164,7 @@ function keepSmall(bundle) {
   }
 }
 
-/** A digest of all files: clients of two builds get a daemon each. */
+/** Returns a digest of all files, so that clients of different builds get different daemons. */
 function buildId() {
   const digest = createHash("sha256");
   const files = readdirSync(dist, { recursive: true, withFileTypes: true }).filter(
@@ -182,7 +185,7 @@ const options = {
   platform: "node",
   input: Object.fromEntries([...ENTRIES, ANSWERS].map((entry) => [entry, `src/${entry}.ts`])),
   external: EXTERNAL,
-  // Its `main` is UMD, whose own `require` calls no bundler can follow.
+  // `main` of jsonc-parser is UMD with its own `require`, which no bundler can follow.
   resolve: { alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" } },
   plugins: [lightValidator, withPino, withMemoryLimiter, keepMaps, finish],
   output: {
@@ -193,12 +196,15 @@ const options = {
     // Halves the size of the MCP SDK, which is read at every start.
     comments: { legal: true, annotation: false, jsdoc: false },
     minify: MINIFY,
-    // The files do not reference their maps, so the program is the same with and without them.
+    // `hidden` leaves references to the maps out, so that the program is equal with and without maps.
     sourcemap: withMaps && "hidden",
   },
 };
 
-/** One file that needs no other: it runs on when the package is deleted. It is built first, because the build id counts it. */
+/**
+ * Bundle of the shim: one file without imports, because a shim runs on after the package is deleted. Built first, because the
+ * build id includes the file.
+ */
 const shim = {
   cwd: root,
   platform: "node",
@@ -220,7 +226,7 @@ if (values.watch) {
   watch([shim, options]).on("event", (event) => {
     if (event.code === "ERROR") console.error(event.error);
     if (event.code === "BUNDLE_END") console.log(`built in ${event.duration} ms`);
-    // The shim has a bundle of its own.
+    // Waits for the bundle of the server, because the bundle of the shim ends with an event too.
     if (event.code === "BUNDLE_END" && existsSync(join(dist, `${ANSWERS}.js`))) complete();
     if ("result" in event) void event.result.close();
   });

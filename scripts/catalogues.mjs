@@ -1,5 +1,5 @@
-// Writes what catalogues of MCP servers read: server.json (MCP Registry), the plugin and its marketplace (Claude Code), the
-// manifest of the bundle (Claude Desktop), the Containerfile. All of it comes from package.json and src.
+// Writes the files of catalogues of MCP servers from package.json and src: server.json (MCP Registry), the plugin and its
+// marketplace (Claude Code), the manifest of the bundle (Claude Desktop), the Containerfile.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -53,7 +53,7 @@ function write(file, text) {
   writeFileSync(join(root, file), text);
 }
 
-/** Of the Agent SDK, beside which npm has installed the one for this system. */
+/** Returns the path of the Claude Code that npm has installed beside the Agent SDK for this system. */
 function bundledClaude() {
   const { resolve } = createRequire(import.meta.url);
   const { arch, platform } = process;

@@ -19,7 +19,7 @@ function faultOf(subject, parents) {
   return NO_IMPERATIVE.test(subject) ? "does not begin with an imperative" : undefined;
 }
 
-/** Undefined in a shallow clone, or before this file is committed. */
+/** `undefined` in a shallow clone, or before this file is committed. */
 const added = git("log", "--diff-filter=A", "--format=%H", "-1", "--", "scripts/check-commits.mjs") || undefined;
 const isWhole = added !== undefined && git("rev-parse", "--verify", "--quiet", `${added}~1`) !== "";
 const commits = git("log", "--format=%h\t%p\t%s", ...(isWhole ? [`${added}~1..HEAD`] : ["-1"]));

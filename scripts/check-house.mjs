@@ -1,6 +1,6 @@
 // Checks import direction, cycles, names and small files in src/ against house-rules.json; the page of the console has its own
-// house-rules.json. Prints one line per violation and exits 1, or one with counts.
-// Imports are found by pattern, which prettier's layout makes safe: in doubt the check reports a violation.
+// house-rules.json. Prints one line per violation and exits 1, or one line with counts. Finds imports by pattern, which is safe
+// with prettier's layout: doubtful imports are reported.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, join, posix } from "node:path";
@@ -28,7 +28,7 @@ if (!existsSync(join(root, "house-rules.json"))) refuse(`There is no house-rules
 const house = JSON.parse(readFileSync(join(root, "house-rules.json"), "utf8"));
 const violations = [];
 
-/** Every file below src as a posix path relative to src; reports folders that are too deep or badly named. */
+/** Returns every file below src as a posix path relative to src. Reports folders that are too deep, and bad names. */
 function walk(folder = "") {
   const files = [];
   const found = [];
@@ -54,7 +54,7 @@ function checkName(path, name) {
   if (banned !== undefined) violations.push(`src/${path} is named "${banned}": name it for what it decides`);
 }
 
-/** Blanks comments and keeps lines, so that a word in prose is no import. */
+/** Removes comments but keeps lines, so that a word in prose is no import. */
 function withoutComments(text) {
   return text
     .replace(/\/\*.*?\*\//g, "")
@@ -62,7 +62,7 @@ function withoutComments(text) {
     .replace(/\s\/\/\s.*$/gm, "");
 }
 
-/** Each import of a file as { specifier, line, isType }; the specifier is null if the module's name could not be read. */
+/** Returns each import of a file as { specifier, line, isType }. `specifier` is null if the module's name cannot be read. */
 function importsOf(text) {
   const code = withoutComments(text);
   const found = new Map();
@@ -86,10 +86,10 @@ const matches = (specifier, pattern) =>
     ? specifier.startsWith(pattern.slice(0, -1))
     : specifier === pattern || specifier.startsWith(`${pattern}/`);
 
-/** The row of house-rules.json for a file: its first folder, or the file itself at the root of src. */
+/** Returns the row of house-rules.json for a file: its first folder, or the file itself at the root of src. */
 const roomOf = (file) => file.split("/")[0];
 
-/** Why this layer may not import this file of src, or undefined. From outside src only types may be imported. */
+/** Returns the reason against importing `target`, or `undefined`. From outside src only types may be imported. */
 function fileFault(room, target, files, isType) {
   if (target.startsWith("../")) {
     const { beyond = [] } = house;
@@ -103,7 +103,7 @@ function fileFault(room, target, files, isType) {
   return `${room} may import only ${[room, ...imports].join(", ")}. Pass it in, move the code, or add it to "imports" of ${room} in house-rules.json if the direction is right`;
 }
 
-/** Why this layer may not import this package or built-in module, or undefined. */
+/** Returns the reason against importing package or built-in module `name`, or `undefined`. */
 function packageFault(room, name) {
   const owner = Object.entries(house.onlyImporters).find(([pattern]) => matches(name, pattern));
   if (owner !== undefined) {
@@ -171,7 +171,7 @@ function checkCycles(graph) {
   for (const file of graph.keys()) if (!done.has(file)) visit(file);
 }
 
-/** `house.smallFiles` are those that may be small: a tool, an entry or a schema. Only `house.finished` folders count. */
+/** Reports small files except `house.smallFiles` (a tool, an entry or a schema). Only `house.finished` folders count. */
 function checkSmallFiles(graph, lines) {
   const { finished = [], maxSmallLines, smallFiles = [] } = house;
   const importers = new Map([...graph.keys()].map((file) => [file, new Set()]));
@@ -192,7 +192,7 @@ function checkSmallFiles(graph, lines) {
   }
 }
 
-/** A name finds one file in each folder directly below src. */
+/** Reports a name that occurs twice below a folder of src, so that a name finds one file there. */
 function checkBaseNames(files) {
   const { finished = [] } = house;
   const known = new Map();

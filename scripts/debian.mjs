@@ -1,14 +1,14 @@
-// Installs Debian packages that the tests need, where apt-get exists and may be used (as root, or sudo without a password).
+// Installs Debian packages that the tests need, if apt-get exists and may be used (as root, or by sudo without a password).
 import { spawnSync } from "node:child_process";
 
-/** Whether the command starts and exits with 0; its output is discarded. */
+/** Returns true if the command exits with 0. Discards its output. */
 export function succeeds(command, words) {
   return spawnSync(command, words, { stdio: "ignore" }).status === 0;
 }
 
 /**
- * Installs `packages`, which provide `what`; `size` is the size of the download. Returns the duration in seconds. Throws an Error
- * with what failed and `whatToDo`.
+ * Installs `packages`, which provide `what`; `size` is the size of the download. Returns the duration in seconds. Throws an
+ * Error with the failure and `whatToDo`.
  */
 export function install({ packages, size, what, whatToDo }) {
   const rights = rightsToInstall();
@@ -22,7 +22,7 @@ export function install({ packages, size, what, whatToDo }) {
   return Math.round((Date.now() - began) / 1000);
 }
 
-/** The command prefix that runs a command as root; undefined if apt-get or the right to use it is missing. */
+/** Returns the command prefix that runs a command as root; `undefined` without apt-get or the right to use it. */
 function rightsToInstall() {
   if (!succeeds("apt-get", ["--version"])) return undefined;
   if (process.getuid?.() === 0) return [];

@@ -1,4 +1,4 @@
-// Modules of src and test for scripts, which run on a Node that reads no TypeScript.
+// Imports modules of src and test into scripts, which run on a Node without TypeScript.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,8 +8,8 @@ import { build } from "rolldown";
 const root = join(import.meta.dirname, "..");
 
 /**
- * All exports of these modules, from one bundled file that is deleted afterwards. zod and prom-client's Registry come with them:
- * second copies would not know what the modules have registered.
+ * Returns all exports of `modules`, from one bundled file that is deleted afterwards. Also exports zod and prom-client's
+ * Registry, because second copies would not know the registrations of `modules`.
  */
 export async function fromSource(modules) {
   const lines = [...modules.map((module) => `export * from "/${module}.ts";`), 'export { z } from "zod";'];

@@ -1,5 +1,5 @@
-// Writes the generated parts of the docs, each between its two markers; everything around them is kept.
-// The exit code is 1 if a parameter is shown by no test.
+// Writes the generated parts of the docs between their markers, and keeps all other text. Exits with 1 if no test shows a
+// parameter.
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,10 @@ const USAGE = `Usage: node scripts/generate-docs.mjs [--check]
 
 const { check = false } = readArguments(USAGE, { options: { check: { type: "boolean" } } }).values;
 
-/** Every parameter of every tool must be shown by a test in test/acceptance, test/server or test/claude: see scripts/shown-by.mjs. */
+/**
+ * Tools per file. A test in test/acceptance, test/server or test/claude must show every parameter of every tool: see
+ * scripts/shown-by.mjs.
+ */
 const TOOLS = {
   "docs/tools.md": ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"],
   "docs/toolsets.md": [
@@ -30,7 +33,7 @@ const TOOLS = {
   ],
 };
 
-/** Each part: its file, the name in its markers, and its Markdown. */
+/** Generated parts: file, name in the markers, and Markdown. */
 const PARTS = [
   ...["term", "server", "client"].map((of) => ({
     file: "docs/configuration.md",
@@ -57,7 +60,7 @@ const PARTS = [
 const MEND = "node scripts/generate-docs.mjs";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
-/** The modules that the docs describe. */
+/** Modules that the docs describe. */
 const MODULES = [
   "approvers/approvers",
   "config/query",
@@ -112,7 +115,7 @@ function settingsTable(of) {
   return table(["Flag", "Variable", "Key in the file", "Default", "Meaning"], rows);
 }
 
-/** Keys of the setting `query`, and the variables of seed 003. */
+/** Renders the keys of the setting `query`, with the variables of `QUERY_VARIABLES`. */
 function queryTable() {
   const rows = QUERY_KEYS.map(({ allowed, fallback, key, meaning, variable }) => [
     code(key.slice("query.".length)),
@@ -138,7 +141,7 @@ function advancedTable() {
   return schemaTable("claude_code", z.toJSONSchema(AdvancedOptions.extend(PromptOptions.shape), { io: "input" }));
 }
 
-/** The words for how an option is displayed, in the order of the rows. */
+/** Wording of how an option is displayed, in the order of the rows. */
 const SHOWN = {
   public: "in both tiers",
   sensitive: "in the sensitive tier",
@@ -171,7 +174,7 @@ function errorTable() {
   return table(["Code", "When", "What to do"], rows);
 }
 
-/** A path a system, or one where they differ only in their spelling. */
+/** Renders the paths of each client, one path if the systems differ only in spelling. */
 function clientsTable() {
   const env = { APPDATA: "%APPDATA%", LOCALAPPDATA: "%LOCALAPPDATA%" };
   const systems = { Linux: "linux", macOS: "darwin", Windows: "win32" };
@@ -197,7 +200,7 @@ function installLinks() {
   return `Install links: ${links.join(", ")}.`;
 }
 
-/** The two subjects of the suite, in the order of the columns. */
+/** Subjects of the suite, in the order of the columns. */
 const SUBJECTS = { fixtures: "fixtures behind our HTTP layer", server: "built server" };
 
 /** The conformance tests verify these numbers: exactly the listed scenarios fail. */
@@ -230,7 +233,7 @@ function metricsTable() {
   return table(["Metric", "Type", "Labels", "Meaning"], rows);
 }
 
-/** The import rules that scripts/check-house.mjs enforces. */
+/** Renders the import rules that scripts/check-house.mjs enforces. */
 function foldersTable() {
   const { folders } = JSON.parse(readFileSync(join(root, "house-rules.json"), "utf8"));
   const rows = Object.entries(folders).map(([name, { decides, imports, packages }]) => [
@@ -245,7 +248,7 @@ function foldersTable() {
 const shown = shownByTests(root, Object.values(TOOLS).flat());
 const unshown = [];
 
-/** The type of each field of an object, its meaning, and the tests that show it. */
+/** Renders type and meaning of each field of an object, and the tests that show the field. */
 function schemaTable(tool, schema) {
   const rows = rowsOf(schema).map((row) => {
     const files = [...(shown.get(tool).get(row.name) ?? [])];
@@ -255,7 +258,7 @@ function schemaTable(tool, schema) {
   return table(["Name", "Type", "Meaning", "Shown by"], rows);
 }
 
-/** The text with the part inserted. */
+/** Returns `text` with the part inserted. */
 function withPart({ file, name, render }, text) {
   const [before, after] = [`<!-- generated: ${name} -->`, `<!-- end of ${name} -->`];
   const start = text.indexOf(before);
@@ -264,7 +267,7 @@ function withPart({ file, name, render }, text) {
   return `${text.slice(0, start)}${before}\n\n${render()}\n\n${text.slice(end)}`;
 }
 
-/** Formatted by prettier as the format check requires. */
+/** Formats `text` like the format check requires. */
 async function formatted(file, text) {
   const path = join(root, file);
   return format(text, { ...(await resolveConfig(path)), filepath: path });

@@ -1,14 +1,14 @@
-// Finds the programs that the project "attacks" needs beside Node, and installs missing ones on Debian.
-// vitest calls setup() before that project.
+// Finds the programs that the project "attacks" needs beside Node, and installs missing programs on Debian. vitest calls
+// `setup()` before the project.
 import { existsSync } from "node:fs";
 import { install, succeeds } from "./debian.mjs";
 
-/** Debian package -> whether its program exists. */
+/** Test for presence of the program, by Debian package. */
 const NEEDED = {
   // Claude Code's sandbox on Linux, and a pid namespace for each session.
   bubblewrap: () => succeeds("bwrap", ["--version"]),
   socat: () => succeeds("socat", ["-V"]),
-  // A settable clock for a process: https://github.com/wolfcw/libfaketime
+  // Settable clock for a process: https://github.com/wolfcw/libfaketime
   libfaketime: () => ["x86_64", "aarch64"].some((cpu) => existsSync(`/usr/lib/${cpu}-linux-gnu/faketime`)),
 };
 

@@ -1,11 +1,11 @@
-// Finds the Chromium for the browser tests, and installs it on Debian if it is missing and the user may install packages.
-// scripts/start-chromium.mjs starts it for them. By hand: node scripts/install-chromium.mjs prints its path.
+// Finds the Chromium for the browser tests, and installs a missing Chromium on Debian if the user may install packages.
+// scripts/start-chromium.mjs starts the browser. By hand, `node scripts/install-chromium.mjs` prints the path.
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { install } from "./debian.mjs";
 
-/** The headless shell first: it has no user interface, and opens a window with a third of the work. */
+/** Headless shells first: without a user interface, a shell opens a window with a third of the work. */
 const NAMES = [
   "chromium-headless-shell",
   "chrome-headless-shell",
@@ -33,7 +33,7 @@ const PLACES = {
 
 const PACKAGES = ["chromium-headless-shell", "fonts-dejavu-core"];
 
-/** The path of an executable; throws an Error that says what to do. */
+/** Returns the path of an executable. Throws an Error with the remedy. */
 export function chromium() {
   const { CHROMIUM_PATH: wanted } = process.env;
   if (wanted) {

@@ -3,8 +3,8 @@ import { join } from "node:path";
 const root = join(import.meta.dirname, "..");
 
 /**
- * A plugin of rolldown. The MCP SDK contains two JSON Schema validators and selects the larger one on Node: 290 KB that would be
- * compiled and run before `initialize`, for forms that this server does not ask clients to fill in.
+ * Plugin of rolldown that selects the smaller JSON Schema validator of the MCP SDK. On Node the SDK selects the larger: 290 KB
+ * to compile and run before `initialize`, for forms that this server does not ask clients to fill in.
  */
 export const lightValidator = {
   name: "light-validator",

@@ -1,4 +1,4 @@
-// The licence notices of the bundled packages. Used by build.mjs.
+// Returns the licence notices of the bundled packages, for build.mjs.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
@@ -15,13 +15,13 @@ WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEM
 COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
 OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.`;
 
-/** Packages that the MCP SDK has copied into its own files without the licence; a missing package fails the build. */
+/** Packages that the MCP SDK has copied into its own files without the licence. A missing package fails the build. */
 const COPIED = {
   "@cfworker/json-schema": `The MIT License (MIT)\n\nCopyright (c) 2020 Jeremy Danyow\n\n${MIT}`,
   "content-type": `The MIT License (MIT)\n\nCopyright (c) 2015 Douglas Christopher Wilson\n\n${MIT}`,
 };
 
-/** The notices for a bundle of these modules, each given by its path. */
+/** Returns the notices for a bundle of `modules`, given by path. */
 export function noticesOf(modules) {
   const files = [...new Set(modules)].filter((path) => path.includes("node_modules") && existsSync(path));
   const notices = new Map();
@@ -43,7 +43,7 @@ export function noticesOf(modules) {
   );
 }
 
-/** The marker by which their bundler names the origin of code. */
+/** Marker by which the SDK's bundler names the origin of code. */
 const COPY = /^\/\/#region .*node_modules\/\.pnpm\/([^@]*[^@/]|@[^@/]+\+[^@/]+)@([\d.]+)/gm;
 
 function packageOf(file) {

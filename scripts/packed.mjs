@@ -1,4 +1,4 @@
-// The package as users get it, for scripts that install it.
+// Packs the package as published, for scripts that install the package.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 
@@ -6,6 +6,6 @@ import { join } from "node:path";
 export function packInto(folder) {
   const words = ["pack", "--json", "--pack-destination", folder];
   const out = execFileSync("npm", words, { cwd: join(import.meta.dirname, ".."), encoding: "utf8" });
-  // What the build prints stands in front.
+  // Skips the output of the build before the JSON.
   return join(folder, JSON.parse(out.slice(out.indexOf("[\n")))[0].filename);
 }

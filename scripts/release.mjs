@@ -1,11 +1,11 @@
-/** Prepares a release, and checks it before it is published. Prints what is wrong and exits 1. */
+/** Prepares a release, or checks a release before publishing. Prints the fault and exits 1. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readArguments } from "./arguments.mjs";
 
 const SEMVER = /^(\d+)\.(\d+)\.(\d+)(?:-[\d.A-Za-z-]+)?$/;
-/** The top section; one that names its version is meant for that version alone. */
+/** Heading of the top section. A heading with a version is for that version only. */
 const UNRELEASED = /^## (?:Unreleased|(\d\S*) \(unreleased\))$/m;
 
 class Refusal extends Error {}
@@ -59,7 +59,7 @@ function prepare(version) {
   console.log(`Committed and tagged. To publish: git push --follow-tags`);
 }
 
-/** The three numbers decide; a prerelease of the same numbers is not compared. */
+/** Compares the three numbers, without prereleases. */
 function isLower(version, other) {
   const [one, two] = [version, other].map((each) => SEMVER.exec(each)?.slice(1, 4).map(Number) ?? []);
   const at = one.findIndex((part, index) => part !== two[index]);
@@ -76,7 +76,7 @@ function released(text, version, date) {
   return `${text.slice(0, heading.index)}## Unreleased\n\n## ${version} (${date.toISOString().slice(0, 10)})${after}`;
 }
 
-/** From below the heading to the next one. */
+/** Returns the text from below the heading to the next heading. */
 function sectionAt(text, { 0: heading, index }) {
   const [section] = text.slice(index + heading.length).split(/^## /m);
   return section.trim();
@@ -95,7 +95,7 @@ function verify(tag, owner) {
   const { mcpName, repository, version } = manifest();
   if (tag !== `v${version}`) throw new Refusal(`the tag ${tag} is not v${version}, the version in package.json`);
   notesOf(read("CHANGELOG.md"), version);
-  // npm refuses provenance, and the registry a name, that belong to another repository.
+  // npm refuses provenance for another repository, and the registry refuses a name of another repository.
   if (repository === undefined) throw new Refusal("package.json has no repository, which npm needs for provenance");
   const namespace = `io.github.${owner}/`;
   if (!mcpName.toLowerCase().startsWith(namespace.toLowerCase())) {

@@ -1,6 +1,6 @@
-// Finds which test shows which parameter of which tool, by titles: a title names both in backticks, the tool in its
-// own text or in a `describe` around it. "an option of `claude_code`" > "ends the turn: `maxTurns`" shows maxTurns.
-// Titles are found by pattern, which prettier's layout makes safe; a missed title makes the check fail, not pass.
+// Finds the tests that show each parameter of each tool, by titles: a title names tool and parameter in backticks, the tool in
+// its own text or in an outer `describe`. "an option of `claude_code`" > "ends the turn: `maxTurns`" shows `maxTurns`. Finds
+// titles by pattern, which is safe with prettier's layout; a missed title makes the check fail, not pass.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -13,7 +13,7 @@ const NAMED = /`([A-Za-z_]\w*)`/g;
 /** Folders whose tests call tools through the built server. */
 const TESTED = ["test/acceptance", "test/claude", "test/server"];
 
-/** For each tool a map from names to the files whose tests show them. Names that are no parameters are harmless. */
+/** Returns a map per tool, from names to the files whose tests show them. Names other than parameters are harmless. */
 export function shownByTests(root, tools) {
   const shown = new Map(tools.map((tool) => [tool, new Map()]));
   for (const file of TESTED.flatMap((folder) => testsIn(root, folder))) {
@@ -35,7 +35,7 @@ function note(parameters, names, file) {
   for (const name of names) parameters.set(name, new Set([...(parameters.get(name) ?? []), file]));
 }
 
-/** For each test the names in its title and in the titles around it. */
+/** Returns the names in the title of each test and in its outer titles. */
 function titlesIn(text) {
   const around = [];
   const titles = [];

@@ -1,10 +1,11 @@
-// One Chromium for all browser tests: vitest calls setup() before the project "browser", and teardown() after it.
+// Starts a Chromium for all browser tests. vitest calls `setup()` before the project "browser", and `teardown()` after the
+// project.
 import { chromium } from "playwright-core";
 import { chromium as findChromium } from "./install-chromium.mjs";
 
 let server;
 
-/** Tests get its address by inject("chromium"). */
+/** Provides the address to tests: `inject("chromium")`. */
 export async function setup({ provide }) {
   server = await chromium.launchServer({ executablePath: findChromium() });
   provide("chromium", server.wsEndpoint());

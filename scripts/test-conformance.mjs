@@ -1,6 +1,6 @@
 /**
- * Runs the protocol's conformance suite on the built server and on the fixtures behind our HTTP layer, in both revisions. Prints
- * the number of passed scenarios; test/conformance/not-ours.json lists the expected failures with reasons.
+ * Runs the protocol's conformance suite on the built server and on the fixtures behind our HTTP layer, in both revisions.
+ * Prints the number of passed scenarios; test/conformance/not-ours.json lists the expected failures with reasons.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Causes the faults of test/faults through the built server: a short share by default, the full count with --full (about half an
- * hour). Prints the results; the full figures belong in docs/reliability.md.
+ * Causes the faults of test/faults through the built server: a short share by default, the full count with `--full` (about half
+ * an hour). Prints the results; the full figures belong in docs/reliability.md.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, existsSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Finds flaky tests: runs each file many times, optionally beside a busy loop on each core. Keeps the output of a file that fails
+ * Finds flaky tests: runs each file many times, optionally beside a busy loop on each core. Keeps the output of failing files
  * in test-output/repeat. Exits 1 after any failure.
  */
 import { fork, spawn } from "node:child_process";
@@ -79,13 +79,13 @@ function startLoops() {
   );
 }
 
-/** In one process, which transforms the sources once. A run that it does not report has failed with it. */
+/** Runs the file in one process, which transforms the sources once. A run without a report counts as failed. */
 async function repeat(file) {
-  // Named by the path: two folders may have files of the same name.
+  // Named by path, because two folders may have files of equal names.
   const log = join(output, `${file.replace(/\.test\.ts$/, "").replaceAll(/[\\/]/g, "-")}.log`);
   const out = openSync(log, "w");
   const begin = performance.now();
-  // With a folder of its own a file is not blamed for a daemon of another one: test/support/no-daemon-left.ts.
+  // Gives each file its own folder, so that no file is blamed for a daemon of another file: test/support/no-daemon-left.ts.
   const folder = mkdtempSync(join(tmpdir(), "ccm-"));
   const child = fork(join(root, "scripts/test-repeat/file.mjs"), [file, String(times)], {
     cwd: root,
@@ -96,13 +96,13 @@ async function repeat(file) {
   child.on("message", (isPassed) => (passed += isPassed ? 1 : 0));
   const [code] = await once(child, "close");
   const isClean = remove(folder, log);
-  // What fails last is the end of a file: a process that it has left.
+  // A failure at the end of a file, such as a process left over, counts as one failed run.
   const failed = Math.max(times - passed, code === 0 && isClean ? 0 : 1);
   if (failed === 0) rmSync(log);
   return { failed, seconds: Math.round((performance.now() - begin) / 1000) };
 }
 
-/** False where a file has left what keeps it, a mount or a process that still writes: a failure of that file alone. */
+/** Returns false if the file has left a mount or a writing process that keeps the folder: a failure of that file alone. */
 function remove(folder, log) {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

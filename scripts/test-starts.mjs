@@ -1,6 +1,6 @@
 /**
- * Counts how often tests start the real Claude Code: `--claude-path` names a wrapper, which notes each start and becomes the binary.
- * The demo, which chooses its Claude Code itself, is not counted.
+ * Counts starts of the real Claude Code by tests: `--claude-path` names a wrapper, which notes each start and becomes the
+ * binary. Does not count the demo, which chooses its own Claude Code.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
-// Has `install` of the packed package write the configuration of real programs, and reads off which tools each of them then offers to
-// its model: a server on loopback that notes the request and answers with an error. The programs are installed into a temporary
-// folder, in the versions that docs/clients.md names, from the registry of your npm. No account is needed.
+// Tests `install` of the packed package with real programs: lets `install` write their configuration, and reads the tools that
+// each program offers its model from the request to a server on loopback, which answers with an error. Installs the programs
+// into a temporary folder, in the versions of docs/clients.md, from the registry of your npm. No account is needed.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,11 +12,14 @@ import { readArguments } from "./arguments.mjs";
 import { packInto } from "./packed.mjs";
 
 const TOOLS = ["claude_code", "claude_code_check", "claude_code_reply", "claude_code_session"];
-/** From the start of a program to the request of its model, ms. */
+/** Time limit from the start of a program to the request of its model, ms. */
 const LIMIT_MS = 120_000;
 const PROMPT = "Say hello.";
 
-/** `title` is that of docs/clients.md, `files` are in the home folder before `install`. `start` returns the words of the command, which send the program's model to `url`. */
+/**
+ * Programs to try. `title` is as in docs/clients.md, `files` are written to the home folder before `install`. `start` returns
+ * the words of the command, which send the program's model to `url`.
+ */
 const PROGRAMS = {
   "claude-code": {
     title: "Claude Code",
@@ -48,7 +51,7 @@ const PROGRAMS = {
     title: "Gemini CLI",
     package: "@google/gemini-cli",
     files: { ".gemini/settings.json": '{ "security": { "auth": { "selectedType": "gemini-api-key" } } }\n' },
-    // Without it `gemini -p` shows its model no tool that asks; a folder that it does not trust has no servers.
+    // `yolo` makes `gemini -p` show its model tools that need approval; trusting the folder allows servers.
     start: (url) => ({
       words: ["gemini", "-m", "gemini-2.5-pro", "--approval-mode", "yolo", "-p", PROMPT],
       env: { GOOGLE_GEMINI_BASE_URL: url, GEMINI_API_KEY: "none", GEMINI_CLI_TRUST_WORKSPACE: "true" },
@@ -122,7 +125,7 @@ function npmInstall(prefix, spec) {
   execFileSync("npm", words, { stdio: ["ignore", "ignore", "inherit"] });
 }
 
-/** The "tested version" of the table in docs/clients.md. */
+/** Returns the "tested version" in the table of docs/clients.md. */
 function versionOf(title) {
   const document = readFileSync(join(import.meta.dirname, "../docs/clients.md"), "utf8");
   const row = document.split("\n").find((line) => line.startsWith(`| [${title}]`) && /\d +\|$/.test(line));
@@ -131,7 +134,7 @@ function versionOf(title) {
   return version;
 }
 
-/** With a home folder, a project and a prefix of its own. */
+/** Tries a program with its own home folder, project and prefix. */
 async function tryOne(name, bin) {
   const program = PROGRAMS[name];
   const version = versionOf(program.title);
@@ -154,7 +157,7 @@ async function tryOne(name, bin) {
     ours("uninstall", name, "--yes");
     report(`${program.title} ${version}`, { before: without, seconds, state: state(), tools: withOurs });
   } finally {
-    // The exit code is 1 where none runs.
+    // Exits with 1 if no daemon runs.
     spawnSync(join(bin, "claude-agents-mcp"), ["daemon", "stop", "--all", "--yes"], { cwd, env });
   }
 }
@@ -170,12 +173,12 @@ function report(title, { before, seconds, state, tools }) {
   console.log(`${title}: ${problems.length > 0 ? problems.join("; ") : `${tools.join(", ")} (after ${seconds} s)`}`);
 }
 
-/** Starts the program and ends it at its model's first request with tools. Resolves to those of ours in it. */
+/** Starts the program and ends the program at its model's first request with tools. Resolves to our tools in the request. */
 async function offered({ start }, { cwd, env }) {
   const requests = new EventEmitter();
   const asked = once(requests, "tools", { signal: AbortSignal.timeout(LIMIT_MS) }).catch(() => [[]]);
   const answer = async (request, response) => {
-    // A title or a route may be asked for before, without tools.
+    // Ignores earlier requests for a title or a route, which have no tools.
     const all = toolNames(await text(request));
     if (all.length > 0) requests.emit("tools", all);
     response.writeHead(400, { "content-type": "application/json" }).end(`{"error":{"message":"noted"}}`);
@@ -203,18 +206,18 @@ async function offered({ start }, { cwd, env }) {
   }
 }
 
-/** Ends it with what it has started in its group. Resolves to what it has said when all of that has ended. */
+/** Ends the process group of `child`. Resolves to its output after all processes have ended. */
 function endedBy(child, said) {
   try {
     process.kill(-child.pid, "SIGTERM");
     setTimeout(() => child.exitCode ?? child.signalCode ?? process.kill(-child.pid, "SIGKILL"), 5_000).unref();
   } catch {
-    // It has ended already.
+    // The group has ended already.
   }
   return said;
 }
 
-/** All names below the lists of tools, however the API nests them. */
+/** Returns all names below the lists of tools, in any API's nesting. */
 function toolNames(body) {
   try {
     return namesIn(JSON.parse(body).tools ?? []);

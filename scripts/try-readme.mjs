@@ -1,5 +1,5 @@
-// Types the commands of README in a bare Debian: a fresh root with Node, npm and nothing of this machine. Prints the time to the
-// first result for those who install and for those who clone; fails if one takes longer than two minutes. Needs root and Linux.
+// Types the commands of README in a bare Debian: a fresh root with Node, npm and nothing else of this machine. Prints the time
+// to the first result of an installation and of a clone; fails if one takes longer than two minutes. Needs root and Linux.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -11,10 +11,10 @@ import { install, succeeds } from "./debian.mjs";
 import { packInto } from "./packed.mjs";
 
 const LIMIT_MS = 120_000;
-/** A line of the demo in which Claude Code has answered. */
+/** Line of the demo in which Claude Code has answered. */
 const RESULT = /^ *[\d.]+ s {2}claude {2}result: /;
 const DONE = /^All checks passed/;
-/** Variables that are passed on. */
+/** Variables that are passed on to the fresh root. */
 const OF_THE_NETWORK = /^(?:https?_proxy|no_proxy|npm_config_registry|node_extra_ca_certs)$/i;
 
 const clone = join(import.meta.dirname, "..");
@@ -73,7 +73,7 @@ function makeArchive(archive, suite) {
   console.log(`Made a bare Debian (${suite}) in ${seconds(Date.now() - began)}`);
 }
 
-/** The first command of a section of README. */
+/** Returns the first command of a section of README. */
 function commandIn(heading) {
   const [, section = ""] = readFileSync(join(clone, "README.md"), "utf8").split(`\n## ${heading}\n`);
   const block = /^```sh\n([^]*?)^```/m.exec(section.split("\n## ")[0])?.[1];
@@ -81,7 +81,7 @@ function commandIn(heading) {
   return block.trim();
 }
 
-/** A command of README that stands in a sentence: the whole of it is given here, so that both change together. */
+/** Returns `command` after checking that a sentence of README quotes the whole command, so that both change together. */
 function quoted(command) {
   if (!readFileSync(join(clone, "README.md"), "utf8").includes(`\`${command}\``)) {
     throw new Error(`README.md does not name the command ${command}`);
@@ -89,18 +89,18 @@ function quoted(command) {
   return command;
 }
 
-/** The package is not published: its file is installed, then the command is that of README without npx. */
+/** Installs the unpublished package from its file, then uses the command of README without npx. */
 function toInstall(file) {
   const write = quoted("npx -y claude-agents-mcp install claude-code").replace("npx -y ", "");
   return {
-    // There is no terminal to confirm on.
+    // `--yes`, because there is no terminal to confirm on.
     commands: [`npm install -g ./${basename(file)}`, `${write} --yes`, quoted("claude-agents-mcp demo")],
     prepare: (root) => copyFileSync(file, join(root, "root", basename(file))),
     check: (root) => readFileSync(join(root, "root/.claude.json"), "utf8").includes('"claude-agents-mcp"'),
   };
 }
 
-/** What is committed, as a clone has it. */
+/** Clones the committed files. */
 function toClone() {
   return {
     commands: ["cd claude-agents-mcp", commandIn("Try it")],
@@ -114,7 +114,10 @@ function toClone() {
   };
 }
 
-/** Of this machine it has only what belongs to the network: names, proxies' certificates, and variables that name them. */
+/**
+ * Returns a fresh root. Copies only network settings of this machine: names, certificates of proxies, and variables that name
+ * the certificates.
+ */
 function freshRoot(archive, name) {
   const root = join(folder, name);
   mkdirSync(root);
@@ -138,7 +141,7 @@ async function time(root, { check, commands, prepare }) {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     ...Object.fromEntries(network),
   };
-  // In namespaces of its own: what runs there ends with it, and mounts are seen there alone.
+  // Own namespaces end all processes with the shell, and hide the mounts from this machine.
   const setUp = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" /bin/sh -exc "cd; $1"';
   const words = ["--mount", "--pid", "--fork", "--kill-child", "/bin/sh", "-c", setUp, root, commands.join("\n")];
   const began = Date.now();

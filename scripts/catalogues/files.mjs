@@ -1,7 +1,7 @@
-// What each catalogue is told, from package.json and the tables of src: a file path and its text for each.
+// Texts of the catalogues' files by path, from package.json and the tables of src.
 import { format } from "prettier";
 
-/** Where the files of the catalogues are; those at the root are searched for there. */
+/** Paths of the catalogues' files. Catalogues look for the files at the root there. */
 export const PLACES = {
   registry: "server.json",
   marketplace: ".claude-plugin/marketplace.json",
@@ -13,13 +13,13 @@ export const PLACES = {
 
 const SDK = "@anthropic-ai/claude-agent-sdk";
 
-/** What those who install from a catalogue are asked for; all else has a default, or is set later. Keys of src/config. */
+/** Settings (keys of src/config) that a catalogue asks of its users. Other settings have a default, or are set later. */
 const ASKED = {
   registry: "toolsets approvals callerApproves allowDirs trustDirs sandbox claudePath store",
   bundle: "claudePath toolsets approvals callerApproves",
 };
 
-/** Where the server finds `node:sqlite`: a bundle has no package with binaries. */
+/** Node versions with `node:sqlite`, because a bundle has no package with binaries. */
 const BUNDLE_NODE = ">=22.13.0";
 
 const IMAGE = "node:22-slim";
@@ -50,13 +50,13 @@ function settingOf(all, key) {
   return found;
 }
 
-/** Where the public repository is known. npm and the registry compare it with that of the workflow. */
+/** Returns the public repository. npm and the registry compare its URL with the repository of the workflow. */
 function repositoryOf({ repository }) {
   const url = (typeof repository === "string" ? repository : repository?.url)?.replace(/^git\+|\.git$/g, "");
   return url === undefined ? {} : { repository: { url, source: "github" } };
 }
 
-/** The MCP Registry: https://modelcontextprotocol.io/registry/quickstart */
+/** Format of the MCP Registry: https://modelcontextprotocol.io/registry/quickstart */
 function serverJson(manifest, settings) {
   const { description, mcpName, name, version } = manifest;
   return {
@@ -86,7 +86,7 @@ function serverJson(manifest, settings) {
 
 const FORMATS = { number: "number", directories: "filepath", path: "filepath" };
 
-/** A default that depends on other things has words, and is left out. */
+/** Leaves out a default in words, which depends on other values. */
 function argument({ fallback, flag, meaning, placeholder, reading }) {
   const choices = placeholder.includes("|") ? placeholder.split("|") : undefined;
   const isValue = choices?.includes(fallback) === true || (reading === "number" && /^\d+$/.test(fallback));
@@ -101,7 +101,7 @@ function argument({ fallback, flag, meaning, placeholder, reading }) {
   };
 }
 
-/** Claude Code: the plugin starts this very version. */
+/** Plugin for Claude Code. Starts exactly this version. */
 function plugin({ author, description, keywords, license, name, version }, { CLIENTS, PLUGIN, PUBLISHED }) {
   const { entry } = CLIENTS.find(({ id }) => id === "claude-code");
   const args = PUBLISHED.args.map((word) => (word === name ? `${name}@${version}` : word));
@@ -140,7 +140,7 @@ ${tools.map((tool) => `| \`${tool.name}\` | ${tool.description} |`).join("\n")}
 `;
 }
 
-/** Of the default toolset, each with the first sentence of its description. */
+/** Returns the tools of the default toolset, each with the first sentence of its description. */
 function toolsOf({ Config, toolsOf: listed }) {
   const { toolsets } = Config.parse({});
   return listed(toolsets, { query: Config.parse({}).query, gate: () => ({}) }).map(({ description, name }) => ({
@@ -149,7 +149,7 @@ function toolsOf({ Config, toolsOf: listed }) {
   }));
 }
 
-/** A bundle for Claude Desktop: https://github.com/modelcontextprotocol/mcpb */
+/** Manifest of a bundle for Claude Desktop: https://github.com/modelcontextprotocol/mcpb */
 function bundle(manifest, source, settings) {
   const { author, description, keywords, license, name, version } = manifest;
   const keyOf = ({ flag }) => flag.replaceAll("-", "_");
@@ -169,7 +169,8 @@ function bundle(manifest, source, settings) {
       mcp_config: {
         command: "node",
         args: [`\${__dirname}/${manifest.bin[name]}`],
-        // Clients leave the name of an option without a value as it is: each has a default, and "" counts as not set.
+        // Clients leave the placeholder of an option without a value, so each option has the default "", which counts as not
+        // set.
         env: Object.fromEntries(settings.map((each) => [each.variable, `\${user_config.${keyOf(each)}}`])),
       },
     },
@@ -189,7 +190,7 @@ function option({ flag, meaning, reading }) {
 
 function containerfile(manifest) {
   const { description, license, mcpName, name, version } = manifest;
-  // A package that does not depend on the Agent SDK finds it beside itself.
+  // Installs the Agent SDK beside a package that does not depend on the SDK.
   const sdk = { ...manifest.optionalDependencies, ...manifest.devDependencies, ...manifest.peerDependencies }[SDK];
   const beside = manifest.dependencies?.[SDK] === undefined && sdk !== undefined ? ` ${SDK}@${sdk}` : "";
   return `# Written by scripts/catalogues.mjs. Usage: docs/http.md#containers

@@ -1,11 +1,11 @@
-// The bundle for Claude Desktop: the built program, which needs no package to start.
+// Bundle for Claude Desktop: the built program, which needs no package to start.
 import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { packExtension } from "@anthropic-ai/mcpb";
 import { PLACES } from "./files.mjs";
 
-/** Writes the bundle to `output`. Needs a build. Throws where the packer refuses. */
+/** Writes the bundle to `output`. Needs a build. Throws if the packer refuses. */
 export async function packBundle(root, output) {
   if (!existsSync(join(root, "dist/build-id.txt"))) throw new Error("There is no build: npm run build");
   const folder = mkdtempSync(join(tmpdir(), "ccm-bundle-"));

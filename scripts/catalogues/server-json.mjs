@@ -1,5 +1,5 @@
-// The part of the MCP Registry's schema 2025-12-11 that our server.json uses, in zod. Stricter than the original in one respect:
-// unknown fields are refused, which the registry would ignore.
+// Part of the MCP Registry's schema 2025-12-11 that our server.json uses, in zod. Stricter than the original: refuses unknown
+// fields, which the registry would ignore.
 // https://github.com/modelcontextprotocol/registry/blob/main/docs/reference/server-json/generic-server-json.md
 import { z } from "zod";
 

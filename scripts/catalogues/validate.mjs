@@ -1,4 +1,4 @@
-// What each catalogue would say of its file, offline.
+// Validates the files of catalogues like each catalogue does, offline.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { z } from "zod";
 import { PLACES } from "./files.mjs";
 import { ServerJson } from "./server-json.mjs";
 
-/** The faults, one a line. `claude` is the path of a Claude Code. */
+/** Returns the faults, one per line. `claude` is the path of a Claude Code. */
 export function faultsIn(root, manifest, claude) {
   return [
     ...registryFaults(root, manifest),
@@ -24,12 +24,12 @@ function registryFaults(root, { mcpName, name }) {
   const text = readFileSync(join(root, PLACES.registry), "utf8");
   const { data, error } = ServerJson.safeParse(JSON.parse(text));
   if (error) return [`${PLACES.registry}: ${z.prettifyError(error)}`];
-  // The registry reads mcpName in the package that npm has, and compares.
+  // The registry compares `name` with `mcpName` of the package on npm.
   const fits = data.name === mcpName && data.packages.every(({ identifier }) => identifier === name);
   return fits ? [] : [`${PLACES.registry}: name and identifier must be mcpName and name of package.json`];
 }
 
-/** The validator also looks for the icon beside the manifest. */
+/** Copies the icon as well, because the validator looks for the icon beside the manifest. */
 function bundleFaults(root) {
   const folder = mkdtempSync(join(tmpdir(), "ccm-bundle-"));
   try {
@@ -41,7 +41,7 @@ function bundleFaults(root) {
   }
 }
 
-/** Runs what prints to the console. Returns its result, and what it printed. */
+/** Runs `work` without output to the console. Returns its result and its output. */
 export function quietly(work) {
   const { error, log } = console;
   const said = [];
@@ -61,7 +61,7 @@ function containerFaults(root) {
   });
 }
 
-/** In a home folder of its own: validation must not depend on the user's settings, nor change them. */
+/** Validates in a home folder of its own, because the user's settings must neither affect the result nor be changed. */
 function pluginFaults(root, claude, folder, flags) {
   const home = mkdtempSync(join(tmpdir(), "ccm-home-"));
   const env = { PATH: process.env.PATH, HOME: home, USERPROFILE: home };

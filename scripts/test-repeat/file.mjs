@@ -1,4 +1,4 @@
-// Runs a test file a number of times, each in a new worker, and reports to its parent whether it has passed.
+// Runs a test file a number of times, each time in a new worker, and reports each result to the parent.
 import { createVitest } from "vitest/node";
 
 const [file, times] = process.argv.slice(2);
