@@ -202,7 +202,7 @@ describe("messages between a shim and its owner", () => {
     [{ t: "write", id: "p1", epoch: 1, lineId: "x".repeat(129) }, "`lineId`"],
     [{ t: "start", ...OF, command: "c", args: [1], env: {}, tag: "" }, "`args`"],
     [{ t: "start", ...OF, command: "c", args: [], env: null, tag: "" }, "`env`"],
-    [{ t: "stop" }, "no message to a shim"],
+    [{ t: "stop" }, "not a message to a shim"],
   ] as const)("to a shim are checked: %j", ([message, text]) => {
     expect(() => readToShim(wire(message))).toThrow(text);
   });
