@@ -5,13 +5,13 @@ import type { BackgroundTask } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { DetachedProcesses } from "../supervise/detached-processes.ts";
 
-/** Polling interval while a process runs that Claude Code does not know, ms. */
+/** Polling interval while detached processes run, ms. */
 const LOOK_EVERY_MS = 2000;
 
 type Detached = Pick<DetachedProcesses, "list" | "end">;
 
 /**
- * Background tasks that Claude Code reports, and processes that have left its process tree, which it neither reports nor ends:
+ * Combines the background tasks reported by Claude Code with detached processes, neither reported nor ended by Claude Code:
  * https://github.com/anthropics/claude-code/issues/43944
  */
 export class Background {
@@ -22,7 +22,7 @@ export class Background {
   #mayHaveLeft = false;
   #isFollowed = false;
 
-  /** `mask` takes secrets out of what is put into the state, which is not masked later. */
+  /** `mask` removes secrets before `report`, because the state is not masked later. */
   constructor(
     detached: () => Detached | undefined,
     report: (tasks: BackgroundTask[]) => void,
@@ -32,25 +32,25 @@ export class Background {
     this.#report = (tasks) => report(tasks.map((task) => ({ ...task, description: mask(task.description) })));
   }
 
-  /** Tasks that Claude Code reports. */
+  /** Takes the tasks reported by Claude Code. */
   reported(tasks: readonly BackgroundTask[]): void {
     this.#reported = tasks;
     this.#report([...tasks, ...this.#shownDetached]);
   }
 
-  /** A tool has been called: what it has started may outlive it. */
+  /** Notes a tool use, because its processes may outlive the tool. */
   toolUsed(): void {
     this.#mayHaveLeft = true;
   }
 
-  /** Called before the end of a turn is reported. A turn without tools leaves nothing behind. */
+  /** Call before the end of a turn is reported. A turn without tools leaves nothing behind. */
   async turnEnded(): Promise<void> {
     if (!this.#mayHaveLeft) return;
     this.#mayHaveLeft = false;
     await this.#refreshDetached();
   }
 
-  /** Of a process that has left Claude Code, which does not know it any more: it ends with all that it has started. */
+  /** Controls a detached process, unknown to Claude Code: `stop-task` ends the process and its descendants. */
   async control({ do: what, taskId }: Extract<ControlRequest, { taskId: string }>): Promise<JsonObject> {
     if (what === "task-output")
       throw invalidArgument("taskId", "the output of a detached process is not kept. End the process with stop_task.");

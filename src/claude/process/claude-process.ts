@@ -26,33 +26,33 @@ import { endBeforeReady, type Exit, type Spawned } from "../supervise/spawned.ts
 import { isDetachedId } from "../supervise/detached-processes.ts";
 
 /**
- * Time limits of each step of `stop`, ms: measured stops take 30 to 250, a running Bash 1,500. Together they stay below the 4 s
- * after which MCP clients kill a server that they have closed.
+ * Time limits for the steps of `stop`, ms. Measured stops take 30 to 250 ms, 1,500 with a running Bash. In sum below the 4 s
+ * after which MCP clients kill a closed server.
  */
 const INTERRUPT_MS = 1000;
 const END_OF_INPUT_MS = 500;
 const CLOSE_MS = 2000;
-/** Control requests are answered within 20 ms, the first of a process within a second. */
+/** Time limit for an answer, ms. Normally 20 ms, for the first request of a process up to 1 s. */
 const CONTROL_MS = 30_000;
-/** A child that was killed can leave its output pipe open in the hands of its own children. */
+/** Wait for output after the exit, ms: children of a killed process can hold its output pipe open. */
 const LAST_WORDS_MS = 2000;
 
 type Began = Pick<LaunchPlan, "attached" | "missing" | "resumed">;
 
-/** One Claude Code in streaming mode. */
+/** Runs a Claude Code in streaming mode. */
 export class ClaudeProcess implements AgentProcess {
   readonly #context: ProcessContext;
   readonly #input = new AsyncQueue<SDKUserMessage>();
   readonly #requests: OpenRequests;
   readonly #ended: Promise<void>;
-  /** Claude Code takes control requests from here on; rejected when it ends before. */
+  /** Resolves once Claude Code takes control requests; rejects if the process ends before. */
   readonly #ready: Promise<Query>;
   #onReady: (query: Query) => void = () => undefined;
   #onNotReady: (error: AppError) => void = () => undefined;
   #query: Query | undefined;
   #spawned: Spawned | undefined;
   #announced: Promise<void> | undefined;
-  /** Resolves when the next owner would find the process: what is not recorded was given no prompt, and can be started again. */
+  /** Resolves once the next owner could find the process. Before, no prompt is sent, so a new start loses nothing. */
   readonly #recorded: Promise<void>;
   #onRecorded: () => void = () => undefined;
   #isRecorded = false;
@@ -79,12 +79,12 @@ export class ClaudeProcess implements AgentProcess {
         resolve();
       };
     });
-    // Awaiting it is optional; without this Node would report an unhandled rejection.
+    // Without a handler, Node would report an unhandled rejection; awaiting `#ready` is optional.
     this.#ready.catch(() => undefined);
     this.#ended = this.#run();
   }
 
-  /** Resolves when the process is gone and its last signal was sent. */
+  /** Resolves after the process is gone and its last signal was sent. */
   get ended(): Promise<void> {
     return this.#ended;
   }
@@ -96,7 +96,7 @@ export class ClaudeProcess implements AgentProcess {
   async control(request: ControlRequest): Promise<JsonObject> {
     if ("taskId" in request && isDetachedId(request.taskId)) return this.#background.control(request);
     const { isAttached, mask } = this.#context;
-    // A process that starts has its own time limit; one that was taken over has none.
+    // A start has its own time limit, an attached process none: `CONTROL_MS` then covers `#ready` too.
     if (!isAttached) await this.#ready;
     const answered = this.#ready.then(async (query) => askClaude(query, request, mask));
     if (await settlesWithin(CONTROL_MS, answered)) return answered;
@@ -131,7 +131,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   letGo(): void {
-    // The next owner would not find one that is not recorded with its shim.
+    // Without a stored shim reference, the next owner would not find the process.
     const isFound = this.#context.isAttached || (this.#isRecorded && this.#spawned?.held);
     if (!isFound) return this.kill();
     this.#isLetGo = true;
@@ -139,12 +139,12 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   acknowledge(line: number): void {
-    // A process that comes too late gets no prompt.
+    // An overdue process gets no prompt.
     if (!this.#killSwitch.isOverdue) this.#onRecorded();
     this.#spawned?.held?.acknowledge(line);
   }
 
-  /** Of one that has ended: nothing more of it is reported. */
+  /** Lets the shim forget an ended process, because nothing more is reported. */
   forget(): void {
     this.acknowledge(Number.MAX_SAFE_INTEGER);
   }
@@ -171,7 +171,7 @@ export class ClaudeProcess implements AgentProcess {
     );
   }
 
-  /** The SDK has ended the conversation, and with it a child of this server. What a shim holds is ended here. */
+  /** The SDK has ended the conversation and a child of this server with it. A process in a shim is ended here. */
   async #endedBy(): Promise<Exit | undefined> {
     const { exit, held } = this.#spawned ?? {};
     if (!exit || !held || (await settlesWithin(0, exit))) return exit;
@@ -179,21 +179,21 @@ export class ClaudeProcess implements AgentProcess {
     return exit;
   }
 
-  /** Runs until the process ends. Returns what it ended with when that was no regular end. */
+  /** Runs until the process ends. Returns the failure; `undefined` after a regular end. */
   async #converse(): Promise<string | undefined> {
     const { launch, onSignal } = this.#context;
     const { giveUp, notices, start, watchCost, ...began } = await launch;
     const { attached } = began;
     if (this.#killSwitch.signal.aborted) return giveUp().then(() => "The process was stopped before it started.");
     for (const notice of notices) onSignal(notice);
-    // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
+    // Children can hold the stream of a killed process open, so the exit also ends the conversation.
     let onGone: () => void = () => undefined;
     const gone = new Promise<undefined>((resolve) => (onGone = () => resolve(undefined)));
     const onSpawned = (spawned: Spawned) => {
       this.#spawned = spawned;
       this.#announced = this.#announce(spawned, began);
       if (attached) this.#onRecorded();
-      // It may have been given up in the same moment.
+      // The session may have given up the process in the meantime.
       if (this.#isLetGo) spawned.held?.letGo();
       else if (this.#killSwitch.signal.aborted) this.kill();
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
@@ -215,7 +215,7 @@ export class ClaudeProcess implements AgentProcess {
       if (!attached) void unreadSettings(running).then((unread) => unread.forEach((notice) => onSignal(notice)));
       void this.#requests.withdrawOthers(attached?.open ?? [], this.#spawned?.held?.pending);
     };
-    // The stream ends with the same failure.
+    // The stream ends with an equal failure.
     running.initializationResult().then(
       async () => this.#announced?.then(up),
       () => undefined,
@@ -223,7 +223,7 @@ export class ClaudeProcess implements AgentProcess {
     return Promise.race([this.#readAll(running, cost), gone]);
   }
 
-  /** Records pid and start time: a pid alone may be reused, and must not be signalled. */
+  /** Reports pid and start time, because a pid alone may be reused and must not be signalled. */
   async #announce({ held, pid }: Spawned, { attached, missing, resumed }: Began): Promise<void> {
     const { onSignal } = this.#context;
     if (attached) {
@@ -234,7 +234,7 @@ export class ClaudeProcess implements AgentProcess {
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
     const shim = held && { shim: held.shim };
     const signal = { type: "started" as const, resumed, ...known, ...shim, ...(missing.length > 0 && { missing }) };
-    // Before its first line: it is acknowledged when the next owner would find the process.
+    // Line 0 precedes the first line. Once acknowledged, the next owner can find the process.
     onSignal(signal, 0);
   }
 
@@ -247,7 +247,7 @@ export class ClaudeProcess implements AgentProcess {
     reader.remember(attached?.spoken ?? []);
     try {
       for await (const message of running) {
-        // `started` is the first signal of a process.
+        // `started` must be the first signal of a process.
         await this.#announced;
         const line = takeNumber(message);
         if (message.type === "result") failedResult = message.is_error;
@@ -262,7 +262,7 @@ export class ClaudeProcess implements AgentProcess {
         if (message.type === "assistant" || message.type === "user" || message.type === "system") cost.report();
       }
     } catch (error) {
-      // The SDK throws once more after it has given an error result, which the reader has seen.
+      // After an error result, the SDK also throws, but `reader` has already reported the failure.
       return failedResult ? undefined : mask(messageOf(error));
     }
     return undefined;
@@ -277,9 +277,9 @@ export class ClaudeProcess implements AgentProcess {
 
   async #interrupt(): Promise<void> {
     const query = this.#query ?? (this.#context.isAttached ? await this.#ready.catch(() => undefined) : undefined);
-    // There is nothing to interrupt yet: what has not been started is not started.
+    // Nothing to interrupt yet: cancels the start.
     if (!query) return this.kill();
-    // `cancelQueued` is not in the types of the SDK yet: it also takes back what Claude Code has queued itself.
+    // `cancelQueued`, missing in the types of the SDK, also cancels prompts queued by Claude Code itself.
     const interrupt: (options: { cancelQueued: true }) => Promise<unknown> = query.interrupt.bind(query);
     await interrupt({ cancelQueued: true }).catch(() => undefined);
   }

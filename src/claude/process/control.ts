@@ -8,12 +8,15 @@ import { exactUsd } from "../../domain/usage.ts";
 import type { AgentSignal } from "../../engine/ports.ts";
 import { exactModelUsage } from "../results.ts";
 
-/** In no type of the SDK yet. */
+/** Missing in the types of the SDK. */
 interface Untyped {
   getTaskOutput?: (taskId: string) => Promise<unknown>;
 }
 
-/** One control request to a running Claude Code. Rejects with an AppError that says what Claude Code did not like. `mask` takes secrets out. */
+/**
+ * Sends a control request to a running Claude Code. Rejects with an `AppError` with Claude Code's reason. `mask` removes
+ * secrets.
+ */
 export async function askClaude(
   query: Query,
   request: ControlRequest,
@@ -23,13 +26,13 @@ export async function askClaude(
     case "configure":
       return configure(query, request);
     case "stop-task":
-      // An unknown id resolves as well: there is then nothing to stop.
+      // Also resolves for an unknown id: then there is nothing to stop.
       await query.stopTask(request.taskId);
       return { taskId: request.taskId };
     case "task-output":
       return taskOutput(query, request.taskId, mask);
     case "suspend":
-      // Answered by the engine, which ends the process.
+      // The engine answers by ending the process.
       return {};
     case "usage":
       return usage(query);
@@ -50,7 +53,7 @@ async function configure(query: Query, { model, permissionMode }: RequestTo<"con
     const answer = await query.setPermissionMode(permissionMode).catch((error: unknown) => {
       throw invalidArgument("permissionMode", `Claude Code rejected ${permissionMode}: ${messageOf(error)}`);
     });
-    // Undefined before 2.1.332.
+    // `undefined` before Claude Code 2.1.332.
     const { mode = permissionMode } = answer ?? {};
     return { permissionMode: mode };
   }
@@ -63,7 +66,7 @@ async function taskOutput(query: Query & Untyped, taskId: string, mask: (text: s
   const answer = TaskOutput.safeParse(await query.getTaskOutput?.(taskId).catch(() => undefined));
   if (!answer.success) throw invalidArgument("taskId", `Claude Code has no output for task ${taskId}.`);
   const { output, total_bytes: totalBytes, truncated } = answer.data;
-  // The answer goes through the store when another server has asked.
+  // Masked, because the answer goes through the store if another server has asked.
   return { taskId, output: mask(output), totalBytes, truncated };
 }
 
@@ -98,7 +101,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether the promise was settled within `ms`. */
+/** True if `promise` resolves within `ms`. Rejects if `promise` rejects. */
 export async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   const timer = new AbortController();
   const late = sleep(ms, false, { signal: timer.signal, ref: false }).catch(() => false);
@@ -107,10 +110,10 @@ export async function settlesWithin(ms: number, promise: Promise<unknown>): Prom
   return inTime;
 }
 
-/** Far below one second, the least that a turn may be without a message in tests. ms */
+/** Interval between `alive` signals, ms. Far below 1 s, the shortest limit for a silent turn in tests. */
 const ALIVE_MS = 100;
 
-/** Each signal is a step of the session, and a streamed text gives thousands that say no more than `alive`. */
+/** Drops repeated `alive` signals, because each signal is a step of the session, and a streamed text yields thousands. */
 export class AliveThrottle {
   #at = Number.NEGATIVE_INFINITY;
 
@@ -121,7 +124,7 @@ export class AliveThrottle {
   }
 }
 
-/** Why a process has ended, with its last line on stderr. */
+/** Adds the last line on stderr to `failure`. */
 export function explained(failure: string | undefined, stderr: string): string | undefined {
   const lastWords = stderr.trim().split("\n").at(-1);
   return failure !== undefined && lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;

@@ -4,14 +4,14 @@ import type { AgentSignal } from "../../engine/ports.ts";
 import { settlesWithin } from "./control.ts";
 import type { LaunchPlan } from "./launch.ts";
 
-/** A prompt does not wait longer for the cost before it, ms. */
+/** Longest wait of a prompt for the starting cost, ms. */
 const START_MS = 10_000;
-/** Nor does the end of a turn, ms. */
+/** Longest wait of a turn's end for the cost of subagents, ms. */
 const END_MS = 1_000;
-/** Claude Code answers within 20 ms. One that has not answered by then is asked again with the next message, ms. */
+/** Time limit for an answer, normally 20 ms. Afterwards the next message triggers a new request, ms. */
 const ANSWER_MS = 30_000;
 
-/** Reports the cost of a running Claude Code when it may have changed. At most one request is in flight. */
+/** Reports the cost of a running Claude Code after possible changes. At most one request is in flight. */
 export class CostWatch {
   readonly #onSignal: (signal: AgentSignal) => void;
   readonly #when: LaunchPlan["watchCost"];
@@ -19,11 +19,14 @@ export class CostWatch {
   #query: Query | undefined;
   #asking = false;
   #again = false;
-  /** Subagents have outlived their turn: no result will say what they cost. */
+  /** True if subagents have outlived their turn, so that no result will include their cost. */
   #isOutlived = false;
   #onStartKnown: () => void = () => undefined;
 
-  /** Resolves when a prompt may add to the cost: a copy of a session begins with the cost of that session, which is reported first. */
+  /**
+   * Resolves once the starting cost is known. A fork starts with the cost of its original, which must not count for the first
+   * prompt.
+   */
   readonly startKnown: Promise<void>;
 
   constructor(
@@ -37,21 +40,21 @@ export class CostWatch {
     if (this.#isAttached || watchCost === "never") this.#onStartKnown();
   }
 
-  /** Claude Code takes control requests from here on. */
+  /** Call once Claude Code takes control requests. */
   begin(query: Query): void {
     this.#query = query;
     if (this.#when === "never") return;
     void settlesWithin(START_MS, this.#report(query, !this.#isAttached)).then(this.#onStartKnown);
   }
 
-  /** After what may have cost something. */
+  /** Call after anything that may have caused cost. */
   report(): void {
     if (!this.#query || (this.#when !== "always" && !this.#isOutlived)) return;
     if (this.#asking) this.#again = true;
     else void this.#report(this.#query, false);
   }
 
-  /** Called before a signal is reported. What subagents have cost that outlived their turn is reported before its end. */
+  /** Call before `signal` is reported. Reports the cost of subagents that outlived an earlier turn before `idle`. */
   async before(signal: AgentSignal): Promise<void> {
     if (signal.type !== "idle") return;
     if (this.#isOutlived && this.#query) await settlesWithin(END_MS, this.#report(this.#query, false));
@@ -63,7 +66,7 @@ export class CostWatch {
     const cost = costSoFar(query).catch(() => undefined);
     const costUsdTotal = (await settlesWithin(ANSWER_MS, cost)) ? await cost : undefined;
     this.#asking = false;
-    // One that cannot answer is about to end.
+    // A process without an answer is about to end.
     if (costUsdTotal === undefined) return;
     this.#onSignal({ type: "spent", costUsdTotal, atStart });
     if (!this.#again) return;
@@ -72,7 +75,7 @@ export class CostWatch {
   }
 }
 
-/** What the session has cost so far, USD, as Claude Code counts it: over resumes too. */
+/** Cost of the session so far, USD, as counted by Claude Code across resumes. */
 async function costSoFar(query: Query): Promise<number> {
   const { session } = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
   return exactUsd(session.total_cost_usd);

@@ -4,15 +4,15 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { AgentSignal } from "../../engine/ports.ts";
 import { settlesWithin } from "./control.ts";
 
-/** Claude Code works on without the tools of an MCP server that has failed, and says so in its `system/init` only. */
+/** Finds failed MCP servers: Claude Code works on without their tools and reports failures only in `system/init`. */
 
 const Init = z.object({
   mcp_servers: z.array(z.object({ name: z.string(), status: z.string(), source: z.string().optional() })),
 });
-/** The `source` of servers that were given with the start: the user's own may wait for a login that no one wants. */
+/** `source` of servers given at the start. The user's own servers may wait for a login that nobody wants. */
 const GIVEN = "dynamic";
 
-/** The servers that do not work, of a `system/init`. */
+/** Returns the names of failed servers in a `system/init` message. */
 export function failedServers(init: JsonObject): string[] {
   const { mcp_servers: servers } = Init.catch({ mcp_servers: [] }).parse(init);
   const failed = servers.filter(
@@ -27,16 +27,16 @@ export function serversFailed(failed: readonly string[]): AgentSignal {
 
 const Failed = z.object({ failed: z.array(z.string()) });
 
-/** Claude Code answers within 20 ms. */
+/** Time limit for an answer, ms. Normally 20 ms. */
 const ANSWER_MS = 1_000;
-/** Characters. */
+/** Maximum length of `name` in the message, characters. */
 const MAX_NAME = 60;
 const MAX_REASON = 200;
 const MAX_SERVERS = 10;
 
 type Notice = Extract<AgentSignal, { type: "notice" }>;
 
-/** A warning of `serversFailed` with Claude Code's reasons, where it can be asked for them; any other notice as it is. */
+/** Adds Claude Code's reasons, if available, to a warning of `serversFailed`. Returns any other notice unchanged. */
 export async function withServerErrors(notice: Notice, query: Query, mask: (text: string) => string): Promise<Notice> {
   const read = Failed.safeParse(notice.kind === "warning" ? notice.details : undefined);
   if (!read.success) return notice;

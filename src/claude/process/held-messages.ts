@@ -3,11 +3,11 @@ import { PEER_MESSAGE } from "../../domain/approvals/peer-message.ts";
 import type { Confirm } from "./open-requests.ts";
 
 /**
- * Messages that other Claude Codes send to a session. Claude Code calls this hook before it gives one to the model, in an idle session
- * and in the middle of a turn, and drops the message when the hook blocks it or gives no answer in time.
+ * Holds messages sent to a session by other Claude Code sessions. Claude Code calls the hook before handing a message to the
+ * model, also in the middle of a turn, and drops the message if the hook blocks or gives no answer in time.
  */
 
-/** Claude Code writes it around every message; a sender cannot leave it out. */
+/** Envelope written by Claude Code around every message; a sender cannot omit the envelope. */
 const ENVELOPE = /<cross-session-message\b([^>]*)>/;
 const WHOLE = /^<cross-session-message\b[^>]*>\n?(.*?)\n?<\/cross-session-message>$/s;
 
@@ -25,7 +25,7 @@ export function messageGuard(confirm: Confirm): HookCallback {
   };
 }
 
-/** The sender, by its own account and by its address, and the words. */
+/** Returns name (as claimed by the sender), address and text. */
 function read(prompt: string, attributes: string): Record<string, string> {
   const of = (name: string) => new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1];
   const [from, name] = [of("from"), of("from-name")];
@@ -33,7 +33,7 @@ function read(prompt: string, attributes: string): Record<string, string> {
   return { ...(name !== undefined && { name }), ...(from !== undefined && { from }), message: body };
 }
 
-/** Origins of turns that Claude Code begins by itself, or that belong to prompts of this server. */
+/** Origins of turns begun by Claude Code itself, or by prompts of this server. */
 const OWN: ReadonlySet<string> = new Set([
   "auto-continuation",
   "observer",
@@ -42,12 +42,12 @@ const OWN: ReadonlySet<string> = new Set([
   "unclassified",
 ]);
 
-/** Names the origin of a turn that neither this server nor the session itself has begun. */
+/** Names the origin of a turn begun by neither this server nor the session itself. */
 export function strangerOf(origin: SDKMessageOrigin | undefined): string | undefined {
   if (!origin || OWN.has(origin.kind)) return undefined;
   if (origin.kind === "channel") return `the MCP server ${origin.server}`;
   if (origin.kind !== "peer") return origin.kind;
-  // A subagent of the session has a task.
+  // Only a subagent of the session has a task.
   if (origin.senderTaskId !== undefined) return undefined;
   return `another session, ${origin.name ?? "without a name"} (${origin.from})`;
 }

@@ -20,26 +20,26 @@ import { readRule, type Rule } from "../../domain/approvals/rule.ts";
 import { isExactly, judgeCommand, type CommandRules } from "../../security/shell/rules.ts";
 
 /**
- * Checks before each tool use, in every mode: in acceptEdits Claude Code would write files that run commands without approval, by
- * some shell commands too. The hook asks for approval there, and denies what may never be allowed.
+ * Checks each tool use in every permission mode. In `acceptEdits`, Claude Code would write files that run commands without
+ * approval, also by some shell commands: the hook asks for approval there, and denies uses that can never be allowed.
  */
 
-/** Modes in which all runs unasked. */
+/** Modes that run everything without approval. */
 const UNASKED: ReadonlySet<string | undefined> = new Set(["auto", "bypassPermissions"]);
 
-/** Time limit of a hook that asks an approver, s: as long as a request can be extended. Claude Code then takes it as denied. */
+/** Time limit of a hook that asks an approver, s: the longest extension of a request. Afterwards Claude Code denies the use. */
 const ANSWER_S = 86_400;
 
-/** Functions of the session that its hooks call. */
+/** Functions of the session, called by its hooks. */
 export interface HookBindings {
-  /** Called before each use of a tool. */
+  /** Called before each tool use. */
   readonly guard: HookCallback;
   readonly confirm: Confirm;
 }
 
 /**
- * Hooks of a process: those of its session, and those that its options bring. Claude Code names them by their order, and a later server
- * goes on with them: a new kind of hook comes last.
+ * Returns the hooks of a process: of its session and of its options. Claude Code identifies hooks by their order, also for a
+ * later server, so that a new kind of hook must come last.
  */
 export function hooksOf(
   { confirm, guard }: HookBindings,
@@ -59,12 +59,12 @@ export function hooksOf(
   };
 }
 
-/** More than a process has ever been given. */
+/** Upper bound for the number of hooks ever given to a process. */
 const NUMBERS = 16;
 
 /**
- * Hooks of a process that another server has started. The process names them by the numbers that they had there, and takes no others;
- * that server may have had another set of them. So each number stands for all hooks of the event that it is called for.
+ * Returns hooks for a process started by another server, perhaps with a different set of hooks. The process calls hooks by
+ * their former numbers, so each number runs all hooks of the event.
  */
 export function hooksByEvent(
   { confirm, guard }: HookBindings,
@@ -84,7 +84,7 @@ const REFUSED = "This server refuses messages of other sessions (PeerMessage is 
 
 interface GuardContext {
   readonly folders: Folders;
-  /** Whether the session's own rules let every command run. */
+  /** True if the session's rules let every command run. */
   readonly allowsCommands: boolean;
 }
 
@@ -105,7 +105,7 @@ async function decide(hook: HookInput, context: GuardContext): ReturnType<HookCa
   return asked(mode, CAN_RUN);
 }
 
-/** Tells whether all named files are Claude Code's own. Claude Code decides which of them need no question. */
+/** True if all named files belong to Claude Code, which then decides about asking. */
 async function isKept(toolName: string, input: JsonObject, folders: Folders): Promise<boolean> {
   const paths = (namedPaths(toolName, input) ?? []).map((named) => normalPath(named, folders));
   const kept = await Promise.all(paths.map(async (path) => path !== undefined && isKeptByClaude(path, folders)));
@@ -118,7 +118,7 @@ async function asEdit({ command }: { command?: unknown }, { allowsCommands, fold
   return edit?.canRun === true && !allowsCommands ? hookDecision("ask", CAN_RUN) : {};
 }
 
-/** A session in `dontAsk` has no request: what would be asked is denied. */
+/** Denies in `dontAsk`, because such a session makes no requests. */
 function asked(mode: string | undefined, reason: string) {
   return mode === "dontAsk"
     ? hookDecision("deny", `${reason}, and this session does not ask.`)
@@ -130,18 +130,18 @@ function hookDecision(permissionDecision: "ask" | "deny", permissionDecisionReas
 }
 
 /**
- * Rules for commands as they hold for what Claude Code does not ask about: it asks this hook before every tool, in every
- * permission mode and in subagents. Without such rules there is no hook.
+ * Applies command rules also to uses that Claude Code would not ask about: the hook runs before every tool, in every permission
+ * mode and in subagents. Without command rules there is no hook.
  */
 
 interface Guarded {
-  /** Of the operator. */
+  /** Rules of the operator. */
   readonly rules: { readonly allow: readonly Rule[]; readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
-  /** Of the session: they deny. */
+  /** Rules of the session, denying only. */
   readonly disallowedTools: readonly string[];
 }
 
-/** All that runs commands. What is watched is run by Bash. */
+/** Tools that run commands, by the tool of their rules. `Monitor` runs commands with Bash. */
 const TOOLS: ReadonlyMap<string, string> = new Map([
   ["Bash", "Bash"],
   ["Monitor", "Bash"],
@@ -155,7 +155,8 @@ interface Guards {
 }
 
 /**
- * Hooks and settings for a process. `canHold`: hooks of this Claude Code can hold messages of other sessions, and commands of skills. An empty list of hooks asks `hooksOf` for one that needs the session.
+ * Returns hooks and settings for a process. `canHold`: this Claude Code has hooks that can hold messages of other sessions and
+ * commands of skills. An empty list makes `hooksOf` add the hook bound to the session.
  */
 export function declaredGuards(guarded: Guarded, canHold: boolean): Guards {
   const hooks = commandGuard(guarded);
@@ -163,10 +164,10 @@ export function declaredGuards(guarded: Guarded, canHold: boolean): Guards {
   return {
     hooks: { ...hooks, ...(asks && { UserPromptSubmit: [] }), ...(canHold && { PreSkillShellCommand: [] }) },
     settings: {
-      // Without the hook Claude Code runs what stands in a skill as a command, whatever the rules are.
+      // Without the hook, Claude Code runs commands in skills whatever the rules are.
       ...(hooks && !canHold && { disableSkillShellExecution: true }),
       crossSessionInbound: asks ? "accept" : "refuse",
-      // Prompts and answers from there would pass the approval chain by.
+      // Prompts and answers of remote control would bypass the approval chain.
       disableRemoteControl: true,
     },
   };

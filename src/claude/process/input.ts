@@ -2,7 +2,7 @@ import type { SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import type { UUID } from "node:crypto";
 import type { Attachment } from "../../domain/prompt.ts";
 
-/** An unbounded async queue with one reader: the input stream of a Claude Code process. */
+/** Unbounded async queue with a single reader: the input stream of a Claude Code process. */
 export class AsyncQueue<T> implements AsyncIterable<T> {
   readonly #items: T[] = [];
   #ended = false;
@@ -28,7 +28,7 @@ export class AsyncQueue<T> implements AsyncIterable<T> {
   }
 }
 
-/** A prompt as Claude Code takes it. */
+/** Formats a prompt for Claude Code. */
 export function userMessage({
   attachments,
   id,

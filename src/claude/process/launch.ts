@@ -15,60 +15,62 @@ import { hooksByEvent, hooksOf, type HookBindings } from "./hooks.ts";
 import type { Attachment } from "../shim/held-process.ts";
 import type { Spawned } from "../supervise/spawned.ts";
 
-/** The plan of a process start. Resolved after `ClaudeProcess` was created. */
+/** Plan of a process start, resolved after `ClaudeProcess` was created. */
 export interface LaunchPlan {
-  /** Starts Claude Code, or takes one that is up already. */
+  /** Starts Claude Code, claims a spare or continues a running process. */
   readonly start: (bound: SessionBindings) => Promise<Query>;
-  /** Called in place of `start` when the session was given up: ends the spare that was kept for it. */
+  /** Called instead of `start` if the session was given up: ends the reserved spare. */
   readonly giveUp: () => Promise<void>;
   readonly resumed: boolean;
-  /** What a request is judged by. */
+  /** Folders for judging requests. */
   readonly folders: Folders;
-  /** With --sandbox required, no approval adds a folder. */
+  /** True with `--sandbox required`: no approval adds a folder. */
   readonly isSandboxed: boolean;
-  /** The session's own rules that deny, as Claude Code is given them. */
+  /** Deny rules of the session, in Claude Code's syntax. */
   readonly denying: readonly string[];
-  /** Whether these rules let every command run unasked. */
+  /** True if the session's rules let every command run without approval. */
   readonly allowsCommands: boolean;
   /** Claude Code's configuration folder. */
   readonly configFolder: string;
-  /** Every answer of Claude is to have structured output. */
+  /** True if every answer of Claude must have structured output. */
   readonly expectsStructured: boolean;
-  /** Prompts of the turn that is to be run again, of which nothing was written down. */
+  /** Prompts of the turn to run again that Claude Code has not written down. */
   readonly missing: readonly string[];
-  /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */
+  /** Reporting of the cost between results: `always` while running, or `at-start` only before the first prompt. */
   readonly watchCost: "always" | "at-start" | "never";
   readonly notices: Extract<AgentSignal, { type: "notice" }>[];
-  /** Of a process that another server has started: what of its lines is lost, the record of its environment, and what that server has told of it. */
+  /**
+   * For a process started by another server: number of `lost` lines, id of its environment record, reports of the former owner.
+   */
   readonly attached?:
     | (Pick<AgentReattach["reattach"], "open" | "spoken"> & { readonly lost: number; readonly environmentId: string })
     | undefined;
 }
 
-/** The session of a process, and who hears it. */
+/** Session of a process, with the receivers of signals. */
 export interface ProcessContext {
   launch: Promise<LaunchPlan>;
-  /** Another server has started it: it runs already, before this one can talk to it. */
+  /** True if another server started the process, which then runs before this server can talk to Claude Code. */
   isAttached: boolean;
-  /** The id under which Claude Code keeps the session. */
+  /** Id of the session in Claude Code. */
   transcriptId: string;
   /** Epoch of the session's lease. */
   epoch: number;
   onSignal: (signal: AgentSignal, line?: number) => void;
   onPartial: (text: string) => void;
-  /** Takes secrets out of a text. */
+  /** Removes secrets from a text. */
   mask: (text: string) => string;
-  /** Takes secrets out of a text that is still being written. */
+  /** Removes secrets from a text still being written. */
   maskUnfinished: (text: string) => string;
 }
 
-/** Ties a process to its session. */
+/** Connects a process with its session. */
 export interface SessionBindings extends HookBindings {
   readonly prompts: AsyncIterable<SDKUserMessage>;
   readonly ask: CanUseTool;
-  /** Called with the process of the session; never with one that was refused. */
+  /** Called with the process of the session; never with a refused spare. */
   readonly onSpawned: (spawned: Spawned) => void;
-  /** Aborts when the session gives the process up. */
+  /** Aborts once the session gives the process up. */
   readonly signal: AbortSignal;
   /** Epoch of the session's lease. */
   readonly epoch: number;
@@ -89,12 +91,15 @@ export function startFresh(query: StartQuery, options: Options, spawn: Spawn): L
   };
 }
 
-/** Throws `NoAnswerError`: a spawn waits for its folder and its program, and this whole process with it. */
+/**
+ * Throws `NoAnswerError` for a folder or program on an unresponsive file system, because `spawn` would block this whole
+ * process.
+ */
 async function checkAnswers(paths: readonly (string | undefined)[]): Promise<void> {
   for (const path of paths) if (path !== undefined) await stat(path).catch(otherwise(undefined));
 }
 
-/** Goes on with a process that another server has started, under the rules of this one. What else the options say it was started with. */
+/** Continues a process started by another server, under the rules of this server. All other options were fixed at the start. */
 export function goOn(query: StartQuery, options: Options, { process, spawned }: Attachment): LaunchPlan["start"] {
   return async ({ ask, onSpawned, prompts, ...called }) => {
     onSpawned(spawned);
@@ -107,7 +112,7 @@ export function goOn(query: StartQuery, options: Options, { process, spawned }: 
   };
 }
 
-/** Claude Code runs without an agent that it does not know, and says so nowhere: nothing is handed to it before it has named its agents. */
+/** Holds prompts until Claude Code has listed `agent`, because Claude Code silently runs without an unknown agent. */
 export function requiringAgent(agent: string | undefined, start: LaunchPlan["start"]): LaunchPlan["start"] {
   if (agent === undefined) return start;
   return async (bound) => {
@@ -127,13 +132,13 @@ export function requiringAgent(agent: string | undefined, start: LaunchPlan["sta
   };
 }
 
-/** The items, once it is time. */
+/** Yields the items of `source` once `ready` has resolved. */
 export async function* heldUntil<T>(ready: Promise<unknown>, source: AsyncIterable<T>): AsyncGenerator<T, void> {
   await ready;
   yield* source;
 }
 
-/** Undefined where it ended before it could tell, which its stream tells as well. */
+/** `undefined` if the process ended before its answer; the stream reports the end. */
 async function agentsOf(query: Query): Promise<string[] | undefined> {
   const initialized = await query.initializationResult().catch(() => undefined);
   return initialized?.agents.map(({ name }) => name);

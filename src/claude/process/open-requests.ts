@@ -6,21 +6,21 @@ import type { Folders } from "../risk/places.ts";
 import { judgeRequest } from "../risk/judge.ts";
 import { deniedBy, judgeChanged, toPermissionRequest, toPermissionResult, withoutFolders } from "./permissions.ts";
 
-/** Subagents and parallel calls ask at the same time; a few dozen is the most seen. */
+/** Limit for requests of subagents and parallel calls; a few dozen is the most seen. */
 const MAX_OPEN_REQUESTS = 200;
 
 const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait until some are answered." };
 const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
 const FIXED = "Claude Code takes no other input for it. Allow it as it is, or deny it.";
 
-/** A question that Claude Code asks by a hook: it takes a yes or a no, and no changed input. */
+/** Question asked by a hook of Claude Code: answered with yes or no, never with changed input. */
 interface Question extends Pick<PermissionRequest, "input" | "toolName"> {
   /** Claude Code's id of the hook call. */
   readonly id: string;
   readonly reason: string;
 }
 
-/** Resolves with why it was denied; with undefined where it was allowed. */
+/** Resolves with the reason of a denial; with `undefined` if allowed. */
 export type Confirm = (question: Question, signal: AbortSignal) => Promise<string | undefined>;
 
 interface Waiting {
@@ -29,21 +29,21 @@ interface Waiting {
   readonly isFixed: boolean;
 }
 
-/** What Claude Code has asked and is not answered yet. */
+/** Keeps the unanswered requests of Claude Code. */
 export class OpenRequests {
   readonly #onSignal: (signal: AgentSignal) => void;
   readonly #onReported: (requestId: string) => void;
   readonly #waiting = new Map<string, Waiting>();
-  /** Rules that answers have added. */
+  /** Deny rules added by answers. */
   readonly #denied: string[] = [];
 
-  /** `onReported` is called when the signal of a request was sent. */
+  /** `onReported` is called after the signal of a request was sent. */
   constructor(onSignal: (signal: AgentSignal) => void, onReported: (requestId: string) => void) {
     this.#onSignal = onSignal;
     this.#onReported = onReported;
   }
 
-  /** Both ways in which Claude Code asks: as a request for permission, and in a hook. */
+  /** Returns the callbacks for both kinds of requests: permission requests and hooks. */
   bindings(about: Parameters<OpenRequests["asking"]>[0]): { readonly ask: CanUseTool; readonly confirm: Confirm } {
     return { ask: this.asking(about), confirm: this.confirming(about) };
   }
@@ -81,7 +81,7 @@ export class OpenRequests {
     return this.#waiting.has(requestId);
   }
 
-  /** `denying` are the rules of the session and its settings that deny. Undefined for a request that is not open. */
+  /** `denying`: deny rules of the session and its settings. `undefined` if the request is not open. */
   async judge(
     requestId: string,
     input: JsonObject,
@@ -92,7 +92,7 @@ export class OpenRequests {
     return waiting && judgeChanged({ request: waiting.request, input }, folders, [...denying, ...this.#denied]);
   }
 
-  /** After another server had the process: those of its open requests for which Claude Code no longer waits. */
+  /** After attaching, withdraws the `open` requests for which Claude Code no longer waits. */
   async withdrawOthers(open: readonly string[], pending: Promise<readonly string[]> | undefined): Promise<void> {
     const waitsFor = open.length > 0 ? await pending : undefined;
     for (const requestId of waitsFor ? open : []) {
@@ -106,7 +106,7 @@ export class OpenRequests {
     { isFixed } = { isFixed: false },
   ): Promise<PermissionResult> {
     const { requestId } = request;
-    // Each waits in the session's row: what asks without end, or twice by one id, is not Claude Code at its work.
+    // Each request is stored in the session's row. Endless requests, or a repeated id, do not come from a normal Claude Code.
     if (this.#waiting.size >= MAX_OPEN_REQUESTS || this.#waiting.has(requestId)) return toPermissionResult(TOO_MANY);
     const answered = new Promise<PermissionResult>((resolve) => {
       this.#waiting.set(requestId, { request, resolve, isFixed });

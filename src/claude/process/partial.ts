@@ -1,28 +1,28 @@
 import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
 import { endOf, lastWord } from "../../domain/last-word.ts";
 
-/** Characters kept of a text that is being written. */
+/** Maximum length of the reported text, characters. */
 const MAX_CHARS = 4_000;
-/** Maximum length of a word, or of an unfinished private key, that is kept. */
+/** Maximum length of a kept word or unfinished private key, characters. */
 const MAX_WORD_CHARS = 16 * MAX_CHARS;
 
-/** Secrets are of these characters. */
+/** Ends a word, because secrets consist of visible ASCII characters. */
 const WORD_END = /[^\x21-\x7e]/;
-/** A private key that has not come to its end. */
+/** Private key without its end line. */
 const OPEN_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----(?![^]*-----END [A-Z ]*PRIVATE KEY-----)[^]*$/i;
 
-/** Takes secrets out of a text, and of one that is still being written. */
+/** Removes secrets from a text, or from an unfinished text. */
 export interface PartialMask {
   readonly text: (text: string) => string;
   readonly unfinished: (text: string) => string;
 }
 
-/** Puts the pieces of a text together while Claude Code writes it (includePartialMessages). */
+/** Joins the pieces of a text while Claude Code is writing (`includePartialMessages`). */
 export class PartialText {
   readonly #onText: (text: string) => void;
   readonly #mask: PartialMask;
   #text = "";
-  /** Inside a word that is too long to be kept: the rest of it is dropped. */
+  /** True inside a word too long to keep: drops the rest of the word. */
   #skips = false;
 
   constructor(onText: (text: string) => void, mask: PartialMask) {
@@ -54,14 +54,16 @@ export class PartialText {
     return end < 0 ? "" : text.slice(end);
   }
 
-  /** Masked as far as it is complete. What may be the beginning of a secret stays as it is, to be known when it is whole. */
+  /**
+   * Masks the complete part. The beginning of a possible secret stays unmasked, so that the whole secret is recognized later.
+   */
   #shortened(text: string): string {
     const [header = ""] = OPEN_KEY.exec(text) ?? [];
     const at = header === "" ? lastWord(text) : text.length - header.length;
     const rest = text.slice(at);
     const kept = this.#mask.text(text.slice(0, at)).slice(-2 * MAX_CHARS);
     if (rest.length <= MAX_WORD_CHARS) return kept + rest;
-    // All of an open key is masked, whatever is left of it.
+    // The mask covers all of an open key, so the middle can be dropped.
     if (header !== "") return `${kept}${rest.slice(0, rest.indexOf("KEY-----"))}KEY-----${rest.slice(-MAX_CHARS)}`;
     this.#skips = true;
     return kept;
@@ -69,7 +71,7 @@ export class PartialText {
 
   #report(text: string): void {
     if (text === this.#text) return;
-    // Mask before cutting: half of a secret would not be recognised and would leak.
+    // Masks before cutting, because half of a secret would not be recognized and would leak.
     this.#text = text.length > 4 * MAX_CHARS ? this.#shortened(text) : text;
     this.#onText(endOf(this.#mask.unfinished(this.#text), MAX_CHARS));
   }

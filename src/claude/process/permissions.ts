@@ -9,7 +9,7 @@ import { namedPaths, type Folders } from "../risk/places.ts";
 import { isFileTool, runsCommand } from "../risk/risk.ts";
 import { unreadFiles } from "../unread-settings.ts";
 
-/** A request of Claude Code as the engine has it, and the engine's decision as Claude Code takes it. */
+/** Converts Claude Code's requests for the engine, and the engine's decisions for Claude Code. */
 
 export function toPermissionRequest(
   toolName: string,
@@ -42,7 +42,7 @@ export function toPermissionResult(decision: Decision): PermissionResult {
   };
 }
 
-/** The same without further folders: those of a session in a sandbox were settled when it began. */
+/** Removes added folders from `result`, because a sandboxed session has fixed folders. */
 export function withoutFolders(result: PermissionResult): PermissionResult {
   if (result.behavior === "deny" || !result.updatedPermissions) return result;
   const kept = result.updatedPermissions.filter(({ type }) => type !== "addDirectories");
@@ -50,8 +50,8 @@ export function withoutFolders(result: PermissionResult): PermissionResult {
 }
 
 /**
- * What a request would be with another input. Claude Code checks nothing again once it is allowed, so all that has judged the
- * request before has to judge this: its own rules too.
+ * Judges a request with changed input. Claude Code checks nothing again after approval, so every earlier check has to be
+ * repeated here, also Claude Code's own rules.
  */
 
 interface Changed {
@@ -59,7 +59,7 @@ interface Changed {
   readonly input: JsonObject;
 }
 
-/** `denying` are the rules of the session that deny, in Claude Code's words. */
+/** `denying`: deny rules of the session, in Claude Code's syntax. */
 export async function judgeChanged(
   { request, input }: Changed,
   folders: Folders,
@@ -80,7 +80,7 @@ export async function judgeChanged(
 
 const RELATIVE = "It names a relative path, and Claude Code may have left the session's folder. Use an absolute path.";
 
-/** Whether a relative path has changed: it is resolved in the current folder of Claude Code, which the server does not know. */
+/** True if a relative path has changed: Claude Code resolves relative paths in its current folder, unknown to the server. */
 function isMoved({ request, input }: Changed): boolean {
   const { toolName } = request;
   if (!isFileTool(toolName)) return false;
@@ -93,19 +93,19 @@ const Settings = z.object({
   effective: z.object({ permissions: z.object({ deny: z.array(z.string()).optional() }).optional() }),
 });
 
-/** In no type of the SDK yet. */
+/** Missing in the types of the SDK. */
 interface Untyped {
   getSettings?: () => Promise<unknown>;
 }
 
-/** The rules that deny in the settings of the user, the project and the machine, as the running Claude Code has them. */
+/** Returns the deny rules from settings of user, project and machine, as loaded by the running Claude Code. */
 export async function deniedBySettings(query: Query & Untyped): Promise<string[]> {
-  // Where it cannot be asked the answer is none that parses.
+  // Throws if `getSettings` is missing, because `undefined` does not parse.
   const { effective } = Settings.parse(await query.getSettings?.());
   return effective.permissions?.deny ?? [];
 }
 
-/** The settings files that Claude Code has left out whole, with their rules and hooks. Never rejects. */
+/** Reports settings files that Claude Code ignored as a whole, with their rules and hooks. Never rejects. */
 export async function unreadSettings(query: Query & Untyped): Promise<Extract<AgentSignal, { type: "notice" }>[]> {
   const answer = await query.getSettings?.().catch(() => undefined);
   return unreadFiles(answer).map((problem) => ({ type: "notice", kind: "warning", message: `${problem} ${ADVICE}` }));
@@ -113,7 +113,7 @@ export async function unreadSettings(query: Query & Untyped): Promise<Extract<Ag
 
 const ADVICE = "Fix the file, then start a new session.";
 
-/** The rules to deny that answers have added for as long as the process lives. */
+/** Returns deny rules added by answers, in force for the lifetime of the process. */
 export function deniedBy(changes: readonly PermissionUpdate[]): string[] {
   return changes.flatMap((update) => {
     if (update.type !== "addRules" && update.type !== "replaceRules") return [];

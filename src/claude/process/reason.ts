@@ -6,11 +6,11 @@ import { linesOf, transcriptOf } from "../folder/transcript.ts";
 import { hookStopped } from "../side-reports.ts";
 import { withServerErrors } from "./failed-servers.ts";
 
-/** Claude Code writes its transcript with some delay, ms. */
+/** Polling of the transcript, because Claude Code writes with some delay, ms. */
 const LOOK_EVERY_MS = 100;
 const LOOKS = 5;
 
-/** Tolerance of the comparison of the time of a line with the duration of the turn, ms. */
+/** Tolerance between the timestamp of a line and the duration of the turn, ms. */
 const TOLERANCE_MS = 1000;
 
 const Stopped = z.object({
@@ -28,12 +28,12 @@ interface Place {
   readonly mask: (text: string) => string;
 }
 
-/** The signal with a reason that its message does not give: Claude Code is asked for it, or its transcript is read. */
+/** Adds a reason missing in the message of `signal`, from Claude Code or its transcript. */
 export async function withReason(signal: AgentSignal, query: Query, place: Place): Promise<AgentSignal> {
   return signal.type === "notice" ? withServerErrors(signal, query, place.mask) : withHookReason(signal, place);
 }
 
-/** Only the transcript says which hook has ended a turn, and why. */
+/** Only the transcript names the hook that ended a turn, with the reason. */
 async function withHookReason(signal: AgentSignal, place: Place): Promise<AgentSignal> {
   if (signal.type !== "result" || signal.result.failure?.subtype !== "hook_stopped") return signal;
   const { numTurns, durationMs } = signal.result;

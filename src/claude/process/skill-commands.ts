@@ -2,8 +2,8 @@ import type { HookCallback, HookCallbackMatcher, HookJSONOutput } from "@anthrop
 import type { Confirm } from "./open-requests.ts";
 
 /**
- * Commands in the text of a skill or slash command (`!` lines). Claude Code runs them before the model sees the text, by this hook
- * alone: neither the hooks of a tool nor a request for permission sees them. They are judged like the same command of the model.
+ * Judges commands in the text of a skill or slash command (`!` lines) like commands of the model. Claude Code runs them before
+ * the model sees the text and calls only this hook: neither tool hooks nor permission requests see such commands.
  */
 
 interface Verdict {
@@ -11,7 +11,7 @@ interface Verdict {
   readonly reason: string;
 }
 
-/** `checks` are the hooks before each use of a tool. */
+/** `checks`: hooks before each tool use. */
 export function skillGuard(checks: readonly HookCallbackMatcher[], confirm: Confirm): HookCallback {
   return async (input, id, options) => {
     if (input.hook_event_name !== "PreSkillShellCommand") return {};
@@ -30,7 +30,7 @@ export function skillGuard(checks: readonly HookCallbackMatcher[], confirm: Conf
   };
 }
 
-/** All hooks before a use of a tool as one: what denies goes before what asks. */
+/** Combines all hooks before a tool use: a denial wins over a question. */
 export async function strictest(
   checks: readonly HookCallbackMatcher[],
   ...about: Parameters<HookCallback>

@@ -1,20 +1,20 @@
-/** Limits of waits for another program. */
+/** Limits waits for another program. */
 
 /**
- * Calls `onLate` after `ms`, unless the returned function is called before. Two timers, so that a server that was frozen reads
- * what has arrived meanwhile before it gives up.
+ * Calls `onLate` after `ms`, unless the returned function is called before. Two timers in sequence let a server that was frozen
+ * read waiting data before giving up.
  */
 export function unlessWithin(ms: number, onLate: () => void): () => void {
   let timer = setTimeout(() => (timer = setTimeout(onLate, ms / 2)), ms / 2);
   return () => clearTimeout(timer);
 }
 
-/** For the end of a process that is to be killed, whatever keeps it: a start that hangs, or the kernel. ms */
+/** Time limit for the end of a killed process, ms: a start may hang, or the kernel may hold the process. */
 const KILLED_MS = 10_000;
 
-/** Tells all who wait for a process that it is not wanted any more. */
+/** Ends all waits for a process that is no longer wanted. */
 export class KillSwitch {
-  /** Resolves with a sentence when the process should have been gone since the kill. */
+  /** Resolves with a sentence if the process still runs `KILLED_MS` after the kill. */
   readonly overdue: Promise<string>;
   isOverdue = false;
   readonly #controller = new AbortController();
@@ -24,7 +24,7 @@ export class KillSwitch {
     this.overdue = new Promise((resolve) => (this.#onOverdue = resolve));
   }
 
-  /** Aborts with the kill. */
+  /** Aborts at the kill. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }

@@ -3,21 +3,21 @@ import { type Frame, FrameReader, ProtocolError, writeFrame } from "../../shim/f
 import { type FromShim, type ListedProcess, readFromShim, SHIM_PROTOCOL, type ToShim } from "../../shim/protocol.ts";
 import { unlessWithin } from "../process/time-limit.ts";
 
-/** One connection of this server to a shim, for all processes that it has there. */
+/** Connects this server to a shim, for all its processes there. */
 
-/** Who connects: a shim serves the daemon of one name. */
+/** Identifies the connecting server: a shim serves a single daemon name. */
 export interface ShimClient {
   readonly daemon: string;
   /** Version of the Agent SDK. */
   readonly sdk: string;
 }
 
-/** What a shim says of one process. */
+/** Message from a shim about a process. */
 export type FromProcess = Extract<FromShim, { id: string }> | (Extract<FromShim, { t: "refused" }> & { id: string });
 
 export type ProcessListener = (message: FromProcess, body: Buffer) => void;
 
-/** A shim answers at once; one that does not is frozen, ms. */
+/** Time limit for an answer of a shim, ms. A shim without an answer is frozen. */
 export const ANSWER_MS = 5_000;
 const NO_ANSWER = "the shim does not answer";
 const HUNG_UP = "the shim has ended the connection";
@@ -26,13 +26,12 @@ export class ShimConnection {
   readonly address: string;
   readonly pid: number;
   readonly startedAt: string;
-  /** Resolves when it has ended. */
   readonly closed: Promise<void>;
   readonly #socket: Socket;
   readonly #listeners = new Map<string, ProcessListener>();
-  /** Epochs of processes that this server has given up, by id: their shim is to forget them once they have ended. */
+  /** Epochs of given-up processes, by id, for acknowledging their lines and exit. */
   readonly #givenUp = new Map<string, number>();
-  /** Called without a list when the connection has ended. */
+  /** Waiting `list` calls; called without `processes` at the end of the connection. */
   #onList: ((processes?: readonly ListedProcess[]) => void)[] = [];
   #isClosed = false;
 
@@ -45,7 +44,7 @@ export class ShimConnection {
     void this.closed.then(() => this.#onClosed());
   }
 
-  /** Rejects with the error of the system, ENOENT or ECONNREFUSED where no shim is there, or with why it does not serve this server. */
+  /** Rejects with the error of the system (ENOENT or ECONNREFUSED without a shim), or with the shim's refusal. */
   static async open(address: string, client: Pick<ShimClient, "daemon">): Promise<ShimConnection> {
     const socket = connect(address);
     const reader = new FrameReader();
@@ -67,7 +66,7 @@ export class ShimConnection {
     const ours: ToShim = { t: "hello", protocol: SHIM_PROTOCOL, daemon: client.daemon };
     writeFrame(socket, ours);
     const opened = await hello.finally(onHello);
-    // By itself it must not be what keeps this server alive; see `follow`.
+    // The connection alone must not keep this server alive, see `follow`.
     socket.unref();
     return opened;
   }
@@ -76,12 +75,15 @@ export class ShimConnection {
     return this.#isClosed || this.#socket.destroyed;
   }
 
-  /** No-op on an ended connection, see `closed`. */
+  /** No-op after the end of the connection, see `closed`. */
   send(message: ToShim, body?: Buffer): void {
     if (!this.isClosed) writeFrame(this.#socket, message, body);
   }
 
-  /** Until `unfollow` this server lives: one that ends in good order waits for the end of its processes, and may have nothing else to wait for. */
+  /**
+   * Keeps this server alive until `unfollow`, because a regular shutdown waits for the end of processes, and maybe for nothing
+   * else.
+   */
   follow(id: string, listener: ProcessListener): void {
     this.#listeners.set(id, listener);
     this.#socket.ref();
@@ -96,13 +98,13 @@ export class ShimConnection {
     if (this.#listeners.size === 0) this.#socket.unref();
   }
 
-  /** Nothing more is heard of the process, which is being ended. Its shim may be frozen, and end it later. */
+  /** Ignores further messages of a process being ended; a frozen shim may end the process later. */
   giveUp(id: string, epoch: number): void {
     this.unfollow(id);
     this.#givenUp.set(id, epoch);
   }
 
-  /** Rejects when the shim does not answer. */
+  /** Rejects if the shim does not answer. */
   async list(): Promise<readonly ListedProcess[]> {
     if (this.isClosed) throw new Error(HUNG_UP);
     return new Promise((resolve, reject) => {
@@ -116,7 +118,7 @@ export class ShimConnection {
     });
   }
 
-  /** The shim is needed no more: it ends as soon as it has no process. */
+  /** Lets the shim end as soon as no process is left. */
   end(): void {
     this.send({ t: "end" });
   }
@@ -132,7 +134,7 @@ export class ShimConnection {
     else if (isFromProcess(message)) (this.#listeners.get(message.id) ?? this.#passOver)(message, frame.body);
   }
 
-  /** Acknowledges what comes of a process that was given up, so that its shim forgets it. */
+  /** Acknowledges lines and exit of a given-up process, so that its shim forgets the process. */
   readonly #passOver: ProcessListener = (message) => {
     const epoch = this.#givenUp.get(message.id);
     if (epoch === undefined || (message.t !== "lines" && message.t !== "exit")) return;

@@ -17,13 +17,13 @@ import { whyEnded } from "./why-gone.ts";
 import type { ShimmedExit } from "./shimmed-exit.ts";
 import { ShimmedProcess } from "./shimmed-process.ts";
 
-/** Processes behind a shim: started there, or taken over from a former server. */
+/** Starts processes behind a shim, and attaches to processes of a former server. */
 
 const GONE_WITHIN_MS = 5000;
 const LOOK_EVERY_MS = 50;
 
 interface Place {
-  /** Of the process, in its shim. */
+  /** Id of the process in its shim. */
   readonly id: string;
   readonly epoch: number;
   readonly shim: ShimRef;
@@ -35,11 +35,11 @@ interface Command {
   readonly args: readonly string[];
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The environment record that it starts with, which an owner after this server is given. */
+  /** Environment record of the process, given to the next owner. */
   readonly record: Variables;
 }
 
-/** `onSpawned` is called when it runs, or could not be started. */
+/** `onSpawned` is called once the process runs or has failed to start. */
 export function startBehind(
   connection: ShimConnection,
   { command, tag, ...place }: Place & { readonly command: Command; readonly tag: ProcessTag },
@@ -67,18 +67,18 @@ export function startBehind(
 export interface Attachment {
   readonly process: ShimmedProcess;
   readonly spawned: Spawned;
-  /** How many of its lines, other than partial text, can no longer be read. */
+  /** Number of lines that can no longer be read, partial text excluded. */
   readonly lost: number;
-  /** The environment record that it was started with. */
+  /** Environment record given at the start of the process. */
   readonly record: Variables;
 }
 
-/** The process is another server's, and not to be ended here. */
+/** The process belongs to another server and must not be ended here. */
 export class TakenError extends Error {
   override readonly name = "TakenError";
 }
 
-/** Goes on behind `line`. Rejects with why that cannot be. */
+/** Continues after `line`. Rejects with the reason if impossible. */
 export async function attachTo(
   connection: ShimConnection,
   { line, ...place }: Place & { readonly line: number },
@@ -89,7 +89,7 @@ export async function attachTo(
   if (listed.epoch > epoch) throw new TakenError("another server has taken it over");
   const attaching = ShimmedProcess.attach({ connection, id, epoch }, line);
   const { attached, process } = await attaching.catch(async (error: Error) => {
-    // It may be ending it in this moment.
+    // The shim may be ending the process right now.
     const why = await whyEnded(shim, id);
     throw why === undefined ? error : new Error(why);
   });
@@ -98,9 +98,9 @@ export async function attachTo(
   return { process, spawned, lost: attached.lost, record: variablesIn(attached.record) };
 }
 
-/** Ends one that this server has attached to and is not to go on with. Resolves when it is gone, and its shim has forgotten it. */
+/** Ends an attached process that this server does not continue. Resolves once the process is gone and forgotten by its shim. */
 export async function endAttached({ process, spawned }: Attachment): Promise<void> {
-  // No SDK reads it: its exit waits for no answer.
+  // Without an SDK nothing reads the lines, and the exit must not wait.
   process.stdin.end();
   const { exit, held } = spawned;
   if (held && !(await endsInOrder(held, exit))) spawned.kill();
@@ -111,7 +111,7 @@ export async function endAttached({ process, spawned }: Attachment): Promise<voi
 const INPUT_MS = 500;
 const TERM_MS = 2000;
 
-/** End of input, then SIGTERM; false where it ends of neither. */
+/** Ends the input, then sends SIGTERM; false if the process survives both. */
 export async function endsInOrder(held: Held, exit: Promise<unknown>): Promise<boolean> {
   held.endInput();
   if (await settlesWithin(INPUT_MS, exit)) return true;
@@ -140,7 +140,7 @@ function follow(
   const common = { pid, exit, detached, stderrTail: () => process.stderrText };
   if (!identity) return { ...common, gone: exit, kill: () => undefined, held: undefined };
   const endAll = async () => {
-    // Another server has it now, with all that it has started.
+    // Another server owns the process now, with all descendants.
     if ((await process.exit).isTaken) return;
     await endTagged((found) => hasTag(found, tag), GONE_WITHIN_MS).catch(() => undefined);
     connection.send({ t: "reaper", line: `-${String(identity.pid)}` });
@@ -167,7 +167,7 @@ function heldOf(process: ShimmedProcess, { startedAt }: Identity, shim: ShimRef)
   };
 }
 
-/** Kills the process if the shim is frozen, or waits for what still holds the output. */
+/** Kills the process if the shim is frozen, or waits for descendants that hold the output open. */
 async function killAnyway(process: ShimmedProcess, { pid, startedAt }: Identity): Promise<void> {
   const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), GONE_WITHIN_MS).unref());
   if ((await Promise.race([process.exit, late])) !== "late") return;
@@ -194,7 +194,7 @@ function variablesIn(record: string): Variables {
   return Object.fromEntries(Object.entries(fieldsOf(parsed(record))).map(([name, value]) => [name, textOf(value)]));
 }
 
-/** As a shim and its reaper have it. */
+/** Formats a tag for a shim and its reaper. */
 function textOfTag({ number = "", value }: ProcessTag): string {
   return `${number} ${value}`;
 }

@@ -1,8 +1,8 @@
 import { fieldsOf, parsed, textOf, type Fields } from "./outbound.ts";
 
 /**
- * The lines of a Claude Code behind a shim, on their way to the Agent SDK. A message gets its number as a field. What the SDK keeps
- * for itself has none: by the time it is given a message, every line before is dealt with.
+ * Passes lines of a Claude Code behind a shim to the Agent SDK. Each message gets its line number as a field. Control messages
+ * get none, because the SDK handles them itself: once the SDK yields a message, all earlier lines are handled.
  */
 
 export type Item =
@@ -13,24 +13,24 @@ export interface InboundOptions {
   /** Writes a line to the SDK, given in parts. */
   readonly hand: (...parts: Buffer[]) => void;
   readonly onExit: (exit: Extract<Item, { code: number | null }>) => void;
-  /** With the ids of the requests that Claude Code still waits for, when it has answered the `initialize` of a later owner. */
+  /** Called after Claude Code has answered the `initialize` of a later owner, with ids of the requests still open. */
   readonly onPending: (requestIds: readonly string[]) => void;
 }
 
-/** What the former owner has left. */
+/** State left by the former owner. */
 export interface Former {
-  /** Ids of what was written towards Claude Code. */
+  /** Ids of lines written to Claude Code. */
   readonly written: ReadonlySet<string>;
-  /** The first answer to `initialize`, if there was one. */
+  /** First answer to `initialize`, if any. */
   readonly initialized: Buffer | undefined;
 }
 
-/** The field that carries the number of a line. */
+/** Field for the number of a line. */
 const LINE_FIELD = "_line";
 
-/** Requests that this server answers: further lines wait until it has reported or answered them. */
+/** Requests answered by this server. Further lines wait until the request is reported or answered. */
 const ANSWERED = new Set(["can_use_tool", "hook_callback", "elicitation"]);
-/** Time limit for that, ms: a request that is not taken must not stop the process. */
+/** Time limit for `#gate`, ms: an unreported request must not block the process. */
 const GATE_MS = 10_000;
 
 const CONTROL = Buffer.from('{"type":"control_');
@@ -41,23 +41,23 @@ export class Inbound {
   #last = 0;
   #former: Former | undefined;
   #initializeId: string | undefined;
-  /** The request that is to be reported first. A hook call is reported by the id that the hook is given. */
+  /** Request to be reported before further lines. Hooks report by `toolUseId`, so `ids` has both ids. */
   #gate: { readonly ids: readonly string[]; readonly timer: NodeJS.Timeout } | undefined;
   #isOpen = false;
 
-  /** `former` where another owner had the process before: nothing is handed on before Claude Code has answered `initialize`. */
+  /** With `former`, left by another owner, holds all lines back until Claude Code has answered `initialize`. */
   constructor(options: InboundOptions, former?: Former) {
     this.#options = options;
     this.#former = former;
   }
 
-  /** The highest number that was received. */
+  /** Highest received number. */
   get last(): number {
     return this.#last;
   }
 
   push(item: Item): void {
-    // After attaching once more, lines come again.
+    // After a further `attach`, lines are repeated.
     if (item.n <= this.#last) return;
     this.#last = item.n;
     if (this.#former && "line" in item && this.#isInitialized(item.line)) return this.#release(item.line);
@@ -66,23 +66,23 @@ export class Inbound {
     this.#pump();
   }
 
-  /** The SDK has written its `initialize`. */
+  /** Call once the SDK has written `initialize`. */
   initializing(requestId: string): void {
     this.#initializeId = requestId;
     if (this.#former && this.#queue.some((item) => "code" in item)) this.#releaseWithout(this.#former);
   }
 
-  /** `initialize` could not be written: Claude Code has closed its input, and its exit follows. */
+  /** Call if `initialize` could not be written: Claude Code has closed its input, and the exit follows. */
   refused(): void {
     if (this.#former) this.#releaseWithout(this.#former);
   }
 
-  /** The request was reported, or its answer is with the shim. */
+  /** Call once the request is reported, or its answer has reached the shim. */
   settle(requestId: string): void {
     if (this.#gate?.ids.includes(requestId)) this.#openGate();
   }
 
-  /** The SDK reads no more: nothing waits for it. */
+  /** Passes everything on without waiting, because the SDK reads no more. */
   open(): void {
     this.#isOpen = true;
     this.#former = undefined;
@@ -101,7 +101,7 @@ export class Inbound {
     return type === "control_response" && fieldsOf(response)["request_id"] === this.#initializeId;
   }
 
-  /** The answer first: the SDK reports the requests that it lists. */
+  /** Passes `answer` on first, because the SDK reports the requests listed there. */
   #release(answer: Buffer): void {
     const written = this.#former?.written ?? new Set();
     this.#former = undefined;
@@ -122,7 +122,7 @@ export class Inbound {
     this.#pump();
   }
 
-  /** It has ended: the SDK gets the first answer once more, so that it reads what was said to the end. */
+  /** After the exit, repeats the first answer to `initialize`, so that the SDK reads the remaining lines. */
   #releaseWithout({ initialized }: Former): void {
     if (this.#initializeId === undefined) return;
     const { response, type = "control_response" } = fieldsOf(parsed(initialized?.toString() ?? ""));
@@ -151,7 +151,7 @@ export class Inbound {
   }
 }
 
-/** Claude Code writes `type` first. */
+/** Relies on `type` being the first field written by Claude Code. */
 function isControl(line: Buffer): boolean {
   return line.subarray(0, CONTROL.length).equals(CONTROL);
 }
@@ -159,7 +159,7 @@ function isControl(line: Buffer): boolean {
 interface Control {
   readonly requestId: string;
   readonly subtype: string;
-  /** Tool use that a hook call is about. */
+  /** Tool use of a hook call. */
   readonly toolUseId: string;
 }
 
@@ -186,13 +186,13 @@ function listOf(value: unknown): readonly unknown[] {
 const BRACE = 0x7d;
 const LINE_BREAK = Buffer.from("\n");
 
-/** A later field of the same name counts, so that no text of Claude Code can set the number. */
+/** Appends the number as last field: of duplicate fields the last counts, so that no text of Claude Code can set the number. */
 function numbered(line: Buffer, n: number): Buffer[] {
   if (line.length <= 2 || line[line.length - 1] !== BRACE) return [line, LINE_BREAK];
   return [line.subarray(0, -1), Buffer.from(`,"${LINE_FIELD}":${String(n)}}\n`)];
 }
 
-/** The number of a message's line, where it has come from a shim. It is no part of the message. */
+/** Removes the line number from the message and returns the number; `undefined` without a shim. */
 export function takeNumber(message: object): number | undefined {
   const number: unknown = Reflect.get(message, LINE_FIELD);
   Reflect.deleteProperty(message, LINE_FIELD);

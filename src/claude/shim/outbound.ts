@@ -1,26 +1,25 @@
 import { Writable } from "node:stream";
 import { isId } from "../../shim/protocol.ts";
 
-/** The stdin of a Claude Code behind a shim, as the Agent SDK has it: splits what it writes into lines and gives each its id. */
+/** Stdin of a Claude Code behind a shim, for the Agent SDK. Splits the text into lines and gives each line an id. */
 
-/** One line towards Claude Code. */
 export interface OutboundLine {
   readonly id: string;
   readonly text: string;
-  /** Of the SDK's `initialize`. */
+  /** `request_id`, only for the SDK's `initialize`. */
   readonly initializeId?: string;
 }
 
 export interface OutboundOptions {
-  /** Of the owner: the SDK's own requests are not those of the former owner's SDK. */
+  /** Epoch of the owner. Separates requests of this SDK from requests of a former owner's SDK. */
   readonly epoch: () => number;
   /**
-   * Whether Claude Code has its hooks from a former owner: named again, it would give up each hook call that is open, and its tool
-   * call with it.
+   * True if a former owner has registered hooks with Claude Code. A second registration would abort each open hook call and its
+   * tool call.
    */
   readonly hasHooks: () => boolean;
   readonly send: (line: OutboundLine) => void;
-  /** The SDK has ended the input. It says nothing to the shim: who ends the process says so. */
+  /** Called once the SDK has ended the input. Leaves Claude Code's stdin open: `ShimmedProcess.endInput` closes stdin. */
   readonly onEnd: () => void;
 }
 
@@ -70,7 +69,10 @@ export class Outbound extends Writable {
     return `${String(this.#options.epoch())}:line-${String(this.#count)}`;
   }
 
-  /** Of a message that may be written again by another owner: that of what it is about, by which owner it is written. */
+  /**
+   * Derives an id from the content, so that a message written again by a later owner keeps the id. Requests of the SDK itself
+   * get the epoch as prefix.
+   */
   #namedId(line: Fields): string | undefined {
     const requestId = textOf(line["request_id"]);
     switch (line["type"]) {
@@ -90,12 +92,12 @@ export class Outbound extends Writable {
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Nothing where it is no object. */
+/** Returns `{}` if `value` is not an object. */
 export function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
-/** Undefined where it is no JSON. */
+/** Returns `undefined` for invalid JSON. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

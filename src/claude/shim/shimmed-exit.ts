@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 
-/** End of a process. With `isTaken`, the process runs on and another server owns it. */
+/** End of a process. With `isTaken`, the process runs on under another server. */
 export interface ShimmedExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;

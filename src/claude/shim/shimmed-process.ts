@@ -13,38 +13,38 @@ export interface ShimmedOptions {
   readonly connection: ShimConnection;
   readonly id: string;
   readonly epoch: number;
-  /** It runs, or could not be started: then without a pid. */
+  /** Called once the process runs, or without `identity` if the start failed. */
   readonly onStarted: (identity?: { readonly pid: number; readonly startedAt: string }) => void;
 }
 
-/** Time limit for the start of a process, which takes milliseconds, ms. */
+/** Time limit for the start of a process, normally milliseconds, ms. */
 const START_MS = 10_000;
 const NO_ANSWER = "its shim does not answer";
 const MAX_STDERR_CHARS = 4096;
 const LINE_BREAK = 0x0a;
 
-/** What a process has been started with: the command, and what the next owner is told. */
+/** Command of the process, and `record` for the next owner. */
 type Start = Omit<Extract<ToShim, { t: "start" }>, "epoch" | "id" | "t"> & { readonly record: string };
 
-/** `record` is that of its start. */
+/** `record` is the record given at the start. */
 export type AttachedProcess = Omit<Attached, "record"> & { readonly record: string };
 
 type Refused = Extract<FromProcess, { t: "refused" }>;
 
-/** A Claude Code behind a shim, as the Agent SDK sees it. Nothing that the SDK does ends it: it may have another owner after this one. */
+/** Claude Code behind a shim, for the Agent SDK, which cannot end the process: another owner may follow. */
 export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   readonly stdin: Writable;
-  /** Bounded by the spawner. */
+  /** Replaced by `limitLines`. */
   stdout: Readable;
   readonly killed = false;
   exitCode: number | null = null;
   signalCode: NodeJS.Signals | null = null;
   readonly exit: Promise<ShimmedExit>;
-  /** Of a process that was attached to: ids of the requests that Claude Code still waits for. */
+  /** After `attach`: ids of the requests still open in Claude Code. */
   readonly pending: Promise<readonly string[]>;
   readonly #options: ShimmedOptions;
   readonly #lines = new PassThrough();
-  /** Parts of the lines that go to the SDK together: as many as have come at once. */
+  /** Parts of lines for the SDK, collected to be written at once. */
   #handed: Buffer[] = [];
   #inbound: Inbound;
   #stderr = new LastLines(MAX_STDERR_CHARS);
@@ -56,14 +56,14 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   #onAttached: ((attached: AttachedProcess) => void) | undefined;
   /** Ends the wait for the answer to `start` or `attach`. */
   #onAnswer: () => void = () => undefined;
-  /** Set until the shim reports the start. */
+  /** True until the shim reports the start. */
   #isStarting = false;
   #hasEnded = false;
   #isLetGo = false;
 
   private constructor(options: ShimmedOptions) {
     super();
-    // The SDK listens as well, but later; without a listener Node would throw it.
+    // The SDK adds its listener later, and without a listener Node would throw the error.
     this.on("error", () => undefined);
     this.#options = options;
     this.#epoch = options.epoch;
@@ -88,7 +88,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     try {
       connection.send({ t: "start", id, epoch, ...start }, Buffer.from(record));
     } catch (error) {
-      // Nothing of it comes back.
+      // No message about the process will come.
       connection.unfollow(id);
       throw error;
     }
@@ -97,7 +97,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     return process;
   }
 
-  /** Goes on with a process behind `after`, its last line that is dealt with. Rejects with why that cannot be. */
+  /** Attaches to a process and continues after `after`, the last handled line. Rejects with the reason if impossible. */
   static async attach(options: Omit<ShimmedOptions, "onStarted">, after: number) {
     const process = new ShimmedProcess({ ...options, onStarted: () => undefined });
     const attached = new Promise<AttachedProcess>((resolve) => (process.#onAttached = resolve));
@@ -112,12 +112,12 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     return this.#stderr.text;
   }
 
-  /** The number of its last line, or of its exit. */
+  /** Number of the last line, or of the exit. */
   get lastLine(): number {
     return this.#inbound.last;
   }
 
-  /** A spare has got its session: from now on only the session's owner may tell it anything. */
+  /** Binds a spare to its session: from now on only the owner of the session may control the process. */
   own(epoch: number): void {
     this.#epoch = epoch;
     this.#send({ t: "attach", after: this.#inbound.last });
@@ -127,12 +127,12 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#send({ t: "ack", upTo: Math.min(line, this.#inbound.last) });
   }
 
-  /** The request was reported to the session. */
+  /** Notes that the request was reported to the session. */
   settle(requestId: string): void {
     this.#inbound.settle(requestId);
   }
 
-  /** Another server has its session. Its epoch may not have reached the shim yet, so nothing that is said from now on may either. */
+  /** Leaves the process to another server. Sends nothing more: the shim may not know the new epoch and would obey. */
   letGo(): void {
     this.#isLetGo = true;
     this.#end(TAKEN);
@@ -142,12 +142,12 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#send({ t: "end-input" });
   }
 
-  /** SIGTERM to the process. */
+  /** Sends SIGTERM to the process alone. */
   terminate(): void {
     this.#send({ t: "signal", signal: "SIGTERM" });
   }
 
-  /** SIGKILL to the process and all below it. */
+  /** Sends SIGKILL to the process and all descendants. */
   killTree(): void {
     this.#send({ t: "kill" });
   }
@@ -158,7 +158,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#end({ code: null, signal: "SIGKILL", error: new Error(NO_ANSWER) });
   }
 
-  /** What the SDK would do when its session ends, or this server: the process is not its to end. */
+  /** No-op: the SDK calls `kill` at the end of its session or of this server, but must not end the process. */
   kill(): boolean {
     return true;
   }
@@ -233,16 +233,16 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   }
 
   #attached(message: Attached, body: Buffer): void {
-    // They come again.
+    // The shim repeats stderr after `attached`.
     this.#stderr = new LastLines(MAX_STDERR_CHARS);
     const onAttached = this.#onAttached;
     this.#onAttached = undefined;
     this.#onAnswer();
-    // A spare that has got its session: nothing of it changes.
+    // A spare was bound to its session by `own`: nothing changes here.
     if (!onAttached) return;
     const written = new Set(message.written);
     const initialized = message.initialize ? body.subarray(message.record) : undefined;
-    // The first that an SDK writes is its initialize.
+    // Every SDK writes `initialize` first, so that any written request means registered hooks.
     this.#hasHooks = initialized !== undefined || message.written.some((each) => /^\d+:/.test(each));
     this.#inbound = new Inbound(this.#inboundOptions(), { written, initialized });
     onAttached({ ...message, record: body.subarray(0, message.record).toString() });
@@ -260,7 +260,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     if (lineId === this.#initializeLine) this.#inbound.refused();
   }
 
-  /** Kills what its shim may still start, or go on with. */
+  /** Kills a process that its shim may still start or continue. */
   #giveUp(): void {
     const { connection, id } = this.#options;
     this.killTree();
@@ -268,13 +268,13 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     connection.giveUp(id, this.#epoch);
   }
 
-  /** Nothing more is heard of it: a start that its shim has not reported has failed. */
+  /** Ends the process for the SDK, because no further message will come. A start not yet reported has failed. */
   #lose(why: string): void {
     if (this.#isStarting) this.#fail(why, undefined);
     else this.#end({ code: null, signal: null, error: new Error(why) });
   }
 
-  /** As Node reports a child that it cannot start. */
+  /** Reports a failed start as Node reports a failed child. */
   #fail(message: string, code: string | undefined): void {
     const error = Object.assign(new Error(message), { syscall: "spawn", ...(code !== undefined && { code }) });
     this.#end({ code: null, signal: null, error }, () => {

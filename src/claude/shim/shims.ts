@@ -9,8 +9,8 @@ import { ShimConnection, type ShimClient } from "./connection.ts";
 import { isThere } from "./why-gone.ts";
 
 /**
- * The shims of this server: its own, which is started with the first process at the latest, and those that a former server of its
- * name has left.
+ * Manages the shims of this server: the own shim, started with the first process at the latest, and shims left by former
+ * servers of the daemon name.
  */
 
 export interface Program {
@@ -20,27 +20,27 @@ export interface Program {
 
 export interface ShimSettings extends ShimClient {
   readonly stateFolder: string;
-  /** How long a shim keeps its processes when no server of the name is there, ms. */
+  /** Time that a shim keeps its processes without a server of the name, ms. */
   readonly keepMs: number;
-  /** What starts this server again; undefined where it is brought back by others. */
+  /** Command that restarts this server; `undefined` if another program does so. */
   readonly restart: (Program & { readonly env: Readonly<Record<string, string>>; readonly cwd: string }) | undefined;
-  /** A path that no shim has yet, in a folder that only the user can enter. */
+  /** Returns an unused path in a folder that only the user can enter. */
   readonly newAddress: () => Promise<string>;
-  /** Sockets of shims of this name; those of dead ones are removed. */
+  /** Returns the sockets of shims of this name, after removing sockets of dead shims. */
   readonly found: () => Promise<readonly string[]>;
   readonly log: Pick<Logger, "debug" | "info" | "warn">;
 }
 
-/** What a shim says of itself, for people. */
+/** Report of a shim, for people. */
 export interface ShimReport {
   readonly pid: number;
   readonly address: string;
   readonly processes: readonly { readonly pid: number; readonly startedAt: string }[];
 }
 
-/** Tries to get a shim that answers. */
+/** Maximum number of attempts to get an answering shim. */
 const MAX_SHIMS = 2;
-/** A busy machine starts a Node in a second, ms. */
+/** Time limit for the start of a shim, ms. A busy machine starts Node in a second. */
 const READY_MS = 10_000;
 
 export class Shims {
@@ -48,26 +48,26 @@ export class Shims {
   readonly #reaper: Program | undefined;
   #own: Promise<ShimConnection> | undefined;
   readonly #others = new Map<string, Promise<ShimConnection>>();
-  /** Where this server has started shims. */
+  /** Addresses of shims started by this server. */
   readonly #addresses = new Set<string>();
   #adopted: Promise<void> = Promise.resolve();
   #isClosing = false;
   #fallback: string | undefined;
 
-  /** `reaper` is what each shim starts beside Claude Code. */
+  /** `reaper` is the program that each shim starts beside Claude Code. */
   constructor(settings: ShimSettings, reaper: Program | undefined) {
     this.#settings = settings;
     this.#reaper = reaper;
   }
 
-  /** Why the last process was started without a shim. */
+  /** Reason for starting the last process without a shim. */
   get fallback(): string | undefined {
     return this.#fallback;
   }
 
   /**
-   * The shim for new processes, which has just answered; another where it does not. Undefined where none can be started, and why is
-   * known by `fallback`.
+   * Returns the shim for new processes after an answer of the shim, and replaces a silent shim. `undefined` if no shim can be
+   * started; `fallback` then has the reason.
    */
   async own(tries = MAX_SHIMS): Promise<ShimConnection | undefined> {
     if (this.#isClosing) return undefined;
@@ -90,7 +90,7 @@ export class Shims {
     }
   }
 
-  /** Starts no more there. What it has runs on. */
+  /** Starts no more processes in the shim. Running processes continue. */
   #leave(connection: ShimConnection, own: Promise<ShimConnection>, why: string): void {
     this.#own = undefined;
     if (connection.isClosed) return;
@@ -111,11 +111,11 @@ export class Shims {
     const { daemon, sdk } = this.#settings;
     const shim = shimIn(process);
     if (shim?.daemon !== daemon) return standingWithout(process);
-    // A turn changes hands between equal versions only, and the daemon of this name has another one now.
+    // A turn changes hands only between equal SDK versions, and the daemon of this name has a different version now.
     return shim.sdk === sdk && (await isThere(shim)) ? "ours" : "gone";
   }
 
-  /** The shim of a recorded process. Rejects where it is not there any more. */
+  /** Connects to the shim of a recorded process. Rejects if the shim is gone. */
   async at({ address, pid, startedAt }: ShimRef): Promise<ShimConnection> {
     const own = await this.#own?.catch(() => undefined);
     const connection = own?.address === address ? own : await this.#other(address);
@@ -124,8 +124,8 @@ export class Shims {
   }
 
   /**
-   * Connects to what former servers of this name have left, so that it knows its owner is there, and ends the spares there, which no
-   * session can get any more. For the server that has the name only.
+   * Connects to the shims left by former servers of this name, so that each shim knows its owner, and ends the spares there,
+   * which no session can claim any more. Call only in the server holding the name.
    */
   adopt(): void {
     const { log } = this.#settings;
@@ -134,7 +134,7 @@ export class Shims {
     );
   }
 
-  /** Ends the process of this id, which no session can go on with, where a former server has left it with a shim. */
+  /** Ends the process `id` in a former server's shim, if no session can continue with the process. */
   async end(id: string): Promise<void> {
     await this.#adopted;
     for (const opened of this.#others.values()) {
@@ -155,7 +155,7 @@ export class Shims {
           pid: connection.pid,
           processes: processes.length,
         });
-        // Another server of this name lives: frozen for a while, or with an address of its own.
+        // Another server of this name lives, frozen for a while or with a separate address.
         if (processes.some(({ owned }) => owned)) continue;
         for (const each of processes) if (each.epoch === 0) void endLeft(connection, each);
         connection.end();
@@ -168,7 +168,7 @@ export class Shims {
     }
   }
 
-  /** Those that are connected, with their processes. */
+  /** Lists the connected shims and their processes. */
   async report(): Promise<ShimReport[]> {
     const all = await Promise.allSettled([this.#own, ...this.#others.values()]);
     const open = all.flatMap((each) =>
@@ -182,7 +182,7 @@ export class Shims {
     return Promise.all(reports);
   }
 
-  /** The server ends: no shim is needed once its processes are gone. */
+  /** Lets every shim end after its last process. */
   async close(): Promise<void> {
     this.#isClosing = true;
     const all = await Promise.allSettled([this.#own, ...this.#others.values()]);
@@ -224,7 +224,7 @@ export class Shims {
   }
 }
 
-/** Why no process can be started there; undefined where the shim answers. */
+/** Returns the error of a silent shim; `undefined` if the shim answers. */
 async function silenceOf(connection: ShimConnection): Promise<string | undefined> {
   return connection.list().then(
     () => undefined,
@@ -232,7 +232,7 @@ async function silenceOf(connection: ShimConnection): Promise<string | undefined
   );
 }
 
-/** For a server that goes on with no process of another. */
+/** For a server that cannot attach: `theirs` if the shim lives, otherwise `gone`. */
 export async function standingWithout(process: SessionState["process"]): Promise<ShimStanding> {
   const shim = shimIn(process);
   return shim && (await isThere(shim)) ? "theirs" : "gone";
@@ -245,7 +245,10 @@ function shimIn(process: SessionState["process"]): ShimRef | undefined {
 /** Time limit for the exit of a killed process, ms. */
 const END_MS = 5_000;
 
-/** Nothing is lost with it. Its exit is acknowledged, so that its shim forgets it. Resolves then, or where another server has it. */
+/**
+ * Ends a process without a session and acknowledges its exit, so that the shim forgets the process. Also resolves if another
+ * server owns the process.
+ */
 async function endLeft(connection: ShimConnection, { epoch, id }: Pick<ListedProcess, "epoch" | "id">): Promise<void> {
   const ended = new Promise<void>((resolve) => {
     connection.follow(id, (message) => {
@@ -260,7 +263,7 @@ async function endLeft(connection: ShimConnection, { epoch, id }: Pick<ListedPro
   connection.unfollow(id);
 }
 
-/** Starts the program of a shim, which is no part of this server's session or group; resolves to its first line. */
+/** Starts the shim program outside this server's session and process group. Resolves to its first line. */
 async function started(given: string, cwd: string): Promise<string> {
   const program = fileURLToPath(new URL("../../shim/shim.js", import.meta.url));
   const child = spawn(process.execPath, [program], {

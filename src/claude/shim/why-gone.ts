@@ -3,16 +3,16 @@ import { ENDED_SUFFIX, readEnded } from "../../shim/ended.ts";
 import { startTime } from "../supervise/tree.ts";
 import type { ShimClient } from "./connection.ts";
 
-/** Why no server can go on with a process whose owner has died. */
+/** Explains why no server can attach to a process of a dead owner. */
 
 interface Gone {
   readonly tag: string;
   readonly process: SessionState["process"];
-  /** Undefined for a server without shims. */
+  /** `undefined` for a server without shims. */
   readonly server: ShimClient | undefined;
 }
 
-/** A sentence for people. Undefined where the process had no shim. */
+/** Returns a sentence for people; `undefined` without a shim or a known reason. */
 export async function whyGone({ process, server, tag }: Gone): Promise<string | undefined> {
   if (process.phase === "none" || !process.shim) return undefined;
   const { daemon, sdk } = process.shim;
@@ -23,7 +23,7 @@ export async function whyGone({ process, server, tag }: Gone): Promise<string | 
   return `It used Agent SDK ${sdk}, this server uses ${server.sdk}, and a turn goes on with the same version only.`;
 }
 
-/** What the shim has left about a process that it ended; `id` is its name there. */
+/** Reads the shim's reason for ending a process. `id` is the process's name in the shim. */
 export async function whyEnded({ address, pid, startedAt }: ShimRef, id: string): Promise<string | undefined> {
   const ended = await readEnded(`${address}${ENDED_SUFFIX}`);
   if (ended?.pid !== pid || ended.startedAt !== startedAt) return undefined;

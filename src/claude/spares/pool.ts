@@ -5,42 +5,42 @@ import type { SpareSpec } from "./spec.ts";
 type Parked = Pick<Spare, keyof Spare>;
 
 interface SparesOptions {
-  /** How many are kept for each key. */
+  /** Number of spares for each key. */
   readonly size: number;
-  /** A spare that is not claimed within this time is ended, ms. */
+  /** Lifetime of an unclaimed spare, ms. */
   readonly idleMs: number;
-  /** Starts one. Rejects where that cannot be. */
+  /** Starts a spare. Rejects if impossible. */
   readonly begin: (spec: SpareSpec) => Promise<Parked>;
   readonly log: Pick<Logger, "debug">;
 }
 
 /**
- * Says what a spare for sessions like a former one is started with now: settings, command lines of clients and the user's
- * configuration may have changed meanwhile. Undefined or rejected where there can be none.
+ * Computes the current spec of a spare for sessions like a former session: settings, command lines of clients and the user's
+ * configuration may have changed since. Resolves to `undefined` or rejects if no spare is possible.
  */
 export type Recipe = () => Promise<SpareSpec | undefined>;
 
-/** Number of keys for which spares are kept: clients that take turns do not end each other's. */
+/** Number of keys with spares, so that alternating clients do not end each other's spares. */
 const MAX_KEYS = 3;
-/** Number of sessions whose turns ended since it was last quiet that are looked at. */
+/** Number of recipes examined from turns that ended since the last quiet time. */
 const MAX_RECENT = 5;
-/** Time without the start of a session or the end of a turn before spares are started: what follows right behind needs the processor, ms. */
+/** Quiet time before spares are started, ms: work right after a session's start or a turn's end needs the processor. */
 const QUIET_MS = 1_000;
 
 /**
- * Claude Code processes that were started before their sessions, with the options of the last sessions. A spare belongs to a
- * session as soon as its id is reserved, also while it is still starting.
+ * Keeps Claude Code processes started before their sessions, with the options of recent sessions. A spare belongs to a session
+ * once its id is reserved, even while still starting.
  */
 export class SparePool {
   readonly #options: SparesOptions;
-  /** In the order of their starts, so the one that is still starting is the last. */
+  /** Ordered by start, so that only the last may still be starting. */
   #unclaimed: Parked[] = [];
   readonly #reserved = new Map<string, Parked>();
-  /** Of all that are neither taken nor gone. */
+  /** Idle timers of spares neither claimed nor gone. */
   readonly #timers = new Map<Parked, NodeJS.Timeout>();
-  /** Of the keys that have spares, the last used first. */
+  /** Recipes of keys with spares, last used first. */
   #kept: readonly Recipe[] = [];
-  /** Their keys are computed when it is quiet, which takes the server some milliseconds. */
+  /** Recipes of ended turns. Their keys are computed in quiet times only, which takes the server some milliseconds. */
   #recent: readonly Recipe[] = [];
   #hasFreeSlot = async (): Promise<boolean> => Promise.resolve(false);
   #untilQuiet: NodeJS.Timeout | undefined;
@@ -52,12 +52,12 @@ export class SparePool {
     this.#options = options;
   }
 
-  /** Number of unclaimed spares, with those that are still starting. */
+  /** Number of unclaimed spares, including those still starting. */
   get available(): number {
     return this.#unclaimed.length;
   }
 
-  /** The id of a session that can begin in a spare; undefined where there is none for it. */
+  /** Reserves a spare and returns its session id; `undefined` if no spare has `key`. */
   reserve(key: string): string | undefined {
     const spare = this.#unclaimed.find((each) => each.key === key);
     if (!spare) return undefined;
@@ -66,12 +66,12 @@ export class SparePool {
     return spare.sessionId;
   }
 
-  /** Whether the process of this process tag would be a spare. */
+  /** True if `processTag` belongs to a reserved spare. */
   has(processTag: string): boolean {
     return this.#reserved.has(processTag);
   }
 
-  /** The spare that has this process tag, if it would still be the same as one that is started now. */
+  /** Returns the reserved spare. Ends the spare instead if `key` has changed, because a new start would differ. */
   async take(processTag: string, key: string | undefined): Promise<Parked | undefined> {
     const spare = this.#reserved.get(processTag);
     if (!spare) return undefined;
@@ -83,13 +83,13 @@ export class SparePool {
     return undefined;
   }
 
-  /** The spare with this process tag will not be claimed any more. */
+  /** Ends a reserved spare that no session will claim. */
   async drop(processTag: string): Promise<void> {
     const spare = this.#reserved.get(processTag);
     if (spare) await this.#end(spare);
   }
 
-  /** A turn has ended, and sessions like the one of this recipe may follow. */
+  /** Call after a turn, because similar sessions may follow. */
   remember(recipe: Recipe, hasFreeSlot: () => Promise<boolean>): void {
     if (this.#options.size === 0) return;
     this.#hasFreeSlot = hasFreeSlot;
@@ -97,7 +97,9 @@ export class SparePool {
     this.stir();
   }
 
-  /** A session starts, a turn has ended, or what spares are started with has changed: once it is quiet, those that are missing are started. */
+  /**
+   * Call at the start of a session, after a turn and after changes of the spares' options. Starts missing spares once quiet.
+   */
   stir(): void {
     this.#isQuiet = false;
     clearTimeout(this.#untilQuiet);
@@ -122,7 +124,7 @@ export class SparePool {
     this.#filling ??= this.#fill().finally(() => (this.#filling = undefined));
   }
 
-  /** Starts what is missing, one after the other, while it is quiet and there is room. */
+  /** Starts missing spares one by one, while quiet and while slots are free. */
   async #fill(): Promise<void> {
     const failed = new Set<string>();
     for (let spec = await this.#missing(failed); spec; spec = await this.#missing(failed)) {
@@ -139,7 +141,7 @@ export class SparePool {
     return hasRoom && this.#isQuiet ? next : undefined;
   }
 
-  /** What spares would be started with now, the last used first; none where it is not quiet any more. Ends those that fit nothing of it. */
+  /** Returns the current specs, last used first; none if no longer quiet. Ends spares that fit no spec. */
   async #wanted(): Promise<SpareSpec[]> {
     const found = new Map<string, { readonly recipe: Recipe; readonly spec: SpareSpec }>();
     const recent = this.#recent;
@@ -172,7 +174,7 @@ export class SparePool {
       return false;
     }
     if (this.#unclaimed.includes(spare)) log.debug("a spare waits", { sessionId });
-    // One that dies while it waits is no spare any more.
+    // A spare that dies while waiting is no longer available.
     void spare.gone().then(() => this.#forget(spare));
     return true;
   }
@@ -181,7 +183,7 @@ export class SparePool {
     await Promise.all(spares.map(async (spare) => this.#end(spare)));
   }
 
-  /** Its session finds it until it is gone: before, no other process can have its tag. */
+  /** Keeps the tag reserved until the process is gone, because no other process can have the tag before. */
   async #end(spare: Parked): Promise<void> {
     this.#unclaimed = this.#unclaimed.filter((each) => each !== spare);
     spare.end();

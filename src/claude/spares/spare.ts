@@ -10,12 +10,15 @@ import type { Claim, SpareSpec } from "./spec.ts";
 
 type Prewarm = (params: { options: Options; initializeTimeoutMs: number }) => Promise<SpareProcess>;
 
-/** A start takes a third of a second, ms. */
+/** Time limit for a start, ms. Normally 300 ms. */
 const START_MS = 30_000;
-/** A claim takes a tenth, and what is left of the start. What takes longer than this does not come: the session starts a process of its own, ms. */
+/**
+ * Time limit for a claim and the rest of the start, ms; afterwards the session starts its own process. A claim normally takes
+ * 100 ms.
+ */
 const CLAIM_MS = 5_000;
 
-/** A Claude Code that has started and waits for a session. Its session's id is fixed with it. */
+/** Claude Code process that waits for a session. `sessionId` is fixed from the start. */
 export class Spare {
   readonly sessionId = randomUUID();
   readonly key: string;
@@ -49,7 +52,7 @@ export class Spare {
           spawner.spawn(request, (spawned) => this.#follow(spawned), { name: this.processTag, wrapper, record }),
       },
     });
-    // `up()` rejects as well; without this Node would report an unhandled rejection.
+    // `up()` rejects too; without a handler Node would report an unhandled rejection.
     this.#up.catch(() => undefined);
   }
 
@@ -58,12 +61,15 @@ export class Spare {
     if (this.#ended) this.end();
   }
 
-  /** Resolves when it waits for a session; rejects when it has not come up. */
+  /** Resolves once the spare waits for a session; rejects if the start failed. */
   async up(): Promise<void> {
     await this.#up;
   }
 
-  /** Resolves when its process is gone. Its shim forgets one that no session had: a session may start another under its tag. */
+  /**
+   * Resolves after the process is gone. The shim forgets an unclaimed spare, because a session may start a new process under
+   * its tag.
+   */
   async gone(): Promise<void> {
     await this.#up.catch(() => undefined);
     await this.#spawned?.gone;
@@ -71,13 +77,13 @@ export class Spare {
     held?.acknowledge(held.lastLine());
   }
 
-  /** Nothing is lost with it. */
+  /** Ends the process; nothing is lost, because a spare has no prompt. */
   end(): void {
     this.#ended = true;
     this.#spawned?.kill();
   }
 
-  /** Takes it for the session, or starts one in the ordinary way where it refuses: no prompt goes to it before it is taken. */
+  /** Claims the spare for the session, or starts `fresh` if the spare refuses. No prompt is sent before the claim succeeds. */
   async claimOr(fresh: LaunchPlan["start"], claim: Claim, bound: SessionBindings): Promise<Query> {
     try {
       return await this.#claim(claim, bound);
@@ -108,7 +114,7 @@ export class Spare {
   }
 }
 
-/** The items, if they are to come here at all. */
+/** Yields the items only if `decided` resolves to true. */
 async function* once<T>(decided: Promise<boolean>, items: AsyncIterable<T>): AsyncGenerator<T> {
   if (await decided) yield* items;
 }

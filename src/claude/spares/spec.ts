@@ -8,29 +8,28 @@ import { readSmall } from "../../security/files/plain-file.ts";
 import type { Variables } from "../environments.ts";
 import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
 
-/** All that is fixed when a spare is started. Sessions with the same key can take the same spare. */
+/** Everything fixed at the start of a spare. Sessions with an equal `key` can claim the spare. */
 export interface SpareSpec {
   readonly key: string;
-  /** As of a session that asks everything, in no folder yet. */
+  /** Options of a session in mode `default`, without a folder. */
   readonly options: Options;
-  /** Put before its command. */
+  /** Words before its command, see `wrapCommand`. */
   readonly wrapper: readonly string[];
-  /** The environment record that it starts with. */
+  /** Environment record of the process. */
   readonly record: Variables;
 }
 
-/** What a process has besides the options of its session. */
+/** Properties of a process beside the options of its session. */
 interface Besides extends Pick<SpareSpec, "record" | "wrapper"> {
   readonly principal: Principal;
 }
 
-/** What a claim sets; the rest of the options is fixed at the start of the process. */
+/** Options set by a claim; all other options are fixed at the start of the process. */
 export type Claim = Pick<ClaimOptions, OptionsWith<"spare", "claim">>;
 
 /**
- * Splits the options of a session into what a spare is started with and what is set when it is claimed. Undefined where a
- * spare would not do: checks cannot be switched off in a process that was started with them, and what is written to a
- * file of the session's own must not come from a process without a session.
+ * Splits the options of a session into a spec for the spare and a claim. `undefined` if a spare would not do: checks cannot be
+ * switched off in a running process, and output to a session's own file must not come from a process without a session.
  */
 export async function spareSpecOf(
   { principal, record, wrapper }: Besides,
@@ -48,7 +47,7 @@ export async function spareSpecOf(
   return { spec: { key, wrapper, record, options: { ...rest, env, permissionMode: "default" } }, claim };
 }
 
-/** What Claude Code has besides the options of a session (its environment, its rules ...) is fixed as well. */
+/** Splits by `traitsOf`. Everything beside the options of a session (environment, rules ...) is fixed too. */
 function byTraits(all: Options): { claimed: Partial<Claim>; fixed: Options; isUnfit: boolean } {
   const claimed: Partial<Claim> = {};
   const fixed: Options = {};
@@ -61,7 +60,7 @@ function byTraits(all: Options): { claimed: Partial<Claim>; fixed: Options; isUn
   return { claimed, fixed, isUnfit };
 }
 
-/** Of the user's configuration, what Claude Code reads while it starts. */
+/** Parts of the user's configuration that Claude Code reads at its start. */
 const READ_AT_START = [
   "settings.json",
   ".credentials.json",
@@ -72,7 +71,7 @@ const READ_AT_START = [
   "skills",
 ];
 
-/** Changes when a process that starts now would read something else than one that has started before. */
+/** Changes if a process started now would read a different configuration. */
 async function configurationStamp(environment: Readonly<Record<string, string | undefined>>): Promise<unknown[]> {
   const folder = configFolder(environment);
   const changed = READ_AT_START.map(async (name) => {
@@ -82,7 +81,7 @@ async function configurationStamp(environment: Readonly<Record<string, string | 
   return Promise.all([...changed, userServers(stateFile(environment))]);
 }
 
-/** Claude Code writes to its state file all the time: of what stands in it, only the user's own MCP servers matter. */
+/** Reads only `mcpServers`, because Claude Code rewrites its state file all the time. */
 async function userServers(file: string): Promise<unknown> {
   try {
     const state: unknown = JSON.parse(await readSmall(file, MAX_STATE_BYTES));

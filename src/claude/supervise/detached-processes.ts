@@ -4,20 +4,20 @@ import type { ProcessTag } from "./process-tag.ts";
 import { hasTag, findTagged } from "./tagged-processes.ts";
 import { descendants, type Entry, killTree, listProcesses, startTime } from "./tree.ts";
 
-/** Prefix of their ids, which tells them from the background tasks of Claude Code. */
+/** Id prefix, distinguishes detached processes from background tasks of Claude Code. */
 const PREFIX = "process-";
 const DESCRIPTION_LENGTH = 200;
 
 interface TaggedTree {
   readonly tag: ProcessTag;
   readonly pid: number | undefined;
-  /** In a pid namespace of its own, below the two processes that make it. */
+  /** True in a separate pid namespace, below the two processes that create the namespace. */
   readonly isIsolated: boolean;
 }
 
 /**
- * Processes that a running Claude Code has started, and that have left its tree: what `cmd &`, nohup and setsid leave running
- * when their shell ends. Claude Code shows none of them.
+ * Processes started by a running Claude Code that have left its tree: `cmd &`, `nohup` and `setsid` leave processes behind
+ * after the shell has ended. Claude Code lists none.
  */
 export class DetachedProcesses {
   readonly #tree: TaggedTree;
@@ -26,7 +26,7 @@ export class DetachedProcesses {
     this.#tree = tree;
   }
 
-  /** Each with what it has started itself as one. */
+  /** Lists the topmost detached processes, without their descendants. */
   async list(): Promise<BackgroundTask[]> {
     const pids = await this.#pids();
     const found = pids.map(async (pid) => {
@@ -37,7 +37,7 @@ export class DetachedProcesses {
     return (await Promise.all(found)).flat();
   }
 
-  /** Ends the one of this id with all below it. */
+  /** Ends the process and its descendants. No-op if `id` is unknown. */
   async end(id: string): Promise<void> {
     const [, pid = "", startedAt] = new RegExp(`^${PREFIX}(\\d+)-(.*)$`).exec(id) ?? [];
     const isThere = (await this.#pids()).includes(Number(pid)) && (await startTime(Number(pid))) === startedAt;
@@ -55,7 +55,10 @@ export class DetachedProcesses {
     return [...detached].filter((each) => parents.has(each) && !detached.has(parents.get(each) ?? 0));
   }
 
-  /** The tree of Claude Code. In a namespace detached ones have its first process for a parent, whose first child is Claude Code. */
+  /**
+   * Returns the pids of Claude Code's tree. In a pid namespace, detached processes become children of its first process, whose
+   * first child is Claude Code.
+   */
   #known(pid: number, all: readonly Entry[]): number[] {
     if (!this.#tree.isIsolated) return [pid, ...descendants(pid, all)];
     const init = firstChild(pid, all) ?? pid;

@@ -6,29 +6,32 @@ import { processTagOf, TAG_COUNT, type ProcessTag, type TaggedServer } from "./p
 import type { Exit } from "./spawned.ts";
 
 export interface GuardOptions {
-  /** Leaves out the Linux mechanism, so that the general one can be tested there. */
+  /** Skips `setpriv`, so that tests on Linux cover the reaper. */
   readonly forceReaper: boolean;
-  /** What gives each process a pid namespace of its own, see `pidNamespace`; nothing where they have none. */
+  /** Words from `pidNamespace`; none without isolation. */
   readonly isolation?: readonly string[] | undefined;
 }
 
-/** Programs of the machine that guard a process, as far as it has them. */
+/** Paths of guard programs; `undefined` if missing or unusable. */
 interface Guarding {
   readonly setpriv: string | undefined;
   readonly prlimit: string | undefined;
 }
 
-/** What stands before the command of each Claude Code, so that it does not outlive who has started it and is found again. */
+/** Prefixes the command of each Claude Code with guards, so that the process ends with its starter and can be found again. */
 export class Guards {
   readonly isIsolated: boolean;
-  /** Everything needs the reaper, which outlives the starter, but a namespace: that ends with the process that the kernel ends. */
+  /**
+   * False only for `setpriv` with a pid namespace: the kernel ends the first process with the starter, and the namespace with
+   * the first process. All other descendants need the reaper, which outlives the starter.
+   */
   readonly needsReaper: boolean;
   readonly prlimit: string | undefined;
   readonly #isolation: readonly string[];
   readonly #setpriv: string | undefined;
   #count = 0;
 
-  /** Finds the programs in PATH of this server. */
+  /** Searches PATH of this server for the programs. */
   static async find({ forceReaper, isolation = [] }: GuardOptions): Promise<Guards> {
     const isPlain = forceReaper || process.platform !== "linux";
     const setpriv = isPlain ? undefined : await findProgram("setpriv", process.env);
@@ -44,7 +47,6 @@ export class Guards {
     this.needsReaper = this.#setpriv === undefined || !this.isIsolated;
   }
 
-  /** How what is started is found again when it is to end. */
   get trackingMethod(): TrackingMethod {
     if (this.isIsolated) return "pid namespace";
     if (process.platform === "win32") return "tree";
@@ -58,7 +60,7 @@ export class Guards {
     return this.prlimit === undefined ? { ...tag, number: undefined } : tag;
   }
 
-  /** The kernel is asked to signal the process when its parent dies; pid and arguments stay. */
+  /** Makes the kernel signal the process at the death of its parent. Pid and arguments stay unchanged. */
   wrap(tag: ProcessTag, command: string, args: readonly string[]): [string, string[]] {
     const signal = this.isIsolated ? "KILL" : "TERM";
     const guards = [
@@ -68,7 +70,10 @@ export class Guards {
     return wrapCommand([...guards, ...this.#isolation], command, args);
   }
 
-  /** What is first in a namespace cannot die of the signal that has ended the command: it tells it as a shell does. */
+  /**
+   * Translates exit code 128 + n of a namespace to signal n: the first process cannot die of the signal that ended the command,
+   * and reports the signal as a shell does.
+   */
   exitOf(exit: Exit): Exit {
     const { code } = exit;
     if (!this.isIsolated || code === null || code <= SIGNALLED) return exit;
@@ -83,7 +88,7 @@ function isSignal(name: string): name is NodeJS.Signals {
   return name in constants.signals;
 }
 
-/** Whether the limit that carries the number can be set: its hard limit was not lowered. */
+/** True if the limit for `number` can be set: its hard limit was not lowered. */
 function canNumber(): boolean {
   try {
     return /^Max file locks +\S+ +unlimited/m.test(readFileSync("/proc/self/limits", "utf8"));

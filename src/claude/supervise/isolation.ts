@@ -2,19 +2,21 @@ import { findProgram, refusalOf } from "../../security/programs.ts";
 import type { Logger } from "../../engine/ports.ts";
 
 /**
- * A pid namespace for each Claude Code: when its first process ends, however that comes about, the kernel ends all others
- * in it. Commands in it see and signal nothing outside, which is why it is opt-in.
+ * Runs each Claude Code in a pid namespace. After the end of the first process, for any reason, the kernel ends all processes
+ * in the namespace. Opt-in, because commands inside see and signal nothing outside.
  */
 
-/** Its own /proc, and no word about mounts: those that commands make, or see come and go, are as they were. */
+/** Mounts a new `/proc`. Propagation stays unchanged, so that commands share mounts with the system as before. */
 const UNSHARE = ["--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "unchanged", "--"];
-/** The first process of a namespace has to wait for the orphans in it. */
+/** The first process of a namespace has to reap orphans. */
 const INIT = ["/bin/sh", "-c", '"$@"; exit $?', "init"];
-/** Waits for orphans itself. Setuid programs gain nothing in it, and without root it adds a user namespace. */
+/** `bwrap` reaps orphans itself. Setuid programs gain no rights inside, and without root `bwrap` adds a user namespace. */
 const BWRAP = ["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--unshare-pid"];
 const BWRAP_ENDS = ["--die-with-parent", "--"];
 
-/** What to put before a command, so that it runs in a pid namespace of its own. Throws with what each way said where none works. */
+/**
+ * Returns the words before a command that run the command in a new pid namespace. Throws with every refusal if no way works.
+ */
 export async function pidNamespace(): Promise<readonly string[]> {
   if (process.platform !== "linux") throw new Error("Only Linux has pid namespaces.");
   const ways = [
@@ -32,10 +34,10 @@ export async function pidNamespace(): Promise<readonly string[]> {
   throw new Error(refusals.join("; "));
 }
 
-/** How descendants of a Claude Code process are found when it ends, best first. */
+/** Method of finding descendants of a Claude Code process at its end, best first. */
 export type TrackingMethod = "pid namespace" | "variable and number" | "variable" | "tree";
 
-/** The ways in which a command leaves something behind. */
+/** Ways of a command to leave a process behind. */
 const KINDS = [
   "cmd &",
   "nohup",
@@ -46,7 +48,7 @@ const KINDS = [
   "setsid with a trap on TERM",
 ] as const;
 
-/** Which of them outlive their session and server; what another service starts for them (systemd, cron, docker) always does. */
+/** `KINDS` that outlive session and server. Processes started by another service (systemd, cron, docker) always do. */
 const SURVIVES: Readonly<Record<TrackingMethod, readonly (typeof KINDS)[number][]>> = {
   "pid namespace": [],
   "variable and number": [],
@@ -54,14 +56,14 @@ const SURVIVES: Readonly<Record<TrackingMethod, readonly (typeof KINDS)[number][
   tree: KINDS,
 };
 
-/** Logs once which method is in force. */
+/** Logs the method in force. Call once. */
 export function logTrackingMethod(method: TrackingMethod, log: Pick<Logger, "info">): void {
   log.info("processes of sessions end with them", { foundBy: method, survives: [...SURVIVES[method]] });
 }
 
 /**
- * A command as the operator has it started: behind words of their own that take it for their arguments, such as those that
- * change the user, the namespace or the machine.
+ * Prefixes a command with the operator's `wrapper`, for example a program that changes the user, the namespace or the machine
+ * and runs its arguments.
  */
 export function wrapCommand(
   wrapper: readonly string[],

@@ -5,15 +5,15 @@ import { serverOfNumber, serverOfValue } from "./process-tag.ts";
 import { endTagged, findTagged, type TaggedProcess } from "./tagged-processes.ts";
 import { ancestors, killTree, listProcesses, startTime } from "./tree.ts";
 
-/** Processes that a dead server has left running: one session's, or all of a store. */
+/** Finds and ends processes left by dead servers, for one session or a whole store. */
 
 const LOOK_EVERY_MS = 50;
 const GONE_WITHIN_MS = 5000;
 
 /**
- * Ends what the owner of a session left running, dead or too late, and resolves when it is gone. A pid is trusted only
- * together with the start time that was recorded with it; the tag is ours alone. Whatever has the number of one of these
- * belongs to them.
+ * Ends the processes left by the former owner of a session, dead or fenced, and resolves once they are gone. `pid` counts only
+ * together with `startedAt`, because pids are reused. A process with the tag number of a named process belongs to the session
+ * too.
  */
 export async function endLeftover({ processTag: name, pid, startedAt }: Leftover, store: string): Promise<void> {
   const isOurs = async () => pid !== undefined && startedAt !== undefined && (await startTime(pid)) === startedAt;
@@ -36,8 +36,8 @@ export async function endLeftover({ processTag: name, pid, startedAt }: Leftover
 }
 
 /**
- * Ends what dead servers of this store have left, sessions at rest or not. What names another store or a server that lives
- * is not ours to end, nor is anything of another pid namespace: a pid there is not a pid here.
+ * Ends processes left by dead servers of `store`, also of idle sessions. Skips tags of different stores and of living servers,
+ * and different pid namespaces, because a pid there is not a pid here.
  */
 export async function endAllLeftovers(store: string, ms: number): Promise<number> {
   const leftovers = await findAllLeftovers(store);
@@ -46,7 +46,7 @@ export async function endAllLeftovers(store: string, ms: number): Promise<number
   return leftovers.length > 0 ? endTagged(isTheirs, ms) : 0;
 }
 
-/** Those that `endAllLeftovers` would end. */
+/** Returns the processes that `endAllLeftovers` would end. */
 export async function findAllLeftovers(store: string): Promise<readonly TaggedProcess[]> {
   const tagged = await withoutOurs(await findTagged());
   const named = tagged.map(({ number, value }) => serverOf({ number, value }, store));
@@ -62,8 +62,8 @@ export async function findAllLeftovers(store: string): Promise<readonly TaggedPr
 }
 
 /**
- * A server that runs in a session carries its tag, as those above it carry the tags of theirs. In a pid namespace it does not
- * see who started these, and would take them for dead.
+ * Omits processes with a tag of this process or of an ancestor. A server inside a session inherits such tags; inside a pid
+ * namespace the servers that started those processes are invisible and would count as dead.
  */
 async function withoutOurs(tagged: readonly TaggedProcess[]): Promise<readonly TaggedProcess[]> {
   const line = new Set(ancestors(process.pid, await listProcesses()));
@@ -75,7 +75,7 @@ async function withoutOurs(tagged: readonly TaggedProcess[]): Promise<readonly T
   return tagged.filter((each) => !isAbove(each));
 }
 
-/** The number first: it is not changed by accident. */
+/** Prefers `number`, because nothing changes the limit by accident. */
 function serverOf({ number, value }: Pick<TaggedProcess, "number" | "value">, store: string) {
   const byNumber = number === undefined ? undefined : serverOfNumber(number, store);
   return byNumber ?? (value === undefined ? undefined : serverOfValue(value, store));

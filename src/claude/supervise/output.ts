@@ -1,14 +1,14 @@
 import { Transform, type Readable, type TransformCallback } from "node:stream";
 import { JsonSize, type JsonBounds } from "../../security/json-size.ts";
 
-/** The last whole lines of a stream: half of a line could hold half of a secret, which no mask recognises. */
+/** Keeps the last whole lines of a stream. Half a line could hold half a secret, which masking would not recognize. */
 export class LastLines {
   readonly #most: number;
   #text = "";
-  /** What comes is the rest of a line whose beginning is gone. */
+  /** True while skipping the rest of a line without its beginning. */
   #isCut = false;
 
-  /** In characters. */
+  /** `most`: maximum length of `text`, characters. */
   constructor(most: number) {
     this.#most = most;
   }
@@ -30,25 +30,25 @@ export class LastLines {
   }
 }
 
-/** What follows the first line break. */
+/** Returns the text after the first line break. */
 function afterLine(text: string): string {
   const end = text.indexOf("\n");
   return end < 0 ? "" : text.slice(end + 1);
 }
 
 /**
- * Bounds for one line of Claude Code's output. The SDK collects a line in one string, and one that is longer than a string
- * can be ends the process in which it does so: this server, with all sessions. What is below the bounds, but holds
- * millions of values, would hold up the others while it is parsed, checked and stored.
+ * Limits one line of Claude Code's output. The SDK collects a line in one string: a line above the maximum length of a string
+ * crashes this server with all sessions. A line below the limits with millions of values would block all sessions during
+ * parsing, checking and storing.
  */
 
-/** Of a line, its line break aside. A prompt with all its attachments comes back in one: these have 32 MiB over HTTP. */
+/** Bytes without the line break. A prompt returns in one line with all attachments, up to 32 MiB over HTTP. */
 const MAX_LINE_BYTES = 67_108_864;
 const LINE_BOUNDS: JsonBounds = { members: 500_000, depth: 1_000 };
 
 const LINE_BREAK = 0x0a;
 
-/** Passes lines on as they come. At the first that breaks a bound it ends, says why, and swallows the rest. */
+/** Passes lines through. At the first line above a bound, ends the stream, calls `onBroken` and discards the rest. */
 export class LineLimit extends Transform {
   readonly #onBroken: (why: string) => void;
   #bytes = 0;
@@ -92,7 +92,10 @@ export class LineLimit extends Transform {
   }
 }
 
-/** Bounds what the SDK reads of a process, which ends where it passes them. The returned function says why it was ended. */
+/**
+ * Applies `LineLimit` to the output read by the SDK, and kills the process above a bound. The returned function gives the
+ * reason.
+ */
 export function limitLines(process: { stdout: Readable }, kill: () => void): () => string | undefined {
   let fault: string | undefined;
   const { stdout } = process;
@@ -102,7 +105,7 @@ export function limitLines(process: { stdout: Readable }, kill: () => void): () 
     kill();
   });
   stdout.on("error", () => undefined);
-  // The SDK reads `stdout`; Node itself keeps to `stdio`.
+  // The SDK reads `stdout`; Node itself uses `stdio`.
   process.stdout = stdout.pipe(limit);
   return () => fault;
 }

@@ -1,34 +1,36 @@
 import { createHash } from "node:crypto";
 
 /**
- * What all that a Claude Code starts is known by: which store, which server and which process of it. It is said twice. The
- * value of PROCESS_VARIABLE is in full, and lost where the environment is emptied (`env -i`). The number is the soft
- * limit of file locks, which Linux has not looked at since 2.4.25 and every child inherits, whatever becomes of its
- * environment, session and parent.
+ * Identifies the store, server and process behind everything that a Claude Code starts. Each descendant inherits the tag twice:
+ * `value` in the variable `PROCESS_VARIABLE`, lost if the environment is emptied (`env -i`), and `number` as soft limit of file
+ * locks (RLIMIT_LOCKS), ignored by Linux since 2.4.25 and kept across changes of environment, session and parent.
  */
 export interface ProcessTag {
   readonly value: string;
-  /** Undefined where the system has no such limit to write to. */
+  /** `undefined` if the limit cannot be set, for example on macOS or without `prlimit`. */
   readonly number: string | undefined;
 }
 
-/** PROCESS_VARIABLE once more: the reaper loads nothing that the server loads as well. */
+/** Copy of `PROCESS_VARIABLE`, so that the reaper does not load `domain/names.ts`. */
 export const TAG_VARIABLE = "CLAUDE_CODE_MCP_PROCESS";
 
-/** A server, as the tags of its processes name it. `startedAt` tells a reused pid apart. */
+/** Server named in a tag. `startedAt` distinguishes reused pids. */
 export interface TaggedServer {
-  /** The store: two servers with the same one may end what the other has left. */
+  /** Servers of one store may end the leftover processes of each other. */
   readonly store: string;
   readonly pid: number;
   readonly startedAt: string;
 }
 
-/** The number, from the left: a bit that is always set, then the bits of store, pid, start and process. */
+/** Widths of the fields of `number`, from the left, behind a constant 1 (`ALWAYS`). */
 const BITS = { store: 15n, pid: 22n, start: 10n, process: 15n } as const;
 const ALWAYS = 1n << (BITS.store + BITS.pid + BITS.start + BITS.process);
 const DIGEST_LENGTH = 12;
 
-/** `name` is that of a process in the store; `count` tells apart what is started in its place, as a spare that was refused. */
+/**
+ * `name` is unique in the store. `count` distinguishes processes with an equal `name`, such as the replacement of a refused
+ * spare.
+ */
 export function processTagOf({ pid, startedAt, store }: TaggedServer, name: string, count: number): ProcessTag {
   const value = `${digest(store)}/${String(pid)}-${digest(startedAt)}/${String(count)}/${name}`;
   const fields = [
@@ -41,14 +43,14 @@ export function processTagOf({ pid, startedAt, store }: TaggedServer, name: stri
   return { value, number: (ALWAYS | rest).toString() };
 }
 
-/** Who a tag names: whether that is a server of this store, and when it began, both by digest. */
+/** Server named by a tag. `isOfStore` and `began` compare digests. */
 interface Named {
   readonly pid: number;
   readonly isOfStore: boolean;
   readonly began: (startedAt: string) => boolean;
 }
 
-/** Undefined where it is no tag of ours. */
+/** `undefined` if `value` is not a tag. */
 export function serverOfValue(value: string, store: string): (Named & { readonly name: string }) | undefined {
   const [, ofStore, pid, start, name] = /^([0-9a-f]{12})\/(\d+)-([0-9a-f]{12})\/\d+\/(.+)$/.exec(value) ?? [];
   if (name === undefined) return undefined;
@@ -56,7 +58,7 @@ export function serverOfValue(value: string, store: string): (Named & { readonly
   return { pid: Number(pid), isOfStore, name, began: (startedAt) => digest(startedAt) === start };
 }
 
-/** Undefined where the number is an ordinary limit, not a tag. */
+/** `undefined` if `number` is an ordinary limit, not a tag. */
 export function serverOfNumber(number: string, store: string): Named | undefined {
   const bits = BigInt(number);
   if (bits < ALWAYS || bits >= ALWAYS << 1n) return undefined;

@@ -5,8 +5,8 @@ import { hasTag, endTagged } from "./tagged-processes.ts";
 import { killTree, signal, startTime } from "./tree.ts";
 
 /**
- * The program behind Reaper: says that it is ready, then reads `+PID NUMBER VALUE` and `-PID` lines; at the end of its input it asks
- * every process that is still there to end, kills the trees of those that have not after a while, and then all that carries their tags.
+ * Program of `Reaper`. Writes `ready`, then reads lines `+PID NUMBER VALUE` and `-PID`. At the end of input, sends SIGTERM to
+ * every registered process, kills the trees of survivors after `GRACE_MS`, and finally all processes with a registered tag.
  */
 
 const GRACE_MS = 3000;
@@ -20,7 +20,7 @@ interface Watched {
 
 const watched = new Map<number, Watched>();
 
-// Its files may be deleted from now on.
+// All modules are loaded: the program's files may be deleted from now on.
 process.stdout.write("ready\n");
 
 for await (const line of createInterface({ input: process.stdin })) {

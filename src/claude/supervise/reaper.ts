@@ -7,21 +7,20 @@ import { wrapCommand } from "./isolation.ts";
 import { whenDead } from "./tree.ts";
 
 /**
- * Ends our processes when this server dies in a way that lets it end nothing: SIGKILL, a crash, a power cut of the
- * client. The reaper is a small process of its own that holds the other end of a pipe; when the pipe closes it ends
- * the processes that were registered, and their descendants.
+ * Ends the registered processes and their descendants if this server dies without a chance to do so: SIGKILL, a crash, a power
+ * cut of the client. A small separate process holds the far end of a pipe, and acts once the pipe closes.
  */
 export class Reaper {
   readonly #prlimit: string | undefined;
   #child: ChildProcess | undefined;
-  /** Registrations to repeat to a reaper that replaces a dead one. */
+  /** Registration lines by pid, repeated to a restarted reaper. */
   readonly #watched = new Map<number, string>();
 
   constructor(prlimit: string | undefined) {
     this.#prlimit = prlimit;
   }
 
-  /** Throws if it cannot be started: no process may start that could not be ended. */
+  /** Throws if the reaper cannot start, because then no process may start. */
   ready(): void {
     this.#child ??= this.#start();
   }
@@ -44,7 +43,7 @@ export class Reaper {
 
   #start(): ChildProcess {
     const { args, command } = reaperProgram(this.#prlimit);
-    // Detached: a Ctrl-C in the client's terminal must not take the reaper before us.
+    // Detached, so that Ctrl-C in the client's terminal does not end the reaper before this server.
     const child = spawn(command, args, { stdio: ["pipe", "ignore", "ignore"], detached: true, env: {} });
     child.on("error", () => undefined);
     if (!hasPipe(child.stdin)) throw new Error(outOfDescriptorsText());
@@ -55,16 +54,16 @@ export class Reaper {
       if (restart && this.#watched.size > 0) this.ready();
     });
     child.unref();
-    // A pipe that is held open for as long as we live must not be what keeps us alive.
+    // `unref`, because the pipe stays open and would keep this server alive.
     if (child.stdin instanceof Socket) child.stdin.unref();
     return child;
   }
 }
 
-/** What is to be started. */
+/** Returns the command line of the reaper, for this server or a shim. */
 export function reaperProgram(prlimit: string | undefined): { command: string; args: string[] } {
   const program = fileURLToPath(new URL("./reaper-process.js", import.meta.url));
-  // The tag of a session that this server runs in is not for it: it has work to do when that session has ended.
+  // Removes the inherited tag number: if this server runs inside a session, the reaper must outlive the session.
   const untagged = prlimit === undefined ? [] : [prlimit, "--locks=unlimited:", "--"];
   const [command, args] = wrapCommand(untagged, process.execPath, [program]);
   return { command, args };

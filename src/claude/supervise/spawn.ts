@@ -17,28 +17,31 @@ import type { Exit, Spawned } from "./spawned.ts";
 import { DetachedProcesses } from "./detached-processes.ts";
 import { killTree } from "./tree.ts";
 const MAX_STDERR_CHARS = 4096;
-/** A process that was killed is gone within milliseconds, unless it waits for a disk or the network, ms. */
+/** Time limit for the end of a killed process, ms. Exceeded only if the process waits for a disk or the network. */
 const GONE_WITHIN_MS = 5000;
 
 interface SpawnerOptions {
   readonly guards: Guards;
   readonly server: TaggedServer;
-  /** Undefined where processes end with this server. */
+  /** `undefined` if processes end with this server. */
   readonly shim?: ShimSettings | undefined;
 }
 
 interface Start {
-  /** Found again by it. Unique in the store. */
+  /** Finds the process again. Unique in the store. */
   readonly name: string;
-  /** Stands before the command; the process that is followed is then the wrapper's, with the command below it. */
+  /** Words before the command, see `wrapCommand`. The supervised pid is then the wrapper's, with the command below. */
   readonly wrapper?: readonly string[];
-  /** Of the session; 0 for a spare. */
+  /** Epoch of the session; 0 for a spare. */
   readonly epoch?: number;
-  /** The environment record that it starts with; none: the next server is to know nothing of it. */
+  /** Environment record of the process, which the shim gives to the next owner. Without `record`, the next owner gets none. */
   readonly record?: Variables;
 }
 
-/** Starts processes that do not outlive this server, whatever ends it; or those that its next one goes on with, behind a shim. */
+/**
+ * Starts Claude Code processes. Without a shim, a process ends with this server, even after SIGKILL; behind a shim, the next
+ * server can attach to the process.
+ */
 export class Spawner {
   readonly shims: Shims | undefined;
   readonly #server: TaggedServer;
@@ -54,18 +57,17 @@ export class Spawner {
     this.shims = shim && new Shims(shim, needsReaper ? reaperProgram(prlimit) : undefined);
   }
 
-  /** Starts what the first process would start. Throws as `spawn` does. */
+  /** Starts reaper and shim ahead of the first process. Throws as `spawn` does. */
   async startGuards(): Promise<void> {
     this.#reaper?.ready();
     await this.shims?.own();
   }
 
-  /** How what is started is found again when it is to end. */
   get trackingMethod(): TrackingMethod {
     return this.#guards.trackingMethod;
   }
 
-  /** To be called before `spawn`: resolves when the shim is there, if there is to be one. */
+  /** Resolves once the shim answers, or has failed to start. Call before `spawn`. */
   async ready(): Promise<void> {
     this.#shim = await this.shims?.own();
   }
@@ -75,9 +77,9 @@ export class Spawner {
     if (shim && this.shims && !shim.isClosed) return this.#spawnBehind(shim, { request, onSpawned, start });
     const tag = this.#guards.newTag(this.#server, start.name);
     const { args, command, cwd, env } = this.#commandOf(request, start, tag);
-    // First: a process that the reaper cannot be told of must not be started.
+    // Before `spawn`, because no process may start without a reaper.
     this.#reaper?.ready();
-    // Detached: a Ctrl-C in the terminal reaches the server only, which records the interruption before it ends anything.
+    // Detached, so that Ctrl-C in the terminal reaches only the server, which records the interruption before ending processes.
     const child = spawn(command, args, {
       cwd,
       env,
@@ -85,9 +87,9 @@ export class Spawner {
       detached: process.platform !== "win32",
       windowsHide: true,
     });
-    // Its exit is read from `exit`; a spawn error must not bring the server down.
+    // Prevents an uncaught error; `#follow` reports the failed spawn.
     child.on("error", () => undefined);
-    // Node then makes no pipes either.
+    // Out of file descriptors, Node makes no pipes.
     if (!hasPipe(child.stdin)) throw new Error(outOfDescriptorsText());
     child.stdin.on("error", () => undefined);
     const followed = this.#follow(child, tag);
@@ -95,7 +97,7 @@ export class Spawner {
     return child;
   }
 
-  /** Goes on with a process that a former server has left with its shim. Rejects with why that cannot be. */
+  /** Attaches to a process left in a shim by a former server. Rejects with the reason if impossible. */
   async attach(processTag: string, { epoch, line, shim }: AgentReattach["reattach"]): Promise<Attachment> {
     if (!this.shims) throw new Error("this server uses no shims");
     const connection = await this.shims.at(shim);
@@ -116,7 +118,7 @@ export class Spawner {
   }
 
   #commandOf(request: SpawnOptions, { wrapper = [] }: Start, tag: ProcessTag) {
-    // The Agent SDK starts scripts with the first `node` of the session's PATH, which may be a repository's.
+    // The Agent SDK starts scripts with the first `node` in the session's PATH, possibly a repository's.
     const program = request.command === "node" ? process.execPath : request.command;
     const [command, args] = this.#guards.wrap(tag, ...wrapCommand(wrapper, program, request.args));
     return { command, args, cwd: request.cwd, env: { ...request.env, [PROCESS_VARIABLE]: tag.value } };

@@ -4,23 +4,23 @@ import { isOutOfDescriptors } from "../../security/descriptors.ts";
 import { TAG_VARIABLE, type ProcessTag } from "./process-tag.ts";
 import { isZombie, outputOfPs, signal } from "./tree.ts";
 
-/** Processes that carry a tag of ours, wherever they stand in the tree by now. */
+/** Finds and ends processes by their tag, independent of the process tree. */
 
 const MAX_PS = 64 * 1024 * 1024;
-/** Processes that are read in one batch; other work runs between batches. */
+/** Processes per batch. The event loop runs between batches. */
 const AT_ONCE = 100;
 const LOOK_EVERY_MS = 50;
 
 export interface TaggedProcess {
   readonly pid: number;
-  /** Of TAG_VARIABLE; undefined where the environment was emptied, or is not to be read. */
+  /** Value of `TAG_VARIABLE`; `undefined` if the environment was emptied or cannot be read. */
   readonly value: string | undefined;
   readonly number: string | undefined;
 }
 
 /**
- * Nothing on Windows, where neither environment nor limits of others can be read. Rejects where descriptors are short: who
- * cannot be looked at may carry one.
+ * Returns nothing on Windows, because neither environment nor limits of a process can be read. Rejects if file descriptors run
+ * out, because an unread process may carry a tag.
  */
 export async function findTagged(): Promise<TaggedProcess[]> {
   if (process.platform === "win32") return [];
@@ -51,14 +51,14 @@ async function listedByPs(): Promise<TaggedProcess[]> {
   });
 }
 
-/** Whether the process descends from the one that was started with this tag. */
+/** True if the process descends from the process started with `tag`. */
 export function hasTag({ number, value }: TaggedProcess, tag: ProcessTag): boolean {
   return value === tag.value || (number !== undefined && number === tag.number);
 }
 
 /**
- * SIGKILL to all that are `meant`, looked for again until there are none: what is killed may just have started another.
- * Resolves with how many there were, at the latest after `ms`; until then, short descriptors are waited for.
+ * Sends SIGKILL to all processes selected by `meant`, and repeats until none is left, because a killed process may just have
+ * started another. Resolves to their number after `ms` at the latest; until then, waits for file descriptors if necessary.
  */
 export async function endTagged(meant: (found: TaggedProcess) => boolean, ms: number): Promise<number> {
   const ended = new Set<number>();
@@ -84,7 +84,7 @@ function textOf(file: string): string {
     return readFileSync(file, "utf8");
   } catch (error) {
     if (isOutOfDescriptors(error)) throw error;
-    // It has ended meanwhile, or is not ours to read.
+    // The process has ended, or belongs to another user.
     return "";
   }
 }

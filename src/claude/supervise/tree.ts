@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { isOutOfDescriptors } from "../../security/descriptors.ts";
 
 /**
- * Process trees, because a Claude Code that is killed leaves its shells behind. A pid alone identifies no process (pids
+ * Lists and kills process trees, because a killed Claude Code leaves its shells behind. A pid alone identifies no process (pids
  * are reused): a stored pid always comes with its start time.
  */
 
@@ -14,11 +14,14 @@ const run = promisify(execFile);
 /** Time limit of `ps` and `taskkill`, ms. */
 const LIST_MS = 10_000;
 
-/** The output of `ps`; nothing where it finds no process. Rejects when it does not answer: a process that lives is not gone. */
+/**
+ * Returns the output of `ps`, "" if no process matches. Rejects if `ps` does not answer, because a living process must not
+ * count as gone.
+ */
 export async function outputOfPs(args: readonly string[], maxBuffer?: number): Promise<string> {
   const limits = { timeout: LIST_MS, killSignal: "SIGKILL", ...(maxBuffer !== undefined && { maxBuffer }) } as const;
   try {
-    // By its path: a spawn that looks a program up waits for every folder of PATH, and this whole process with it.
+    // Absolute path, because a lookup in PATH blocks this whole process for every folder.
     return (await run("/bin/ps", args, limits)).stdout;
   } catch (error) {
     if (error instanceof Error && "killed" in error && error.killed === true) throw error;
@@ -26,19 +29,19 @@ export async function outputOfPs(args: readonly string[], maxBuffer?: number): P
   }
 }
 
-/** Processes that are read in one batch; other work runs between batches. */
+/** Processes per batch. The event loop runs between batches. */
 const AT_ONCE = 100;
 
 export interface Entry {
   readonly pid: number;
   readonly parent: number;
-  /** To put siblings into the order in which they began. */
+  /** Orders siblings by their start. */
   readonly started: number;
 }
 
 /**
- * When the process began, in whatever unit the system counts; undefined when there is no such process. Rejects where that
- * cannot be told for want of file descriptors, or because `ps` does not answer: a process that lives must not be taken for one that is gone.
+ * Start time in a unit of the system; `undefined` if no such process exists. Rejects if file descriptors run out or `ps` does
+ * not answer, because a living process must not count as gone.
  */
 export async function startTime(pid: number): Promise<string | undefined> {
   if (process.platform === "linux") return statNow(pid)?.started;
@@ -46,10 +49,10 @@ export async function startTime(pid: number): Promise<string | undefined> {
   return (await outputOfPs(["-o", "lstart=", "-p", String(pid)])).trim() || undefined;
 }
 
-/** Start of a process where the system does not tell it: the pid has to do. */
+/** Start time on systems without `startTime` (Windows): the pid alone identifies the process. */
 export const UNKNOWN = "unknown";
 
-/** Tells whether process `pid` is still the process that started at `startedAt`. */
+/** True if `pid` is still the process started at `startedAt`. */
 export async function isRunning(pid: number, startedAt: string): Promise<boolean> {
   return startedAt === UNKNOWN ? isAlive(pid) : (await startTime(pid)) === startedAt;
 }
@@ -63,44 +66,50 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * Sends SIGKILL to the process and all its descendants, at once after they are listed. They are not stopped first: if the sender
- * died between a stop and a kill, stopped processes would stay forever. Processes started meanwhile are found by their tag.
+ * Sends SIGKILL to the process and all descendants right after listing. Sends no SIGSTOP before: if the sender died in between,
+ * stopped processes would stay forever. Processes started meanwhile are found by their tag.
  */
 export async function killTree(pid: number): Promise<void> {
   if (process.platform === "win32") {
     await run("taskkill", ["/pid", String(pid), "/T", "/F"], { timeout: LIST_MS }).catch(() => undefined);
     return;
   }
-  // Where the others cannot be seen at present, their tag finds them later.
+  // If the list fails, descendants are found by their tag later.
   const all = await listProcesses().catch(() => []);
   for (const member of [pid, ...descendants(pid, all)]) signal(member, "SIGKILL");
 }
 
-/** A program that ends sooner was not killed, but cannot run, ms. */
+/** Minimum lifetime of a program able to run, ms. A program that ends sooner was not killed. */
 const RUNS_MS = 1_000;
 
-/** Calls `onDead` when the child has ended; `restart` says whether another one would run. What it throws waits for the next start. */
+/**
+ * Calls `onDead` after the child has ended; `restart` is true if a new child could run. Ignores errors of `onDead`, which the
+ * next start throws again.
+ */
 export function whenDead(child: ChildProcess, onDead: (restart: boolean) => void): void {
   const started = performance.now();
   child.once("exit", () => {
     try {
       onDead(performance.now() - started > RUNS_MS);
     } catch {
-      // The system is out of descriptors.
+      // Out of file descriptors.
     }
   });
 }
 
-/** Signals a process that may be gone already. */
+/** Ignores a process that has already ended. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It has ended by itself: what the signal was for.
+    // The process has already ended.
   }
 }
 
-/** Parents before their children. A chain may be of any length, and a pid used twice while the list was made closes a circle. */
+/**
+ * Returns parents before children. Loops instead of recursing, because chains have any length; collects a set, because a pid
+ * reused during the listing closes a circle.
+ */
 export function descendants(pid: number, all: readonly Entry[]): number[] {
   const children = new Map<number, number[]>();
   for (const { parent, pid: child } of all) {
@@ -109,7 +118,7 @@ export function descendants(pid: number, all: readonly Entry[]): number[] {
     else children.set(parent, [child]);
   }
   const family = new Set([pid]);
-  // What is added on the way is gone through as well.
+  // The loop also visits members added on the way.
   for (const member of family) for (const child of children.get(member) ?? []) family.add(child);
   family.delete(pid);
   return [...family];
@@ -126,7 +135,7 @@ export function ancestors(pid: number, all: readonly Entry[]): number[] {
   return [...line];
 }
 
-/** With one file open at a time. Rejects where even that is too much: a list with gaps would hide who belongs to whom. */
+/** Opens one file at a time. Rejects if file descriptors run out nevertheless, because gaps would hide descendants. */
 export async function listProcesses(): Promise<Entry[]> {
   if (process.platform === "linux") {
     const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
@@ -145,7 +154,7 @@ export async function listProcesses(): Promise<Entry[]> {
     .flatMap(([pid, parent]) => (pid !== undefined && parent !== undefined ? [{ pid, parent, started: pid }] : []));
 }
 
-/** A zombie: it has ended, but its parent has not waited for it. */
+/** True if the process has ended, but its parent has not waited for the exit. */
 export function isZombie(pid: number): boolean {
   return process.platform === "linux" && statNow(pid) === undefined;
 }
@@ -160,7 +169,7 @@ function entryOf(pid: number): Entry | undefined {
   return stat && { pid, parent: stat.parent, started: Number(stat.started) };
 }
 
-/** At once: the kernel answers from memory, and each look at another server's session asks for it. */
+/** Synchronous, because the kernel answers from memory and each look at another server's session needs `stat`. */
 function statNow(pid: number): Stat | undefined {
   try {
     return parsedStat(readFileSync(`/proc/${String(pid)}/stat`, "utf8"));
@@ -170,7 +179,7 @@ function statNow(pid: number): Stat | undefined {
   }
 }
 
-/** The fields after the name in parentheses; a zombie counts as gone. */
+/** Parses the fields after the name in parentheses. A zombie counts as gone. */
 function parsedStat(text: string): Stat | undefined {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state, parent] = fields;
