@@ -7,11 +7,11 @@ import { isExecutable, programFolders } from "../security/programs.ts";
 import { binaryPackage, SDK, SDK_VERSION, type Pinned } from "../packages/pinned.ts";
 import { sdkBeside, versionIn } from "./sdk.ts";
 
-/** Where a Claude Code may be on this machine. Nothing is started here. */
+/** Lists the places of Claude Code on this machine. Starts nothing. */
 
 /**
- * Those of the pinned version that npm has put beside the Agent SDK or this program: none where it was to leave them out, or for
- * a platform that the SDK is not built for; two where it installed one for each C library.
+ * Returns the Claude Codes of the pinned version that npm has installed beside the Agent SDK or this program: none if left out
+ * or unsupported on this platform, two if npm installed a package for each C library.
  */
 export function bundledClaudes(): string[] {
   const beside = sdkBeside();
@@ -25,7 +25,7 @@ export function bundledClaudes(): string[] {
 const NAME = process.platform === "win32" ? "claude.exe" : "claude";
 const PLATFORM = `${process.platform}-${process.arch}`;
 
-/** The package with the Claude Code of this machine; undefined where the Agent SDK has none for it. */
+/** Package of Claude Code for this machine; `undefined` if the Agent SDK has none. */
 export function ownBinaryPackage(): Pinned | undefined {
   const isMusl = process.platform === "linux" && !hasGlibc();
   return binaryPackage(isMusl ? `${PLATFORM}-musl` : PLATFORM);
@@ -35,7 +35,7 @@ let glibc: boolean | undefined;
 
 function hasGlibc(): boolean {
   if (glibc !== undefined) return glibc;
-  // Without it, a report looks up names in the network.
+  // Otherwise a report looks up names in the network.
   Object.assign(process.report, { excludeNetwork: true });
   const report: { readonly header?: { readonly glibcVersionRuntime?: string } } = process.report.getReport();
   glibc = report.header?.glibcVersionRuntime !== undefined;
@@ -53,7 +53,7 @@ function resolveFolder(require: NodeJS.Require, name: string): string | undefine
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the user's own may be, in the order in which it is looked for: PATH, then the places of its installers. */
+/** Places of the user's own Claude Code, in search order: `PATH`, then the places of its installers. */
 export async function ownPlaces(
   environment: Environment,
   home = homeOf(environment),
@@ -71,7 +71,7 @@ function usualPlaces(environment: Environment, home: string): string[] {
   const ofPackage = join("@anthropic-ai", "claude-code", "bin", "claude.exe");
   const prefix = environment["NPM_CONFIG_PREFIX"] ?? environment["npm_config_prefix"];
   const prefixes = [...(prefix === undefined || prefix === "" ? [] : [prefix]), dirname(dirname(process.execPath))];
-  // The native installer, the installer before it, npm (its global folder), Homebrew.
+  // Native installer, its predecessor, npm (global folder), Homebrew.
   const native = [join(home, ".local", "bin", NAME), join(home, ".claude", "local", NAME)];
   if (process.platform === "win32") {
     const roaming = environment["APPDATA"] ?? join(home, "AppData", "Roaming");
@@ -82,7 +82,7 @@ function usualPlaces(environment: Environment, home: string): string[] {
   return [...native, ...folders.map((folder) => join(folder, "bin", NAME))];
 }
 
-/** Of several names of one file the first. */
+/** Returns existing files, the first of several names of a file. */
 export async function existingOnce(files: readonly string[]): Promise<string[]> {
   const found = new Map<string, string>();
   for (const file of files) {

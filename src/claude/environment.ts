@@ -11,19 +11,19 @@ function isDropped(name: string): boolean {
 }
 
 interface Child {
-  /** How deep the server itself is nested. */
+  /** Nesting depth of the server itself. */
   depth: number;
-  /** The Claude configuration folder, if not the server's own. */
+  /** Claude configuration folder, if different from the server's. */
   configDir?: string | undefined;
-  /** What the caller adds. */
+  /** Variables added by the caller. */
   added?: Record<string, string>;
-  /** Other Claude Codes neither see the session nor reach it. */
+  /** True if other Claude Code sessions must neither see nor reach the session. */
   isHidden?: boolean;
 }
 
 /**
- * The environment of a Claude Code process: the server's own, without what belongs to the server (an agent's shell
- * must not read our secrets) or to an outer session, and with `added` on top.
+ * Returns the environment of a Claude Code process: the server's own without variables of the server (an agent's shell must not
+ * read its secrets) or of an outer session, with `added` on top.
  */
 export function childEnvironment(
   own: NodeJS.ProcessEnv,
@@ -33,7 +33,7 @@ export function childEnvironment(
     (entry): entry is [string, string] => entry[1] !== undefined && !isDropped(entry[0]),
   );
   return {
-    // A stdio MCP server that never answers would hold up the first turn for 30 s.
+    // A stdio MCP server without an answer would hold up the first turn for 30 s.
     MCP_TIMEOUT: "10000",
     ...Object.fromEntries(kept),
     CLAUDE_AGENT_SDK_CLIENT_APP: PRODUCT,
@@ -46,15 +46,15 @@ export function childEnvironment(
 }
 
 /**
- * With 0 Claude Code opens no socket for messages of other sessions, is in no list of them, and sends none. The variable is
- * undocumented: `crossSessionInbound` is what refuses messages, so that without the variable a session is only seen.
+ * With 0, Claude Code opens no socket for messages of other sessions, is in no list of sessions, and sends no messages.
+ * Undocumented: `crossSessionInbound` refuses messages, so without the variable a session is only visible.
  */
 const MESSAGING = "CLAUDE_CODE_HARBOR_KITE";
 
-/** Without it the end of a turn is not reported. */
+/** Otherwise Claude Code does not report the end of a turn. */
 const STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
 
-/** Variables by which the server keeps hold of what it runs: no caller changes them. docs/configuration.md lists them. */
+/** Variables by which the server controls its processes: no caller changes them. Listed in docs/configuration.md. */
 const OF_THE_SERVER: Readonly<Record<string, string>> = {
   [DEPTH_VARIABLE]: "it counts how deep servers are nested in each other's sessions",
   [PROCESS_VARIABLE]: "the processes of a session are found by it",
@@ -63,7 +63,7 @@ const OF_THE_SERVER: Readonly<Record<string, string>> = {
   CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "onLost decides whether a lost turn is run again",
 };
 
-/** Throws INVALID_ARGUMENT for a variable that is the server's to set. */
+/** Throws INVALID_ARGUMENT for a variable reserved for the server. */
 export function checkAdded(added: Readonly<Record<string, string>> = {}): void {
   for (const name of Object.keys(added)) {
     const why = OF_THE_SERVER[name.toUpperCase()];
@@ -71,26 +71,26 @@ export function checkAdded(added: Readonly<Record<string, string>> = {}): void {
   }
 }
 
-/** Where Claude Code keeps settings, transcripts and its record of trust, for a process with this environment. */
+/** Folder of Claude Code's settings, transcripts and trust record, for a process with this environment. */
 export function configFolder(environment: Readonly<Record<string, string | undefined>>): string {
   return environment["CLAUDE_CONFIG_DIR"] ?? join(environment["HOME"] ?? homedir(), ".claude");
 }
 
-/** It grows with every project, and a larger one is not read. */
+/** Maximum size of `stateFile`, bytes. The file grows with every project, and a larger file is not read. */
 export const MAX_STATE_BYTES = 67_108_864;
 
-/** The file beside it that holds projects and their trust. */
+/** File beside `configFolder` with projects and their trust. */
 export function stateFile(environment: Readonly<Record<string, string | undefined>>): string {
   const folder = environment["CLAUDE_CONFIG_DIR"] ?? environment["HOME"] ?? homedir();
   return join(folder, ".claude.json");
 }
 
-/** Whose configuration a Claude Code with this environment would use, and who would pay for it. */
+/** Returns the configuration folder and the payer of a Claude Code with this environment. */
 export function identify(environment: Readonly<Record<string, string>>): Identity {
   return { configFolder: configFolder(environment), paidBy: payer(environment) };
 }
 
-/** In the order in which Claude Code itself looks: the variable, the name of the way to pay, and how its credentials begin. */
+/** Payers in the order of Claude Code's own search: variable, name of the payer, prefix of the credential's variables. */
 const PAYERS = [
   ["CLAUDE_CODE_USE_BEDROCK", "Amazon Bedrock", "AWS_"],
   ["CLAUDE_CODE_USE_VERTEX", "Google Vertex", "GOOGLE_"],
@@ -104,30 +104,30 @@ function payerIn(environment: Readonly<Record<string, string>>) {
   return PAYERS.find(([name]) => isGiven(name, environment[name] ?? ""));
 }
 
-/** Clouds that pay as well; other variables that begin so switch on features. */
+/** Clouds that pay too. Listed by name, because other variables with the prefix switch on features. */
 const MORE_CLOUDS = [
   "CLAUDE_CODE_USE_ANTHROPIC_AWS",
   "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
   "CLAUDE_CODE_USE_MANTLE",
 ];
-/** Words by which Claude Code takes a switch for on; any other is off. */
+/** Words that switch a variable on for Claude Code; any other word is off. */
 const ON = /^\s*(?:1|true|yes|on)\s*$/i;
 
 function isGiven(name: string, value: string): boolean {
   return name.startsWith("CLAUDE_CODE_USE_") ? ON.test(value) : value !== "";
 }
 
-/** The variable that says who pays for a Claude Code with this environment; undefined where only a login does. */
+/** Returns the variable that determines the payer; `undefined` if only a login pays. */
 export function payingVariable(environment: Readonly<Record<string, string>>): string | undefined {
   return payerIn(environment)?.[0] ?? MORE_CLOUDS.find((name) => isGiven(name, environment[name] ?? ""));
 }
 
-/** The name of a way to pay, never anything of the credential. */
+/** Returns the name of the payer, never any part of the credential. */
 function payer(environment: Readonly<Record<string, string>>): string {
   return payerIn(environment)?.[1] ?? "the Claude login of the configuration folder";
 }
 
-/** The variables that tell which account of its payer pays for a Claude Code with this environment. For comparison in memory only. */
+/** Returns the variables that determine the payer's account. For comparison in memory only. */
 export function credentialOf(environment: Readonly<Record<string, string>>): Record<string, string> {
   const begin = payerIn(environment)?.[2];
   if (begin === undefined) return {};

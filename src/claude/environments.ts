@@ -2,27 +2,29 @@ import { createHmac } from "node:crypto";
 import { CLAUDE_PATH, clientVariables, isOfTheServer } from "../domain/client-environment.ts";
 
 /**
- * The environments that processes of sessions are started with: a record for each client that has another one. Records are in memory
- * only; the store has their ids.
+ * Keeps the environments of sessions' processes: a record for each client with a different environment. Records stay in memory;
+ * the store has their ids only.
  */
 
 export type Variables = Readonly<Record<string, string>>;
 
-/** The server's own record. */
+/** Id of the server's own record. */
 const OWN = "";
-/** Sessions whose record is kept when its client has left: those that have had to do with one last. */
+/**
+ * Number of sessions whose records are kept after their clients have left. The least recently held session is dropped first.
+ */
 const MAX_SESSIONS = 200;
 
 interface Entry {
   readonly variables: Variables;
-  /** Number of clients that have it. */
+  /** Number of connections with this record. */
   connections: number;
 }
 
 interface EnvironmentsOptions {
-  /** Told what may be in what is written from now on, in that of the session where one is named. */
+  /** Called with variables that may appear in later output, of the session if `sessionId` is given. */
   readonly learn?: (variables: Variables, sessionId?: string) => void;
-  /** The server's own record is no client's: nothing that a client has started goes on with it. */
+  /** True if the server's own record belongs to no client: then no client's session may continue with that record. */
   readonly isApart?: boolean;
 }
 
@@ -32,13 +34,15 @@ export class Environments {
   readonly #learn: NonNullable<EnvironmentsOptions["learn"]>;
   readonly #isApart: boolean;
   readonly #entries = new Map<string, Entry>();
-  /** Ids that each session has had to do with, the last one last. */
+  /** Record ids held for each session, the most recent last. */
   readonly #held = new Map<string, ReadonlySet<string>>();
-  /** Digests of what paid for the last process of each session. */
+  /** Digest of the credential of each session's last process. */
   readonly #payers = new Map<string, string>();
   readonly #awaiting = new Set<(id: string) => void>();
 
-  /** `key` makes the ids: the same variables have the same one after a restart, and without the key no one can guess them from it. */
+  /**
+   * `key` makes the ids: equal variables get an equal id after a restart, and cannot be guessed from their id without `key`.
+   */
   constructor(
     key: Buffer,
     own: Readonly<Record<string, string | undefined>>,
@@ -50,7 +54,7 @@ export class Environments {
     this.#isApart = isApart;
   }
 
-  /** The record of a client, without what says only where it was started, and without its settings. */
+  /** Adds the record of a client, without variables about the place of its start and without its settings. */
   open(variables: Readonly<Record<string, string | undefined>>): { readonly id: string; close(): void } {
     const all = Object.entries(clientVariables(variables, process.platform));
     const isSetting = (name: string) => isOfTheServer(name) && name !== CLAUDE_PATH;
@@ -70,22 +74,22 @@ export class Environments {
     return { id, close };
   }
 
-  /** Undefined where this server has it no more, or never had it. */
+  /** `undefined` if this server has lost the record, or never had the record. */
   get(id: string): Variables | undefined {
     return id === OWN ? this.#own : this.#entries.get(id)?.variables;
   }
 
-  /** Told of the record of each client that comes. */
+  /** Calls `listener` with the record id of each new client. */
   onOpen(listener: (id: string) => void): void {
     this.#awaiting.add(listener);
   }
 
-  /** The ids of all records that there are. */
+  /** Ids of all existing records. */
   get ids(): string[] {
     return [OWN, ...this.#entries.keys()];
   }
 
-  /** The session has to do with this record, and with the variables that are `added` to it. */
+  /** Keeps the record for the session, and masks its secrets and those in `added`, the session's own variables. */
   hold(sessionId: string, id: string, added: Variables = {}): void {
     const variables = this.get(id);
     if (!variables) return;
@@ -98,8 +102,7 @@ export class Environments {
   }
 
   /**
-   * The environment of a process that a former server has left: the record of its session, by an id of its own. `added` are the
-   * variables that the session adds.
+   * Adds the environment of a process left by a former server, under a separate id. `added` are the session's own variables.
    */
   recovered(sessionId: string, variables: Variables, added: Variables = {}): string {
     const id = `recovered:${sessionId}`;
@@ -109,7 +112,7 @@ export class Environments {
     return id;
   }
 
-  /** Notes who pays for the session, and tells whether that was another one before. Nothing of a credential is kept but a digest. */
+  /** Notes the payer of the session, as a digest only. Returns true if the credential differs from the previous credential. */
   paysAnew(sessionId: string, credential: Variables): boolean {
     const digest = this.digest(credential);
     const before = this.#payers.get(sessionId);
@@ -120,7 +123,7 @@ export class Environments {
     return before !== undefined && before !== digest;
   }
 
-  /** The record of a client that is connected, or comes within `ms`. */
+  /** Returns the record of a connected client, or of a client that connects within `ms`. */
   async find(fits: (variables: Variables) => boolean, ms: number): Promise<string | undefined> {
     const isFit = (id: string) => {
       const variables = this.get(id);
@@ -136,7 +139,7 @@ export class Environments {
         resolve(id);
       };
       const timer = setTimeout(finish, ms);
-      // A server that ends meanwhile does not wait for it.
+      // Does not keep a server alive that is about to end.
       timer.unref();
       const tell = (id: string) => {
         if (isFit(id)) finish(id);
@@ -145,7 +148,7 @@ export class Environments {
     });
   }
 
-  /** Equal for the same variables, and nothing of them can be told from it. */
+  /** Returns equal digests for equal variables; a digest reveals no variable. */
   digest(variables: Variables): string {
     const entries = Object.entries(variables).toSorted(([one], [other]) => (one < other ? -1 : 1));
     return createHmac("sha256", this.#key).update(JSON.stringify(entries)).digest("hex").slice(0, 32);
@@ -163,7 +166,7 @@ export class Environments {
     for (const id of ids) this.#forget(id);
   }
 
-  /** Nothing of an environment stays longer than it can be needed. */
+  /** Deletes a record without connections and sessions, so that no environment stays longer than needed. */
   #forget(id: string): void {
     if ((this.#entries.get(id)?.connections ?? 0) > 0) return;
     for (const held of this.#held.values()) if (held.has(id)) return;

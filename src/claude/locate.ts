@@ -11,43 +11,43 @@ import { isExecutable } from "../security/programs.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "./version.ts";
 
 /**
- * Which Claude Code runs the sessions: that of --claude-path, else the Agent SDK's, else the user's own; else the SDK's is to be
- * installed. The SDK's is used without a question; any other one must answer --version, and be new enough.
+ * Chooses the Claude Code for sessions: `--claude-path`, otherwise the Agent SDK's, otherwise the user's own, otherwise the
+ * SDK's is to be installed. The SDK's is used unchecked; any other must answer `--version` and be new enough.
  */
 
 export interface LocatorSettings {
   readonly cacheFolder: string;
-  /** Time limit of an answer to --version, ms. Default: 5000. */
+  /** Time limit for an answer to `--version`, ms. Default: 5000. */
   readonly ms?: number;
   readonly log: Pick<Logger, "warn">;
-  /** Where the SDK's can be installed. */
+  /** Cache for installing the SDK's Claude Code; `undefined` if installing is impossible. */
   readonly packages?: Pick<PackageCache, "entryOf"> | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface LocatedClaude {
-  /** Undefined where the SDK is to choose between two of its own: it looks for the C library. */
+  /** `undefined` if the SDK has two and chooses by the C library. */
   readonly path: string | undefined;
-  /** Undefined for the SDK's. */
+  /** `undefined` for the SDK's Claude Code. */
   readonly version: string | undefined;
-  /** What is to be said of a version outside of the tested range. */
+  /** Warning about a version outside the tested range. */
   readonly warning: string | undefined;
-  /** There is none yet: the first session installs this one. */
+  /** Set if no Claude Code is available yet: the first session installs this package. */
   readonly toInstall?: Pinned;
 }
 
-/** One that was looked at, and why it is not used. */
+/** Examined Claude Code that cannot be used. */
 interface Refused {
   readonly path: string;
   readonly problem: string;
-  /** The command that puts it right, where there is one. */
+  /** Command that solves the problem, if known. */
   readonly fix: string | undefined;
 }
 
-/** Thrown where no Claude Code can be used. */
+/** Thrown if no Claude Code can be used. */
 export class NoClaudeError extends AppError {
-  /** The one command that puts it right. */
+  /** Single command that solves the problem. */
   readonly fix: string;
 
   constructor(message: string, fix: string) {
@@ -56,14 +56,14 @@ export class NoClaudeError extends AppError {
   }
 }
 
-/** The command that installs a Claude Code of the user's own. */
+/** Installs a Claude Code of the user's own. */
 export const INSTALL = "npm install -g @anthropic-ai/claude-code";
 
 export class ClaudeLocator {
   readonly #settings: LocatorSettings;
   readonly #versions: Versions;
   readonly #warned = new Set<string>();
-  /** Replaced in tests: this package has one in its own folder. */
+  /** Replaced in tests, because this package has a bundled Claude Code in its own folder. */
   readonly #bundled: () => string[];
 
   constructor(settings: LocatorSettings, bundled = bundledClaudes) {
@@ -72,7 +72,7 @@ export class ClaudeLocator {
     this.#bundled = bundled;
   }
 
-  /** For processes with this environment. Throws NoClaudeError, which says what was looked at and what to do. */
+  /** Chooses the Claude Code for processes with `environment`. Throws `NoClaudeError` with the examined files and advice. */
   async locate(environment: Environment): Promise<LocatedClaude> {
     const { packages } = this.#settings;
     const claudePath = environment[CLAUDE_PATH];
@@ -133,8 +133,8 @@ function ofTheSdk(path: string | undefined): LocatedClaude {
 }
 
 /**
- * The files in which the user's own is found, or would be: a session that wrote one of them would have the next session run
- * it. None where it is not looked for.
+ * Returns the files that are, or could become, the user's own Claude Code: a session that writes such a file makes the next
+ * session run the file. Empty if the bundled Claude Code is used.
  */
 export async function startedClaudes(environment: Environment, bundled = bundledClaudes()): Promise<string[]> {
   const claudePath = environment[CLAUDE_PATH];
@@ -155,10 +155,10 @@ async function isWritable(folder: string): Promise<boolean> {
 
 function untestedText(path: string, version: string): string | undefined {
   if (compareVersions(version, NEWEST_TESTED) <= 0) return undefined;
-  return `${path} is Claude Code ${version}, newer than the newest that this release was tested with (${NEWEST_TESTED}).`;
+  return `${path} is Claude Code ${version}, newer than ${NEWEST_TESTED}, the newest version tested with this release.`;
 }
 
-/** The command of the installer that it came from. */
+/** Returns the update command of the installer of `path`. */
 export async function updateOf(path: string): Promise<string> {
   const real = await realpath(path);
   if (/[\\/](?:Cellar|Caskroom)[\\/]/.test(real)) return "brew upgrade claude-code";
@@ -174,7 +174,7 @@ function missing(refused: readonly Refused[], usual: readonly string[]): NoClaud
     ...(found.length > 0 ? found : [`there is no claude in PATH, nor one of ${usual.join(", ")}`]),
   ];
   return new NoClaudeError(
-    `Claude Code did not start: there is none that can be used. Looked at: ${looked.join("; ")}. Run: ${fix} (or name one with --claude-path).`,
+    `Claude Code did not start: no usable Claude Code was found. Looked at: ${looked.join("; ")}. Run: ${fix} (or name one with --claude-path).`,
     fix,
   );
 }

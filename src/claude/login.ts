@@ -4,23 +4,23 @@ import { readSmall } from "../security/files/plain-file.ts";
 import { configFolder, MAX_STATE_BYTES, payingVariable, stateFile } from "./environment.ts";
 
 /**
- * A login or a key, told by variables and files alone: before there is a Claude Code that could be asked. It is not told that they
- * are valid, nor what they are.
+ * Finds a login or a key by variables and files alone, before any Claude Code can be asked. Does not check validity, and
+ * reveals no credential.
  */
 
 export interface LoginSearch {
-  /** The variable or the file that has it; undefined where there is none. */
+  /** Variable or file with the login; `undefined` if none was found. */
   readonly found: string | undefined;
-  /** The files that were looked at. */
+  /** Examined files. */
   readonly files: readonly string[];
 }
 
-/** For a Claude Code with this environment. */
+/** Searches variables first, then files. */
 export async function findLogin(environment: Readonly<Record<string, string>>): Promise<LoginSearch> {
   const folder = configFolder(environment);
   const places: readonly Place[] = [
     { file: join(folder, ".credentials.json"), hasLogin: () => true },
-    // Also where the login itself is in the keychain of the system.
+    // Present even if the login itself is in the keychain of the system.
     { file: stateFile(environment), hasLogin: (content) => hasOne(content, ["oauthAccount", "primaryApiKey"]) },
     { file: join(folder, "settings.json"), hasLogin: givesKey },
     { file: managedSettings(), hasLogin: givesKey },
@@ -50,7 +50,7 @@ function givesKey(content: JsonObject): boolean {
   return hasOne(content, ["apiKeyHelper"]) || payingVariable(Object.fromEntries(texts)) !== undefined;
 }
 
-/** Returns the file of the machine's settings, where its administrator has one. */
+/** Returns the path of the administrator's settings for the machine. */
 function managedSettings(): string {
   const folders: Readonly<Partial<Record<NodeJS.Platform, string>>> = {
     darwin: "/Library/Application Support/ClaudeCode",
@@ -59,7 +59,7 @@ function managedSettings(): string {
   return join(folders[process.platform] ?? "/etc/claude-code", "managed-settings.json");
 }
 
-/** Undefined for what cannot be read, or is too large. */
+/** `undefined` for a file that is unreadable, too large or not JSON. */
 async function contentOf(file: string): Promise<JsonObject | undefined> {
   try {
     return JsonObject.safeParse(JSON.parse(await readSmall(file, MAX_STATE_BYTES))).data;

@@ -10,11 +10,11 @@ import { RunningAgents } from "./running-agents.ts";
 import { textOf, toAgentResult, trimHookResponse, trimToolResult, withExactCosts } from "./results.ts";
 import { SideReports } from "./side-reports.ts";
 /**
- * From the SDK's words to the engine's. One message can be several signals, or none. The set of messages is open:
- * what is not known here is kept in the log as it came, never dropped and never thrown on.
+ * Translates messages of the SDK into signals of the engine, any number for each message. The set of messages is open: an
+ * unknown message is kept in the log unchanged, never dropped and never an error.
  */
 
-/** Signs of life without news: not kept, they only show that the turn is not stuck. */
+/** Signs of life without news. Not stored: only show that the turn is not stuck. */
 const ALIVE = new Set([
   "stream_event",
   "tool_progress",
@@ -25,7 +25,7 @@ const ALIVE = new Set([
   "system/control_request_progress",
 ]);
 
-/** Claude Code's own retention. */
+/** Messages about Claude Code's own bookkeeping, dropped. */
 const NOISE = new Set([
   "keep_alive",
   "attachment",
@@ -52,7 +52,7 @@ const NOTICES: ReadonlyMap<string, NoticeKind> = new Map(
   } satisfies Record<string, NoticeKind>),
 );
 
-/** Schemas of what signals bring into the state and the log. Another type would make the stored session unreadable. */
+/** Schemas of signals that enter state and log. A value of another type would make the stored session unreadable. */
 const STORED: Partial<Record<AgentSignal["type"], z.ZodType>> = {
   reported: z.looseObject({ model: z.string().optional(), permissionMode: z.string().optional() }),
   busy: z.looseObject({ id: z.string() }),
@@ -63,30 +63,31 @@ const STORED: Partial<Record<AgentSignal["type"], z.ZodType>> = {
 
 const canBeStored = (signal: AgentSignal): boolean => STORED[signal.type]?.safeParse(signal).success ?? true;
 
-/** In no type of the SDK, but sent for every prompt that has a uuid. */
+/** Missing in the types of the SDK, but sent for every prompt with a uuid. */
 const CommandLifecycle = z.object({
   command_uuid: z.string(),
   state: z.string(),
-  /** Set for a prompt that a scheduled task has given. */
+  /** Set for a prompt given by a scheduled task. */
   wakeup_source: z.string().optional(),
 });
 
-/** Reads the messages of one process in order. */
+/** Reads the messages of a process in order. */
 export class MessageReader {
   readonly #mask: (text: string) => string;
   #transcriptId: string | undefined;
   #lastInit = "";
-  /** MCP servers. */
+  /** Names of MCP servers already reported as failed. */
   readonly #failed = new Set<string>();
   #assistantError: string | undefined;
-  /** What each task was last said to be at, by its id. */
+  /** Last reported summary of each task, by id. */
   readonly #summaries = new Map<string, string>();
   readonly #sideReports: SideReports;
   readonly #agents = new RunningAgents();
 
   /**
-   * `transcriptId` is the session id that Claude Code was started with; `mask` goes before whatever is cut; with
-   * `expectsStructured` the session has an `outputFormat`.
+   * `transcriptId` is the session id given to Claude Code at its start; `mask` runs before any cut; with `expectsStructured`
+   * the
+   * session has an `outputFormat`.
    */
   constructor(
     transcriptId?: string,
@@ -98,12 +99,12 @@ export class MessageReader {
     this.#sideReports = new SideReports(mask, expected);
   }
 
-  /** The present session id of Claude Code, once one is known. */
+  /** Current session id of Claude Code, "" if unknown. */
   get transcriptId(): string {
     return this.#transcriptId ?? "";
   }
 
-  /** What another server has told of this process: messages of its turn as they are in the log, in order. */
+  /** Reads messages of the running turn that another server has reported, as stored in the log, in order. */
   remember(spoken: readonly JsonObject[]): void {
     for (const message of spoken) {
       const name = nameOf(message);
@@ -127,7 +128,9 @@ export class MessageReader {
     return [...this.#readId(message), ...this.#readMessage(message, name, raw), ...this.#agents.read(name, raw)];
   }
 
-  /** `/clear` as a prompt makes Claude Code go on under another id: that one is to be resumed from then on. */
+  /**
+   * Reports a new session id: after a `/clear` as prompt, Claude Code continues under another id, to be resumed from then on.
+   */
   #readId(message: SDKMessage): AgentSignal[] {
     const { session_id: id } = message;
     const changed = typeof id === "string" && this.#transcriptId !== undefined && id !== this.#transcriptId;
@@ -159,7 +162,7 @@ export class MessageReader {
       return [{ type: "message", message: raw, ...lastToolUse(message.message.content) }];
     }
     if (message.type === "user") {
-      // A replay is our own prompt coming back.
+      // A replay is a prompt of this server coming back.
       return "isReplay" in message ? [] : [{ type: "message", message: trimToolResult(raw) }];
     }
     if (message.type === "result") {
@@ -188,14 +191,14 @@ export class MessageReader {
     return [{ type: "message", message: subtype === "hook_response" ? trimHookResponse(raw, this.#mask) : raw }];
   }
 
-  /** It comes with every tool call of a subagent; news is only a summary that says something else than before. */
+  /** Sent with every tool call of a subagent; only a changed `summary` is news. */
   #readProgress({ task_id: id, summary }: { task_id: string; summary?: string }, raw: JsonObject): AgentSignal[] {
     if (summary === undefined || this.#summaries.get(id) === summary) return [{ type: "alive" }];
     this.#summaries.set(id, summary);
     return [{ type: "message", message: raw }];
   }
 
-  /** Every turn begins with an init of 3 KB that says the same: only the first and changed ones are kept. */
+  /** Keeps the first and changed `init` messages only, because every turn begins with an equal `init` of 3 KB. */
   #readInit(message: { model: string; permissionMode: string }, raw: JsonObject): AgentSignal[] {
     const { uuid: _uuid, user_message_uuids: _prompts, user_message_uuid: _prompt, ...facts } = raw;
     const text = JSON.stringify(facts);
@@ -206,7 +209,7 @@ export class MessageReader {
     return changed ? [reported, ...this.#readServers(raw), { type: "message", message: facts }] : [reported];
   }
 
-  /** Each server is told once, when it has failed. */
+  /** Reports each failed server once. */
   #readServers(init: JsonObject): AgentSignal[] {
     const failed = failedServers(init).filter((name) => !this.#failed.has(name));
     failed.forEach((name) => this.#failed.add(name));
@@ -214,7 +217,7 @@ export class MessageReader {
   }
 }
 
-/** "idle" is told by `RunningAgents`. "requires_action" is ignored: the request itself arrives separately. */
+/** `RunningAgents` reports "idle". Ignores "requires_action", because the request itself arrives separately. */
 function readState({ state, uuid }: SDKSessionStateChangedMessage): AgentSignal[] {
   if (state === "idle") return [];
   return state === "running" ? [{ type: "busy", id: uuid }] : [{ type: "alive" }];
@@ -239,7 +242,7 @@ function settled(raw: JsonObject): AgentSignal[] {
   return state === "completed" || state === "cancelled" ? [{ type: "prompt-settled", promptId }] : [];
 }
 
-/** Names who has begun a turn that no caller has prompted. */
+/** Reports a turn that no caller has prompted, with its origin. */
 function notPrompted(who: string, details: JsonObject): AgentSignal {
   return { type: "notice", kind: "warning", message: `This turn was begun by ${who}.`, details };
 }

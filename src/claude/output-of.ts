@@ -5,15 +5,15 @@ import { signal } from "./supervise/tree.ts";
 
 interface Question {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Time limit of the answer, ms. */
+  /** Time limit for the answer, ms. */
   readonly ms: number;
-  /** Default: that of this process. */
+  /** Default: the folder of this process. */
   readonly cwd?: string;
-  /** All that it reads on stdin. Default: nothing. */
+  /** Whole text of `stdin`. Default: "". */
   readonly input?: string;
 }
 
-/** `code` is null where a signal ended it. */
+/** `code` is `null` if a signal ended the process. */
 interface Output {
   readonly text: string;
   readonly code: number | null;
@@ -23,9 +23,8 @@ const SCRIPT = /\.[cm]?[jt]s$/;
 const MOST_TEXT = 65_536;
 
 /**
- * What a Claude Code that is asked a question writes to stdout; a problem completes a sentence that begins with its path. It is
- * started as the Agent SDK does: scripts with Node. Never rejects, and takes no longer than the time limit: a process that it
- * leaves behind with its output is ended.
+ * Returns the `stdout` of a Claude Code run with `words`; `problem` completes a sentence beginning with the path. Starts
+ * scripts with Node, as the Agent SDK does. Never rejects, and takes no longer than `ms`: then kills the whole process group.
  */
 export async function outputOf(
   path: string,

@@ -3,7 +3,7 @@ import type { PackageCache } from "../packages/package-cache.ts";
 import { SDK_PACKAGE, type Pinned } from "../packages/pinned.ts";
 import { loadSdk, sdkFile, type Sdk } from "./sdk.ts";
 
-/** What a session needs of Anthropic's, which this program does not bring: installed before the first session starts. */
+/** Installs Anthropic's packages, needed by sessions and not shipped with this program, before the first session starts. */
 
 interface Parts {
   readonly claude: Pick<ClaudeLocator, "locate">;
@@ -15,7 +15,7 @@ interface Wanted {
   readonly ownClaude?: string | undefined;
 }
 
-/** Interval at which progress is told, ms. */
+/** Interval between reports of progress, ms. */
 const TELL_MS = 500;
 
 export class Preparation {
@@ -27,8 +27,8 @@ export class Preparation {
   }
 
   /**
-   * Installs what is missing for a session with this environment, which npm gets, and tells how far that is, in percent; not a word
-   * where nothing is missing, nor after the end. `ownClaude` is the Claude Code that the session names. Throws AppError.
+   * Installs missing packages, running npm with `environment`, and reports progress in percent: nothing without missing
+   * packages, nor after the end. `ownClaude`: Claude Code named by the session. Throws `AppError`.
    */
   async complete({ environment, ownClaude }: Wanted, onProgress: (percent: number) => void): Promise<void> {
     const missing = await this.#missing({ environment, ownClaude });
@@ -49,13 +49,13 @@ export class Preparation {
     this.sdk();
   }
 
-  /** Loaded at the first call. Throws InstallError where it is not installed. */
+  /** Loads the SDK at the first call. Throws `InstallError` if the SDK is not installed. */
   sdk(): Sdk {
     this.#sdk ??= loadSdk(this.#parts.packages);
     return this.#sdk;
   }
 
-  /** A session that names its Claude Code needs no other. */
+  /** With `ownClaude`, only the SDK can be missing. */
   async #missing({ environment, ownClaude }: Wanted): Promise<Pinned[]> {
     const { claude, packages } = this.#parts;
     const missing: Pinned[] = this.#sdk === undefined && sdkFile(packages) === undefined ? [SDK_PACKAGE] : [];

@@ -25,10 +25,10 @@ import type { Spawner } from "./supervise/spawn.ts";
 import { canHold } from "./version.ts";
 import { exists } from "../security/files/limited.ts";
 
-/** From the options of a session to a process: whose settings it reads, in which environment, from where in the conversation. */
+/** Turns session options into a process: settings to read, environment, and where to resume. */
 
 interface Base {
-  /** All but where in the conversation it begins, and what ties it to us. */
+  /** SDK options without resume position and callbacks. */
   readonly options: Options & { env: Record<string, string> };
   readonly notices: Notice[];
 }
@@ -55,7 +55,7 @@ async function baseOf(start: Start, config: ClaudeSettings): Promise<Base> {
     options: {
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
-      // Without it, prompts of `.claude/scheduled_tasks.json` run, whatever the sources are.
+      // Otherwise prompts of `.claude/scheduled_tasks.json` run, whatever `settingSources` says.
       ...(!isTrusted && { projectConfigRoot: await emptyProject(environment) }),
       ...(await restrictions({ options, policy, environment, sandboxed, allow, canHold: holds }, config)),
       ...(sandboxed && { sandbox: sandboxed.sandbox }),
@@ -75,13 +75,13 @@ async function claudeFor(
   return { path, holds: canHold(version) };
 }
 
-/** What a spare for sessions like this one is started with. */
+/** Returns the spec of a spare for sessions like `start`. */
 export async function spareSpecFor(start: Start, config: ClaudeSettings): Promise<SpareSpec | undefined> {
   const base = await baseOf(start, config);
   return (await spareSpecOf(spareOf(start, config), base.options))?.spec;
 }
 
-/** What a spare has besides the options of sessions. */
+/** Returns the properties of a spare beside session options. */
 function spareOf(start: Start, config: ClaudeSettings) {
   const { environmentId, principal } = start;
   const { spawnWrapper: wrapper } = placesOf(config, start).own;
@@ -111,7 +111,7 @@ export async function prepare(
   await spawner.ready();
   return {
     ...plan,
-    // Taken no sooner than it is used: until then the session can be given up.
+    // Claims the spare only now, because the session could be given up before.
     start: requiringAgent(options.agent, async (bound) => {
       const taken = await spares.take(processTag, split?.spec.key);
       return taken && split ? taken.claimOr(fresh, split.claim, bound) : fresh(bound);
@@ -123,7 +123,10 @@ export async function prepare(
   };
 }
 
-/** Of a process that a former server has left with its shim. Ends it and rejects with why this one cannot go on with it. */
+/**
+ * Attaches to a process left in a shim by a former server. On failure, ends the process, unless another server has taken the
+ * process over (`TakenError`), and rejects with the reason.
+ */
 export async function prepareAttached(
   request: AgentReattach,
   config: ClaudeSettings,
@@ -146,7 +149,7 @@ async function attachedPlan(
   const { options, processTag, reattach, sessionId, transcriptId } = request;
   const { environments } = config;
   const attachment = await spawner.attach(processTag, reattach);
-  // Before anything is read that it has written: its secrets are masked in there.
+  // Before any output is read, because `recovered` registers the secrets to mask.
   const environmentId = environments.recovered(sessionId, attachment.record, options.env);
   const { base, plan } = await settled({ ...request, environmentId }, config).catch(async (error: unknown) => {
     await endAttached(attachment);
@@ -162,18 +165,18 @@ async function attachedPlan(
     giveUp: async () => endAttached(attachment),
     resumed: true,
     missing: [],
-    // What it has cost before its first prompt was told by the server that has started it.
+    // The starting cost was reported by the server that started the process.
     watchCost: plan.watchCost === "always" ? "always" : "never",
     notices: [],
     attached: { open, spoken, lost: attachment.lost, environmentId },
   };
 }
 
-/** What does not depend on how the process begins. */
+/** Computes the part of a plan that starting and attaching have in common. */
 async function settled(request: AgentStart, config: ClaudeSettings) {
   const { origin, policy } = request;
   const { all } = placesOf(config, request);
-  // Once more, and as late as can be: a link may lead elsewhere by now.
+  // Repeats the check as late as possible, because a link may lead elsewhere by now.
   const closed = await closedTo(request.options, environmentOf(config, request), config);
   const options = await checkAllPlaces(request.options, all, closed);
   const base = await baseOf({ ...request, options }, config);
@@ -196,14 +199,14 @@ async function foldersOf(
   config: ClaudeSettings,
 ): Promise<Folders> {
   const closed = await closedTo({ cwd }, env, config);
-  // An empty entry is the folder one is in.
+  // An empty entry of `PATH` means the current folder.
   const programs = (env["PATH"] ?? env["Path"])?.split(delimiter) ?? [];
   return { cwd, additionalDirectories, home: env["HOME"] ?? env["USERPROFILE"] ?? homedir(), closed, programs };
 }
 
 type Notice = Extract<AgentSignal, { type: "notice" }>;
 
-/** The environment with the Git Bash that was found, and what to say where there is none. */
+/** Adds the path of Git Bash to the environment, or a notice if only PowerShell was found. */
 async function withShell(
   environment: Record<string, string>,
 ): Promise<{ environment: Record<string, string>; notices: Notice[] }> {
@@ -221,10 +224,10 @@ function malformedNotices(options: SessionOptions): Notice[] {
   });
 }
 
-/** The identity of the payer is the same, or the start would have been refused. */
+/** Only the credential can differ: a different payer would have been refused. */
 function payerNotices(paysAnew: boolean, env: Record<string, string>): Notice[] {
   if (!paysAnew) return [];
-  const message = `The credential (${identify(env).paidBy}) is another one than that of the process before.`;
+  const message = `The credential (${identify(env).paidBy}) has changed since the previous process.`;
   return [{ type: "notice", kind: "warning", message }];
 }
 

@@ -8,16 +8,16 @@ import { startedClaudes } from "./locate.ts";
 import type { SandboxPolicy } from "./sandbox/sandbox.ts";
 
 /**
- * What sessions are kept from: what is this server's own, and what the processes of any environment record are started from or read at
- * their start. A session that could write the Claude Code of another client would run in that client's name.
+ * Determines the places closed to sessions: this server's own, and files that processes of any environment record are started
+ * from or read at their start. A session that could write another client's Claude Code would run in the name of that client.
  */
 
-/** The part that is the same whatever records there are. */
+/** Places independent of environment records. */
 export interface ServerPlaces {
   readonly owned: readonly Owned[];
-  /** Those of `owned` that no shell has business with. */
+  /** Subset of `owned` that no shell needs. */
   readonly files: readonly Owned[];
-  /** Of principals: their Claude configuration folders, and those in which settings of a project may run commands. */
+  /** Claude configuration folders of principals; in `trusted` folders, settings of a project may run commands. */
   readonly configFolders: readonly string[];
   readonly trusted: readonly string[];
 }
@@ -39,17 +39,17 @@ export class ProtectedPlaces {
     this.#server = server;
     this.#environments = environments;
     this.#serverRows = protectedPaths(server.owned);
-    // Awaited by each use; without this Node would report an unhandled rejection.
+    // Each use awaits the promise; without a handler Node would report an unhandled rejection.
     this.#serverRows.catch(() => undefined);
   }
 
-  /** What no session may reach with file tools. */
+  /** Returns the paths that no session may reach with file tools. */
   async closed(): Promise<readonly ProtectedPath[]> {
     const records = await this.#ofRecords();
     return distinct([...(await this.#serverRows), ...records.flatMap(({ rows }) => rows)]);
   }
 
-  /** The bounds of a session with this policy in the sandbox. */
+  /** Returns the sandbox bounds of a session with this policy. */
   async sandbox({ places, sandboxDomains: domains }: SessionPolicy): Promise<SandboxPolicy> {
     const records = await this.#ofRecords();
     const { configFolders, files, owned, trusted } = this.#server;
@@ -72,7 +72,7 @@ export class ProtectedPlaces {
   async #lookUp(id: string): Promise<RecordPlaces> {
     const places = placesOf(this.#environments.get(id) ?? {});
     this.#records.set(id, places);
-    // What does not answer is closed by its name alone until then: it is looked up again.
+    // An unresponsive path is closed by its name only, so the places are looked up again until the path answers.
     const forget = () => fileAccess.isStuck && this.#records.delete(id);
     places.then(forget, forget);
     return places;
@@ -89,7 +89,7 @@ function distinct(rows: readonly ProtectedPath[]): ProtectedPath[] {
   return [...new Map(rows.map((row) => [JSON.stringify([row.path, row.real, row.extent]), row])).values()];
 }
 
-/** SQLite's own names are those that matter of what begins as a file does. */
+/** Adds SQLite's files, which are the relevant names with the prefix. */
 function filesOf({ extent, path }: Owned): string[] {
   return extent === "prefix" ? [path, ...["-wal", "-shm", "-journal"].map((end) => path + end)] : [path];
 }

@@ -12,16 +12,19 @@ import { declaredGuards } from "./process/hooks.ts";
 import { handedOver, rootedIn, rulesOf } from "./rules.ts";
 import type { ClaudeSettings } from "./settings.ts";
 
-/** What no session may do, as its Claude Code is told: in the last place of all, where no option of the session undoes it. */
+/**
+ * Sets what every session is refused in the options of its Claude Code: last of all, so that no session option undoes a
+ * restriction.
+ */
 
 interface Restricted {
   readonly options: Pick<SessionOptions, "agents" | "cwd" | "disallowedTools">;
   readonly policy: SessionPolicy;
   readonly environment: Record<string, string>;
   readonly sandboxed: SandboxTerms | undefined;
-  /** Rules of the project that the operator's word makes count; the one thing here that allows. */
+  /** Allow rules of the project, in force by the operator's decision. Everything else here only restricts. */
   readonly allow?: readonly string[];
-  /** Set if hooks of this Claude Code can hold messages of other sessions, and commands of skills. */
+  /** True if this Claude Code has hooks that can hold messages between sessions and commands of skills. */
   readonly canHold: boolean;
 }
 
@@ -34,7 +37,7 @@ export async function restrictions(
   const rules = rulesOf(policy);
   const ask = [...handedOver(rules.ask, folder), ...(sandboxed?.ask ?? [])];
   const own = denyRulesOf(await closedTo(options, environment, config));
-  // In the settings they would close the files to the sandbox as well: a shell could not start node any more.
+  // Not in `settings`, because there the rules would close files to the sandbox too: a shell could no longer start node.
   const sandboxDeny = sandboxed ? [...own, ...sandboxed.deny] : [];
   const { deny, divided } = forCommandLine([...disallowedTools, ...handedOver(rules.deny, folder), ...sandboxDeny]);
   const { hooks, settings: guarded } = declaredGuards({ rules, disallowedTools: denyingOf(options) }, canHold);
@@ -60,8 +63,8 @@ function withDeny(permissions: SandboxTerms["permissions"], rules: readonly stri
 }
 
 /**
- * Rules that deny, so that each reaches Claude Code: those that its command line would divide travel in the settings, and
- * behind a malformed one, which a stored session can still have, stands no other.
+ * Splits deny rules so that each reaches Claude Code: rules that the command line would divide go into the settings, and
+ * malformed rules, possible in a stored session, come last so that no rule stands behind them.
  */
 function forCommandLine(rules: readonly string[]): { readonly deny: string[]; readonly divided: string[] } {
   const whole = rules.filter((rule) => malformedRule(rule, "deny") === undefined);
@@ -72,13 +75,19 @@ function forCommandLine(rules: readonly string[]): { readonly deny: string[]; re
   };
 }
 
-/** The session's own rules that deny. One of a subagent counts for all of them; a tool it lacks by name it cannot ask for. */
+/**
+ * Returns the session's own deny rules. A rule of a subagent counts for all; a bare tool name does not, because the subagent
+ * lacks the tool.
+ */
 export function denyingOf({ agents = {}, disallowedTools = [] }: Restricted["options"]): string[] {
   const ofAgents = Object.values(agents).flatMap((agent) => agent.disallowedTools ?? []);
   return [...disallowedTools, ...ofAgents.filter((rule) => rule.includes("("))];
 }
 
-/** How deep a session is does not travel over HTTP: by these addresses sessions would start sessions without end. */
+/**
+ * Always denies the servers' own addresses: HTTP does not carry the nesting depth, so sessions could start sessions without
+ * end.
+ */
 async function deniedServers({ mayNest }: SessionPolicy, config: ClaudeSettings) {
   const urls = await config.ownUrls();
   return [...(mayNest ? [] : ownServer(config)), ...urls.map((serverUrl) => ({ serverUrl }))];
@@ -93,7 +102,7 @@ function ownServer({ ownCommands }: ClaudeSettings) {
   ];
 }
 
-/** What a session with this environment may not reach. */
+/** Returns the paths closed to a session with this environment. */
 export async function closedTo(
   { cwd }: Pick<SessionOptions, "cwd">,
   env: Record<string, string>,

@@ -4,7 +4,7 @@ import { JsonObject } from "../domain/json.ts";
 import type { AgentResult, FailureCategory } from "../domain/turn.ts";
 import { exactUsd } from "../domain/usage.ts";
 
-/** `subtype: "success"` does not mean success: API failures end so too. What else was reported decides as well (side-reports.ts). */
+/** `subtype: "success"` does not mean success: API failures end so too. Earlier reports also count (side-reports.ts). */
 export function toAgentResult(
   message: SDKResultMessage,
   assistantError: string | undefined,
@@ -31,7 +31,7 @@ export function toAgentResult(
   };
 }
 
-/** A result as it is logged, with costs as people write them. */
+/** Returns a result for the log, with costs rounded by `exactUsd`. */
 export function withExactCosts(raw: JsonObject): JsonObject {
   const { modelUsage, total_cost_usd: total } = raw;
   const costs = {
@@ -43,7 +43,7 @@ export function withExactCosts(raw: JsonObject): JsonObject {
 
 const Cost = z.looseObject({ costUSD: z.number() });
 
-/** Claude Code's own counts by model. */
+/** Returns Claude Code's own counts by model, with costs rounded by `exactUsd`. */
 export function exactModelUsage(usage: unknown): JsonObject {
   const models = Object.entries(JsonObject.catch({}).parse(usage)).map(([model, counts]) => {
     const read = Cost.safeParse(counts);
@@ -52,12 +52,12 @@ export function exactModelUsage(usage: unknown): JsonObject {
   return Object.fromEntries(models);
 }
 
-/** 0 where a result lacks the number: a turn must end all the same. */
+/** 0 for a missing number, because the turn must end nevertheless. */
 function countOf(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;
 }
 
-/** The result without Claude Code's internal diagnostics of an interrupt. */
+/** Returns the result without Claude Code's internal diagnostics of an interrupt. */
 export function textOf(message: SDKResultMessage): string {
   if (message.subtype === "success") return message.result;
   return message.errors.filter((error) => !error.startsWith("[ede_diagnostic]")).join("\n");
@@ -96,15 +96,15 @@ function byStatus(status: number): FailureCategory {
   return status >= 400 ? "request" : "unknown";
 }
 
-/** A patch larger than this is not kept: the files themselves say what changed. Bytes of JSON, about. */
+/** Maximum size of a kept patch, bytes of JSON, roughly. The files themselves show larger changes. */
 const MAX_PATCH_BYTES = 65_536;
 const MAX_TEXT_CHARS = 500;
-/** Of what a hook has written, characters; Claude Code gives the model more of it than a reader needs. */
+/** Maximum length of hook output, characters. Claude Code gives the model more than a reader needs. */
 const MAX_HOOK_OUTPUT_CHARS = 4000;
 
 /**
- * The structured output of a tool doubles the size of its message with whole file bodies. Kept are the patch, short
- * texts (paths, ids, states) and numbers; what the model was told stands in the message anyway.
+ * Trims the structured output of a tool, which doubles the size of its message with whole file bodies. Keeps the patch, short
+ * texts (paths, ids, states) and numbers; the text for the model stands in the message anyway.
  */
 export function trimToolResult(message: JsonObject): JsonObject {
   const { tool_use_result: output, ...rest } = message;
@@ -114,7 +114,7 @@ export function trimToolResult(message: JsonObject): JsonObject {
   return kept.length === 0 ? rest : { ...rest, tool_use_result: Object.fromEntries(kept) };
 }
 
-/** `output` is what it wrote to stdout and stderr; both again, alone, say nothing more. */
+/** Drops `stdout` and `stderr`, both contained in `output`. */
 export function trimHookResponse(message: JsonObject, mask: (text: string) => string): JsonObject {
   const { stdout: _stdout, stderr: _stderr, output, ...rest } = message;
   return { ...rest, ...(typeof output === "string" && { output: mask(output).slice(0, MAX_HOOK_OUTPUT_CHARS) }) };

@@ -2,9 +2,9 @@ import { PEER_MESSAGE } from "../domain/approvals/peer-message.ts";
 import { namedBy, parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 
-/** The operator's rules as Claude Code is given them, so that they hold for what it would not ask about as well. */
+/** Passes the operator's rules to Claude Code, so that the rules also hold for uses that Claude Code would not ask about. */
 
-/** Those of a policy. A session with one that cannot be read is not started (engine/policy/operator.ts). */
+/** Parses the rules of a policy. A session with an unreadable rule is not started (engine/policy/operator.ts). */
 export function rulesOf({ rules }: Pick<SessionPolicy, "rules">): Record<RuleBehavior, Rule[]> {
   const parsed = (behavior: RuleBehavior) =>
     rules[behavior].flatMap((text) => {
@@ -19,16 +19,16 @@ export function handedOver(rules: readonly Rule[], cwd: string): string[] {
   return known.flatMap((rule) => (rule.content === undefined ? namedBy(rule.toolName) : [withPath(rule, cwd)]));
 }
 
-/** Rules of settings that lie in the folder, as they mean the same in settings that lie nowhere. */
+/** Converts rules from settings inside `cwd` for settings outside any folder. */
 export function rootedIn(cwd: string, texts: readonly string[]): string[] {
   return texts.map((text) => {
     const read = parseRule(text, "allow");
-    // What we do not take Claude Code does not match either, or it is a form of a later version.
+    // A rule that we cannot parse is passed on as is: Claude Code ignores the rule too, or knows a newer syntax.
     return read.ok && read.rule.content !== undefined ? withPath(read.rule, cwd) : text;
   });
 }
 
-/** A process can have been started in another folder than its session's: what counts from there is made absolute. */
+/** Makes relative paths absolute, because a process may have been started in another folder than its session's. */
 function withPath({ content = "", text, toolName }: Rule, cwd: string): string {
   const isAbsolute = content.startsWith("//") || content === "~" || content.startsWith("~/");
   if (isAbsolute || (toolName !== "Read" && toolName !== "Edit")) return text;
@@ -37,7 +37,7 @@ function withPath({ content = "", text, toolName }: Rule, cwd: string): string {
   return `${toolName}(${rulePath(cwd)}/${isName ? "**/" : ""}${way})`;
 }
 
-/** An absolute path as it is written in a rule. */
+/** Writes an absolute path as in a rule. */
 export function rulePath(path: string): string {
   const way = path
     .replace(/^([A-Za-z]):/, (_, drive: string) => `/${drive.toLowerCase()}`)

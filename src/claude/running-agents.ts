@@ -2,7 +2,10 @@ import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import type { AgentSignal } from "../engine/ports.ts";
 
-/** A message of a subagent names the tool call that has started it; one of the main conversation names none. */
+/**
+ * Message of a subagent: `parent_tool_use_id` names the tool call that started the subagent, and is absent in the main
+ * conversation.
+ */
 const Spoken = z.object({ agent_id: z.string(), parent_tool_use_id: z.string() });
 const Started = z.object({ task_id: z.string(), task_type: z.literal("local_agent") });
 const Updated = z.object({
@@ -13,8 +16,8 @@ const Notified = z.object({ task_id: z.string() });
 const Listed = z.object({ tasks: z.array(z.object({ task_id: z.string() })) });
 
 /**
- * Subagents that run, in the foreground or not. When its own budget ends a turn, Claude Code leaves those in the foreground running,
- * reports itself idle, and does not list them as background tasks.
+ * Tracks running subagents, also in the foreground. If its own budget ends a turn, Claude Code leaves foreground subagents
+ * running, reports itself idle, and does not list them as background tasks.
  */
 export class RunningAgents {
   readonly #running = new Set<string>();
@@ -22,7 +25,7 @@ export class RunningAgents {
   #listed: readonly string[] = [];
   #isIdle = false;
 
-  /** Reads a message, and returns `idle` when Claude Code becomes idle or an agent ends while it is. */
+  /** Reads a message. Returns `idle` if Claude Code becomes idle, or if an agent ends while Claude Code is idle. */
   read(name: string, message: JsonObject): AgentSignal[] {
     const before = this.#agents.length;
     const isTold = this.#note(name, message);

@@ -36,11 +36,11 @@ const LEFTOVERS_MS = 5000;
 export interface ClaudeRuntime extends AgentRuntime {
   readonly shims: Shims | undefined;
   readonly spares: Pick<SparePool, "available" | "retire" | "stir">;
-  /** Starts what holds and guards the processes of sessions, as the first session would: from then on its files may vanish. */
+  /** Starts reaper and shim ahead of the first session. Afterwards the program's files may be deleted. */
   readonly startGuards: () => Promise<void>;
 }
 
-/** Runs Claude Code through the Agent SDK, which is loaded with the first session and not before. */
+/** Runs Claude Code through the Agent SDK, which is loaded with the first session. */
 export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
   const { guards, log, server, shim } = config;
   const spawner = new Spawner({ guards, server, shim });
@@ -62,7 +62,7 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
     const about = { transcriptId, epoch, isAttached: "reattach" in request };
     const agent = new ClaudeProcess({ launch, ...about, onSignal, onPartial, ...masks });
     running.add(agent);
-    // A session that was given up before it began leaves its spare unclaimed.
+    // A session given up before its start leaves its spare unclaimed.
     const forget = async () => spares.drop(processTag).finally(() => running.delete(agent));
     void agent.ended.then(forget, forget);
     return agent;
@@ -94,7 +94,7 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
   };
 }
 
-/** What a process writes is masked by what it is started with. */
+/** Registers the environment of the process, so that its secrets are masked in the session's output. */
 function masksFor({ environmentId, options, sessionId }: AgentStart, { environments, masksOf }: ClaudeSettings) {
   environments.hold(sessionId, environmentId, options.env);
   const masker = masksOf(sessionId);
@@ -132,13 +132,13 @@ function sparesOf(
   return new SparePool({ size, idleMs, begin, log });
 }
 
-/** Of the session, only what its spares depend on: the session may end before them. */
+/** Keeps only the fields of the session that spares depend on, because the session may end before its spares. */
 function recipeOf({ environmentId, options, policy, principal }: AgentStart, config: ClaudeSettings): Recipe {
   const start = { environmentId, options, policy, principal };
   return async () => spareSpecFor(start, config);
 }
 
-/** How the shims of others stand to this server. */
+/** Answers queries about shims of former servers. */
 function standingsOf(shims: Shims | undefined, server: ClaudeSettings["shim"]) {
   return {
     shimOf: async (process) => (await shims?.standing(process)) ?? standingWithout(process),
@@ -146,7 +146,7 @@ function standingsOf(shims: Shims | undefined, server: ClaudeSettings["shim"]) {
   } satisfies Pick<AgentRuntime, "shimOf" | "whyGone">;
 }
 
-/** Its shim first, which forgets it then. */
+/** Ends the process in its shim first, so that the shim forgets the process. */
 function leftoversOf(shims: Shims | undefined, store: string): AgentRuntime["endLeftover"] {
   return async (leftover) => {
     await shims?.end(leftover.processTag);
@@ -159,7 +159,7 @@ async function plan(request: StartRequest, config: ClaudeSettings, spares: Spare
   const environment = environmentOf(config, request);
   await check(request, environment, config);
   const open = goesOnWith === undefined ? undefined : await openIn(goesOnWith, configFolder(environment));
-  // Last of all: what is refused keeps none.
+  // Reserves last, so that a refused request keeps no spare.
   const spec = isNew && spares.available > 0 ? await spareSpecFor(request, config) : undefined;
   return { identity: identify(environment), openIn: open, spareId: spec && spares.reserve(spec.key) };
 }
@@ -185,7 +185,7 @@ async function checkFolders(
   return additionalDirectories;
 }
 
-/** Images, from where everyone whose terms the session has lets them come. */
+/** Reads images, within the folders allowed by every set of terms of the session. */
 async function attach(
   [session, sources]: Parameters<AgentRuntime["attach"]>,
   config: ClaudeSettings,
@@ -239,12 +239,12 @@ async function check(
   await checkShell({ platform: process.platform, environment, exists });
 }
 
-/** Loads the Agent SDK before the first session needs it, where it is installed; what is wrong with it, that session reports. */
+/** Loads the Agent SDK, if installed, before the first session needs the SDK. Ignores errors, which the session reports. */
 export function preloadSdk(cacheFolder: string, environment: NodeJS.ProcessEnv): void {
   const packages = new PackageCache({ cacheFolder, environment });
   try {
     if (sdkFile(packages) !== undefined) loadSdk(packages);
   } catch {
-    // Its files may be damaged.
+    // The SDK's files may be damaged.
   }
 }

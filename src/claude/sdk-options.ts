@@ -6,7 +6,7 @@ import { withoutDialect } from "./check/output-schema.ts";
 
 type Every = Required<ClaudeOptions>;
 
-/** How each option for Claude Code reaches it. A key that is missing here does not compile. */
+/** Maps each option for Claude Code to options of the SDK. A missing key does not compile. */
 const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Options> } = {
   cwd: (cwd) => ({ cwd }),
   allowedTools: (allowedTools) => ({ allowedTools }),
@@ -45,7 +45,7 @@ const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Optio
   promptSuggestions: (promptSuggestions) => ({ promptSuggestions }),
   agentProgressSummaries: (agentProgressSummaries) => ({ agentProgressSummaries }),
   includeHookEvents: (includeHookEvents) => ({ includeHookEvents }),
-  // environment.ts adds it to what the process inherits.
+  // `environment.ts` adds `env` to the inherited variables.
   env: () => ({}),
   persistSession: (persistSession) => ({ persistSession }),
   includePartialMessages: (includePartialMessages) => ({ includePartialMessages }),
@@ -54,12 +54,12 @@ const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Optio
 const defaultPrompt = { type: "preset", preset: "claude_code" } as const;
 
 const DEFAULTS: Options = {
-  // Without it Claude Code runs with a prompt of one line.
+  // Otherwise Claude Code runs with a prompt of a single line.
   systemPrompt: defaultPrompt,
   settingSources: ["user", "project", "local"],
-  // Without it the settings of a user or of the caller's environment would choose, past the operator's gate.
+  // Otherwise settings of the user or the caller's environment choose the mode, past the operator's limit.
   permissionMode: "default",
-  // By default the SDK puts the servers' env and headers on the command line, where every user can read them.
+  // By default the SDK puts `env` and headers of the servers on the command line, readable by every user.
   mcpServersDelivery: "initialize",
 };
 
@@ -81,20 +81,20 @@ function mapOne<K extends keyof Every>(options: Partial<Every>, key: K): Partial
   return value === undefined ? {} : MAPPING[key](value);
 }
 
-/** The Agent SDK refuses a model that is its own fallback. Throws INVALID_ARGUMENT. */
+/** Throws INVALID_ARGUMENT for a model that is its own fallback, which the Agent SDK refuses. */
 export function checkModels({ fallbackModel, model }: Pick<SessionOptions, "fallbackModel" | "model">): void {
   if (fallbackModel === undefined || fallbackModel !== model) return;
   throw invalidArgument("fallbackModel", `is the model itself, ${model}. Leave it out, or name another one.`);
 }
 
-/** Characters and names that the Agent SDK refuses. */
+/** Characters and names refused by the Agent SDK. */
 const IN_NO_SKILL = /[(),\p{Cc}\p{Cs}]|\\\\|^\/|^\*$|(?:[: ]|__)\*$/u;
 
-/** Throws INVALID_ARGUMENT. */
+/** Throws INVALID_ARGUMENT for a name that cannot name a skill. */
 export function checkSkills({ skills = "all" }: Pick<SessionOptions, "skills">): void {
   if (skills === "all") return;
   const wrong = skills.find((name) => name.trim() !== name || name === "" || IN_NO_SKILL.test(name));
   if (wrong === undefined) return;
   const advice = 'Name the folder of the skill, or plugin:skill, without patterns; "all" is every skill.';
-  throw invalidArgument("skills", `${JSON.stringify(wrong)} can be the name of no skill. ${advice}`);
+  throw invalidArgument("skills", `${JSON.stringify(wrong)} cannot name a skill. ${advice}`);
 }

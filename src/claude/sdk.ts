@@ -6,17 +6,21 @@ import { InstallError } from "../packages/faults.ts";
 import type { PackageCache } from "../packages/package-cache.ts";
 import { SDK, SDK_PACKAGE, SDK_VERSION } from "../packages/pinned.ts";
 
-/** The Agent SDK: beside this program where it is installed with it, else in the cache folder. All of it is loaded here. */
+/**
+ * Loads the Agent SDK, from beside this program if installed there, otherwise from the cache folder. The only place that does.
+ */
 
 export type Sdk = Pick<typeof AgentSdk, "prewarm" | "query">;
 
 const require: NodeJS.Require = createRequire(import.meta.url);
-/** Modules are loaded as well, from wherever they are. */
+/** `require` also loads modules, from any folder. */
 const load: (file: string) => Sdk = require;
 
 let beside: string | undefined;
 
-/** That which npm has put where this program finds its packages, in the pinned version. Kept: the package of a daemon may vanish. */
+/**
+ * Returns the SDK in the pinned version that npm has installed for this program. Cached, because a daemon's package may vanish.
+ */
 export function sdkBeside(): string | undefined {
   beside ??= findBeside();
   return beside;
@@ -31,7 +35,6 @@ function findBeside(): string | undefined {
   }
 }
 
-/** The version of the package in this folder. */
 export function versionIn(folder: string): string | undefined {
   const parse: (text: string) => { readonly version?: string } = JSON.parse;
   return parse(readFileSync(join(folder, "package.json"), "utf8")).version;
@@ -41,7 +44,7 @@ export function sdkFile(packages: Pick<PackageCache, "entryOf">): string | undef
   return sdkBeside() ?? packages.entryOf(SDK_PACKAGE);
 }
 
-/** What has been loaded does not need its file any more. Throws InstallError where it is not installed. */
+/** Loads the SDK; its file is not needed afterwards. Throws `InstallError` if the SDK is not installed. */
 export function loadSdk(packages: Pick<PackageCache, "entryOf" | "folder">): Sdk {
   const file = sdkFile(packages);
   if (file === undefined) throw new InstallError(SDK_PACKAGE, packages.folder, GONE);

@@ -14,48 +14,49 @@ import type { ShimSettings } from "./shim/shims.ts";
 import type { Guards } from "./supervise/guards.ts";
 import type { TaggedServer } from "./supervise/process-tag.ts";
 
-/** What the operator has settled for every Claude Code of this server. */
+/** Settings and services for every Claude Code of this server. */
 export interface ClaudeSettings {
-  /** Those that processes are started with. */
+  /** Environment records of processes. */
   environments: Environments;
-  /** How deep this server is nested; sessions run one deeper. */
+  /** Nesting depth of this server; sessions run at `depth + 1`. */
   depth: number;
-  /** How this server was started, to keep it out of its own sessions: [command, ...args], several spellings. */
+  /** Commands that start this server, [command, ...args] in several spellings, to keep this server out of its own sessions. */
   ownCommands: () => readonly (readonly [string, ...string[]])[];
   /**
-   * Where servers of this store are reached over HTTP, this one included, for the same reason; * stands for any text. Asked for
-   * each process: other servers come and go.
+   * HTTP addresses of the servers of this store, including this server, also to be kept out of sessions; `*` matches any text.
+   * Asked for each process, because servers come and go.
    */
   ownUrls: () => Promise<readonly string[]>;
-  /** What the sessions of each principal may use. */
+  /** Limits for the sessions of a principal. */
   confine: Confine;
-  /** What sessions are kept from. */
+  /** Paths closed to sessions. */
   protection: Pick<ProtectedPlaces, "closed" | "sandbox">;
-  /** Which Claude Code runs the sessions. */
+  /** Finds the Claude Code that runs sessions. */
   claude: Pick<ClaudeLocator, "locate">;
-  /** The Agent SDK, and the installation of what is missing. */
+  /** Loads the Agent SDK and installs missing packages. */
   preparation: Pick<Preparation, "complete" | "sdk">;
   guards: Guards;
-  /** What holds the pipes of processes, so that the next server of this name goes on with them; undefined where they end with this one. */
+  /** Shim that holds the pipes of processes for the next server of this name; `undefined` if processes end with this server. */
   shim?: ShimSettings | undefined;
-  /** This server, as what it starts is marked. */
+  /** Identifies this server in the tags of its processes. */
   server: TaggedServer;
-  /** How many processes are kept started for sessions to come, and for how long where none comes, ms. */
+  /** Number of spares for each key, and lifetime of an unclaimed spare, ms. */
   spares: number;
   spareIdleMs: number;
-  /** What takes secrets out of what a session says, and out of what is still being written there. */
+  /** Returns the functions that remove secrets from the output of a session, complete (`text`) or `unfinished`. */
   masksOf: (sessionId: string) => { text(text: string): string; unfinished(text: string): string };
   log: Pick<Logger, "debug" | "info">;
 }
 
-/** A session, as far as it is about where it works and in which environment. */
+/** Fields of a session that determine its folders and environment. */
 export type Placed = Pick<AgentStart, "environmentId" | "policy" | "principal"> & {
   readonly options: Pick<SessionOptions, "env">;
 };
 
 /**
- * Where a session may work: under the terms of each client and server that its policy comes from, and as a principal of this server.
- * All of them hold. Throws PERMISSION_DENIED where another wrapper was put before its processes, which may be what kept it in.
+ * Returns the folders of a session: under the terms of each client and server in its policy, and under the principal's terms
+ * here. All of them hold. Throws PERMISSION_DENIED if a different `spawnWrapper` was used before, which may have confined the
+ * session.
  */
 export function placesOf(
   config: Pick<ClaudeSettings, "confine">,
@@ -63,7 +64,7 @@ export function placesOf(
 ): { readonly own: Confinement; readonly all: readonly Places[] } {
   const own = confinementOf(config, principal);
   const wrapper = JSON.stringify(own.spawnWrapper);
-  // What holds for the user of this server is a term of each client.
+  // Limits of this server's user are already a term of each client.
   const all = principal === LOCAL_PRINCIPAL ? policy.places : [own, ...policy.places];
   if (all.every(({ spawnWrapper: each }) => each.length === 0 || JSON.stringify(each) === wrapper)) return { own, all };
   const problem = "The session was started with a spawnWrapper other than this server's";
@@ -77,14 +78,14 @@ export function isSandboxed({ sandbox }: Pick<SessionPolicy, "sandbox">): boolea
   return sandbox === "required";
 }
 
-/** The environment record of a session. Throws PERMISSION_DENIED where it is gone. */
+/** Returns the environment record of a session. Throws PERMISSION_DENIED if the record is gone. */
 export function recordOf({ environments }: Pick<ClaudeSettings, "environments">, environmentId: string): Variables {
   const record = environments.get(environmentId);
   if (record) return record;
   throw new AppError("PERMISSION_DENIED", "The environment of the session's client is gone. Reply to continue.");
 }
 
-/** What the processes of a session are started with. Throws as `recordOf` and `confinementOf` do. */
+/** Returns the environment for processes of a session. Throws as `recordOf` and `confinementOf` do. */
 export function environmentOf(
   config: Pick<ClaudeSettings, "confine" | "depth" | "environments">,
   { environmentId, options: { env = {} }, policy, principal }: Placed,
@@ -95,8 +96,8 @@ export function environmentOf(
 }
 
 /**
- * Throws PERMISSION_DENIED for a principal that this server does not know. A shared store can hold their sessions all the same: those of
- * a server over HTTP that shares it, which knows what they may use.
+ * Throws PERMISSION_DENIED for a principal unknown to this server. A shared store can hold sessions of such principals, created
+ * by a server over HTTP that knows their limits.
  */
 export function confinementOf({ confine }: Pick<ClaudeSettings, "confine">, principal: Principal): Confinement {
   const known = confine(principal);

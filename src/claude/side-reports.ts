@@ -4,19 +4,19 @@ import type { JsonObject } from "../domain/json.ts";
 import type { AgentResult, ResultFailure } from "../domain/turn.ts";
 
 /**
- * Claude Code ends a blocked prompt, a failed command and a turn that a hook ended with `subtype: "success"` too. The messages
- * before the result, and its `terminal_reason`, tell them apart.
+ * Detects failures: Claude Code ends a blocked prompt, a failed command and a turn stopped by a hook with `subtype: "success"`
+ * too. The messages before the result, and its `terminal_reason`, make the difference.
  */
 
-/** Bounds of what a hook or a command says, which goes into the state: characters of one text, number of warnings. */
+/** Bounds for texts of hooks and commands in the state: characters of a text, number of warnings. */
 const MAX_CHARS = 500;
 const MAX_WARNINGS = 5;
 
-/** Ends of a turn that is done. After an abort without an error another result follows. */
+/** Reasons of a finished turn. After an abort without an error, another result follows. */
 const DONE = new Set(["completed", "background_requested", "aborted_streaming", "aborted_tools"]);
 const BY_HOOK = new Set(["hook_stopped", "stop_hook_prevented"]);
 
-/** `prompt_submit_outcome` is in no type of the SDK. Claude Code before 2.1.330 sends `prevent_continuation` only. */
+/** `prompt_submit_outcome` is missing in the types of the SDK. Claude Code before 2.1.330 sends `prevent_continuation` only. */
 const Informational = z.object({
   content: z.string(),
   level: z.string().optional(),
@@ -24,7 +24,7 @@ const Informational = z.object({
   prompt_submit_outcome: z.object({ kind: z.string(), reason: z.string().optional() }).optional().catch(undefined),
 });
 
-/** `local_command_outcome` is in no type of the SDK; what a command that failed has said begins with this tag. */
+/** `local_command_outcome` is missing in the types of the SDK. The output of a failed command begins with `ERROR_OUTPUT`. */
 const LocalCommand = z.object({
   local_command_source: z.string(),
   local_command_outcome: z.object({ kind: z.string() }).optional().catch(undefined),
@@ -32,37 +32,37 @@ const LocalCommand = z.object({
 const ERROR_OUTPUT = /^<local-command-stderr>([^]*?)(?:<\/local-command-stderr>)?$/;
 const OUTPUT = /^<local-command-stdout>([^]*?)(?:<\/local-command-stdout>)?$/;
 
-/** Names the event of the hook. */
+/** Captures the event of the hook. */
 const BLOCKED_PROMPT = /^(\w+) operation blocked by hook:\s*/;
 const STOPPED = /^Operation stopped by hook(?::\s*)?/;
-/** Follows the reason: the caller knows the prompt. */
+/** Follows the reason. Dropped, because the caller knows the prompt. */
 const ORIGINAL_PROMPT = /\s*\n\nOriginal prompt: [^]*$/;
 
 const HOOK_CAP = /blocked the turn from ending/;
 
 /** Reports since the last result. */
 interface Reported {
-  /** By a hook; `event` is the hook event of a blocked prompt. */
+  /** Stop by a hook; `event` is the hook event of a blocked prompt. */
   stop?: { readonly event: string | undefined; readonly reason: string };
   command?: { readonly failed: boolean; readonly output: string };
   isCompacted?: boolean;
-  /** The last text of the main conversation. */
+  /** Last text of the main conversation. */
   lastText?: string;
   isCapped?: boolean;
   readonly warnings: string[];
-  /** Another server has read the beginning: what is missing here may have been reported there. */
+  /** True if another server has read the beginning: reports missing here may have arrived there. */
   isPartial?: boolean;
 }
 
 type Verdict = Pick<AgentResult, "failure" | "isEmpty" | "text" | "warnings">;
 
-/** Reads the messages of one process in order. */
+/** Reads the messages of a process in order. */
 export class SideReports {
   readonly #mask: (text: string) => string;
   readonly #expectsStructured: boolean;
   #reported: Reported = { warnings: [] };
 
-  /** `mask` takes out secrets: failures and warnings go into the state. */
+  /** `mask` removes secrets, because failures and warnings go into the state. */
   constructor(mask: (text: string) => string, { expectsStructured }: { readonly expectsStructured: boolean }) {
     this.#mask = mask;
     this.#expectsStructured = expectsStructured;
@@ -75,14 +75,14 @@ export class SideReports {
     if (name === "assistant") this.#noteAssistant(raw);
   }
 
-  /** Notes a message that another server has read before. */
+  /** Notes a message already read by another server. */
   remember(name: string, raw: JsonObject): void {
     if (name === "result") this.#reported = { warnings: [] };
     else this.note(name, raw);
     this.#reported.isPartial = true;
   }
 
-  /** Judges the result that ends what was noted since the one before it. `text` is its own text. */
+  /** Judges a result by the reports since the previous result. `text` is the result's own text. */
   judge(message: SDKResultMessage, text: string): Verdict {
     const reported = this.#reported;
     this.#reported = { warnings: [] };
@@ -91,7 +91,7 @@ export class SideReports {
     const failure = message.is_error ? undefined : this.#failureOf(reported, message, text);
     if (failure) return { ...warned, failure, text: message.num_turns === 0 ? "" : text };
     if (message.is_error) return { ...warned, text };
-    // Behind the feedback of a hook Claude Code does not find the answer any more.
+    // After the feedback of a hook, Claude Code no longer finds the answer.
     const said = text === "" && reported.isCapped ? (reported.lastText ?? "") : text;
     const isEmpty = said.trim() === "" && message.num_turns > 0 && structuredOf(message) === undefined;
     return { ...warned, text: said, ...(isEmpty && { isEmpty }) };
@@ -138,7 +138,7 @@ export class SideReports {
   }
 
   #warningsOf({ stop, warnings }: Reported, { num_turns: turns, stop_reason: reason }: SDKResultMessage): string[] {
-    // The turn went on without a prompt that was to join it.
+    // The turn continued without a prompt meant to join.
     const refused = stop && turns > 0 ? (promptBlocked(stop)?.message ?? PROMPT_STOPPED + because(stop.reason)) : "";
     const paused = reason === "pause_turn" ? PAUSED : "";
     return [...new Set([refused, paused, ...warnings])].filter((warning) => warning !== "").slice(0, MAX_WARNINGS);
@@ -156,7 +156,7 @@ function promptBlocked({ event, reason }: NonNullable<Reported["stop"]>): Result
   return { subtype: "prompt_blocked", category: "request", message };
 }
 
-/** Message about a prompt that was to join a turn. */
+/** Message about a prompt meant to join a turn. */
 const PROMPT_STOPPED = "A hook stopped a prompt, which Claude has not answered";
 
 export function hookStopped(reason = ""): ResultFailure {
@@ -176,7 +176,7 @@ function commandFailed(
   return { subtype: "command_failed", category: "request", message };
 }
 
-/** Claude Code does not go on by itself. */
+/** Claude Code does not continue by itself. */
 const PAUSED = "Claude paused in its answer (pause_turn), which may be incomplete. Ask it to go on.";
 
 const NO_STRUCTURED_OUTPUT: ResultFailure = {

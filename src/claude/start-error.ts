@@ -1,4 +1,4 @@
-/** A process that is not started. `subtype` is the `errorSubtype` of its turn. */
+/** Thrown if a process is not started. `subtype` becomes the `errorSubtype` of its turn. */
 export class StartError extends Error {
   override readonly name = "StartError";
   readonly subtype: string;

@@ -1,11 +1,11 @@
 import { z } from "zod";
 
-/** `message` is Claude Code's, `path` the key in the file, "" for the file itself. */
+/** `message` is Claude Code's text, `path` the key in the file, "" for the whole file. */
 const Unread = z.object({ file: z.string().catch(""), path: z.string().catch(""), message: z.string() });
 
 const WithErrors = z.object({ errors: z.array(Unread).catch([]) });
 
-/** A sentence for each file that the answer to `get_settings` names. */
+/** Returns a sentence for each file named in the answer to `get_settings`. */
 export function unreadFiles(answer: unknown): string[] {
   const { errors } = WithErrors.catch({ errors: [] }).parse(answer);
   const first = errors.filter(({ file }, index) => errors.findIndex((each) => each.file === file) === index);
@@ -16,5 +16,5 @@ export function unreadFiles(answer: unknown): string[] {
   });
 }
 
-/** Characters. */
+/** Maximum length of a reason, characters. */
 const MAX_REASON = 300;

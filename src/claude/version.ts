@@ -5,23 +5,23 @@ import { realpath, stat } from "../security/files/limited.ts";
 import { readSmall } from "../security/files/plain-file.ts";
 import { outputOf } from "./output-of.ts";
 
-/** The version of a Claude Code that did not come with the Agent SDK, asked of it once for each state of its file. */
+/** Asks a Claude Code that did not come with the Agent SDK for its version, once for each state of its file. */
 
-/** The oldest that the pinned Agent SDK starts as this server does (`mcpServersDelivery: "initialize"`). */
+/** Oldest version that the pinned Agent SDK can start for this server (`mcpServersDelivery: "initialize"`). */
 export const NEEDED_VERSION = "2.1.261";
 
-/** The newest that this release was tested with: the one of the pinned Agent SDK. */
+/** Newest version tested with this release: the pinned Agent SDK's. */
 export const NEWEST_TESTED = "2.1.332";
 
-/** The oldest whose hooks are known to hold messages of other sessions, and the first with a hook for commands of skills. */
+/** Oldest version with hooks known to hold messages of other sessions, and first version with a hook for commands of skills. */
 const HOLDING_VERSION = "2.1.332";
 
-/** Without a `version` it is the Agent SDK's. */
+/** Without `version`, assumes the Agent SDK's Claude Code. */
 export function canHold(version = NEWEST_TESTED): boolean {
   return compareVersions(version, HOLDING_VERSION) >= 0;
 }
 
-/** Like ">= 0" and "< 0" of a comparison, by numbers. */
+/** Compares by numbers: negative if the first version is older, 0 if equal. */
 export function compareVersions(one: string, other: string): number {
   const [left, right] = [one, other].map((text) => text.split(".").map(Number));
   for (let at = 0; at < 3; at += 1) {
@@ -31,15 +31,15 @@ export function compareVersions(one: string, other: string): number {
   return 0;
 }
 
-/** The version, or what is wrong, as the end of a sentence that begins with the path. */
+/** Version, or a `problem` that completes a sentence beginning with the path. */
 export type Answer = { readonly version: string } | { readonly problem: string };
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface VersionSettings {
-  /** Where versions are kept from one server to the next. */
+  /** Folder for versions kept from server to server. */
   readonly cacheFolder: string;
-  /** Time limit of an answer, ms. */
+  /** Time limit for an answer, ms. */
   readonly ms?: number;
 }
 
@@ -48,7 +48,7 @@ const KEPT_FILE = "claude-versions.json";
 const MOST_KEPT = 20;
 const MOST_BYTES = 65_536;
 const ANSWER_MS = 5_000;
-/** What did not answer is asked again after this time, ms: the machine may have been busy. */
+/** Time before a program without an answer is asked again, ms: the machine may have been busy. */
 const FAILED_FOR_MS = 30_000;
 
 export class Versions {
@@ -59,7 +59,7 @@ export class Versions {
     this.#settings = settings;
   }
 
-  /** Of the program at `path`, which is asked in this environment. Never rejects, and takes no longer than the time limit. */
+  /** Returns the version of the program at `path`, asked in `environment`. Never rejects, and takes no longer than `ms`. */
   async of(path: string, environment: Environment): Promise<Answer> {
     const identity = await identityOf(path).catch((error: unknown) => ({
       problem: `cannot be read: ${String(error)}`,
@@ -92,7 +92,7 @@ export class Versions {
     }
   }
 
-  /** Replaces the file whole. Without it the next server asks once more. */
+  /** Replaces the whole file. Ignores errors, because without the file the next server only asks again. */
   async #keep(identity: string, version: string): Promise<void> {
     const file = join(this.#settings.cacheFolder, KEPT_FILE);
     const draft = `${file}.${String(process.pid)}`;
@@ -108,7 +108,7 @@ export class Versions {
   }
 }
 
-/** An update replaces the file, or has a link lead to another one. */
+/** Changes with an update, which replaces the file or redirects a link. */
 async function identityOf(path: string): Promise<string> {
   const real = await realpath(path);
   const { mtimeMs, size } = await stat(real);

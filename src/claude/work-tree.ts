@@ -4,9 +4,12 @@ import { readOnlyGit, type GitPlace, type ReadOnlyGit } from "../security/git/re
 import { submoduleFault } from "../security/git/repository.ts";
 import { GitError, notRead } from "../security/git/run.ts";
 
-/** Compares a folder, and nothing outside it, with its last commit in git. */
+/** Compares a folder, and nothing outside, with its last commit in git. */
 
-/** Flags for the same text whatever the configuration is. A submodule is its commit: git looks for dirt in one by a git of its own. */
+/**
+ * Flags for an equal text under any configuration. A submodule counts as its commit, because git would look for changes in a
+ * submodule with a separate git.
+ */
 const PLAIN = [
   "--no-color",
   "--no-ext-diff",
@@ -24,14 +27,14 @@ const TEXT = [
   "--find-renames",
   "-l1000",
   "--abbrev=7",
-  // No order of its own, which a file has that need not be there.
+  // Overrides a configured order file, which may be missing.
   "-O/dev/null",
 ];
 
-/** Size of the names of new files: there may be hundreds of thousands, and the diff wants room too. */
+/** Maximum size of the list of new files, bytes: hundreds of thousands are possible, and the diff needs room too. */
 const UNTRACKED_BYTES = 8_192;
 
-/** Undefined where the folder is in no repository. */
+/** `undefined` if the folder is in no repository. */
 export async function workTreeOf(place: GitPlace): Promise<WorkTree | undefined> {
   const git = await readOnlyGit(place);
   if (git === undefined) return undefined;
@@ -60,13 +63,13 @@ export async function workTreeOf(place: GitPlace): Promise<WorkTree | undefined>
   }
 }
 
-const refused = (why: string): WorkTree => ({ refused: `${why} What is in it is not shown.` });
+const refused = (why: string): WorkTree => ({ refused: `${why} The changes are not shown.` });
 
 async function line(git: ReadOnlyGit, ...args: string[]): Promise<string> {
   return (await git(...args)).toString().trim();
 }
 
-/** Undefined where the branch has none yet. Rejects where it has one that cannot be read: then it has no name either. */
+/** `undefined` for a branch without a commit. Rejects if `HEAD` names neither a commit nor a branch. */
 async function commitOf(git: ReadOnlyGit): Promise<string | undefined> {
   const commit = await line(git, "rev-parse", "--verify", "HEAD").catch(() => undefined);
   if (commit !== undefined) return commit;
@@ -82,7 +85,7 @@ async function isIgnored(git: ReadOnlyGit): Promise<boolean> {
   );
 }
 
-/** Returns what git wrote, up to its last whole part where it wrote too much. */
+/** Returns git's output; if too long, up to the last complete part. */
 async function beginning(answer: Promise<Buffer>, end: string): Promise<{ text: string; isCut: boolean }> {
   try {
     return { text: (await answer).toString(), isCut: false };
@@ -105,7 +108,7 @@ interface Shown {
   readonly diff: string;
 }
 
-/** Why a commit of a submodule in the diff may not be shown: its `.git` could name another repository of this machine. */
+/** Returns the reason for hiding a submodule commit in the diff: the submodule's `.git` could name another repository here. */
 async function movedSubmoduleFault({ base, diff, git }: Shown, place: GitPlace): Promise<string | undefined> {
   if (!/^\+Subproject commit /m.test(diff)) return undefined;
   const raw = await git("diff", ...PLAIN, "--no-renames", "--raw", "-z", base, "--", ".");

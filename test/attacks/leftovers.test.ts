@@ -33,7 +33,7 @@ function agentsOf(server: Server): number[] {
 async function withSpare(server: Server): Promise<void> {
   await server.call("claude_code", { prompt: scriptTag([{ text: "done" }]), cwd: world.folder(), waitMs: 40_000 });
   // A spare starts when the server is idle: late, beside other attacks.
-  await expect.poll(() => server.stderr(), { timeout: 60_000 }).toContain("a spare waits");
+  await expect.poll(() => server.stderr(), { timeout: 60_000 }).toContain("a spare is ready");
 }
 
 /** Moments while a session and a spare are ended; every second one with AMOUNTS=full alone. */
@@ -83,7 +83,7 @@ it("a server ends the processes that a dead server of its store has left, and no
     "a session that is not kept": await leave(neighbour, { persistSession: false }),
     "a server with its store in memory": await leave(inMemory),
   };
-  await expect.poll(() => neighbour.stderr()).toContain("a spare waits");
+  await expect.poll(() => neighbour.stderr()).toContain("a spare is ready");
   await killWithReaper(dead);
   await killWithReaper(foreign);
   await expect.poll(() => world.processes().length).toBeGreaterThan(0);

@@ -95,7 +95,7 @@ describe("a sandboxed session writes nothing outside its folders", () => {
     const options = { cwd: project, permissionMode: "default", allowedTools: ["Bash"] };
     const ahead = await sandboxed.another(["--spares", "1"]);
     await tries(ahead, [bash("true")], options);
-    await expect.poll(() => ahead.stderr()).toContain("a spare waits");
+    await expect.poll(() => ahead.stderr()).toContain("a spare is ready");
     const spares = new Set(world.processes().flatMap(({ command }) => /--session-id=(\S+)/.exec(command)?.[1] ?? []));
     const before = readdirSync(outside);
     const { sessionId } = await tries(ahead, [bash(`touch inside; touch ${outside}/M`)], options);

@@ -125,7 +125,7 @@ describe("`claude_code_session` `diff` tells git's reason for a repository that 
     make();
     const { refused } = await told();
     expect(refused).toMatch(reason);
-    expect(refused).toMatch(/ What is in it is not shown\.$/);
+    expect(refused).toMatch(/ The changes are not shown\.$/);
     expect(refused).not.toContain("fish");
   });
 });

@@ -35,7 +35,7 @@ function cameUp(server: Pick<Server, "stderr">): string[] {
   const lines = server
     .stderr()
     .split("\n")
-    .filter((line) => line.includes("a spare waits"));
+    .filter((line) => line.includes("a spare is ready"));
   return lines.flatMap((line) => /"sessionId":"([^"]+)"/.exec(line)?.[1] ?? []);
 }
 

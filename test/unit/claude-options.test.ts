@@ -182,7 +182,7 @@ describe("an option that the Agent SDK would refuse", () => {
   it.each(["", " ", "a ", "a,b", "a(b)", "a\nb", "*", "plugin:*", "a *", "a__*", "/a", "a\\\\b", "\ud800"])(
     "is refused at the call: the skill %j",
     (name) => {
-      expect(() => checkSkills({ skills: ["good", name] })).toThrow(/^skills: .* can be the name of no skill\. Name/);
+      expect(() => checkSkills({ skills: ["good", name] })).toThrow(/^skills: .* cannot name a skill\. Name/);
     },
   );
 

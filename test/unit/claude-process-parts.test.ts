@@ -129,7 +129,7 @@ describe("a warning of MCP servers that have failed", () => {
     return (await withServerErrors(notice, query, mask)).message;
   };
   const advice =
-    "did not start, and Claude works without their tools. Correct what starts them, then start a new session.";
+    "did not start, and Claude works without their tools. Fix their configuration, then start a new session.";
 
   it("gives Claude Code's reasons, masked before they are cut", async () => {
     const error = `${"x".repeat(195)}swordfish`;

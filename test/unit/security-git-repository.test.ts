@@ -167,7 +167,7 @@ it("a folder that git ignores is told to be that, unless something of it is show
   writeFileSync(join(cwd, ".gitignore"), "build\n");
   writeFileSync(join(build, "a"), "a\n");
   const place = { cwd: build, environment, wrapper: [], allowed: [] };
-  expect(await workTreeOf(place)).toEqual({ refused: "git ignores this folder. What is in it is not shown." });
+  expect(await workTreeOf(place)).toEqual({ refused: "git ignores this folder. The changes are not shown." });
   git(cwd, "add", "-f", "build/a");
   expect(await workTreeOf(place)).toMatchObject({ diff: expect.stringContaining("+++ b/a") as unknown, untracked: [] });
 });

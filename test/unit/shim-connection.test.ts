@@ -20,7 +20,7 @@ async function connected(list?: FromShim) {
 describe("a connection to a shim", () => {
   it.each([
     ["refuses", { t: "refused", of: "hello", message: "another daemon's" }, "another daemon's"],
-    ["says something else first", { t: "superseded", id: ID }, "first message is no hello"],
+    ["says something else first", { t: "superseded", id: ID }, "first message is not a hello"],
     ["speaks another protocol", { ...HELLO, protocol: 99 }, `speaks protocol 99, not ${String(SHIM_PROTOCOL)}`],
     ["sends no frames", Buffer.alloc(12, 0xff), "a header has"],
     ["sends an unknown message", encodeFrame({ t: "greeting" }, Buffer.alloc(0)), "not a message of a shim"],
@@ -126,7 +126,7 @@ describe("the shims that a former server has left", () => {
     const own = "/nowhere/own.shim";
     const { said, shims } = shimsOf([own], { newAddress: async () => Promise.resolve(own) });
     expect(await shims.own()).toBeUndefined();
-    expect(said.splice(0)).toEqual(["no shim: what is started now ends with this server"]);
+    expect(said.splice(0)).toEqual(["no shim: new processes end with this server"]);
     shims.adopt();
     await shims.end("any");
     expect(said).toEqual([]);
@@ -219,7 +219,7 @@ describe("the standing of a process with its shim", async () => {
 it("starts without a shim where none can be started, says why, and starts none once it ends", async () => {
   const { said, shims } = shimsOf([]);
   expect([await shims.own(), shims.fallback]).toEqual([undefined, "no folder for a socket"]);
-  expect(said).toEqual(["no shim: what is started now ends with this server"]);
+  expect(said).toEqual(["no shim: new processes end with this server"]);
   await shims.close();
   expect(await shims.own()).toBeUndefined();
   expect(said).toHaveLength(1);

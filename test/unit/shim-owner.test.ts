@@ -180,7 +180,7 @@ describe("a process that is taken over behind a shim", () => {
   });
 
   it.each([
-    ["its shim does not have it", [], /does not have it any more/],
+    ["its shim does not have it", [], /no longer has the process/],
     ["a later owner has it", [{ ...LISTED, epoch: 5 }], /another server has taken it over/],
     ["its shim refuses", [LISTED], /epoch 4 is not 6/],
   ])("is not where %s", async (_, processes, why) => {

@@ -10,12 +10,12 @@ import { protectionOf, type ProtectedPath } from "../../security/protected-paths
 import type { Confinement } from "../../domain/principal.ts";
 
 /**
- * Checks paths before a process is started with them. `roots` are the allowed folders; [] allows any. With roots the real path is
- * returned, so that a link that changes afterwards has no effect. `closed` are the paths that no session may reach. All throw
- * INVALID_ARGUMENT naming the field.
+ * Checks paths before a process uses them. `roots` are the allowed folders; [] allows any. With `roots` the real path is
+ * returned, so that a link changed afterwards has no effect. `closed` are the paths that no session may reach. All functions
+ * throw INVALID_ARGUMENT naming the field.
  */
 
-/** The options with every folder and file in them checked. */
+/** Returns the options after checking every folder and file. */
 export async function checkPlaces(
   options: SessionOptions,
   roots: readonly string[],
@@ -24,7 +24,7 @@ export async function checkPlaces(
   const cwd = await checkFolder("cwd", options.cwd, roots, closed);
   const { additionalDirectories: folders, debugFile } = options;
   const real: string[] = [];
-  // Claude Code takes a relative one from its own folder.
+  // Relative folders count from `cwd`, as for Claude Code.
   for (const [index, folder] of (folders ?? []).entries()) {
     const field = `additionalDirectories[${String(index)}]`;
     if (/^~(?:\/|$)/.test(folder))
@@ -42,7 +42,7 @@ export async function checkPlaces(
   };
 }
 
-/** The same by the folders of several servers, all of which hold. */
+/** Checks against the folders of several servers, all of which hold. */
 export async function checkAllPlaces(
   options: SessionOptions,
   all: readonly { readonly allowDirs: readonly string[] }[],
@@ -59,7 +59,7 @@ export async function checkFolder(
   roots: readonly string[],
   closed: readonly ProtectedPath[],
 ): Promise<string> {
-  // First, so that errors do not reveal what exists outside.
+  // Comes first, so that errors do not reveal files outside.
   const place = await checkInside(field, folder, roots, closed);
   const found = await stat(place).catch(otherwise(undefined, field));
   if (!found)
@@ -72,7 +72,7 @@ export async function checkFolder(
   return place;
 }
 
-/** A file that Claude Code is to write: it need not be there, its folder must. */
+/** Checks a file for Claude Code to write: the folder must exist, the file need not. */
 export async function checkFile(
   field: string,
   file: string,
@@ -82,21 +82,21 @@ export async function checkFile(
   const place = join(await checkFolder(field, dirname(file), roots, closed), basename(file));
   const found = await stat(place).catch(otherwise(undefined, field));
   if (found?.isDirectory()) throw invalidArgument(field, `${file} is a folder. Name a file in it.`);
-  // A link is followed to what would be written; one that leads nowhere would be written through unchecked.
+  // Follows a link to the file to be written; a broken link would be written through unchecked.
   if (found) return checkInside(field, place, roots, closed);
   const isLink = (await lstat(place).catch(otherwise(undefined, field))) !== undefined;
   if (isLink) throw invalidArgument(field, `${file} is a broken symbolic link. Name a file.`);
   return checkInside(field, place, roots, closed);
 }
 
-/** It need not exist. */
+/** `path` need not exist. */
 export async function checkInside(
   field: string,
   path: string,
   allowDirs: readonly string[],
   closed: readonly ProtectedPath[],
 ): Promise<string> {
-  // Not resolved by its text: dots behind a link go up from where the link leads.
+  // Not resolved as text, because `..` behind a link goes up from the link's target.
   const real = await realPathOf(isAbsolute(path) ? path : resolve(path));
   const isTold = allowDirs.length === 0 || allowDirs.some((root) => isInside(resolve(path), root));
   if (real === undefined && isTold) fileAccess.check(path, field);
@@ -109,8 +109,8 @@ export async function checkInside(
 }
 
 /**
- * A transcript of a folder outside of the allowed ones may not be continued, in any folder. The error does not name the folder,
- * which may belong to another user.
+ * Refuses a transcript from a folder outside the allowed folders, wherever the session would continue. The error does not name
+ * the folder, possibly another user's.
  */
 export async function checkOrigin(field: string, folder: string | undefined, roots: readonly string[]): Promise<void> {
   if (roots.length === 0) return;
@@ -123,18 +123,18 @@ function outside(allowDirs: readonly string[]): string {
   return `outside the folders this server allows (--allow-dir): ${allowDirs.join(", ")}.`;
 }
 
-/** Of a path as it really is; the file system is not asked about it again. */
+/** `real` is already a real path; the file system is not asked again. */
 export async function isAllowed(real: string, allowDirs: readonly string[]): Promise<boolean> {
   const roots = await Promise.all(allowDirs.map(async (root) => realpath(root).catch(() => root)));
   return roots.some((root) => isInside(real, root));
 }
 
-/** Entries of a folder that are read, and folders of them that are named. */
+/** Maximum number of entries read, and of folders returned. */
 const [MAX_ENTRIES, MAX_NAMED] = [5_000, 200];
 
 /**
- * Folders that complete a typed path: within the allowed folders by their real paths, so that nothing outside is revealed. Hidden
- * ones only after a typed dot.
+ * Completes a typed path to folders: within the allowed folders by their real paths, so that nothing outside is revealed. Lists
+ * hidden folders only after a typed dot.
  */
 export async function foldersBelow(typed: string, { allowDirs }: Pick<Confinement, "allowDirs">): Promise<string[]> {
   const roots = allowDirs.filter((root) => root.startsWith(typed));
@@ -159,7 +159,7 @@ async function foldersIn(parent: string, begun: string, allowDirs: readonly stri
 async function entriesOf(parent: string, begun: string): Promise<Dirent[]> {
   const found: Dirent[] = [];
   let looked = 0;
-  // It closes itself when the loop is left.
+  // Leaving the loop closes the folder.
   for await (const entry of await opendir(parent)) {
     looked += 1;
     if (looked > MAX_ENTRIES) break;

@@ -2,20 +2,20 @@ import { win32 } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
 
 /**
- * Claude Code runs shell commands on Windows with Git Bash. It looks for one at two places and beside the git in PATH;
- * where there is none it has PowerShell only, unless that is turned off: then it does not start.
+ * Finds Git Bash, with which Claude Code runs shell commands on Windows. Claude Code looks at two places and beside the git in
+ * `PATH`; without Git Bash only PowerShell remains, and if PowerShell is turned off, Claude Code does not start.
  */
 
 export interface Machine {
   readonly platform: NodeJS.Platform;
-  /** The environment that Claude Code would have. */
+  /** Environment of the Claude Code to start. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly exists: (path: string) => Promise<boolean>;
 }
 
 export type WindowsShell =
   | { readonly kind: "not windows" }
-  /** `path` is set for Claude Code. */
+  /** `path` is handed to Claude Code. */
   | { readonly kind: "bash"; readonly path: string }
   | { readonly kind: "powershell only" }
   | { readonly kind: "none" };
@@ -34,7 +34,7 @@ export async function windowsShell({ platform, environment, exists }: Machine): 
   return isOff(variables.get("CLAUDE_CODE_USE_POWERSHELL_TOOL")) ? { kind: "none" } : { kind: "powershell only" };
 }
 
-/** Throws INVALID_ARGUMENT where Claude Code would not start for want of a shell. */
+/** Throws INVALID_ARGUMENT if Claude Code would not start for want of a shell. */
 export async function checkShell(machine: Machine): Promise<void> {
   if ((await windowsShell(machine)).kind !== "none") return;
   const problem =
@@ -42,10 +42,10 @@ export async function checkShell(machine: Machine): Promise<void> {
   throw invalidArgument("env", `${problem} Claude Code needs one of them. ${ADVICE}`);
 }
 
-/** The notice in the session's log. */
+/** Notice in the session's log. */
 export const NO_BASH = `Git Bash was not found: Claude Code has no Bash tool and runs commands with PowerShell. ${ADVICE}`;
 
-/** Windows does not tell Path from PATH; a copied environment does. */
+/** Returns names in upper case, because Windows ignores their case and a copied environment does not. */
 function withoutCase(environment: Machine["environment"]): ReadonlyMap<string, string> {
   return new Map(Object.entries(environment).flatMap(([name, value]) => (value ? [[name.toUpperCase(), value]] : [])));
 }
@@ -54,7 +54,7 @@ function isShell(path: string): boolean {
   return ["bash.exe", "sh.exe", "bash", "sh"].includes(win32.basename(path).toLowerCase());
 }
 
-/** Paths of the installer for all users, for one user, and of scoop. */
+/** Returns the paths used by the installers (for all users, for a single user) and by scoop. */
 function usualPlaces(variables: ReadonlyMap<string, string>): string[] {
   const programs = ["PROGRAMFILES", "PROGRAMW6432", "PROGRAMFILES(X86)"].map((name) => variables.get(name));
   const home = variables.get("USERPROFILE");
@@ -67,7 +67,7 @@ function usualPlaces(variables: ReadonlyMap<string, string>): string[] {
   return folders.flatMap((folder) => (folder === undefined ? [] : [bashIn(folder)]));
 }
 
-/** git.exe lies in cmd, bin or mingw64\bin of its installation. */
+/** `git.exe` lies in cmd, bin or mingw64\bin of its installation. */
 async function besideGit(variables: ReadonlyMap<string, string>, exists: Machine["exists"]): Promise<string[]> {
   const folders = (variables.get("PATH") ?? "").split(";").map((folder) => folder.replaceAll('"', "").trim());
   const programs = folders.filter((folder) => win32.isAbsolute(folder)).map((folder) => win32.join(folder, "git.exe"));

@@ -8,25 +8,25 @@ import { close, partsOf } from "../../security/files/plain-file.ts";
 import type { ProtectedPath } from "../../security/protected-paths.ts";
 import { checkInside, isAllowed } from "./folders.ts";
 
-/** What the API takes of one image, bytes. */
+/** Maximum size of an image for the API, bytes. */
 const MAX_IMAGE = 5 * 1024 * 1024;
 
 type MediaType = Attachment["mediaType"];
 
-/** How the files of each type begin, as Latin-1; of a WebP file the size stands between its two words. */
+/** First characters of each type, as Latin-1. `typeOf` checks WebP, whose size stands between two words. */
 const BEGINNINGS: readonly (readonly [MediaType, readonly string[]])[] = [
   ["image/png", ["\u0089PNG\r\n\u001A\n"]],
   ["image/jpeg", ["\u00FF\u00D8\u00FF"]],
   ["image/gif", ["GIF87a", "GIF89a"]],
 ];
 
-/** Where images may come from: inside `roots` ([] is anywhere), and never out of what no session may reach. */
+/** Allowed places of images: inside `roots` ([] means anywhere), and never in `closed`. */
 interface Sources {
   readonly roots: readonly string[];
   readonly closed: readonly ProtectedPath[];
 }
 
-/** Reads what goes with a prompt. Throws INVALID_ARGUMENT naming the field. */
+/** Reads the images of a prompt. Throws INVALID_ARGUMENT naming the field. */
 export async function readImages(
   sources: readonly AttachmentSource[],
   cwd: string,
@@ -61,7 +61,7 @@ async function readImage(field: string, path: string, { closed, roots }: Sources
   if (!file) throw invalidArgument(field, `${path} cannot be read.`);
   try {
     if (roots.length > 0) await checkOpened(field, place, file, roots);
-    // Nothing is read that would be refused for its size.
+    // Checks the size before reading.
     const { size } = await fileAccess.run(place, async () => file.stat());
     if (size > MAX_IMAGE) throw invalidArgument(field, `${path} is larger than ${String(MAX_IMAGE)} bytes.`);
     const parts: Buffer[] = [];
@@ -72,13 +72,13 @@ async function readImage(field: string, path: string, { closed, roots }: Sources
   }
 }
 
-/** Opened without blocking: a pipe in place of the file would block the read. */
+/** Opens without blocking, because a pipe in place of the file would block the read. */
 const READ = constants.O_RDONLY | (process.platform === "win32" ? 0 : constants.O_NONBLOCK);
 
-/** On the way to it a folder can have become a link: what was opened must be what lies inside. */
+/** Checks the opened file, because a folder of the path can have become a link meanwhile. */
 async function checkOpened(field: string, place: string, file: fs.FileHandle, roots: readonly string[]): Promise<void> {
   const opened = await fileAccess.run(place, async () => file.stat({ bigint: true }));
-  // Linux tells where it is that was opened; elsewhere the path is looked at once more, which can be raced again.
+  // Linux reports the path of the opened file; elsewhere the path is looked up again, which can be raced.
   const real =
     process.platform === "linux" ? await fs.readlink(`/proc/self/fd/${String(file.fd)}`) : await realpath(place);
   const there =

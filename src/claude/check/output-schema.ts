@@ -3,22 +3,23 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 
 /**
- * Claude Code compiles `outputFormat.schema` with Ajv as JSON Schema draft 7 in strict mode, and does not start with what that refuses.
- * A compilation here could occupy the thread for minutes: this check takes time in proportion to the schema.
+ * Checks `outputFormat.schema` for Claude Code, which compiles the schema with Ajv as JSON Schema draft 7 in strict mode, and
+ * does not start if Ajv refuses. Compiling here could block the thread for minutes; the check takes time in proportion to the
+ * schema.
  */
 
 const FIELD = "outputFormat.schema";
 const ADVICE =
   'Write it in JSON Schema draft 7 (zod 4: z.toJSONSchema(schema, { target: "draft-7" })). The options of a session cannot be changed: start a new one.';
 
-/** Claude Code refuses more values than these. */
+/** Claude Code's own limit. */
 const MAX_VALUES = 100_000;
-/** From the root to a schema: beyond, Claude Code has no stack left. */
+/** Steps from the root to a schema. Beyond, Claude Code runs out of stack. */
 const MAX_STEPS = 1000;
 const MAX_PATH_CHARS = 200;
 
 type Fault = string | undefined;
-/** `isRead`: Ajv reads the value by the schema of schemas, which wants what is listed to be different. */
+/** `isRead`: Ajv checks the value by the schema of schemas too, which requires distinct list items. */
 type Check = (value: unknown, isRead: boolean) => Fault;
 
 const isObject = (value: unknown): value is JsonObject =>
@@ -75,11 +76,11 @@ const pattern: Check = (value) => {
     void RegExp(value, "u");
     return undefined;
   } catch (error) {
-    return `is no regular expression: ${error instanceof Error ? error.message : String(error)}`;
+    return `is not a valid regular expression: ${error instanceof Error ? error.message : String(error)}`;
   }
 };
 
-/** Keywords without a rule: Ajv compiles nothing of a schema that has no others. */
+/** Keywords without a rule: Ajv compiles nothing of a schema with only such keywords. */
 const ANNOTATIONS = new Set("title description default deprecated readOnly writeOnly examples".split(" "));
 
 function isAlwaysValid(value: unknown): boolean {
@@ -93,7 +94,7 @@ const patterns: Check = (value, isRead) => {
   return compiled.map((key) => pattern(key, isRead)).find((each) => each !== undefined);
 };
 
-/** All keywords that Ajv knows in draft 7, by the check of their values. */
+/** All keywords of draft 7 known to Ajv, by the check of their values. */
 const GROUPS: readonly (readonly [Check, string])[] = [
   [any, "$defs $vocabulary $async deprecated const default contentSchema"],
   [string, "$schema $id $comment $ref title description format contentMediaType contentEncoding"],
@@ -136,23 +137,23 @@ const INSIDE_BY_NAME = ["properties", "patternProperties", "dependencies"];
 interface Place {
   readonly at: readonly string[];
   readonly value: unknown;
-  /** Ajv compiles it. What no `$ref` leads to is only read. */
+  /** True if Ajv compiles the value; definitions without a `$ref` are only read. */
   readonly isCompiled: boolean;
   readonly isRead: boolean;
 }
 
-/** Throws INVALID_ARGUMENT naming the place of what Claude Code would refuse. */
+/** Throws INVALID_ARGUMENT naming the first place that Claude Code would refuse. */
 export function checkOutputSchema({ outputFormat }: Pick<SessionOptions, "outputFormat">): void {
   if (!outputFormat) return;
   const root = withoutDialect(outputFormat.schema);
   if (root["$async"]) refuse([], "asynchronous schemas are not supported");
-  // References are not resolved here among schemas that have ids of their own.
+  // Skips references if schemas have ids, because ids change their meaning.
   const refersTo = holdsIds(root) ? undefined : root;
   const seen = new Map<unknown, boolean>();
   const next: Place[] = [{ at: [], value: root, isCompiled: true, isRead: true }];
   for (const place of next) {
     const { value } = place;
-    // Reached before in the same way.
+    // Already checked at least as strictly.
     if (!isObject(value) || (seen.get(value) ?? false) || (seen.has(value) && !place.isCompiled)) continue;
     seen.set(value, place.isCompiled);
     if (place.at.length > MAX_STEPS) refuse(place.at.slice(0, 3), "is nested too deeply");
@@ -172,7 +173,7 @@ function holdsIds(root: JsonObject): boolean {
   return false;
 }
 
-/** Claude Code knows no other dialect than its own, and refuses a schema that names one. */
+/** Removes `$schema`, because Claude Code refuses a schema that names another dialect than Ajv's. */
 export function withoutDialect(schemaOf: JsonObject): JsonObject {
   const { $schema: _dialect, ...rest } = schemaOf;
   return rest;
@@ -192,7 +193,7 @@ function checkPlace({ at, isCompiled, isRead }: Place, value: JsonObject): void 
   if (fault) refuse([...at, fault[0]], fault[1]);
 }
 
-/** Keywords that mean nothing without another one, which strict mode refuses. */
+/** Returns a keyword without effect unless another is present, which strict mode refuses. */
 function faultTogether(value: JsonObject): [keyword: string, why: string] | undefined {
   const has = (name: string) => Object.hasOwn(value, name);
   if (has("if") && !has("then") && !has("else")) return ["if", "is ignored without then and else"];
@@ -229,7 +230,7 @@ function referred(root: JsonObject | undefined, { at, isCompiled }: Place, { $re
   const path = /^#(?:\/(.*))?$/s.exec(ref);
   const keys = (path?.[1] ?? "").split("/").filter((key) => key !== "");
   const found = path && keys.reduce<unknown>((held, key) => stepInto(held, key), root);
-  if (!isSchema(found)) refuse([...at, "$ref"], `${ref.slice(0, MAX_PATH_CHARS)} leads to no schema`);
+  if (!isSchema(found)) refuse([...at, "$ref"], `${ref.slice(0, MAX_PATH_CHARS)} does not lead to a schema`);
   return [{ at: keys, value: found, isCompiled, isRead: false }];
 }
 

@@ -6,9 +6,9 @@ import { readSmall } from "../../security/files/plain-file.ts";
 import { startTime } from "../supervise/tree.ts";
 import { lastFolder, transcriptOf } from "./transcript.ts";
 
-/** A session that Claude Code has kept, however it was started: in a terminal, by another tool or by another server. */
+/** Finds a session kept by Claude Code, however started: in a terminal, by another tool or by another server. */
 export async function findSession(sessionId: string, configFolder: string): Promise<FoundSession | undefined> {
-  // It becomes part of a path.
+  // `sessionId` becomes part of a path.
   if (!UUID.test(sessionId)) return undefined;
   const transcript = await transcriptOf(sessionId, configFolder);
   if (transcript === undefined) return undefined;
@@ -17,10 +17,10 @@ export async function findSession(sessionId: string, configFolder: string): Prom
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** It holds a few fields. */
+/** Maximum size of the file, bytes; normally a few fields. */
 const MAX_OPEN_BYTES = 65_536;
 
-/** Every running Claude Code writes one, named by its pid. */
+/** File that every running Claude Code writes, named by its pid. */
 const OpenSession = z.looseObject({
   pid: z.number(),
   sessionId: z.string(),
@@ -28,7 +28,9 @@ const OpenSession = z.looseObject({
   entrypoint: z.string().optional(),
 });
 
-/** The process that has the session open. Two at once would both go on with it, and what one of them did would be lost. */
+/**
+ * Finds the process with the session open. Two processes would both continue the session, and the work of one would be lost.
+ */
 export async function openIn(sessionId: string, configFolder: string): Promise<OpenIn | undefined> {
   const folder = join(configFolder, "sessions");
   const entries = await readdir(folder).catch(otherwise([]));
@@ -43,7 +45,7 @@ export async function openIn(sessionId: string, configFolder: string): Promise<O
 /** A killed process leaves its file behind, and its pid may have been reused. */
 async function isRunning({ pid, procStart }: z.infer<typeof OpenSession>): Promise<boolean> {
   const started = await startTime(pid);
-  // Only on Linux both of us write the start time in the same unit.
+  // Only on Linux do Claude Code and this server use equal units for the start time.
   const isComparable = process.platform === "linux" && procStart !== undefined;
   return started !== undefined && (!isComparable || procStart === started);
 }
@@ -52,7 +54,7 @@ async function readJson(file: string): Promise<unknown> {
   try {
     return JSON.parse(await readSmall(file, MAX_OPEN_BYTES));
   } catch {
-    // It is being written, has just gone, or is nothing that Claude Code has written.
+    // The file is being written, was just deleted, or is not Claude Code's.
     return undefined;
   }
 }

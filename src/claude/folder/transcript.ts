@@ -10,9 +10,9 @@ import { LineLimit } from "../supervise/output.ts";
 import type { AgentStart } from "../../engine/ports.ts";
 
 /**
- * The file in which Claude Code has written at least one message of the session. One that was killed before its first
- * request leaves none, or a file of listings only, which it then does not find itself.
- * Transcripts lie in a folder per project; a session is found whatever the folder it was started in is called.
+ * Returns the file in which Claude Code has written at least one message of the session. A Claude Code killed before its first
+ * request leaves no file, or a file of listings only, which Claude Code itself does not find. Searches every project's folder,
+ * so that a session is found whatever its folder was called.
  */
 export async function transcriptOf(sessionId: string, configFolder: string): Promise<string | undefined> {
   const files = await filesFor(sessionId, configFolder);
@@ -26,7 +26,7 @@ async function filesFor(sessionId: string, configFolder: string): Promise<string
   return entries.map(({ name }) => join(projects, name, `${sessionId}.jsonl`));
 }
 
-/** Which of these prompts stand in it, as what began a turn or as what joined one. One that only waited has no id there. */
+/** Returns the ids of `promptIds` in the transcript, having begun or joined a turn. A prompt that only waited is absent. */
 export async function promptsIn(transcript: string, promptIds: readonly string[]): Promise<Set<string>> {
   const found = new Set<string>();
   if (promptIds.length === 0) return found;
@@ -38,7 +38,7 @@ export async function promptsIn(transcript: string, promptIds: readonly string[]
 
 const FOLDER = /"cwd":("(?:[^"\\]|\\.)*")/;
 
-/** The folder that the session was in last. */
+/** Returns the last folder of the session. */
 export async function lastFolder(transcript: string): Promise<string | undefined> {
   let folder: string | undefined;
   for await (const line of linesOf(transcript)) {
@@ -48,7 +48,7 @@ export async function lastFolder(transcript: string): Promise<string | undefined
   return folder;
 }
 
-/** Claude Code also resumes what begins with a system message: a blocked prompt leaves nothing else. */
+/** Claude Code also resumes a transcript beginning with a system message, the only trace of a blocked prompt. */
 const MESSAGE = /"type":"(?:user|assistant|system)"/;
 
 async function holdsMessages(file: string): Promise<boolean> {
@@ -56,12 +56,12 @@ async function holdsMessages(file: string): Promise<boolean> {
     for await (const line of linesOf(file)) if (MESSAGE.test(line)) return true;
     return false;
   } catch (error) {
-    // There is no such file in this project, or nothing that Claude Code could have written.
+    // The project has no such file, or the file cannot be Claude Code's.
     return otherwise(false)(error);
   }
 }
 
-/** Throws at a line that passes the bounds of Claude Code's output: what shells of a session may write to has any length. */
+/** Throws at a line above the bounds of Claude Code's output, because shells of a session can write lines of any length. */
 export async function* linesOf(file: string): AsyncGenerator<string> {
   const handle = await openPlainFile(file);
   const input = Readable.from(partsOf(file, handle));
@@ -82,16 +82,16 @@ export async function* linesOf(file: string): AsyncGenerator<string> {
 
 interface ResumePlan {
   readonly resumed: boolean;
-  /** Prompts of the turn that is to be run again, of which nothing was written down. */
+  /** Prompts of the turn to run again that Claude Code has not written down. */
   readonly missing: readonly string[];
-  /** Claude Code is to run the turn again that it was interrupted in. */
+  /** True if Claude Code must run its interrupted turn again. */
   readonly runsAgain: boolean;
   readonly options: Partial<Options>;
 }
 
 /**
- * With its own transcript, with a copy of another's, or afresh where nothing was said yet. Throws `StartError` where something was:
- * Claude Code would go on without a memory.
+ * Resumes from the session's own transcript, from a copy of the origin's, or starts afresh if nothing was said yet. Throws
+ * `StartError` if something was said without a transcript, because Claude Code would continue without a memory.
  */
 export async function resumePlanOf(start: AgentStart, configFolder: string): Promise<ResumePlan> {
   const { first, hasSpoken, origin, rerunOf = [], resumeAt, sessionId, transcriptId } = start;
@@ -102,7 +102,7 @@ export async function resumePlanOf(start: AgentStart, configFolder: string): Pro
   if (hasSpoken) throw transcriptMissing(transcriptId, configFolder);
   if (!origin) {
     const id = first ? transcriptId : await freeId(transcriptId, configFolder);
-    // Another than `sessionId` after a `/clear`, of which nothing was said yet.
+    // Differs from `sessionId` after a `/clear` without any answer yet.
     return { ...none, resumed: false, options: { sessionId: id } };
   }
   if ((await transcriptOf(origin.transcriptId, configFolder)) !== undefined) {
@@ -118,15 +118,15 @@ async function ownPlan({ first, origin, rerunOf = [], resumeAt, transcriptId }: 
   const known = await promptsIn(transcript, rerunOf);
   const [prompt] = rerunOf;
   const runsAgain = prompt !== undefined && known.has(prompt);
-  // A turn that has begun has gone back in the conversation already.
+  // A turn that has begun has already gone back in the conversation.
   const at = runsAgain ? undefined : (resumeAt ?? (first ? origin?.at : undefined));
   const missing = rerunOf.filter((id) => !known.has(id));
   return { resumed: true, missing, runsAgain, options: { resume: transcriptId, ...cutAt(at) } };
 }
 
 /**
- * Claude Code refuses the id of a file that holds no message ("already in use"), such as one that was killed before its first request
- * leaves behind: the reader of its messages reports the other id.
+ * Returns a new id if a file without messages exists, left by a Claude Code killed before its first request, because Claude
+ * Code refuses such an id ("already in use"). `MessageReader` reports the new id.
  */
 async function freeId(transcriptId: string, configFolder: string): Promise<string> {
   for (const file of await filesFor(transcriptId, configFolder)) if (await exists(file)) return randomUUID();

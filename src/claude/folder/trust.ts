@@ -8,8 +8,8 @@ import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 
 /**
- * Settings of a repository can run commands without approval: hooks, servers of .mcp.json, apiKeyHelper. They
- * do so only in directories that Claude Code's own trust record or the operator (--trust-dir) names.
+ * Settings of a repository can run commands without approval: hooks, servers of `.mcp.json`, `apiKeyHelper`. Allowed only in
+ * directories named by Claude Code's own trust record or by the operator (`--trust-dir`).
  */
 
 const WHAT_A_REPOSITORY_CAN_RUN = [
@@ -25,7 +25,7 @@ const StateFile = z.looseObject({
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Whose word counts: the operator's, and Claude Code's where the operator accepts it. */
+/** Accepted sources of trust: the operator, and Claude Code's record if the operator accepts the record. */
 type Trust = Pick<Confinement, "trustDirs" | "trustsRecord">;
 
 export async function isTrusted(
@@ -37,7 +37,7 @@ export async function isTrusted(
   return (await isNamed(cwd, trustDirs)) || (await isBelow(cwd, recorded));
 }
 
-/** By the operator, it or a folder above it. */
+/** True if the operator names the folder or a parent. */
 async function isNamed(cwd: string, trustDirs: readonly string[]): Promise<boolean> {
   return isBelow(cwd, await realPaths(trustDirs));
 }
@@ -46,13 +46,13 @@ async function isBelow(cwd: string, folders: readonly string[]): Promise<boolean
   return ancestors(await realpath(cwd)).some((folder) => folders.includes(folder));
 }
 
-/** By each of several servers. */
+/** True if each server trusts the folder. */
 export async function isTrustedByAll(cwd: string, all: readonly Trust[], environment: Environment): Promise<boolean> {
   for (const each of all) if (!(await isTrusted(cwd, each, environment))) return false;
   return true;
 }
 
-/** The files in `cwd` and above it, up to its repository root, that are left out in an untrusted directory. */
+/** Returns the files from `cwd` up to its repository root that are ignored in an untrusted directory. */
 export async function whatWouldRun(cwd: string): Promise<string[]> {
   const found: string[] = [];
   for (const folder of await foldersOfRepository(await realpath(cwd))) {
@@ -64,7 +64,7 @@ export async function whatWouldRun(cwd: string): Promise<string[]> {
   return found;
 }
 
-/** Up to its root. Outside a repository Claude Code looks at the directory itself only. */
+/** Returns the folders up to the root. Outside a repository, Claude Code looks only at the directory itself. */
 async function foldersOfRepository(folder: string): Promise<string[]> {
   const folders = ancestors(folder);
   for (const [index, each] of folders.entries()) {
@@ -74,9 +74,9 @@ async function foldersOfRepository(folder: string): Promise<string[]> {
 }
 
 /**
- * An empty folder that stands in for the project's configuration (SDK option projectConfigRoot): hooks, permissions,
- * .mcp.json and agents come from there, CLAUDE.md still from the working directory. It lies in the user's own
- * configuration folder because no other user can put settings there, as they could below /tmp.
+ * Creates an empty folder to replace the project's configuration (SDK option `projectConfigRoot`): hooks, permissions,
+ * `.mcp.json` and agents come from there, `CLAUDE.md` still from the working directory. Lies in the user's own configuration
+ * folder, because another user could put settings into a folder below /tmp.
  */
 export async function emptyProject(environment: Environment): Promise<string> {
   const folder = join(configFolder(environment), PRODUCT, "untrusted");
@@ -110,11 +110,11 @@ function ancestors(folder: string): string[] {
 }
 
 /**
- * Allow rules of `.claude/settings.json` count in Claude Code only where its own trust record names the folder; --trust-dir names it
- * to this server. The operator has let hooks of the same file run there, without approval as well: the rules are passed on.
+ * Passes on allow rules of `.claude/settings.json`: Claude Code applies them only if its own trust record names the folder, and
+ * `--trust-dir` names the folder only to this server. The operator already lets hooks of the file run without approval.
  */
 
-/** Far more than a file written by hand. */
+/** Maximum size of a settings file, bytes: far more than written by hand. */
 const MAX_SETTINGS_BYTES = 1_048_576;
 
 const SettingsFile = z.looseObject({
@@ -122,13 +122,13 @@ const SettingsFile = z.looseObject({
 });
 
 interface Project extends Pick<SessionOptions, "cwd" | "settingSources"> {
-  /** Whether its settings are read at all. */
+  /** True if settings of the project are read at all. */
   readonly mayRun: boolean;
-  /** A rule that allows Edit is a folder there that commands may write: the operator alone says which. */
+  /** True in a sandbox, where a rule that allows Edit opens a folder to commands: only the operator may do so. */
   readonly isSandboxed: boolean;
 }
 
-/** Those of the folder, where each of the servers names it or a folder above it. */
+/** Returns the rules of the folder if each server names the folder or a parent. */
 export async function projectAllowRules(
   { cwd, isSandboxed, mayRun, settingSources = ["project"] }: Project,
   all: readonly { readonly trustDirs: readonly string[] }[],
@@ -139,7 +139,7 @@ export async function projectAllowRules(
   return SettingsFile.safeParse(jsonOf(text)).data?.permissions?.allow ?? [];
 }
 
-/** Claude Code says itself what is wrong with a file that cannot be read. */
+/** Ignores invalid JSON, because Claude Code itself reports such a file. */
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -124,7 +124,7 @@ export class AliveThrottle {
   }
 }
 
-/** Adds the last line on stderr to `failure`. */
+/** Adds the last line on `stderr` to `failure`. */
 export function explained(failure: string | undefined, stderr: string): string | undefined {
   const lastWords = stderr.trim().split("\n").at(-1);
   return failure !== undefined && lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;

@@ -9,7 +9,7 @@ import { settlesWithin } from "./control.ts";
 const Init = z.object({
   mcp_servers: z.array(z.object({ name: z.string(), status: z.string(), source: z.string().optional() })),
 });
-/** `source` of servers given at the start. The user's own servers may wait for a login that nobody wants. */
+/** `source` of servers given at the start. The user's own servers may wait for a login that is not wanted. */
 const GIVEN = "dynamic";
 
 /** Returns the names of failed servers in a `system/init` message. */
@@ -53,7 +53,7 @@ function describe(failed: readonly string[], reasons: ReadonlyMap<string, string
     return oneLine(name).slice(0, MAX_NAME) + why;
   });
   const more = failed.length > MAX_SERVERS ? ` and ${String(failed.length - MAX_SERVERS)} more` : "";
-  const advice = "Correct what starts them, then start a new session.";
+  const advice = "Fix their configuration, then start a new session.";
   return `mcpServers: ${named.join(", ")}${more} did not start, and Claude works without their tools. ${advice}`;
 }
 

@@ -11,7 +11,7 @@ const MAX_OPEN_REQUESTS = 200;
 
 const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait until some are answered." };
 const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
-const FIXED = "Claude Code takes no other input for it. Allow it as it is, or deny it.";
+const FIXED = "The input of this request cannot be changed. Allow it as it is, or deny it.";
 
 /** Question asked by a hook of Claude Code: answered with yes or no, never with changed input. */
 interface Question extends Pick<PermissionRequest, "input" | "toolName"> {

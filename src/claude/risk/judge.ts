@@ -3,14 +3,14 @@ import { protectionOf, type ProtectedPath } from "../../security/protected-paths
 import { mayBePaths, mentionedPaths } from "./mentioned.ts";
 import { namedPaths, placesOf, type Folders } from "./places.ts";
 import { isEditor, isFileTool, isLooker, isShell, OUTSIDE, riskOf, canRun } from "./risk.ts";
-/** Facts about a request, gathered before it is decided. */
+/** Facts about a request, gathered before its decision. */
 type Judged = Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk">;
 
 export async function judgeRequest(request: PermissionRequest, folders: Folders): Promise<Judged> {
   const { blockedPath, input, toolName } = request;
   const isForFiles = isFileTool(toolName);
   const named = isForFiles ? namedPaths(toolName, input) : [];
-  // What Claude Code itself has stumbled over counts as well.
+  // Includes the path that Claude Code itself objects to.
   const all = [...(named ?? []), ...(blockedPath === undefined ? [] : [blockedPath])];
   const { cwd, places, refused } = await placesOf(all, folders);
   const paths = [...new Set(places.flatMap(({ named: path, real = path }) => [path, real]))];
@@ -27,7 +27,7 @@ export async function judgeRequest(request: PermissionRequest, folders: Folders)
   };
 }
 
-/** Why no session may do this. Of what a tool does with a path that is not for files nothing is known. */
+/** Returns the reason why no session may do this. For a tool with unknown path fields, any string may be a path. */
 async function problemOf({ input, toolName }: PermissionRequest, paths: readonly string[], folders: Folders) {
   const isForFiles = isFileTool(toolName);
   const isTold = isForFiles || isShell(toolName) || isLooker(toolName);
@@ -49,21 +49,21 @@ function notNormal(path: string): string {
   return `The path ${shown} ends in white space, or is empty, once it is resolved, and can mean another file. Name the file without it.`;
 }
 
-/** What a shell command writes that Claude Code carries out as an edit in acceptEdits, as far as its text shows it. */
+/** Judges a shell command that Claude Code runs as an edit in `acceptEdits`, as far as the text shows. */
 
-/** The programs with which it does so, what writes like them, and redirections. */
+/** Programs treated as edits, programs that write like them, and redirections. */
 const WRITES = /(?<![\w-])(?:cp|dd|install|ln|mkdir|mv|rm|rmdir|sed|tee|touch|truncate)(?![\w-])|>/;
 
-/** As a program it is none of the files of a repository. */
+/** `head` as a program, not `HEAD` as a file of a repository. */
 const HEAD = /(?<=(?:^|[\n;&]|(?<!>)\|)\s*)head(?=\s)/g;
 
 interface ShellEdit {
-  /** It may write a file by which a program is made to run commands, or what it writes is unknown. */
+  /** True if the command may write a file that makes a program run commands, or if its targets are unknown. */
   readonly canRun: boolean;
   readonly closed: ProtectedPath | undefined;
 }
 
-/** Undefined for a command that is no such edit. */
+/** `undefined` for a command without such an edit. */
 export async function judgeShellEdit(command: string, folders: Folders): Promise<ShellEdit | undefined> {
   if (!WRITES.test(command.replaceAll(/["'\\]/g, ""))) return undefined;
   const paths = await mentionedPaths(command.replaceAll(HEAD, ""), folders);

@@ -6,14 +6,14 @@ import { MAX_COMMAND_LENGTH, MAX_WORDS, MOVES, STANDS_FOR, whyUnread, wordsOf } 
 import type { Folders } from "./places.ts";
 import type { JsonObject } from "../../domain/json.ts";
 
-/** The files that a shell command could mean, as far as its text shows them. */
+/** Finds the files that a shell command could mean, as far as the text shows. */
 
-/** Paths that a command could mean. Undefined where its text does not show them. */
+/** Returns the paths that a command could mean; `undefined` if the text hides some. */
 export async function mentionedPaths(command: string, folders: Folders): Promise<readonly string[] | undefined> {
   return whyUnread(command) === undefined ? pathsIn(command, folders) : undefined;
 }
 
-/** Paths that its text shows, also where it does not show them all. */
+/** Returns the paths shown by the text, even if the text hides some. */
 export async function pathsIn(command: string, folders: Folders): Promise<readonly string[]> {
   if (command.length > MAX_COMMAND_LENGTH) return [];
   const moved = folderOf(command, folders);
@@ -28,7 +28,7 @@ export async function pathsIn(command: string, folders: Folders): Promise<readon
         (froms.length > 0 ? froms : [folders.cwd]).map((cwd) => normalPath(word, { ...folders, cwd })),
       );
       const known = [...named].filter((path) => path !== undefined);
-      // Looks at the disk are limited, as the number of words is not.
+      // Limits disk access, because the number of words has no limit.
       return at < MAX_WORDS ? [...known, ...(await Promise.all(known.map(realPathOf)))] : known;
     }),
   );
@@ -40,7 +40,7 @@ function mayName(word: string): boolean {
   return !STANDS_FOR.test(word.slice(0, 1)) || /^[*?[]/.test(word) || /^~(?:\/|$)/.test(word);
 }
 
-/** The commands whose relative words count from the session's folder: -C is for its own command alone. */
+/** Returns the commands whose relative words count from the session's folder. `-C` affects only its own command. */
 function beforeMoves(command: string): string {
   const commands = command.split(/[;&|\n]/);
   const moves = commands.map((each) => each.match(MOVES) ?? []);
@@ -48,7 +48,7 @@ function beforeMoves(command: string): string {
   return commands.filter((_, at) => (end < 0 || at < end) && moves[at]?.length === 0).join("\n");
 }
 
-/** The folder that relative words count from; undefined where it is unknown. */
+/** Folder for relative words; `undefined` if unknown. */
 function folderOf(command: string, { cwd }: Folders): string | undefined {
   const moves = command.match(MOVES) ?? [];
   if (moves.length === 0) return cwd;
@@ -61,12 +61,12 @@ function isWhole(word: string): boolean {
   return /^(?:[/~]|[A-Za-z]:[\\/])/.test(word);
 }
 
-/** The paths that a tool could take from its input, for tools whose path fields are unknown. */
+/** Finds the paths that a tool with unknown path fields could take from its input. */
 
-/** Texts in all, and characters of one that can still be a path. */
+/** Maximum number of texts, and maximum length of a text that can be a path, characters. */
 const [MAX_TEXTS, MAX_PATH_LENGTH] = [2_000, 4_096];
 
-/** As they are named and as they really are. Undefined where there are too many to look at. */
+/** Returns named and real paths. `undefined` for too many texts. */
 export async function mayBePaths(input: JsonObject, folders: Folders): Promise<string[] | undefined> {
   const texts = [...new Set(textsOf(input))].filter((text) => text.length <= MAX_PATH_LENGTH).map(withoutScheme);
   if (texts.length > MAX_TEXTS) return undefined;
@@ -80,7 +80,7 @@ export async function mayBePaths(input: JsonObject, folders: Folders): Promise<s
   return [...new Set(paths.flat())];
 }
 
-/** Without recursion: an input can be nested deeply. */
+/** Loops instead of recursing, because inputs can be deeply nested. */
 function textsOf(input: JsonObject): string[] {
   const texts: string[] = [];
   const left: unknown[] = [input];

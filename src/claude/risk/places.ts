@@ -5,24 +5,24 @@ import { isInside, realPathOf } from "../../security/paths.ts";
 import type { ProtectedPath } from "../../security/protected-paths.ts";
 import type { Place } from "./risk.ts";
 
-/** Where the paths lie that a request names: the part of judging it that asks the file system. */
+/** Locates the paths named by a request: the part of judging that asks the file system. */
 
-/** What a session works in. */
+/** Folders of a session. */
 export interface Folders {
   readonly cwd: string;
   readonly additionalDirectories: readonly string[];
   readonly home: string;
-  /** What no file tool may reach. */
+  /** Paths closed to file tools. */
   readonly closed: readonly ProtectedPath[];
-  /** Where its programs are looked for: PATH. */
+  /** Folders of `PATH`, searched for programs. */
   readonly programs: readonly string[];
 }
 
 export interface Places {
   readonly places: readonly Place[];
-  /** Of these there is no normal form in which they could be judged. */
+  /** Paths that cannot be normalized, and so cannot be judged. */
   readonly refused: readonly string[];
-  /** The session's own folder as it really is. */
+  /** Real path of the session's folder. */
   readonly cwd: string;
 }
 
@@ -62,14 +62,14 @@ export async function placesOf(named: readonly string[], folders: Folders): Prom
   };
 }
 
-/** The hidden file or folder directly in the home folder that the path is, or lies in. */
+/** Returns the hidden file or folder directly in `home` that is or contains `path`. */
 function hiddenIn(home: string, path: string): string | undefined {
   if (!isInside(path, home)) return undefined;
   const [first = ""] = relative(home, path).split(sep);
   return first.startsWith(".") ? join(home, first) : undefined;
 }
 
-/** What a tool for files names; undefined where that is unknown. */
+/** Returns the paths named by a file tool; `undefined` if unknown. */
 export function namedPaths(toolName: string, input: JsonObject): string[] | undefined {
   switch (toolName) {
     case "Glob":
@@ -89,7 +89,7 @@ function texts(value: unknown): string[] | undefined {
   return typeof value === "string" && value !== "" && !value.includes("\0") ? [value] : undefined;
 }
 
-/** A pattern can lead out of the folder that it counts from. */
+/** Returns `undefined` for `..` behind a wildcard, because the pattern can lead out of its folder. */
 function ofGlob({ path = ".", pattern }: JsonObject): string[] | undefined {
   const folder = texts(path)?.[0];
   if (folder === undefined || typeof pattern !== "string" || pattern.includes("\0")) return undefined;
@@ -97,6 +97,6 @@ function ofGlob({ path = ".", pattern }: JsonObject): string[] | undefined {
   if (pattern.slice(before.length).includes("..")) return undefined;
   const start = before.slice(0, before.lastIndexOf("/") + 1);
   if (start === "") return [folder];
-  // Its own white space is cut off before the pattern follows.
+  // Claude Code trims `folder` before the pattern follows.
   return [isAbsolute(start) || start.startsWith("~") ? start : join(folder.trim(), start)];
 }

@@ -4,33 +4,33 @@ import type { JsonObject } from "../../domain/json.ts";
 import { knownTool } from "../../domain/options/known-tools.ts";
 import { isExecuting } from "../../security/executing-files.ts";
 
-/** How much a request of Claude Code would let happen, by its tool and the places that it names. In doubt it is all. */
+/** Rates a request by its tool and the named places. In doubt, the risk is `all`. */
 
-/** A place that a request names. Both paths are absolute. */
+/** Place named by a request. Both paths are absolute. */
 export interface Place {
   readonly named: string;
-  /** The real path; undefined where it is unknown. */
+  /** Real path; `undefined` if unknown. */
   readonly real: string | undefined;
-  /** Whether it really lies inside the session's folders. */
+  /** True if the real path lies inside the session's folders. */
   readonly isInside: boolean;
-  /** It was named relative to a folder that Claude Code may have left. */
+  /** True if named relative to a folder that Claude Code may have left. */
   readonly isRelative: boolean;
-  /** It lies in a folder in which programs are looked for. */
+  /** True in a folder that is searched for programs. */
   readonly isOnPath: boolean;
-  /** It is hidden directly in the home folder, or below what is, and the session's folder is not. */
+  /** True for a hidden entry directly in the home folder, and below, unless the session's folder is there too. */
   readonly isOfHome: boolean;
-  /** Behind the session's folder its name has characters by which it looks like another. */
+  /** True if the name below the session's folder has invisible characters. */
   readonly isUnseen: boolean;
 }
 
 interface Request {
   readonly toolName: string;
   readonly input: JsonObject;
-  /** Of a tool for files: all paths that it names. Undefined where they are unknown. */
+  /** All paths named by a file tool; `undefined` if unknown. */
   readonly places: readonly Place[] | undefined;
 }
 
-/** In the words that people are shown. */
+/** Shown to people. */
 export const OUTSIDE = "outside the session's folders";
 
 const UNSEEN = "a name with invisible characters";
@@ -38,7 +38,7 @@ const UNSEEN = "a name with invisible characters";
 const READERS: ReadonlySet<string> = new Set(["Read", "Glob", "Grep", "LS", "NotebookRead"]);
 const EDITORS: ReadonlySet<string> = new Set(["Edit", "Write", "MultiEdit", "NotebookEdit"]);
 
-/** They look at nothing but the session itself, or ask the person. */
+/** Tools that look only at the session itself, or ask the person. */
 const SESSION_TOOLS: ReadonlySet<string> = new Set([
   "AskUserQuestion",
   "BashOutput",
@@ -79,7 +79,7 @@ export function isFileTool(toolName: string): boolean {
   return READERS.has(toolName) || EDITORS.has(toolName);
 }
 
-/** Whether it looks at nothing but the session itself. */
+/** True if the tool looks only at the session itself. */
 export function isLooker(toolName: string): boolean {
   return SESSION_TOOLS.has(toolName);
 }
@@ -105,7 +105,7 @@ export function riskOf({ input, places, toolName }: Request): Risk {
   return { level: "all", why: [WHY.get(toolName) ?? knownTool(toolName)?.description ?? "unknown tool"] };
 }
 
-/** Claude Code adds the plan from its file: without that no one sees what is carried out. */
+/** Claude Code adds `plan` from its file. Without `plan`, an approver cannot see the effect. */
 function ofPlan({ plan }: JsonObject): Risk {
   const why = "carries out a plan";
   const isShown = typeof plan === "string" && plan.trim() !== "";
@@ -124,14 +124,14 @@ function ofFiles(least: Exclude<Bound, "none" | "all">, places: readonly Place[]
   return why.length > 0 ? { level: "all", why } : { level: least, why };
 }
 
-/** Whether what lies there can run commands: as the place is named, and as it really is. */
+/** True if a file there can make programs run commands, by its named or its real path. */
 export function canRun({ isOnPath, isOfHome, named, real = named }: Place): boolean {
   return isOnPath || isOfHome || isExecuting(named) || isExecuting(real);
 }
 
-/** What a shell command is seen to do. It only tells people why to look: a command is of the highest risk in any case. */
+/** Describes a shell command for people only: the risk of a command is always the highest. */
 
-/** Of a command that is longer the beginning is looked at, characters. */
+/** Length of the examined beginning of a command, characters. */
 const LOOKED_AT = 10_000;
 
 const NETWORK: readonly RegExp[] = [

@@ -11,19 +11,19 @@ import { checkSandboxedOptions } from "./sandboxed-options.ts";
 import { checkUserSettings } from "./user-settings.ts";
 
 /**
- * What confines a session with --sandbox required: Claude Code's own sandbox for what a shell does, and for what Claude
- * Code's tools do themselves the settings that come nearest to it. One place says what a session may reach.
+ * Confines a session with `--sandbox required`: Claude Code's own sandbox for shells, and the nearest possible settings for
+ * Claude Code's own tools. The only definition of the paths and hosts open to a session.
  */
 
-/** What the operator has settled. Every path is absolute. */
+/** Operator's settings. Every path is absolute. */
 export interface SandboxPolicy {
-  /** Hosts that commands may reach; *.example.com stands for all below it. */
+  /** Hosts open to commands; `*.example.com` matches every subdomain. */
   readonly domains: readonly string[];
-  /** What no session may read or write, wherever its folders lie. */
+  /** Paths that no session may read or write, even inside its folders. */
   readonly closed: readonly string[];
-  /** What no session may write: the code that this server runs, the settings of Claude Code. */
+  /** Paths that no session may write: the code run by this server, the settings of Claude Code. */
   readonly kept: readonly string[];
-  /** The Claude configuration folders of all principals: their logins and transcripts no session may read. */
+  /** Claude configuration folders of all principals, with logins and transcripts that no session may read. */
   readonly configFolders: readonly string[];
   /** Folders in which settings of a project may run commands. */
   readonly trusted: readonly string[];
@@ -36,18 +36,18 @@ interface Given {
   readonly rules: { readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
 }
 
-/** What it adds to the options of a process. */
+/** Additions to the options of a process. */
 export interface SandboxTerms {
   readonly environment: Record<string, string>;
   readonly sandbox: NonNullable<Options["sandbox"]>;
-  /** Rules for Claude Code's own tools: beyond those that are there anyway. */
+  /** Additional rules for Claude Code's own tools. */
   readonly ask: readonly string[];
   readonly deny: readonly string[];
-  /** Of `settings.permissions`: the rules in it close files to the shell as well. */
+  /** Sets `settings.permissions`, where rules close files to the shell too. */
   readonly permissions: { readonly blockWritesOutsideWorkingDirectories: true; readonly deny?: string[] };
 }
 
-/** Throws PERMISSION_DENIED where the session cannot run in the sandbox as it is. */
+/** Throws PERMISSION_DENIED if the session cannot run in the sandbox. */
 export async function sandboxTerms({ environment, sandboxPolicy, options, rules }: Given): Promise<SandboxTerms> {
   checkSandboxedOptions(options);
   const sources = options.settingSources ?? ["user"];
@@ -76,7 +76,10 @@ export async function sandboxTerms({ environment, sandboxPolicy, options, rules 
   };
 }
 
-/** Settings of a project run commands outside the sandbox: a folder counts by its name alone, and each server must name it. */
+/**
+ * True if every server names exactly this folder: settings of a project run commands outside the sandbox, so a parent is not
+ * enough.
+ */
 export async function isNamedByAll(cwd: string, all: readonly { readonly trustDirs: readonly string[] }[]) {
   const real = await realpath(cwd);
   const named = all.map(async ({ trustDirs }) => {
@@ -89,13 +92,15 @@ export async function isNamedByAll(cwd: string, all: readonly { readonly trustDi
 const PATH_TOOLS: ReadonlySet<string> = new Set(["Edit", "Read"]);
 const SHELL_TOOLS: ReadonlySet<string> = new Set(["Bash", "Monitor", "PowerShell"]);
 
-/** Tools of Claude Code that reach out of the machine from outside the sandbox: asked in every mode, so that rules decide. */
+/** Tools of Claude Code that reach beyond the machine from outside the sandbox. Asked in every mode, so that rules decide. */
 const LEAVING = ["Artifact", "RemoteTrigger", "SendUserFile", "WebFetch", "WebSearch"];
 
 /** Tools that start programs outside the sandbox. */
 const PAST_THE_SANDBOX = ["LSP", "PowerShell", "REPL"];
 
-/** Of a session's own folders: what the sandbox closes to the shell is closed to file tools, which run outside it. */
+/**
+ * Files in a session's folders that the sandbox closes to the shell. Also closed to file tools, which run outside the sandbox.
+ */
 const RUN_LATER = [
   ".bash_profile",
   ".bashrc",
@@ -123,12 +128,12 @@ function fileRules(folders: readonly string[], own: readonly string[]): string[]
   return [...later, ...own.flatMap((path) => [`Edit(${rulePath(path)})`, `Edit(${rulePath(path)}/**)`])];
 }
 
-/** Of Claude Code's configuration folder: what logs in, and what was said in sessions. */
+/** Returns the files with logins and conversations in Claude Code's configuration folder. */
 function secretsIn(folder: string): string[] {
   return [".credentials.json", "history.jsonl", "projects"].map((name) => join(folder, name));
 }
 
-/** By real path too: a session's folder may be named by a link. */
+/** Includes real paths, because a session's folder may be named by a link. */
 async function foldersOf({ additionalDirectories = [], cwd }: SessionOptions): Promise<string[]> {
   const named = [cwd, ...additionalDirectories].map((folder) => resolve(cwd, folder));
   const real = await Promise.all(named.map(async (folder) => realPathOf(folder)));
@@ -136,8 +141,8 @@ async function foldersOf({ additionalDirectories = [], cwd }: SessionOptions): P
 }
 
 /**
- * What lies in the session's folders and runs outside the sandbox without another word: programs that PATH names, among
- * them what Claude Code and this server start, and settings of projects that the operator trusts.
+ * Returns paths in the session's folders that are run outside the sandbox without another approval: programs in `PATH`, also
+ * those started by Claude Code and this server, and settings of projects that the operator trusts.
  */
 async function keptByOthers(
   folders: readonly string[],
@@ -156,12 +161,12 @@ function ancestors(folder: string): string[] {
   return parent === folder ? [folder] : [folder, ...ancestors(parent)];
 }
 
-/** Of PATH what the session has not: what lies in its folders would be started outside the sandbox, bwrap itself too. */
+/** Removes the session's folders from `PATH`, because programs there would be started outside the sandbox, even `bwrap`. */
 async function withMachinesPath({ PATH }: Given["environment"], folders: readonly string[]) {
   return PATH === undefined ? {} : { PATH: (await programFolders(PATH, folders)).join(delimiter) };
 }
 
-/** What the session may not use, of those of its rules that can be read, and the operator's. */
+/** Returns the readable deny rules of the session, and the operator's. */
 function deniedBy({ disallowedTools = [] }: SessionOptions, deny: readonly Rule[]): Rule[] {
   const own = disallowedTools.flatMap((text) => {
     const read = parseRule(text, "deny");
@@ -178,8 +183,8 @@ interface Bounds {
 }
 
 /**
- * Every switch is given: one that is not set is whatever other settings say. Of the session's own sandbox what makes it
- * stricter is kept; what would loosen it has been refused.
+ * Sets every switch, because an unset switch follows other settings. Keeps stricter settings of the session's own sandbox;
+ * looser settings have been refused.
  */
 function sandboxOf({ sandbox: own = {} }: SessionOptions, bounds: Bounds): SandboxTerms["sandbox"] {
   const { credentials, filesystem = {}, network = {} } = own;
@@ -195,7 +200,7 @@ function sandboxOf({ sandbox: own = {} }: SessionOptions, bounds: Bounds): Sandb
     network: {
       allowedDomains: [...bounds.domains],
       ...(network.deniedDomains && { deniedDomains: network.deniedDomains }),
-      // Without it a host that is not on the list is asked about, and let through where nothing is asked.
+      // Otherwise a host outside the list is asked about, and let through if nothing is asked.
       strictAllowlist: true,
       allowAllUnixSockets: false,
       allowLocalBinding: false,

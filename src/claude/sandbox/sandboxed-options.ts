@@ -3,11 +3,11 @@ import type { SessionOptions } from "../../domain/options.ts";
 import { inlineServerFields } from "../../domain/options/agents.ts";
 import { type OptionsWith, TRAITS, traitsOf } from "../../domain/options/traits.ts";
 
-/** What no session may be given where every one runs in the sandbox: each of these would lead around it. */
+/** Refuses options that would lead around a required sandbox. */
 
 type Sandbox = NonNullable<SessionOptions["sandbox"]>;
 
-/** Options of which a part would lead around the sandbox. */
+/** Options with parts that would lead around the sandbox. */
 const CHECKED_BY_VALUE: {
   readonly [K in OptionsWith<"sandbox", "by value">]: (given: Partial<SessionOptions>) => void;
 } = {
@@ -20,8 +20,8 @@ const CHECKED_BY_VALUE: {
 };
 
 /**
- * Throws PERMISSION_DENIED for an option that the sandbox would not hold against: one that makes Claude Code itself, which
- * runs outside the sandbox, start or write something.
+ * Throws PERMISSION_DENIED for an option against which the sandbox would not hold, because Claude Code itself, running outside
+ * the sandbox, would start or write something.
  */
 export function checkSandboxedOptions(options: Partial<SessionOptions>): void {
   for (const name of Object.keys(options)) {
@@ -39,11 +39,11 @@ function refuse(name: string, why: string): never {
   );
 }
 
-/** What is as strict as the operator's own word, or stricter. Everything else is refused, also what is not known yet. */
+/** Settings at least as strict as the operator's. Any other setting is refused, even an unknown setting. */
 const STRICT: Readonly<Record<string, (value: unknown) => boolean>> = {
   enabled: isTrue,
   failIfUnavailable: isTrue,
-  // Whether it has effect is decided with the rules.
+  // The rules decide about its effect.
   autoAllowBashIfSandboxed: () => true,
   allowUnsandboxedCommands: isFalse,
   enableWeakerNestedSandbox: isFalse,
@@ -70,7 +70,7 @@ const STRICT: Readonly<Record<string, (value: unknown) => boolean>> = {
   "credentials.envVars": areDenied,
 };
 
-/** The names of the settings, such as network.allowedDomains, by which this sandbox is looser than the required one. */
+/** Returns the names of settings, such as `network.allowedDomains`, by which `sandbox` is looser than the required sandbox. */
 export function loosened(sandbox: Readonly<Sandbox>): string[] {
   const { credentials, filesystem, network, ...top } = sandbox;
   const inside = Object.entries({ credentials, filesystem, network }).flatMap(([group, settings = {}]) =>
@@ -93,7 +93,7 @@ function isEmpty(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
-/** A mask puts the secret back into what leaves the machine. */
+/** Only `deny`, because a mask puts the secret back into data that leaves the machine. */
 function areDenied(value: unknown): boolean {
   return Array.isArray(value) && value.every((each: unknown) => isObject(each) && each["mode"] === "deny");
 }

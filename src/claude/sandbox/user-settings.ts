@@ -3,8 +3,8 @@ import { AppError } from "../../domain/error.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 
 /**
- * Claude Code unites the lists of all settings, so what the user's own settings exempt from the sandbox would be exempt
- * in every session. Folders and hosts that they add are the operator's to add; what leads out of the sandbox is not taken.
+ * Checks the user's own settings: Claude Code merges the lists of all settings, so an exemption from the sandbox there would
+ * hold in every session. Additional folders and hosts are the operator's choice; ways out of the sandbox are refused.
  */
 
 const WAYS_OUT = [
@@ -20,7 +20,7 @@ const WAYS_OUT = [
 
 const MAX_BYTES = 16_777_216;
 
-/** Throws PERMISSION_DENIED where the user settings in this configuration folder lead out of the sandbox, or cannot be told. */
+/** Throws PERMISSION_DENIED if user settings in `configFolder` lead out of the sandbox, or cannot be checked. */
 export async function checkUserSettings(configFolder: string): Promise<void> {
   const file = join(configFolder, "settings.json");
   const names = waysOut(await readSmall(file, MAX_BYTES).catch(ifMissing));
@@ -32,7 +32,7 @@ export async function checkUserSettings(configFolder: string): Promise<void> {
   );
 }
 
-/** The names of the settings that lead out. What is no JSON Claude Code rejected either. */
+/** Returns the names of settings that lead out. Invalid JSON counts as empty, because Claude Code rejects the file too. */
 export function waysOut(text: string): string[] {
   const settings = parsed(text);
   return WAYS_OUT.map((way) => `sandbox.${way}`).filter((name) => {
@@ -49,7 +49,7 @@ function ifMissing(error: unknown): string {
 
 function parsed(text: string): unknown {
   try {
-    // Some editors begin a file with a byte order mark, which Claude Code reads past.
+    // Some editors begin a file with a byte order mark, which Claude Code skips.
     return JSON.parse(text.replace(/^\uFEFF/, ""));
   } catch {
     return undefined;

@@ -150,7 +150,7 @@ function isFromProcess(message: FromShim): message is FromProcess {
 function helloIn({ header }: Frame): Extract<FromShim, { t: "hello" }> {
   const message = readFromShim(header);
   if (message.t === "refused") throw new ProtocolError(message.message);
-  if (message.t !== "hello") throw new ProtocolError("the shim's first message is no hello");
+  if (message.t !== "hello") throw new ProtocolError("the shim's first message is not a hello");
   if (message.protocol === SHIM_PROTOCOL) return message;
   throw new ProtocolError(`the shim speaks protocol ${String(message.protocol)}, not ${String(SHIM_PROTOCOL)}`);
 }

@@ -85,7 +85,7 @@ export async function attachTo(
 ): Promise<Attachment> {
   const { epoch, id, shim } = place;
   const listed = (await connection.list()).find((each) => each.id === id);
-  if (!listed) throw new Error((await whyEnded(shim, id)) ?? "its shim does not have it any more");
+  if (!listed) throw new Error((await whyEnded(shim, id)) ?? "its shim no longer has the process");
   if (listed.epoch > epoch) throw new TakenError("another server has taken it over");
   const attaching = ShimmedProcess.attach({ connection, id, epoch }, line);
   const { attached, process } = await attaching.catch(async (error: Error) => {
@@ -111,7 +111,7 @@ export async function endAttached({ process, spawned }: Attachment): Promise<voi
 const INPUT_MS = 500;
 const TERM_MS = 2000;
 
-/** Ends the input, then sends SIGTERM; false if the process survives both. */
+/** Ends the input, then sends `SIGTERM`; false if the process survives both. */
 export async function endsInOrder(held: Held, exit: Promise<unknown>): Promise<boolean> {
   held.endInput();
   if (await settlesWithin(INPUT_MS, exit)) return true;

@@ -19,7 +19,7 @@ export interface OutboundOptions {
    */
   readonly hasHooks: () => boolean;
   readonly send: (line: OutboundLine) => void;
-  /** Called once the SDK has ended the input. Leaves Claude Code's stdin open: `ShimmedProcess.endInput` closes stdin. */
+  /** Called once the SDK has ended the input. Leaves Claude Code's `stdin` open: `ShimmedProcess.endInput` closes `stdin`. */
   readonly onEnd: () => void;
 }
 

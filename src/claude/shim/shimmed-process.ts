@@ -142,12 +142,12 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
     this.#send({ t: "end-input" });
   }
 
-  /** Sends SIGTERM to the process alone. */
+  /** Sends `SIGTERM` to the process alone. */
   terminate(): void {
     this.#send({ t: "signal", signal: "SIGTERM" });
   }
 
-  /** Sends SIGKILL to the process and all descendants. */
+  /** Sends `SIGKILL` to the process and all descendants. */
   killTree(): void {
     this.#send({ t: "kill" });
   }
@@ -233,7 +233,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   }
 
   #attached(message: Attached, body: Buffer): void {
-    // The shim repeats stderr after `attached`.
+    // The shim repeats `stderr` after `attached`.
     this.#stderr = new LastLines(MAX_STDERR_CHARS);
     const onAttached = this.#onAttached;
     this.#onAttached = undefined;

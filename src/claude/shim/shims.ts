@@ -85,7 +85,7 @@ export class Shims {
     } catch (error) {
       if (this.#own === own) this.#own = undefined;
       this.#fallback = error instanceof Error ? error.message : String(error);
-      this.#settings.log.warn("no shim: what is started now ends with this server", { why: this.#fallback });
+      this.#settings.log.warn("no shim: new processes end with this server", { why: this.#fallback });
       return undefined;
     }
   }
@@ -94,7 +94,7 @@ export class Shims {
   #leave(connection: ShimConnection, own: Promise<ShimConnection>, why: string): void {
     this.#own = undefined;
     if (connection.isClosed) return;
-    this.#settings.log.warn("a shim is frozen: another one gets what is started from now on", {
+    this.#settings.log.warn("a shim is frozen: new processes start in another shim", {
       pid: connection.pid,
       why,
     });
@@ -217,7 +217,7 @@ export class Shims {
       ...(reaper && { reaper }),
     };
     const said = await started(JSON.stringify(given), stateFolder);
-    if (!said.startsWith("ready ")) throw new Error(said === "" ? "it ended without a word" : said);
+    if (!said.startsWith("ready ")) throw new Error(said === "" ? "it ended without output" : said);
     const connection = await ShimConnection.open(address, this.#settings);
     log.debug("a shim is ready", { pid: connection.pid });
     return connection;

@@ -173,7 +173,7 @@ export class SparePool {
       if (this.#timers.has(spare)) await this.#end(spare);
       return false;
     }
-    if (this.#unclaimed.includes(spare)) log.debug("a spare waits", { sessionId });
+    if (this.#unclaimed.includes(spare)) log.debug("a spare is ready", { sessionId });
     // A spare that dies while waiting is no longer available.
     void spare.gone().then(() => this.#forget(spare));
     return true;

@@ -31,7 +31,7 @@ export class Guards {
   readonly #setpriv: string | undefined;
   #count = 0;
 
-  /** Searches PATH of this server for the programs. */
+  /** Searches `PATH` of this server for the programs. */
   static async find({ forceReaper, isolation = [] }: GuardOptions): Promise<Guards> {
     const isPlain = forceReaper || process.platform !== "linux";
     const setpriv = isPlain ? undefined : await findProgram("setpriv", process.env);

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 /**
  * Identifies the store, server and process behind everything that a Claude Code starts. Each descendant inherits the tag twice:
  * `value` in the variable `PROCESS_VARIABLE`, lost if the environment is emptied (`env -i`), and `number` as soft limit of file
- * locks (RLIMIT_LOCKS), ignored by Linux since 2.4.25 and kept across changes of environment, session and parent.
+ * locks (`RLIMIT_LOCKS`), ignored by Linux since 2.4.25 and kept across changes of environment, session and parent.
  */
 export interface ProcessTag {
   readonly value: string;

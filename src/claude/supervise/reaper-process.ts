@@ -5,7 +5,7 @@ import { hasTag, endTagged } from "./tagged-processes.ts";
 import { killTree, signal, startTime } from "./tree.ts";
 
 /**
- * Program of `Reaper`. Writes `ready`, then reads lines `+PID NUMBER VALUE` and `-PID`. At the end of input, sends SIGTERM to
+ * Program of `Reaper`. Writes `ready`, then reads lines `+PID NUMBER VALUE` and `-PID`. At the end of input, sends `SIGTERM` to
  * every registered process, kills the trees of survivors after `GRACE_MS`, and finally all processes with a registered tag.
  */
 
@@ -44,7 +44,7 @@ async function end(pid: number, { tag, startedAt }: Watched): Promise<void> {
   const isOurs = async () => started !== undefined && (await timeOf(pid)) === started;
   const deadline = performance.now() + GRACE_MS;
   if (await isOurs()) signal(pid, "SIGTERM");
-  // A stopped process does not handle SIGTERM before SIGCONT.
+  // A stopped process does not handle `SIGTERM` before `SIGCONT`.
   if (await isOurs()) signal(pid, "SIGCONT");
   while (performance.now() < deadline && (await isOurs())) await sleep(LOOK_EVERY_MS);
   if (await isOurs()) await killTree(pid);

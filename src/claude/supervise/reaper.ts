@@ -7,8 +7,8 @@ import { wrapCommand } from "./isolation.ts";
 import { whenDead } from "./tree.ts";
 
 /**
- * Ends the registered processes and their descendants if this server dies without a chance to do so: SIGKILL, a crash, a power
- * cut of the client. A small separate process holds the far end of a pipe, and acts once the pipe closes.
+ * Ends the registered processes and their descendants if this server dies without a chance to do so: `SIGKILL`, a crash, a
+ * power cut of the client. A small separate process holds the far end of a pipe, and acts once the pipe closes.
  */
 export class Reaper {
   readonly #prlimit: string | undefined;

@@ -39,7 +39,7 @@ interface Start {
 }
 
 /**
- * Starts Claude Code processes. Without a shim, a process ends with this server, even after SIGKILL; behind a shim, the next
+ * Starts Claude Code processes. Without a shim, a process ends with this server, even after `SIGKILL`; behind a shim, the next
  * server can attach to the process.
  */
 export class Spawner {
@@ -118,7 +118,7 @@ export class Spawner {
   }
 
   #commandOf(request: SpawnOptions, { wrapper = [] }: Start, tag: ProcessTag) {
-    // The Agent SDK starts scripts with the first `node` in the session's PATH, possibly a repository's.
+    // The Agent SDK starts scripts with the first `node` in the session's `PATH`, possibly a repository's.
     const program = request.command === "node" ? process.execPath : request.command;
     const [command, args] = this.#guards.wrap(tag, ...wrapCommand(wrapper, program, request.args));
     return { command, args, cwd: request.cwd, env: { ...request.env, [PROCESS_VARIABLE]: tag.value } };

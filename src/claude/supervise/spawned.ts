@@ -11,14 +11,14 @@ export interface Exit {
 
 export interface Spawned {
   readonly pid: number | undefined;
-  /** Last lines on stderr, a few kilobytes at most. */
+  /** Last lines on `stderr`, a few kilobytes at most. */
   stderrTail(): string;
   /** Reason for killing the process because of its output, see `limitLines`. */
   fault(): string | undefined;
   readonly exit: Promise<Exit>;
   /** Resolves after the end of the process and all descendants, or after a takeover by another server. */
   readonly gone: Promise<unknown>;
-  /** Sends SIGKILL to the process and all descendants. */
+  /** Sends `SIGKILL` to the process and all descendants. */
   kill(): void;
   readonly detached: DetachedProcesses;
   /** `undefined` for a child of this server. */
@@ -45,7 +45,7 @@ export interface Held {
   /** Leaves the process to another server: sends and receives nothing more. */
   letGo(): void;
   endInput(): void;
-  /** Sends SIGTERM to the process alone. */
+  /** Sends `SIGTERM` to the process alone. */
   terminate(): void;
 }
 

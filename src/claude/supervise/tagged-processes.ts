@@ -57,7 +57,7 @@ export function hasTag({ number, value }: TaggedProcess, tag: ProcessTag): boole
 }
 
 /**
- * Sends SIGKILL to all processes selected by `meant`, and repeats until none is left, because a killed process may just have
+ * Sends `SIGKILL` to all processes selected by `meant`, and repeats until none is left, because a killed process may just have
  * started another. Resolves to their number after `ms` at the latest; until then, waits for file descriptors if necessary.
  */
 export async function endTagged(meant: (found: TaggedProcess) => boolean, ms: number): Promise<number> {

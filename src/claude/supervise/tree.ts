@@ -21,7 +21,7 @@ const LIST_MS = 10_000;
 export async function outputOfPs(args: readonly string[], maxBuffer?: number): Promise<string> {
   const limits = { timeout: LIST_MS, killSignal: "SIGKILL", ...(maxBuffer !== undefined && { maxBuffer }) } as const;
   try {
-    // Absolute path, because a lookup in PATH blocks this whole process for every folder.
+    // Absolute path, because a lookup in `PATH` blocks this whole process for every folder.
     return (await run("/bin/ps", args, limits)).stdout;
   } catch (error) {
     if (error instanceof Error && "killed" in error && error.killed === true) throw error;
@@ -66,8 +66,8 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * Sends SIGKILL to the process and all descendants right after listing. Sends no SIGSTOP before: if the sender died in between,
- * stopped processes would stay forever. Processes started meanwhile are found by their tag.
+ * Sends `SIGKILL` to the process and all descendants right after listing. Sends no `SIGSTOP` before: if the sender died in
+ * between, stopped processes would stay forever. Processes started meanwhile are found by their tag.
  */
 export async function killTree(pid: number): Promise<void> {
   if (process.platform === "win32") {
