@@ -11,9 +11,9 @@ import { cancel, dropQueue, interrupt, releaseQueue, remove, rename, revoke } fr
 import { refuseUnsafeText } from "../engine/actions/unsafe-text.ts";
 import { rewind } from "../engine/actions/process-control.ts";
 
-/** What is done from the page: actions, the bodies they come in, and what the page is answered. */
+/** Actions of the page, with the schema of each request body and the fields of each answer. */
 
-/** Prompts from here have no forms and no tools to answer with, but a person at the console. */
+/** Limits for prompts from the page: no forms and no calling model can answer, but a person at the console can. */
 const AT_CONSOLE = { via: CONSOLE, limits: { noDialog: true, noCaller: true, atConsole: true } } as const;
 
 const { cwd, maxBudgetUsd, maxTurns, model, permissionMode } = SessionOptions.shape;
@@ -29,7 +29,10 @@ const Start = z.strictObject({
   idempotencyKey,
 });
 
-/** Starts a session that can be looked at while it writes, and rewound. */
+/**
+ * Starts a session with partial messages, so that the page shows text while Claude Code writes, and with file checkpoints, so
+ * that `rewind` works.
+ */
 export async function startSession(
   acting: ActingCaller,
   body: unknown,
@@ -47,14 +50,14 @@ export async function startSession(
   return { sessionId, warnings };
 }
 
-/** An action on a session, as a route takes it. */
+/** Action on a session, served as `POST /sessions/:id/{name}`. */
 interface PageAction {
   readonly name: string;
   readonly scope: Scope;
   readonly act: (acting: ActingCaller, sessionId: string, body: unknown) => Promise<JsonObject>;
 }
 
-/** An action whose body is its fields but for the session, which is named by the path. */
+/** Reads `action.fields` from the body, except `sessionId`, which the path names. */
 function pageAction<F extends Fields, R>(
   action: SessionAction<F, ArgumentsOf<F>, R>,
   { present = () => ({}), required = [] }: Presentation<F, R> = {},
@@ -71,13 +74,13 @@ function pageAction<F extends Fields, R>(
 }
 
 interface Presentation<F extends Fields, R> {
-  /** What the answer says beside that it was done. */
+  /** Adds fields to the answer beside `ok`. */
   readonly present?: (result: R) => JsonObject;
-  /** Fields that have a default elsewhere, and none here. */
+  /** Fields that are optional in `action.fields`, but that the page must send. */
   readonly required?: readonly (keyof F & string)[];
 }
 
-/** A reply takes no images here. */
+/** Leaves out images, which `reply.fields` has. */
 const Reply = z.strictObject({ prompt, whenBusy: reply.fields.whenBusy, idempotencyKey });
 
 const replying: PageAction = {
@@ -102,19 +105,19 @@ export const ACTIONS: readonly PageAction[] = [
   pageAction(moreTime),
   pageAction(rewind, {
     required: ["promptId", "dryRun"],
-    // Where it cannot be rewound, that is refused.
+    // `rewind` throws if the session cannot be rewound.
     present: ({ files }) => ({ canRewind: true, ...files }),
   }),
 ];
 
-/** The body with the session of the path in it. */
+/** Adds `sessionId` from the path to `body`. */
 function withSession(body: unknown, sessionId: string): unknown {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
   if (Object.hasOwn(body, "sessionId")) throw invalidArgument("sessionId", "is not a known field. Remove it.");
   return { ...body, sessionId };
 }
 
-/** The body in its form; INVALID_ARGUMENT that names a field that there is not, which may be one misspelt, or the first that is wrong. */
+/** Parses `body`. Throws INVALID_ARGUMENT: unknown fields, perhaps misspelt, are reported before the first issue of `form`. */
 function read<T extends z.ZodType>(form: T, body: unknown): z.output<T> {
   refuseUnsafeText(body);
   const parsed = form.safeParse(body);

@@ -2,12 +2,15 @@ import type { JsonObject } from "../domain/json.ts";
 import type { SessionLog, SessionRecord } from "../engine/ports.ts";
 import type { AskingAgent } from "./wire.ts";
 
-/** The task of a subagent that asks: its prompt, as the log has it before the request. */
+/**
+ * Finds the task of a subagent: `description` and event of the tool call that started the subagent, searched in the log before
+ * the request.
+ */
 
-/** Events of a log that are read at a time, from the request backwards, and at most. */
+/** `PAGE`: events per read, backwards from the request. `MAX_READ`: events searched at most. */
 const [PAGE, MAX_READ] = [500, 5_000];
 const MAX_WORDS = 120;
-/** Subagents that are remembered. */
+/** Maximum size of `#known`. */
 const KEPT = 2_000;
 
 export class Agents {
@@ -18,14 +21,14 @@ export class Agents {
     this.#log = log;
   }
 
-  /** Undefined where the log does not say. */
+  /** Resolves to `undefined` if the log does not name the task. */
   async of({ createdAt, id }: SessionRecord, agentId: string, eventId: number): Promise<AskingAgent | undefined> {
-    // One that was deleted can come back from the disk under its id.
+    // Includes `createdAt`, because a deleted session can come back from disk under its id.
     const name = JSON.stringify([id, createdAt, agentId]);
     const known = this.#known.get(name);
     if (known) return known;
     const found = await this.#find(id, agentId, eventId);
-    // What this request is too far behind, or the log does not hold yet, another may find.
+    // Does not cache a miss: another request may be nearer to the task, or the log may hold the task by then.
     if (!found) return undefined;
     if (this.#known.size >= KEPT) this.#known.clear();
     this.#known.set(name, found);
@@ -52,7 +55,7 @@ export class Agents {
   }
 }
 
-/** Whether it is the message in which the tool was called. */
+/** True if the message is the assistant message that called the tool `toolUseId`. */
 function callsWith({ message, type }: JsonObject, toolUseId: unknown): boolean {
   if (type !== "assistant" || typeof message !== "object" || message === null || !("content" in message)) return false;
   const { content } = message;

@@ -22,32 +22,32 @@ import { Titles } from "./titles.ts";
 import type { EventPage, Me, Usage, RequestList, SessionDetail, SessionList } from "./wire.ts";
 
 /**
- * The read and command API of the page, over the operations of the engine. Callers are authenticated; a session of another
- * principal does not exist here. Refusals are AppErrors. The shapes: wire.ts.
+ * Read and command API of the page, over the operations of the engine. Callers are authenticated; sessions of other principals
+ * do not exist here. Refusals are thrown as `AppError`. Types of the answers: `wire.ts`.
  */
 
 interface ConsoleOptions {
   readonly version: string;
   readonly approvers: Me["approvers"];
-  /** Where a principal's sessions work unless told otherwise. Throws AppError where there is none. */
+  /** Default folder for sessions of `principal`. Throws `AppError` if there is none. */
   readonly cwdOf: (principal: Principal) => string;
   readonly allowsBypass: () => boolean;
-  /** Whether people have to sign in. */
+  /** False with `--no-auth`. */
   readonly signsIn: boolean;
 }
 
 export interface ConsoleApi {
   routes: readonly Route[];
-  /** Throws AppError where it is refused; what it returns resolves when there is nothing more to tell. */
+  /** Throws `AppError` if the query is refused. The returned function sends events until `signal` aborts. */
   live(caller: Caller, query: URLSearchParams): (send: Send, signal: AbortSignal) => Promise<void>;
 }
 
 export interface Route {
   readonly method: "GET" | "POST";
-  /** Below /console/api, with :names. */
+  /** Path below `/console/api`, with parameters such as `:id`. */
   readonly path: string;
   readonly scope: Scope;
-  /** Of the action that it does; missing where it only shows something. */
+  /** Name of the action for the audit log; missing in routes without side effects, which read no body. */
   readonly action?: string;
   readonly handle: (request: ApiRequest) => Promise<object>;
 }
@@ -56,7 +56,7 @@ export interface ApiRequest {
   readonly caller: Caller;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** Parsed JSON of whatever form; undefined without a body. */
+  /** Parsed JSON of any type; `undefined` without a body. */
   readonly body: unknown;
 }
 
@@ -65,7 +65,7 @@ export interface Running {
   readonly store: Pick<SessionBackend, "log" | "rows">;
 }
 
-/** `running` throws AppError as long as the server starts. */
+/** `running` throws `AppError` while the server starts. */
 export function createConsoleApi(running: () => Running, options: ConsoleOptions): ConsoleApi {
   let kept: Sources | undefined;
   const sources = ({ caller }: Pick<ApiRequest, "caller">): Sources => {
@@ -144,7 +144,7 @@ function folderOrNone(folder: () => string): string | undefined {
 const Statuses = SessionStatus.array();
 const Sought = z.object(listSessions.fields);
 
-/** What is left empty is not sought. */
+/** Drops an empty parameter, so that an empty filter matches every session. */
 function given(query: URLSearchParams, name: string): Record<string, string> {
   const text = query.get(name) ?? "";
   return text === "" ? {} : { [name]: text };
@@ -170,7 +170,7 @@ async function list(sources: Sources, { caller, query }: ApiRequest): Promise<Se
   return { sessions, ...(found.length > limit && last && { next: `${String(last.updatedAt)}.${last.id}` }) };
 }
 
-/** Where the page before has ended, as `next` says it. */
+/** Parses a keyset cursor `{updatedAt}.{id}`, as returned in `SessionList.next`. */
 function placeOf(text: string | null): SessionQuery["before"] | undefined {
   if (text === null) return undefined;
   const [, updatedAt, id] = /^(\d{1,15})\.(.{1,200})$/.exec(text) ?? [];

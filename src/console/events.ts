@@ -2,12 +2,12 @@ import type { StoredEvent } from "../domain/event.ts";
 import type { ShownEvent } from "./wire.ts";
 
 /**
- * Events as the page gets them. Texts of megabytes are cut to their beginning, and what is nested deeper than `MAX_DEPTH` is
- * replaced by "…": tool inputs can be nested so deep that code which reads them recursively would fail. Of files (images, PDFs)
- * the page asks for the whole event when they are looked at: without their data it is not cut.
+ * Events as sent to the page. Texts longer than `MAX_TEXT` are cut. Values nested deeper than `MAX_DEPTH` become "…", because
+ * recursive code would fail on tool inputs nested arbitrarily deep. Base64 of files (images, PDFs) is replaced by its length,
+ * which does not set `cut`: the page loads the whole event to show the file.
  */
 
-/** Characters of one text, and levels of what stands in one event; a file of fewer characters is sent at once. */
+/** Limits: characters per text, levels of nesting per event, characters of base64 up to which a file is sent inline. */
 const [MAX_TEXT, MAX_DEPTH, SMALL_FILE] = [10_000, 100, 200];
 
 export function shownEvent(event: StoredEvent): ShownEvent {
@@ -32,8 +32,8 @@ function hasFiles(value: unknown, depth: number): boolean {
 }
 
 /**
- * The field with the base64 of a file: a `source` of Claude's API, an attachment of a prompt, a block of an MCP server, and what
- * a tool of Claude Code reports beside.
+ * Returns the field with the base64 of a file: in a `source` of Claude's API, an attachment of a prompt, a block of an MCP
+ * server, or the structured tool result of Claude Code.
  */
 function fileIn(value: object): "base64" | "data" | undefined {
   if (isFile(value, "base64")) return "base64";
@@ -42,7 +42,7 @@ function fileIn(value: object): "base64" | "data" | undefined {
   return isNamed || Reflect.get(value, "type") === "base64" ? "data" : undefined;
 }
 
-/** Tells a file from a text that only calls itself one. That is shown: someone may decide by it. */
+/** Checks the content, so that a text that only claims to be a file stays visible: a person may decide by the text. */
 function isFile(value: object, field: string): boolean {
   const base64: unknown = Reflect.get(value, field);
   return typeof base64 === "string" && base64.length > SMALL_FILE && BASE64.test(base64);
@@ -65,7 +65,7 @@ function sizeOf(base64: unknown): string {
   return `${String(base64).length.toLocaleString("en-US")} characters of base64`;
 }
 
-/** Half a character would be no text any more. */
+/** Drops a lone high surrogate at the end, which would make the text invalid. */
 function beginningOf(text: string): string {
   return text.slice(0, MAX_TEXT).replace(/[\uD800-\uDBFF]$/, "");
 }

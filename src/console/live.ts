@@ -11,27 +11,27 @@ import type { Sources } from "./sources.ts";
 import type { LiveEvents, PendingRequest, SessionDetail, SessionRow } from "./wire.ts";
 
 /**
- * What an open page is told: all of its principal's sessions that change, what waits for people, and of one session
- * everything. Read from the store and the log alone, so that it makes no difference which server runs a session.
+ * Streams changes to an open page: sessions of the caller's principal, open requests, and everything about one followed
+ * session. Reads the store and the log only, so that any server may run the session.
  */
 
 export interface LiveQuery {
-  /** The session that is followed, if any, and where in its log to begin. */
+  /** Id of the followed session; `from` is the first event id to send. */
   readonly session: string | undefined;
   readonly from: number;
 }
 
-/** Resolves when it is on its way; a slow page is waited for. `id` is that of an event of the log. */
+/** Resolves when the data is written, so that a slow page slows the stream down. `id`: id of a logged event. */
 export type Send = <K extends keyof LiveEvents>(kind: K, data: LiveEvents[K], id?: number) => Promise<void>;
 
-/** How often sessions are looked at, and the text that is being written, ms. */
+/** Polling intervals, ms: sessions and requests (`LOOK_MS`), unfinished text (`PARTIAL_MS`). */
 const [LOOK_MS, PARTIAL_MS] = [500, 150];
-/** A change is stamped a little before it can be seen: what is so much older is looked at again, ms. */
+/** Overlap of successive reads of sessions, ms, because `updatedAt` is set shortly before a change becomes visible. */
 const OVERLAP_MS = 5_000;
-/** Number of changed sessions that are read concurrently. */
+/** Number of changed sessions per query. */
 const PAGE = 200;
 
-/** Resolves when `signal` aborts; rejects when something cannot be read or sent. */
+/** Resolves when `signal` aborts; rejects if a read or a send fails. */
 export async function tellLive(
   sources: Sources,
   { caller, query }: { caller: Caller; query: LiveQuery },
@@ -44,7 +44,7 @@ export async function tellLive(
   const stream = new LiveStream(sources, caller, send);
   const parts = [stream.sessions(both)];
   if (session !== undefined) {
-    // Another session may get this id once it is deleted.
+    // Stops following after the deletion, because another session may get the id.
     const gone = new AbortController();
     const following = AbortSignal.any([both, gone.signal]);
     const one = stream.one(session, following, () => gone.abort());
@@ -61,9 +61,11 @@ class LiveStream {
   readonly #sources: Sources;
   readonly #caller: Caller;
   readonly #send: Send;
-  /** By session the row as it was told. */
+  /** Last row sent, by session id. */
   readonly #sent = new Map<string, SessionRow>();
-  /** By session how it was when its requests were looked at: when they end can change without a word in the log. */
+  /**
+   * `rev` of each session when its requests were last read. Compared because a deadline can change without an event in the log.
+   */
   #looked: ReadonlyMap<string, number> = new Map();
   #requests: readonly PendingRequest[] | undefined;
 
@@ -107,7 +109,10 @@ class LiveStream {
       void this.#delivered(open.filter(({ requestId }) => !before.has(requestId)));
   }
 
-  /** Who may answer has seen all of it now. A server that does not hear of it must not keep the page from all else. */
+  /**
+   * Reports `shown` as delivered to the console. Not awaited by `#tellRequests`, so that a server that does not respond cannot
+   * block the page.
+   */
   async #delivered(shown: readonly PendingRequest[]): Promise<void> {
     const { engine } = this.#sources;
     const { principal } = this.#caller;
@@ -118,7 +123,7 @@ class LiveStream {
     );
   }
 
-  /** Says when the session is not there any more. */
+  /** Sends details of the session when they change. If the session no longer exists, sends `gone` and calls `onGone`. */
   async one(sessionId: string, signal: AbortSignal, onGone: () => void): Promise<void> {
     let last: SessionDetail | undefined;
     await repeat(LOOK_MS, signal, async () => {
@@ -135,7 +140,7 @@ class LiveStream {
   }
 
   async log(sessionId: string, from: number, signal: AbortSignal): Promise<void> {
-    // Whose it is decides; that it is not there is told by `one`.
+    // Checks that the caller may read the session. A missing session is reported by `one`.
     if (!(await this.#find(sessionId))) return;
     const events = this.#sources.store.log.tail(sessionId, from, signal);
     for await (const event of events) await this.#send("log", shownEvent(event), event.id);
@@ -162,7 +167,10 @@ class LiveStream {
   }
 }
 
-/** It was answered meanwhile, or its server is stuck; if the store fails, the next read fails too. */
+/**
+ * Ignores a failed `delivered`: the request was answered meanwhile, or its server is stuck. If the store fails, the next read
+ * fails too.
+ */
 function ignore(): void {}
 
 async function repeat(everyMs: number, signal: AbortSignal, act: () => Promise<void>): Promise<void> {

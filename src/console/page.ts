@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-/** The files of the page, as the build has left them: read when the first is asked for, kept packed and unpacked. */
+/** Files of the built page, read on the first request and kept in memory, plain and gzipped. */
 
-/** Nothing is loaded or run but what this server has; text that agents write can become nothing but text. */
+/** Allows resources of this server only. With `trusted-types`, text written by agents cannot become HTML or script. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -19,7 +19,7 @@ const POLICY = [
   "trusted-types 'none'",
 ].join("; ");
 
-/** With every answer below /console. */
+/** Headers of every answer below `/console`. */
 export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": POLICY,
   "cross-origin-opener-policy": "same-origin",
@@ -47,11 +47,11 @@ const TYPES: Readonly<Record<string, string>> = {
 
 export type Page = (request: Request, path: string) => Promise<Response | undefined>;
 
-/** `path` is "" for the page itself; undefined comes back where there is no such file. */
+/** Returns a function that takes a path ("" for `index.html`) and resolves to `undefined` for an unknown path. */
 export function createPage(folder: string): Page {
   let files: Promise<ReadonlyMap<string, File>> | undefined;
   return async ({ headers }, path) => {
-    // What could not be read is tried again with the next request.
+    // Retries a failed `readAll` with the next request.
     files ??= readAll(folder).catch((error: unknown) => {
       files = undefined;
       throw error;
@@ -81,7 +81,7 @@ async function readAll(folder: string): Promise<ReadonlyMap<string, File>> {
 function fileOf(name: string, bytes: Buffer<ArrayBuffer>): File {
   const type = TYPES[name.replace(/^.*\./, "")] ?? "application/octet-stream";
   const etag = `"${createHash("sha256").update(bytes).digest("base64url")}"`;
-  // The names below assets/ change with what is in them.
+  // File names below `assets/` change with the content.
   const cached = name.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-cache";
   return { bytes, packed: gzipSync(bytes), type, etag, cached };
 }

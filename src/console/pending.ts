@@ -8,12 +8,12 @@ import type { Sources } from "./sources.ts";
 import { noneIfRefused } from "./titles.ts";
 import type { Decided, PendingRequest } from "./wire.ts";
 
-/** What waits for people, and what was decided. */
+/** Open requests and recent decisions, as shown on the page. */
 
-/** Maximum number of sessions with open requests that are read. */
+/** Maximum number of sessions read for open requests. */
 const MAX_SESSIONS = 200;
 
-/** All that is open in the principal's sessions, the oldest first. */
+/** Open requests in the sessions of `principal`, oldest first. */
 export async function pendingOf(sources: Sources, principal: Principal): Promise<PendingRequest[]> {
   const waiting = await sources.engine.list({ principal, statuses: ["waiting_permission"], limit: MAX_SESSIONS });
   const requests = await Promise.all(waiting.map(async (record) => pendingIn(sources, record)));
@@ -66,13 +66,13 @@ function described({ request, open, record, title }: FullRequest): PendingReques
   };
 }
 
-/** Decisions are read from this many sessions, the last changed ones, and this many are returned. */
+/** `LOOKED_AT`: sessions read for decisions, last changed first. `SHOWN`: decisions returned. */
 const [LOOKED_AT, SHOWN] = [30, 50];
 const ANSWERS: readonly EventType[] = ["permission.answered", "question.answered"];
-/** Events of a log that are read at a time, from its end. */
+/** Events per read, backwards from the end of the log. */
 const PAGE = 2_000;
 
-/** What was decided last in the principal's sessions, the newest first. */
+/** Latest decisions in the sessions of `principal`, newest first. */
 export async function decidedOf(sources: Sources, principal: Principal): Promise<Decided[]> {
   const records = await sources.engine.list({ principal, limit: LOOKED_AT });
   const answered = records.filter(({ state }) => state.answered.length > 0);
@@ -83,7 +83,7 @@ export async function decidedOf(sources: Sources, principal: Principal): Promise
     .slice(0, SHOWN);
 }
 
-/** Those that its state still knows of: it says how far back to read. */
+/** Reads the log backwards until all decisions listed in `state.answered` are found. */
 async function decidedIn({ store, titles }: Sources, record: SessionRecord): Promise<Decided[]> {
   const title = await titles.of(record);
   const wanted = record.state.answered.length;

@@ -16,17 +16,17 @@ import type { Requests } from "../http/permission-requests.ts";
 import { SAFE_HEADERS, type Page } from "./page.ts";
 import { admit, isVisitor, mountSignIn, type PeopleOptions } from "./sign-in.ts";
 
-/** /console: the page, who is signed in to it, and its API. */
+/** Routes below `/console`: the page, its sign-in and its API. */
 
 export interface ConsoleRouteOptions extends Omit<PeopleOptions, "onSignIn"> {
   readonly api: ConsoleApi;
   readonly page: Page;
-  /** Answers to what is asked. */
+  /** Handles answers to permission requests. */
   readonly requests: Requests;
   readonly maxBodyBytes: number;
-  /** Takes down what was done, and what was refused. */
+  /** Records done and refused actions. */
   readonly audit: ((entry: ConsoleEntry) => void) | undefined;
-  /** Aborted when the server is about to stop. */
+  /** Aborts when the server is about to stop. */
   readonly leaving: AbortSignal;
   readonly log: Pick<Logger, "warn">;
 }
@@ -65,7 +65,7 @@ export function mountConsole(app: Hono<Env>, options: ConsoleRouteOptions): void
   });
 }
 
-/** Address in the page of a URL that lacks the `#`; relative, because a proxy may serve `/console` below a path of its own. */
+/** Relative address of `url` with the missing `#`. Relative, because a proxy may serve `/console` below a path prefix. */
 function inPage(url: string): string {
   const [, path = ""] = new URL(url).pathname.split("/console/");
   return `./${"../".repeat(path.split("/").length - 1)}#/${path}`;
@@ -96,10 +96,10 @@ async function serve(context: Context<Env>, route: Route, options: ConsoleRouteO
   }
 }
 
-/** What is true now changes from one moment to the next. */
+/** Prevents caching, because answers describe the present state. */
 const NO_STORE = { headers: { "cache-control": "no-store" } };
 
-/** What is known of what is being done. */
+/** Fields of an audit entry, taken from the path, the body or the answer. */
 type Noted = Pick<ConsoleEntry, "permissionMode" | "requestId" | "sessionId">;
 
 function notedOf(body: unknown): Noted {
@@ -107,12 +107,12 @@ function notedOf(body: unknown): Noted {
   return { ...(requestId !== undefined && { requestId }), ...(permissionMode !== undefined && { permissionMode }) };
 }
 
-/** A session that was started is named by the answer. */
+/** Takes `sessionId` from the answer if the request has started a session. */
 function startedIn({ sessionId }: { readonly sessionId?: unknown }): Noted {
   return typeof sessionId === "string" ? { sessionId } : {};
 }
 
-/** What was done, and what was refused: never what was said. */
+/** Writes an audit entry unless the route only reads. Never records texts of prompts and answers. */
 function note(
   { action }: Route,
   { principal }: Caller,
@@ -133,7 +133,7 @@ async function answer(context: Context<Env>, options: ConsoleRouteOptions): Prom
   return options.requests.answer(caller, { sessionId: id ?? "", requestId: request ?? "" }, body, isSignedIn);
 }
 
-/** A comment keeps proxies from taking a quiet stream for a dead one, ms. */
+/** Interval between comments on a quiet stream, ms, so that proxies keep the connection open. */
 const SIGN_OF_LIFE_MS = 15_000;
 
 async function live(context: Context<Env>, options: ConsoleRouteOptions): Promise<Response> {
@@ -146,7 +146,7 @@ async function live(context: Context<Env>, options: ConsoleRouteOptions): Promis
   return streamSSE(context, async (stream) => {
     const gone = new AbortController();
     stream.onAbort(() => gone.abort());
-    // The body of an answer to HEAD is never read, so it would never end.
+    // Ends the stream of a HEAD request, whose body is never read.
     context.env.outgoing.once("close", () => stream.abort());
     const signal = AbortSignal.any([gone.signal, options.leaving]);
     const send: Send = async (event, data, id) =>

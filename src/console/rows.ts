@@ -4,9 +4,9 @@ import type { SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
 import type { SessionDetail, SessionRow } from "./wire.ts";
 
-/** A session as the page shows it: in a list, and alone. */
+/** Sessions as shown on the page: `rowOf` for lists, `detailOf` for a single session. */
 
-/** A wait for a slot that is too short to show, ms. */
+/** Longest wait for a slot that is not shown, ms. */
 const SHORT_WAIT_MS = 2_000;
 
 type Described = Pick<Sources, "engine" | "titles">;

@@ -7,13 +7,13 @@ import { readJson } from "../http/body.ts";
 import { refuse } from "../http/guards.ts";
 import type { Authenticate, Env } from "../http/http-app.ts";
 
-/** Sign-in to the page: with a token of this server, whose rights the page then has. */
+/** Sign-in to the page with a token of this server. The page gets the rights of the token. */
 
 export interface PeopleOptions {
   readonly authenticate: Authenticate;
-  /** Where clients reach the server. */
+  /** URL at which clients reach the server. */
   readonly publicUrl: () => string;
-  /** Told of who has signed in. */
+  /** Called after each successful sign-in. */
   readonly onSignIn: (principal: string) => void;
 }
 
@@ -25,7 +25,7 @@ export function mountSignIn(app: Hono<Env>, path: string, options: PeopleOptions
   });
 }
 
-/** Cookies are shared by all ports of a host: each server has one of its own. */
+/** Includes the host and port, because browsers share cookies among all ports of a host. */
 function cookieName({ req }: Context<Env>): string {
   return `claude-agents-mcp-${(req.header("host") ?? "").toLowerCase().replaceAll(/[^a-z\d]+/g, "-")}`;
 }
@@ -36,7 +36,7 @@ function cookiePath({ publicUrl }: PeopleOptions): string {
 
 const COOKIE_MAX_AGE_S = 30 * 86_400;
 
-/** A stranger may send no more, bytes. */
+/** Maximum body of a sign-in, bytes: the sender is not authenticated yet. */
 const TOKEN_BYTES = 65_536;
 
 async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Response> {
@@ -62,21 +62,21 @@ async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Re
   return context.json({ key });
 }
 
-/** What browsers take of one. */
+/** Maximum length of a cookie that browsers accept. */
 const MAX_COOKIE = 3_800;
 
-/** Who makes a request of the console. */
+/** Authenticated sender of a request to the console. */
 export interface Visitor extends Authenticated {
-  /** A person has signed in to the page that sends it: with the cookie of their browser and the key of the page. */
+  /** True if a person signed in to the page: the request has the browser's cookie and the page's key. */
   readonly isSignedIn: boolean;
 }
 
-/** Not by instanceof, as `isAuthenticated`. */
+/** Checks a property instead of `instanceof`, like `isAuthenticated`. */
 export function isVisitor(result: Visitor | Response): result is Visitor {
   return "caller" in result;
 }
 
-/** The caller of a request of the page, or of a program that has sent its token itself. */
+/** Authenticates a request of the page, or of a program that sends its own token in `authorization`. */
 export async function admit(
   context: Context<Env>,
   needs: Scope,
@@ -84,7 +84,7 @@ export async function admit(
 ): Promise<Visitor | Response> {
   const authenticate = async (isSignedIn: boolean, credentials: Request): Promise<Visitor | Response> => {
     const authenticated = await options.authenticate(context, needs, credentials);
-    // Without tokens there are no sign-ins.
+    // Kind `open` means `--no-auth`: without tokens there is no sign-in.
     return isAuthenticated(authenticated)
       ? { ...authenticated, isSignedIn: isSignedIn && authenticated.kind !== "open" }
       : authenticated;
@@ -103,21 +103,20 @@ function withToken({ url }: Request, token: string): Request {
   return new Request(url, { headers: { authorization: `Bearer ${headerSafe(token)}` } });
 }
 
-/** What no header can hold is no token either. */
+/** Replaces a token with characters that no header can hold by "-", which is no valid token. */
 function headerSafe(token: string): string {
   return /^[\x21-\x7e]+$/.test(token) ? token : "-";
 }
 
 /**
- * A page signs in with a token and keeps neither it nor anything that stands for it: the token goes into a cookie, encrypted
- * with a key that only the page has. Cookies of 127.0.0.1 go to every port of it, and this one alone is worth nothing there;
- * and no other site can send the key. Nothing is kept here, so that a server started anew knows its people, and one that no
- * longer knows the token does not.
+ * Encrypts the token of a sign-in into a cookie. The key for decryption stays with the page, so neither half is enough:
+ * browsers send cookies of 127.0.0.1 to every port, and other sites cannot send the key. The server stores nothing, so a
+ * sign-in survives a restart, and ends when the token is no longer valid.
  */
 
-/** What a page keeps and what its browser does. */
+/** Parts of a sign-in: `key` is kept by the page, `cookie` by the browser. */
 interface Halves {
-  /** For the header `X-Console-Key`. */
+  /** Value of the header `X-Console-Key`. */
   readonly key: string;
   readonly cookie: string;
 }
@@ -133,7 +132,7 @@ export async function sealed(token: string): Promise<Halves> {
   return { key: key.toString("base64url"), cookie };
 }
 
-/** The token; undefined where the two do not belong together. */
+/** Decrypts the token; `undefined` if `key` and `cookie` do not belong together. */
 export async function opened({ cookie, key }: Halves): Promise<string | undefined> {
   const bytes = Buffer.from(key, "base64url");
   if (bytes.length !== KEY_BYTES) return undefined;

@@ -4,7 +4,7 @@ import type { createUsageReport } from "../usage/days.ts";
 import type { Agents } from "./agents.ts";
 import type { Titles } from "./titles.ts";
 
-/** What the console reads: the engine for sessions of a principal, and its store for logs by event type. */
+/** Data sources of the console: `engine` for sessions of a principal, `store` for logs filtered by event type. */
 export interface Sources {
   readonly engine: Engine;
   readonly store: Pick<SessionBackend, "log">;

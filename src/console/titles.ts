@@ -2,12 +2,12 @@ import { AppError } from "../domain/error.ts";
 import type { Engine } from "../engine/api.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 
-/** The title of a session: its name, or the beginning of its first prompt, which never changes. */
+/** Title of a session: its name, otherwise the beginning of its first prompt, which never changes. */
 
 const MAX_TITLE = 120;
-/** First prompts that are remembered. */
+/** Maximum size of `#prompts`. */
 const KEPT = 2_000;
-/** Nothing of note comes before the first prompt. */
+/** Events to search: the first prompt stands near the start of the log. */
 const FIRST_EVENTS = 5;
 
 export class Titles {
@@ -18,7 +18,7 @@ export class Titles {
     this.#engine = engine;
   }
 
-  /** "" for a session without a name that has had no prompt yet. */
+  /** Resolves to "" for an unnamed session without a prompt. */
   async of({ createdAt, id, principal, state, title }: SessionRecord): Promise<string> {
     if (title !== undefined) return title;
     // A deleted session can be adopted again from the disk under its id, by another principal.
@@ -36,7 +36,7 @@ export class Titles {
   }
 }
 
-/** It was deleted since it was listed, or is in trouble: the others are to be shown all the same. */
+/** Returns [] for a session that was deleted after the listing or cannot be read, so that all others are still shown. */
 export function noneIfRefused(error: unknown): [] {
   if (error instanceof AppError) return [];
   throw error;

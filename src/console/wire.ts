@@ -9,77 +9,77 @@ import type { SessionStatus } from "../domain/session.ts";
 import type { TurnOutcome } from "../domain/turn.ts";
 
 /**
- * What the console's page and its server say to each other, under /console/api; docs/console.md has the routes. Times are ms
- * since the epoch, costs USD. What is masked in the log is masked here.
+ * Data exchanged between the console's page and its server below `/console/api`; docs/console.md lists the routes. Times are ms
+ * since the epoch, costs USD. Values masked in the log are masked here too.
  */
 
-/** GET /me: the user, and what they may do. */
+/** GET /me: the user, with scopes and choices. */
 export interface Me {
   readonly principal: string;
   readonly scopes: readonly Scope[];
   readonly version: string;
-  /** False if the server does not authenticate users (--no-auth). */
+  /** False if the server does not authenticate users (`--no-auth`). */
   readonly signsIn: boolean;
   /** All approvers by name, with their display names. */
   readonly approvers: Readonly<Record<ApproverName, ApproverWords>>;
-  /** Where a new session works unless told otherwise; missing where that is gone. */
+  /** Default folder of a new session; missing if there is none. */
   readonly cwd?: string;
-  /** What may be chosen for a new session here. */
+  /** Permission modes allowed for a new session. */
   readonly permissionModes: readonly string[];
 }
 
-/** A session in a list. */
+/** Entry of a list of sessions. */
 export interface SessionRow {
   readonly id: string;
   readonly status: SessionStatus;
-  /** As it was named, or else how its first prompt begins; "" before there is one. */
+  /** Given name, otherwise the beginning of the first prompt; "" before the first prompt. */
   readonly title: string;
   readonly cwd: string;
   readonly model?: string;
   readonly permissionMode: string;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Of the model, over all prompts. */
+  /** Turns of the model over all prompts. */
   readonly turns: number;
   readonly costUsd: number;
-  /** Since when a turn runs. */
+  /** Start of the running turn. */
   readonly turnStartedAt?: number;
   readonly lastOutcome?: TurnOutcome;
-  /** Whom its open requests are with, each once. */
+  /** Approvers who currently hold the open requests, without duplicates. */
   readonly waitsFor: readonly ApproverName[];
   readonly requests: number;
-  /** Prompts that wait, and how many of these are held until they are released or dropped. */
+  /** Number of waiting prompts, `held` included: a held prompt waits until released or dropped. */
   readonly queued: number;
   readonly held: number;
   readonly background: number;
-  /** How many sessions wait for a slot for their Claude Code before this one; missing where it has one or needs none. */
+  /** Number of sessions ahead in the queue for a slot; missing if the session does not wait for a slot. */
   readonly waitingBefore?: number;
   readonly closed?: { readonly reason: ClosedReason; readonly by: string; readonly at: number };
   readonly lastEventId: number;
-  /** Why what is stored of it cannot be read, and what to do; its status is `error` then. */
+  /** Reason why the stored session cannot be read, with a remedy; `status` is `error` then. */
   readonly unreadable?: string;
 }
 
-/** GET /sessions?status=&text=&cwd=&limit=&before= (status may be repeated). The newest first. */
+/** GET /sessions?status=&text=&cwd=&limit=&before= (`status` may be repeated). Newest first. */
 export interface SessionList {
   readonly sessions: readonly SessionRow[];
-  /** What the next page is asked for with, as `before`. */
+  /** Value of `before` for the next page. */
   readonly next?: string;
 }
 
 /** GET /sessions/{id} */
 export interface SessionDetail extends SessionRow {
   readonly tasks: readonly BackgroundTask[];
-  /** The prompts that wait; their texts stand in the events. */
+  /** Waiting prompts; their texts are in the events. */
   readonly queue: readonly { readonly promptId: string; readonly eventId: number; readonly held: boolean }[];
-  /** Answers that hold until it ends: POST revoke forgets one. */
+  /** Remembered answers, valid until the session ends; `POST revoke` removes an entry. */
   readonly remembered: readonly {
     readonly rule: string;
     readonly level: string;
     readonly by: string;
     readonly at: number;
   }[];
-  /** File checkpoints are kept: it can be rewound. */
+  /** True if the session keeps file checkpoints. */
   readonly canRewind: boolean;
   readonly maxTurns?: number;
   readonly maxBudgetUsd?: number;
@@ -87,18 +87,18 @@ export interface SessionDetail extends SessionRow {
 
 /**
  * GET /sessions/{id}/events?from=N&limit=M (ids from N on) or ?before=N&limit=M (the last M ids before N; without N the end).
- * In order of ids, which count from 1 without a gap.
+ * Sorted by id; ids count from 1 without gaps.
  */
 export interface EventPage {
   readonly events: readonly ShownEvent[];
-  /** The newest id that there is. */
+  /** Id of the newest event. */
   readonly lastEventId: number;
 }
 
-/** An event whose longest texts are cut; GET /sessions/{id}/events/{eventId} has all of it. */
+/** Event with long texts cut; GET /sessions/{id}/events/{eventId} returns the whole event. */
 export type ShownEvent = StoredEvent & { readonly cut?: true };
 
-/** Open requests of Claude Code. */
+/** Open request of Claude Code. */
 export interface PendingRequest {
   readonly sessionId: string;
   readonly title: string;
@@ -107,20 +107,23 @@ export interface PendingRequest {
   readonly eventId: number;
   readonly type: "permission" | "question" | "plan";
   readonly toolName: string;
-  /** Whole. A question's is {questions: [{question, header, multiSelect, options: [{label, description}]}]}, a plan's {plan}. */
+  /**
+   * Complete input. For a question {questions: [{question, header, multiSelect, options: [{label, description}]}]}, for a plan
+   * {plan}.
+   */
   readonly input: JsonObject;
   readonly risk?: Risk;
   readonly decisionReason?: string;
   readonly blockedPath?: string;
-  /** A rule that denies and that it cannot be checked against, with the reason. */
+  /** Deny rule that cannot be checked against `input`, with the reason. */
   readonly unchecked?: string;
-  /** A subagent asks. */
+  /** Set if a subagent asks. */
   readonly agentId?: string;
-  /** What it was sent to do, where the log says so. */
+  /** Task of the subagent; missing if the log does not name the task. */
   readonly agent?: AskingAgent;
-  /** The rules by which "allow for the session" would be remembered; [] where it cannot be. */
+  /** Rules that "allow for the session" would remember; [] if the request cannot be remembered. */
   readonly remember: readonly string[];
-  /** Approvers of the session, in order; without `console` this page can only look. */
+  /** Approvers of the session, in order. Without `console` the page cannot answer. */
   readonly approvals: readonly ApproverName[];
   readonly approver: ApproverName;
   readonly approverDeadline: number;
@@ -128,7 +131,7 @@ export interface PendingRequest {
   readonly expiresAt: number;
 }
 
-/** The task of a subagent, as it was named, and the event in which it was sent. */
+/** Task of a subagent: `description` and event of the call that started the subagent. */
 export interface AskingAgent {
   readonly description: string;
   readonly eventId: number;
@@ -137,7 +140,7 @@ export interface AskingAgent {
 /** GET /requests */
 export interface RequestList {
   readonly open: readonly PendingRequest[];
-  /** What was decided last, the newest first. */
+  /** Latest decisions, newest first. */
   readonly decided: readonly Decided[];
 }
 
@@ -145,7 +148,7 @@ export interface Decided {
   readonly sessionId: string;
   readonly title: string;
   readonly requestId: string;
-  /** Where in its log it stands. */
+  /** Id of the event with the decision. */
   readonly eventId?: number;
   readonly toolName: string;
   readonly behavior: "allow" | "deny";
@@ -159,11 +162,11 @@ export interface Decided {
 /** POST /sessions/{id}/requests/{requestId} */
 export interface AnswerBody {
   readonly decision: "allow" | "deny" | "allow_for_session";
-  /** With deny: what Claude Code is told. */
+  /** Text for Claude Code, with `deny`. */
   readonly message?: string;
-  /** With allow of a permission request or a plan: what is run instead. */
+  /** Input to run in place of the original, with `allow` of a permission request or a plan. */
   readonly updatedInput?: JsonObject;
-  /** With allow of a question: by the question's text a label, several, or a text of one's own. */
+  /** Answers by text of the question, with `allow` of a question: a label, several labels, or free text. */
   readonly answers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
@@ -175,21 +178,21 @@ export interface StartBody {
   readonly permissionMode?: string;
   readonly maxTurns?: number;
   readonly maxBudgetUsd?: number;
-  /** The same key starts no second session. */
+  /** Starts no second session if the key is repeated. */
   readonly idempotencyKey?: string;
 }
 
-/** POST /sessions/{id}/reply; answered with `{ ok: true }`, as are all others below. */
+/** POST /sessions/{id}/reply; answered with `{ ok: true }`, as are all actions below. */
 export interface ReplyBody {
   readonly prompt: string;
-  /** While a turn runs: wait behind it, or join it. Default: reject. */
+  /** Behavior while a turn runs: `queue` waits behind the turn, `steer` joins the turn. Default: `reject`. */
   readonly whenBusy?: "reject" | "queue" | "steer";
   readonly idempotencyKey?: string;
 }
 
 type Nothing = Readonly<Record<string, never>>;
 
-/** POST /sessions/{id}/{action} with a JSON object; the fields of each. */
+/** POST /sessions/{id}/{action} with a JSON object; fields by action. */
 export interface ActionBodies {
   interrupt: Nothing;
   cancel: { readonly reason?: string };
@@ -197,11 +200,11 @@ export interface ActionBodies {
   delete: Nothing;
   "release-queue": Nothing;
   "drop-queue": Nothing;
-  /** Without a rule all of them. */
+  /** Removes all remembered answers if `rule` is missing. */
   revoke: { readonly rule?: string };
-  /** Its time to be answered in is extended. */
+  /** Extends the time to answer the request. */
   "more-time": { readonly requestId: string };
-  /** Answered with Rewound; `dryRun` changes nothing. */
+  /** Answered with `Rewound`; `dryRun` changes nothing. */
   rewind: { readonly promptId: string; readonly dryRun: boolean };
 }
 
@@ -213,45 +216,46 @@ export interface Rewound {
   readonly error?: string;
 }
 
-/** What is refused, with its HTTP status: 400 invalid_request, 401, 403, 404, 409 conflict or already_answered, 429, 503. */
+/** Body of a refusal. Statuses: 400 invalid_request, 401, 403, 404, 409 conflict or already_answered, 429, 503. */
 export interface Problem {
   readonly error: string;
-  /** What is wrong, and what to do. */
+  /** Reason, with a remedy. */
   readonly message: string;
 }
 
 /**
- * GET /live?session={id}&from={eventId}: a stream of server-sent events, each with JSON. Without `session` the first two kinds
- * alone. `from` is the id after the last event that is known; each `log` has its event's id, so that nothing is missed or doubled.
+ * GET /live?session={id}&from={eventId}: server-sent events with JSON. Without `session`, only `sessions` and `requests` are
+ * sent. `from` is the id after the last known event; each `log` carries the id of its event, so that no event is missed or
+ * doubled.
  */
 export interface LiveEvents {
-  /** Sessions that have changed: at first all that changed in the last moments before. */
+  /** Changed sessions; the first event covers the last moments before the connection. */
   sessions: readonly SessionRow[];
-  /** All that is open now, whenever it changes, and at first. */
+  /** All open requests, at first and after each change. */
   requests: readonly PendingRequest[];
-  /** The followed session: an event of its log. */
+  /** Event in the log of the followed session. */
   log: ShownEvent;
-  /** The followed session: what is true of it now, when it changes, and at first. */
+  /** State of the followed session, at first and after each change. */
   session: SessionDetail;
-  /** The followed session: all that is being written just now; "" when it has been said. */
+  /** Unfinished text of the followed session; "" once the text is in the log. */
   partial: { readonly text: string };
-  /** The followed session is not there any more. */
+  /** Sent when the followed session no longer exists. */
   gone: { readonly sessionId: string };
-  /** The server is about to stop: ask again in a moment. */
+  /** Sent when the server is about to stop; the page reconnects. */
   bye: Nothing;
 }
 
-/** GET /usage?since=ms&zone=Europe/Berlin: what has happened since then, by days of that zone. */
+/** GET /usage?since=ms&zone=Europe/Berlin: usage after `since`, by days of `zone`. */
 export interface Usage {
   readonly since: number;
   readonly totals: Amounts;
-  /** In order; days without anything are left out. */
+  /** Oldest first; days without usage are left out. */
   readonly days: readonly (Amounts & {
     /** 2026-01-31 */
     readonly day: string;
     readonly costByModel: Readonly<Record<string, number>>;
   })[];
-  /** The dearest first. */
+  /** Most expensive first. */
   readonly models: readonly { readonly model: string; readonly costUsd: number }[];
   readonly directories: readonly (Amounts & { readonly cwd: string; readonly sessions: number })[];
 }
@@ -266,9 +270,9 @@ export interface Amounts {
     readonly cacheRead: number;
     readonly cacheCreation: number;
   };
-  /** Duration of turns that have ended, ms; `workedMs`: without the time in which one of their requests was open. */
+  /** Duration of ended turns, ms; `workedMs` excludes time with an open request. */
   readonly durationMs: number;
   readonly workedMs: number;
-  /** With a request open, ms: also of turns that run. */
+  /** Time with an open request, ms; running turns included. */
   readonly waitedMs: number;
 }
