@@ -1,19 +1,19 @@
 /**
- * The breakpoints of the page, by the names that its stylesheets use in place of queries: `@media (--phone)`. A stylesheet cannot
- * take them from another one, so vite.config.ts puts the queries in (as in the draft of custom media queries).
+ * Breakpoints of the page, which stylesheets name in place of queries: `@media (--phone)`. A stylesheet cannot import custom
+ * media from another file, so vite.config.ts replaces the names, as in the draft of custom media queries.
  */
 const BREAKPOINTS = {
-  /** The header is one line. */
+  /** Header on one line. */
   "--wide-header": "(width >= 46rem)",
-  /** Fields side by side, */
+  /** Fields side by side. */
   "--two-columns": "(width >= 40rem)",
-  /** or below each other. */
+  /** Fields below each other. */
   "--one-column": "(max-width: 40rem)",
-  /** A phone held upright: buttons grow. */
+  /** Phone in portrait; buttons grow. */
   "--phone": "(max-width: 34rem)",
-  /** A phone held sideways. */
+  /** Phone in landscape. */
   "--low": "(max-height: 32rem)",
-  /** The container of a usage table, whose width is not that of the window. */
+  /** Container queries of a usage table, whose width differs from the window's. */
   "--wide-table": "(min-width: 40rem)",
   "--narrow-table": "(max-width: 40rem)",
   "--smallest-table": "(max-width: 27rem)",
@@ -31,9 +31,9 @@ function expand(rule: AtRule): void {
     if (query === undefined) throw new Error(`breakpoints.ts has no ${name}: it has ${[...queries.keys()].join(", ")}`);
     return query;
   });
-  // PostCSS visits a rule again that has changed.
+  // Assigns only a changed value, because PostCSS visits a changed rule again.
   if (params !== rule.params) rule.params = params;
 }
 
-/** A plugin of PostCSS. */
+/** PostCSS plugin. */
 export const breakpoints = { postcssPlugin: "breakpoints", AtRule: { media: expand, container: expand } };

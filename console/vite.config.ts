@@ -3,12 +3,12 @@ import { defineConfig } from "vite";
 
 import { breakpoints } from "./breakpoints.ts";
 
-/** The page of the console, from console/ to dist/console/. `npx vite console` serves it while it is worked on. */
+/** Builds the page from console/ to dist/console/. For development, `npx vite console` serves the page. */
 export default defineConfig(({ command }) => ({
   root: import.meta.dirname,
-  // Built, it may lie below any path; while it is worked on it is where its server has it.
+  // The built page may be served below any path; the development server uses the path of the real server.
   base: command === "serve" ? "/console/" : "./",
-  // The class "card" of requests.module.css is "requests-card" in the page: readable in a browser's tools, and known to tests.
+  // Class "card" of requests.module.css becomes "requests-card" on the page: readable in developer tools, and stable for tests.
   css: {
     modules: { generateScopedName: (name, file) => `${basename(file, ".module.css")}-${name}` },
     postcss: { plugins: [breakpoints] },
@@ -18,7 +18,7 @@ export default defineConfig(({ command }) => ({
     outDir: join(import.meta.dirname, "..", "dist", "console"),
     emptyOutDir: true,
     target: "es2022",
-    // Strict content security: nothing inline, and no polyfill that would be.
+    // The content security policy forbids inline resources, so no data URLs and no inlined polyfill.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },

@@ -15,11 +15,11 @@ import { isViewName, VIEWS } from "./state/views.ts";
 import { classNames } from "./parts/class-names.ts";
 import styles from "./frame/frame.module.css";
 
-/** The frame around the views. */
+/** Frame around the views. */
 export function App() {
   const who = me.value;
   const isKnown = who !== undefined;
-  // Per user: a new sign-in gets a stream of its own.
+  // Restarts `listen` for each user, so that a new sign-in gets its own stream.
   useEffect(() => (who ? listen() : undefined), [who]);
   useWindowTitle();
   return (
@@ -56,7 +56,7 @@ function Inside({ isKnown }: { readonly isKnown: boolean }) {
   );
 }
 
-/** Above a session: what the server has warned of when it was started. */
+/** Warnings of the server about the start of the session, shown above `SessionView`. */
 function StartNotices() {
   const at = route.value;
   if (at.view !== "session") return null;
@@ -76,7 +76,7 @@ function StartNotices() {
   );
 }
 
-/** "(2) Sessions · claude-agents-mcp": tabs show how much waits. */
+/** Sets "(2) Sessions · claude-agents-mcp", so that tabs show the number of open requests. */
 function useWindowTitle(): void {
   const waiting = requests.value.length;
   const { view } = route.value;

@@ -12,7 +12,7 @@ import { startSignOut } from "./state/me.ts";
 import { startRouting } from "./state/route.ts";
 
 startSignOut();
-// Before routing: takes the token out of the address before anything else reads it.
+// Before routing: removes the token from the address before `startRouting` reads the address.
 startSession();
 startRouting();
 startRetries();

@@ -5,7 +5,7 @@ import { helpIsOpen } from "./key-help.tsx";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./frame.module.css";
 
-/** Who is signed in, and what is seldom needed. */
+/** Menu with the signed-in user, `Help` and "Sign out". */
 export function Account() {
   if (!me.value) return null;
   const { principal, scopes, signsIn, version } = me.value;

@@ -7,11 +7,11 @@ import styles from "./frame.module.css";
 
 const SHOWN_MS = 8000;
 
-/** Says for a moment that a request has come. The count in the header stays. */
+/** Announces a new request for `SHOWN_MS`. `OpenCount` in the header stays. */
 export function Announcements() {
   const arrived = useArrived();
   const isOpen = arrived && requests.value.some((request) => idOf(request) === idOf(arrived));
-  // Who looks at the requests, or at the session that asks, sees it come.
+  // Visually hidden if the current view shows the request anyway.
   const at = route.value;
   const isSeen = at.view === "approvals" || (at.view === "session" && at.id === arrived?.sessionId);
   return (
@@ -25,14 +25,14 @@ export function Announcements() {
   );
 }
 
-/** The newest request that was not there before, for a while. */
+/** Returns the newest request that has arrived, for `SHOWN_MS`. */
 function useArrived(): PendingRequest | undefined {
   const [arrived, setArrived] = useState<PendingRequest>();
   const open = requests.value;
   const untoldRef = useRef(open);
   const knownRef = useRef<ReadonlySet<string>>(undefined);
   useEffect(() => {
-    // Before the first answer of the server nothing is known, and nothing of that answer is news.
+    // The first list from the server is the baseline and announces nothing.
     if (open === untoldRef.current) return;
     const before = knownRef.current;
     knownRef.current = new Set(open.map(idOf));

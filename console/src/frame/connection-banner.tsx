@@ -4,11 +4,11 @@ import { connection } from "../state/live.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./frame.module.css";
 
-/** A server that restarts is back sooner than this; nothing is shown. */
+/** Shortest outage to report, ms: a restarting server is back sooner. */
 const UNREPORTED_MS = 1200;
 const RECONNECTED_BANNER_MS = 4000;
 
-/** Says that the server is gone, and that it has come back. */
+/** Reports the loss of the connection and the reconnection. */
 export function ConnectionBanner() {
   const [shown, show] = useState<"lost" | "back">();
   const wasLostRef = useRef(false);

@@ -10,7 +10,7 @@ import { StartView } from "../views/start.tsx";
 import { ApprovalsView } from "../views/approvals.tsx";
 import { NotFound } from "../views/not-found.tsx";
 
-/** The view that the address names. Where it changes, the focus goes to its heading, so that it is read from there. */
+/** View of the current address. Moves the focus to the heading of a new view, so that screen readers start there. */
 export function CurrentView() {
   const at = hrefOf(route.value);
   const beforeRef = useRef(at);
@@ -18,7 +18,7 @@ export function CurrentView() {
     if (beforeRef.current === at) return;
     beforeRef.current = at;
     const main = document.querySelector("main");
-    // A view may have put the focus where it is needed.
+    // The view may have set the focus already.
     if (!main || (main !== document.activeElement && main.contains(document.activeElement))) return;
     focusHeading();
   }, [at]);
@@ -41,7 +41,7 @@ const SHOWN: Readonly<Record<ViewName, ComponentType>> = {
   start: StartView,
 };
 
-/** Loaded on demand: the chart library is most of the code of this page. */
+/** Loads `UsageView` on demand, because the chart library is most of the page's code. */
 function LazyUsage() {
   const [Usage, setUsage] = useState<ComponentType>();
   const [problem, setProblem] = useState<unknown>();

@@ -7,7 +7,7 @@ import { Account } from "./account.tsx";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./frame.module.css";
 
-/** Where one can go from everywhere. */
+/** Links that are available in every view. */
 export function Header() {
   return (
     <header class={styles["bar"]}>
@@ -50,7 +50,7 @@ function Tab({ to }: { readonly to: ViewName }) {
   );
 }
 
-/** A session is one of the sessions, though not their list. */
+/** `aria-current` of a tab. A session marks "Sessions" as "true", because the current page is not the list. */
 function currency(to: string, { view }: Route): "page" | "true" | undefined {
   if (view === to) return "page";
   return view === "session" && to === "sessions" ? "true" : undefined;

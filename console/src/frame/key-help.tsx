@@ -21,7 +21,7 @@ const ROWS: readonly (readonly [readonly string[], string])[] = [
   [["?"], "Show this help"],
 ];
 
-/** The global keyboard shortcuts, and the dialog that lists them. */
+/** Binds the global keyboard shortcuts and shows `Help`, which lists all shortcuts. */
 export function KeyHelp() {
   useEffect(
     () =>

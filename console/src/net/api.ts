@@ -1,15 +1,15 @@
 import type { Problem } from "../../../src/console/wire.ts";
 import { keyOfPage } from "./key.ts";
 
-/** Requests to this page's own server; what it refuses is thrown as ApiProblem. */
+/** Requests to the page's own server. Refusals are thrown as `ApiProblem`. */
 
 export const ROOT = new URL("api/", location.href.replace(/[?#].*$/, ""));
 
-/** Also for when there is no answer at all: then `status` is 0 and `error` "unreachable". */
+/** Refusal of the server. Without an answer, `status` is 0 and `error` "unreachable". */
 export class ApiProblem extends Error {
   override readonly name = "ApiProblem";
   readonly status: number;
-  /** The word of the refusal. */
+  /** Code of the refusal, such as "already_answered". */
   readonly error: string;
 
   constructor(status: number, { error, message }: Problem) {
@@ -19,7 +19,7 @@ export class ApiProblem extends Error {
   }
 }
 
-/** `path` is relative to /console/api/; values of `query` that are undefined are left out, lists are repeated. */
+/** `path` is relative to /console/api/. Leaves out `undefined` in `query` and repeats lists. */
 export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
   return read<T>(await send(path, { query, ...(signal && { signal }) }));
 }
@@ -31,7 +31,7 @@ export async function post<T>(path: string, body: object = {}): Promise<T> {
 
 export type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
-/** The bare response, for streams; throws ApiProblem unless it is good. */
+/** Returns the unread response, for streams. Throws `ApiProblem` unless the status is 2xx. */
 export async function send(path: string, { query = {}, ...init }: RequestInit & { query?: Query }): Promise<Response> {
   const url = new URL(path, ROOT);
   for (const [name, value] of Object.entries(query)) {
@@ -45,7 +45,7 @@ export async function send(path: string, { query = {}, ...init }: RequestInit & 
     throw new ApiProblem(0, { error: "unreachable", message: "The server does not answer." });
   });
   if (response.ok) return response;
-  // Where another tab has signed in meanwhile, it is the key of before that is not known.
+  // A 401 counts only for the current key: if another tab has signed in meanwhile, the refused key is obsolete.
   if (response.status === 401 && keyOfPage() === key) for (const listener of signedOutListeners) listener();
   throw new ApiProblem(response.status, await problemOf(response));
 }
@@ -71,14 +71,14 @@ async function problemOf(response: Response): Promise<Problem> {
   }
 }
 
-/** What to show of whatever was thrown. */
+/** Message for the user; `error` may be any thrown value. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 /**
- * What goes with a prompt, so that sending it again after a lost answer does nothing twice. crypto.randomUUID is not there
- * where the page comes over plain HTTP from another machine.
+ * Returns an idempotency key, so that repeating a prompt after a lost answer has no effect. Not `crypto.randomUUID`, which is
+ * missing if the page comes over plain HTTP from another machine.
  */
 export function newRetryKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");

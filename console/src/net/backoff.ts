@@ -1,11 +1,11 @@
 const pending = new Set<() => void>();
 
-/** Ends all pauses: everything that waits to reconnect tries now. */
+/** Ends all pauses, so that `Backoff` users retry at once. */
 export function retryNow(): void {
   for (const end of pending) end();
 }
 
-/** Retries when the network or the user comes back, without waiting for the end of a long pause. */
+/** Calls `retryNow` when the network or the user comes back, so that nobody waits for the end of a long pause. */
 export function startRetries(): void {
   addEventListener("online", retryNow);
   document.addEventListener("visibilitychange", () => {
@@ -16,7 +16,7 @@ export function startRetries(): void {
 const FIRST_MS = 500;
 const MAX_MS = 2_000;
 
-/** Exponential backoff between attempts to reach the server; `retryNow` cuts it short. */
+/** Exponential backoff between attempts to reach the server; `retryNow` cuts a pause short. */
 export class Backoff {
   #nextMs = FIRST_MS;
 

@@ -1,6 +1,6 @@
 /**
- * The page's half of the sign-in. The other half is a cookie that no script can read; cookies of 127.0.0.1 go to every port
- * of it, which is why the cookie alone is worth nothing.
+ * Keeps the page's key of the sign-in. The encrypted token is in a cookie that no script can read. Browsers send cookies of
+ * 127.0.0.1 to every port, so the cookie alone must be useless.
  */
 
 const NAME = "claude-agents-mcp console key";
@@ -14,7 +14,7 @@ export function keepKey(key: string | undefined): void {
   else localStorage.setItem(NAME, key);
 }
 
-/** Told when another tab has signed in or out. */
+/** Calls `listener` when another tab signs in or out. */
 export function onKeyOfOthers(listener: () => void): void {
   addEventListener("storage", ({ key }) => {
     if (key === NAME || key === null) listener();

@@ -2,15 +2,15 @@ import { EventSourceParserStream } from "eventsource-parser/stream";
 import type { LiveEvents } from "../../../src/console/wire.ts";
 import { send, type Query } from "./api.ts";
 
-/** One kind of live event with what comes with it. */
+/** Live event: `kind` with its `data`. */
 export type LiveEvent = {
   [K in keyof LiveEvents]: { readonly kind: K; readonly data: LiveEvents[K] };
 }[keyof LiveEvents];
 
-/** A server that is silent for this time is gone, ms: its comments come more often. */
+/** Silence after which the server counts as gone, ms. Above the server's interval between comments. */
 const SILENCE_MS = 40_000;
 
-/** What comes on the stream until it breaks off; throws ApiProblem where it is refused. */
+/** Yields live events until the stream breaks off. Throws `ApiProblem` if the request is refused. */
 export async function* liveEvents(query: Query, signal: AbortSignal): AsyncGenerator<LiveEvent> {
   const quiet = new AbortController();
   const { body } = await send("live", { query, signal: AbortSignal.any([signal, quiet.signal]) });
@@ -32,7 +32,7 @@ export async function* liveEvents(query: Query, signal: AbortSignal): AsyncGener
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      // Events of these kinds are handled; other kinds, of a newer server, are ignored.
+      // Casts: kinds of a newer server are possible, and ignored by `take`.
       yield { kind: value.event, data: JSON.parse(value.data) } as LiveEvent;
     }
   } finally {

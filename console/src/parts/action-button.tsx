@@ -3,16 +3,16 @@ import { useState } from "preact/hooks";
 import { Problem } from "./problem.tsx";
 
 interface Action {
-  /** What it throws is shown beside the button. */
+  /** A thrown error is shown beside the button. */
   readonly act: () => Promise<unknown>;
   readonly kind?: "primary" | "danger" | "quiet" | "link";
   readonly disabled?: boolean;
-  /** For whom the words on it are not enough. */
+  /** Accessible name, if `children` is not clear without context. */
   readonly label?: string;
   readonly children: ComponentChildren;
 }
 
-/** A button for what takes a moment and can fail. Pressed again meanwhile, it does nothing. */
+/** Button for a slow action that can fail. Ignores clicks while `act` runs. */
 export function ActionButton({ act, kind, disabled = false, label, children }: Action) {
   const [isPending, setPending] = useState(false);
   const [problem, setProblem] = useState<unknown>();
@@ -30,7 +30,7 @@ export function ActionButton({ act, kind, disabled = false, label, children }: A
   };
   return (
     <>
-      {/* Not `disabled` while it is pending: the keyboard's focus would be lost with it. */}
+      {/* `aria-disabled` while pending: with `disabled` the button would lose the focus. */}
       <button
         type="button"
         class={kind}

@@ -1,4 +1,4 @@
-/** The classes of a CSS module and global ones in one attribute: names that the module does not have are global. */
+/** Joins classes of a CSS module and global classes; a name missing in `styles` is global. */
 export function classNames(
   styles: Readonly<Record<string, string>>,
   ...names: readonly (string | undefined)[]

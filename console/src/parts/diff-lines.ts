@@ -2,12 +2,12 @@ import { diffArrays, structuredPatch } from "diff";
 import type { JsonObject } from "../../../src/domain/json.ts";
 import { isObject, numberAt, objectsAt } from "./json.ts";
 
-/** What is changed in a file, as lines to show. */
+/** Computes changes of a file as lines to show. */
 
 export interface Hunk {
   readonly oldStart: number;
   readonly newStart: number;
-  /** Each begins with " ", "+" or "-". */
+  /** Each line begins with " ", "+" or "-". */
   readonly lines: readonly string[];
 }
 
@@ -18,7 +18,7 @@ export interface DiffLine {
   readonly newNumber?: number;
 }
 
-/** Beyond it the whole is shown as taken away and put in: finding the least change of huge texts takes long. */
+/** Above these limits all lines count as removed and added, because the shortest diff of huge texts takes long. */
 const MAX_EDITS = 1_000;
 const MAX_LENGTH = 200_000;
 
@@ -41,7 +41,7 @@ function linesOf(text: string): string[] {
   return text.replace(/\n$/, "").split("\n");
 }
 
-/** As a tool of Claude Code reports what it has changed (`structuredPatch`); undefined where it says nothing that can be read. */
+/** Hunks that a tool of Claude Code reports in `structuredPatch`; `undefined` if there are none. */
 export function hunksReported(output: JsonObject | undefined): readonly Hunk[] | undefined {
   const reported = output ? objectsAt(output, "structuredPatch") : [];
   const hunks = reported.flatMap((hunk) => {
@@ -53,7 +53,10 @@ export function hunksReported(output: JsonObject | undefined): readonly Hunk[] |
   return hunks.length === 0 ? undefined : hunks;
 }
 
-/** `numbered`: the numbers are those of the file. Else only a part of it is known. */
+/**
+ * `numbered`: the hunks have line numbers of the file. Otherwise they cover an unknown part of the file, and numbers are left
+ * out.
+ */
 export function linesToShow(hunks: readonly Hunk[], numbered: boolean): readonly DiffLine[] {
   return hunks.flatMap((hunk, at): DiffLine[] => [
     ...(at === 0 ? [] : [{ kind: "gap" as const, text: "" }]),
@@ -66,7 +69,7 @@ function linesOfHunk({ lines, newStart, oldStart }: Hunk, numbered: boolean): Di
   return lines.flatMap((line): DiffLine[] => {
     const text = line.slice(1);
     const sign = line[0];
-    // "\ No newline at end of file"
+    // Skips "\ No newline at end of file".
     if (sign === "\\") return [];
     if (sign === "+") return [{ kind: "added", text, ...(numbered && { newNumber: newNumber++ }) }];
     if (sign === "-") return [{ kind: "removed", text, ...(numbered && { oldNumber: oldNumber++ }) }];
@@ -79,17 +82,20 @@ export function countOf(lines: readonly DiffLine[]): { readonly added: number; r
   return { added: count("added"), removed: count("removed") };
 }
 
-/** Consecutive lines of a whole text that share a fate. */
+/** Consecutive lines of a whole text with equal `kind`. */
 export interface Run {
   readonly kind: "same" | "added" | "removed";
   readonly lines: readonly string[];
 }
 
-/** Comparing two long, unrelated texts could take minutes; after this time all lines count as removed and added, ms. */
+/**
+ * Time limit for a comparison, ms; after that all lines count as removed and added. Two long, unrelated texts could take
+ * minutes.
+ */
 const COMPARE_TIMEOUT_MS = 300;
 
 export function changedLines(before: string, after: string): Run[] {
-  // A file that is new, or written whole, has no lines to be compared with.
+  // True if a final newline adds no line: in a new file, or if both texts end with a newline.
   const isBothEnded = before === "" || (before.endsWith("\n") && after.endsWith("\n"));
   const [old, now] = [before, after].map((text) => splitLines(text, isBothEnded));
   const changes = diffArrays(old ?? [], now ?? [], { timeout: COMPARE_TIMEOUT_MS });

@@ -7,14 +7,14 @@ import styles from "./diff.module.css";
 interface Props {
   readonly hunks: readonly Hunk[];
   readonly path: string;
-  /** Its line numbers are those of the file. */
+  /** True if the line numbers are those of the file. */
   readonly numbered?: boolean;
 }
 
-/** Lines that are shown at first. */
+/** Number of lines shown initially. */
 const SHOWN = 200;
 
-/** A change of a file, line by line. */
+/** Change of a file, line by line. */
 export function Change({ hunks, numbered = false, path }: Props) {
   const [isAsked, setAsked] = useState(false);
   const lines = useMemo(() => linesToShow(hunks, numbered), [hunks, numbered]);

@@ -1,13 +1,13 @@
-/** Numbers, times and names as people read them. */
+/** Numbers, times and names for display. */
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** What is older has its date. */
+/** Age from which `ago` shows the date. */
 const LONG_AGO = 30 * DAY;
 
-/** How long something took: 0.4 s, 12 s, 3 min 05 s, 2 h 10 min, 3 d 4 h. */
+/** Length of time: 0.4 s, 12 s, 3 min 05 s, 2 h 10 min, 3 d 4 h. */
 export function duration(ms: number): string {
   if (ms < 10 * SECOND) return `${(Math.max(0, ms) / SECOND).toFixed(1)} s`;
   const whole = Math.round(ms / SECOND) * SECOND;
@@ -17,12 +17,12 @@ export function duration(ms: number): string {
   return `${parts(whole, DAY)} d ${parts(whole % DAY, HOUR)} h`;
 }
 
-/** The same in whole seconds, for what counts on. */
+/** Like `duration`, but in whole seconds, for running counters. */
 export function ticking(ms: number): string {
   return ms < MINUTE ? `${parts(Math.max(0, ms), SECOND)} s` : duration(Math.floor(ms / SECOND) * SECOND);
 }
 
-/** How long ago `at` is. A clock that is a little ahead of ours is no reason to speak of the future. */
+/** Age of `at`: "5 min ago". A time in the future counts as "just now", because clocks differ. */
 export function ago(at: number, now: number): string {
   const ms = now - at;
   if (ms < 10 * SECOND) return "just now";
@@ -33,12 +33,12 @@ export function ago(at: number, now: number): string {
   return new Date(at).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
 }
 
-/** Date and time of day, here. */
+/** Date and time of day in the local time zone. */
 export function moment(at: number): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** $0.00 is nothing at all; what is less than a cent says so. */
+/** Returns "<$0.01" for less than a cent, so that "$0.00" means nothing at all. */
 export function usd(amount: number): string {
   if (amount > 0 && amount < 0.01) return "<$0.01";
   return `$${amount.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
@@ -49,7 +49,7 @@ export function count(n: number, one: string, many = `${one}s`): string {
   return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
 }
 
-/** The end of a path tells more than its beginning: …/projects/shop */
+/** Keeps the end of a long path, which is the informative part: …/projects/shop */
 export function shortPath(path: string, longest = 32): string {
   if (path.length <= longest) return path;
   const separator = path.includes("/") ? "/" : "\\";
@@ -71,7 +71,7 @@ function twoDigits(digits: string): string {
   return digits.padStart(2, "0");
 }
 
-/** How much time is left: "2:41", "1 h 05 min", "3 days"; "0:00" when it is over. */
+/** Time left: "2:41", "1 h 05 min", "3 days"; "0:00" at the end. */
 export function leftWords(ms: number): string {
   const left = Math.max(0, ms);
   if (left >= 2 * DAY) return `${String(Math.floor(left / DAY))} days`;
@@ -80,7 +80,7 @@ export function leftWords(ms: number): string {
   return `${String(Math.floor(left / MINUTE))}:${two((left % MINUTE) / SECOND)}`;
 }
 
-/** 12:34:56, with the day where it is another than `now`'s. */
+/** Returns 12:34:56, with the date unless `at` is on the day of `now`. */
 export function timeOfDay(at: number, now = Date.now()): string {
   const date = new Date(at);
   const time = date.toLocaleTimeString("en-GB");

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../../src/domain/json.ts";
 
-/** Fields of unchecked JSON: undefined if missing or of another type. */
+/** Readers for unchecked JSON: `undefined` if the field is missing or has another type. */
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,5 +1,5 @@
 import styles from "./mark.module.css";
-/** The logo of icon.svg, inlined so that it shows without a request. */
+/** Logo of icon.svg, inlined to save a request. */
 export function Mark() {
   return (
     <svg class={styles["mark"]} viewBox="0 0 16 16" aria-hidden="true">

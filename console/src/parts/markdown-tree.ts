@@ -2,12 +2,12 @@ import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
 import { displayText } from "./text.ts";
 
 /**
- * What an agent has written as Markdown, as a tree that has no place for HTML: whatever is not listed here is plain text.
- * Whatever it is given, it ends soon and is not deeper than `MAX_DEPTH`.
+ * Parses Markdown of an agent to a tree without HTML; unsupported syntax becomes plain text. Time and depth (`MAX_DEPTH`) are
+ * bounded for any input.
  */
 
 export type Block =
-  /** `level`: of the page it stands in, where the text itself is below an h2. */
+  /** `level`: heading level on the page, where the text stands below an h2. */
   | { readonly kind: "heading"; readonly level: Level; readonly inside: readonly Inline[] }
   | { readonly kind: "paragraph"; readonly inside: readonly Inline[] }
   | { readonly kind: "code"; readonly language: string; readonly text: string }
@@ -15,13 +15,13 @@ export type Block =
   | { readonly kind: "quote"; readonly blocks: readonly Block[] }
   | { readonly kind: "table"; readonly head: readonly Cell[]; readonly rows: readonly (readonly Cell[])[] }
   | { readonly kind: "rule" }
-  /** As it was written. */
+  /** Unparsed text. */
   | { readonly kind: "plain"; readonly text: string };
 
 export type Level = 3 | 4 | 5 | 6;
 
 export interface ListItem {
-  /** Of a task. */
+  /** State of a task; `undefined` for other items. */
   readonly checked: boolean | undefined;
   readonly blocks: readonly Block[];
 }
@@ -39,12 +39,12 @@ export type Inline =
   | { readonly kind: "break" };
 
 const MAX_DEPTH = 16;
-/** Characters that are read as Markdown; what comes after them is shown as it is. */
+/** Maximum characters parsed as Markdown; the rest is shown as plain text. */
 const MAX_LENGTH = 60_000;
-/** Of one paragraph: the lexer's time grows with the square of it. */
+/** Maximum characters of a paragraph: the lexer takes quadratic time. */
 const MAX_PARAGRAPH = 8_000;
 
-/** Maximum number of quote and list marks at the beginning of a line. */
+/** Matches a line that begins with 30 or more quote and list marks. */
 const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){30}/m;
 
 export function readMarkdown(written: string): readonly Block[] {
@@ -65,12 +65,12 @@ function read(text: string): readonly Block[] {
   try {
     return inOrder(blocksOf(lexer(text), 0));
   } catch {
-    // It is deeper than the lexer can go.
+    // The lexer has exceeded the stack.
     return [{ kind: "plain", text }];
   }
 }
 
-/** No level is left out on the way down, whatever the text does. */
+/** Raises levels so that no heading skips a level below its predecessor. */
 function inOrder(blocks: readonly Block[]): readonly Block[] {
   let last = 2;
   return blocks.map((block) => {
@@ -118,7 +118,7 @@ function languageOf({ lang = "" }: Tokens.Code): string {
   return /^[\w+#.-]{1,30}/.exec(lang)?.[0] ?? "";
 }
 
-/** In a list or a quote it heads nothing of the page. */
+/** Makes a heading inside a list or a quote bold text, because the outline of the page must not contain it. */
 function headingOf({ depth: rank, tokens }: Tokens.Heading, depth: number): Block {
   const inside = inlinesOf(tokens, depth);
   if (depth > 0) return { kind: "paragraph", inside: [{ kind: "strong", inside }] };
@@ -163,7 +163,7 @@ function inlineOf(token: Token, depth: number): Inline[] {
   return token.tokens ? inlinesOf(token.tokens, depth + 1) : [withoutEntities(token.text)];
 }
 
-/** What leads to a page or a mail is a link; a path is shown beside its words, and all else as it was written. */
+/** Returns a link for web and mail addresses, the text with the path for a path, and the source for all else. */
 function linkOf({ href, raw }: Tokens.Link | Tokens.Image, inside: Inline[]): Inline[] {
   const to = withoutEntities(href);
   const safe = safeHref(to);
@@ -173,14 +173,14 @@ function linkOf({ href, raw }: Tokens.Link | Tokens.Image, inside: Inline[]): In
   return isSame || to.startsWith("#") ? inside : [...inside, " (", { kind: "code", text: to }, ")"];
 }
 
-/** A file of the agent's, which no browser can open, or a place in the text. */
+/** True for a path of the agent's file system, which no browser can open, or for an anchor in the text. */
 function isPath(href: string): boolean {
   return href !== "" && !/^(?:[a-z][a-z\d+.-]*:|[\\/]{2})/i.test(href);
 }
 
 const SAFE: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);
 
-/** Undefined for what is relative, which would lead into this console, and for what runs or reads a file. */
+/** `undefined` for relative URLs, which would lead into this console, and for schemes that run code or read files. */
 export function safeHref(href: string): string | undefined {
   if (!/^(?:https?:\/\/|mailto:)/i.test(href) || !URL.canParse(href)) return undefined;
   const url = new URL(href);
@@ -189,7 +189,7 @@ export function safeHref(href: string): string | undefined {
 
 const NAMED: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00A0" };
 
-/** Only text comes of it, so that what it says does not matter; marked itself has put characters in place of some of them. */
+/** Decodes entities left by `marked`. Safe, because the result is only ever shown as text. */
 function withoutEntities(text: string): string {
   return displayText(text.replace(ENTITY, decode));
 }

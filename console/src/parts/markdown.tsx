@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { readMarkdown, type Block, type Cell, type Inline, type Level } from "./markdown-tree.ts";
 import styles from "./markdown.module.css";
 
-/** What an agent has written, as elements that this file makes: none of it is ever read as HTML. Headings begin below h2. */
+/** Shows text of an agent as elements built here, so that no part is ever parsed as HTML. Headings begin below h2. */
 export function Markdown({ text }: { readonly text: string }) {
   const blocks = useMemo(() => readMarkdown(text), [text]);
   return <div class={styles["markdown"]}>{blocks.map(showBlock)}</div>;

@@ -3,15 +3,15 @@ import { wordsOf } from "../net/api.ts";
 import { displayText } from "./text.ts";
 
 interface Shown {
-  /** Whatever was thrown; nothing is shown for undefined. */
+  /** Any thrown value; `undefined` shows nothing. */
   readonly of: unknown;
-  /** What was to be done: "The session was not started". */
+  /** Failed action: "The session was not started". */
   readonly what?: string;
-  /** Buttons that help. */
+  /** Buttons for a remedy. */
   readonly children?: ComponentChildren;
 }
 
-/** What has gone wrong. It is read out when it appears. */
+/** Error message, announced by screen readers. */
 export function Problem({ of: error, what, children }: Shown) {
   if (error === undefined) return null;
   return (

@@ -1,4 +1,4 @@
-/** Pictures that agents and tools have: what they are is read from their bytes, whatever was said of them. */
+/** Reads type and size of pictures from their bytes, because agents and tools may state wrong types. */
 
 export interface Raster {
   readonly mediaType: "image/gif" | "image/jpeg" | "image/png" | "image/webp";
@@ -7,11 +7,11 @@ export interface Raster {
   readonly height: number;
 }
 
-/** Above these nothing is decoded: bytes of a file, px of a side and of all. A small file can have a picture of gigabytes. */
+/** Limits for decoding: bytes of the file, px per side, px in all. A small file can decode to gigabytes. */
 const MAX_BYTES = 12_000_000;
 const [MAX_SIDE, MAX_PIXELS] = [16_384, 40_000_000];
 
-/** The bytes of a picture that can be shown. Throws an Error with the reason if it cannot. */
+/** Bytes of a picture that is safe to show. Throws an Error with the reason for any other. */
 export function rasterOf(base64: string): { readonly bytes: Uint8Array<ArrayBuffer>; readonly raster: Raster } {
   if (base64.length * 0.75 > MAX_BYTES) throw new Error("It is larger than 12 MB.");
   const bytes = bytesOf(base64);
@@ -41,7 +41,7 @@ function headerOf(bytes: Uint8Array): Raster | undefined {
     if (begins("\u00FF\u00D8\u00FF")) return { mediaType: "image/jpeg", ...sizeOfJpeg(view) };
     if (begins("RIFF") && begins("WEBP", 8)) return { mediaType: "image/webp", ...sizeOfWebp(view) };
   } catch (error) {
-    // The header goes beyond the end of the file.
+    // The file ends inside the header.
     if (!(error instanceof RangeError)) throw error;
   }
   return undefined;
@@ -49,7 +49,7 @@ function headerOf(bytes: Uint8Array): Raster | undefined {
 
 type Size = Pick<Raster, "height" | "width">;
 
-/** The first frame may be larger than the picture says to be. */
+/** Includes the first frame, which may exceed the logical screen. */
 function sizeOfGif(view: DataView): Size {
   const flags = view.getUint8(10);
   let at = 13 + (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
@@ -63,7 +63,7 @@ function sizeOfGif(view: DataView): Size {
   return { width: side(6, 1, 5), height: side(8, 3, 7) };
 }
 
-/** Between the segments there may be fill bytes. */
+/** Skips fill bytes between segments. */
 function sizeOfJpeg(view: DataView): Size {
   for (let at = 2; ;) {
     const marker = view.getUint8(at + 1);

@@ -1,11 +1,11 @@
 import { truncateLine } from "./text.ts";
 
-/** What to call a session that has this title: on one harmless line. It has none before its first prompt. */
+/** Title on one safe line; "Session without a name" if `title` is empty, as before the first prompt. */
 export function sessionName(title: string): string {
   return title.trim() === "" ? "Session without a name" : truncateLine(title, 200);
 }
 
-/** The same among other words: those of another script do not turn them around. */
+/** `sessionName` inside other text. `bdi` keeps right-to-left titles from reordering the surrounding words. */
 export function SessionName({ title }: { readonly title: string }) {
   return <bdi>{sessionName(title)}</bdi>;
 }

@@ -3,7 +3,7 @@ import { STATUS_WORDS } from "./status-words.ts";
 import { classNames } from "./class-names.ts";
 import styles from "./status.module.css";
 
-/** The status of a session as a word with a colour, and a shape for users who do not see colours. */
+/** Status as a word with a color, and a shape for users who cannot see colors. */
 export function Status({ status }: { readonly status: SessionStatus }) {
   return (
     <span class={classNames(styles, "status", status)}>

@@ -1,20 +1,20 @@
 /**
- * Makes text of agents safe to show: drops terminal colours, and writes out what would be invisible or would turn
- * what follows around, is shown for what it is.
+ * Makes text of agents safe to show: drops terminal sequences and writes out invisible and bidirectional characters as
+ * ⟨U+XXXX⟩.
  */
 export function displayText(text: string): string {
   return text.replace(TERMINAL, "").replace(UNSEEN, shown);
 }
 
-/** The same on one line. */
+/** Like `displayText`, on one line. */
 export function displayLine(text: string): string {
   return displayText(text.replace(/\s+/gu, " ")).trim();
 }
 
-/** CSI and OSC sequences, and the short escapes. */
+/** CSI and OSC sequences, and two-character escapes. */
 const TERMINAL = new RegExp(String.raw`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])`, "g");
 
-/** Control characters, and those that turn text around or have no width. */
+/** Control characters, bidirectional controls and characters without width. */
 const UNSEEN = /\p{Cc}|\p{Bidi_Control}|[\u{200b}\u{2060}-\u{2064}\u{feff}]/gu;
 
 function shown(character: string): string {
@@ -24,9 +24,9 @@ function shown(character: string): string {
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
-/** The beginning of `text` on one safe line of at most `most` characters. */
+/** Returns the beginning of `text` on one safe line of at most `most` characters. */
 export function truncateLine(text: string, most: number): string {
-  // Far more is not looked at: it would not be shown.
+  // Bounds the work for long texts.
   const looked = text.slice(0, most * 4);
   const characters = Array.from(displayLine(looked));
   const isCut = characters.length > most || looked.length < text.length;

@@ -2,11 +2,11 @@ import { useComputed } from "@preact/signals";
 import { now } from "../state/clock.ts";
 import { ago, moment, ticking } from "./format.ts";
 
-/** How long ago something was; it keeps up with the time. */
+/** Time since `at` in words, updated with `now`. */
 export function Ago({ at }: { readonly at: number }) {
   return (
     <time dateTime={new Date(at).toISOString()} title={moment(at)}>
-      {/* The key, since what is computed remembers the `at` that it began with. */}
+      {/* `key` makes a new `AgoText`, because `useComputed` keeps the first `at`. */}
       <AgoText key={at} at={at} />
     </time>
   );
@@ -17,7 +17,7 @@ function AgoText({ at }: { readonly at: number }) {
   return <>{text}</>;
 }
 
-/** How long something has been going on; it counts. */
+/** Running duration since `at`, counting up. */
 export function Since({ at }: { readonly at: number }) {
   return <SinceText key={at} at={at} />;
 }

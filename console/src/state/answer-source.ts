@@ -3,17 +3,17 @@ import type { AnsweredBy } from "../../../src/domain/permission.ts";
 import type { ApproverWords, ApproverName, Unasked } from "../../../src/domain/approvals/answer-source.ts";
 import type { Me } from "../../../src/console/wire.ts";
 
-/** Who answers requests, in the words that the server has for them. */
+/** Names of answer sources, in the words of the server. */
 
-/** By name, as reported by the server. */
+/** Display names by approver, as reported by the server. */
 export const approvers = signal<Me["approvers"]>({});
 
-/** Behind "waits for". */
+/** Continues "waits for". */
 export function whoWords(approver: ApproverName): string {
   return wordsOf(approver)?.who ?? approver;
 }
 
-/** Who has answered, or what ended the request: behind "allowed" or "denied". */
+/** Continues "allowed" or "denied": the answer source, or the reason why the request ended. */
 export function byWords(by: AnsweredBy): string {
   return wordsOf(by)?.by ?? (isUnasked(by) ? UNASKED[by] : `by ${by}`);
 }
@@ -31,7 +31,7 @@ const UNASKED: Readonly<Record<Unasked, string>> = {
   shutdown: "because the server was stopped",
 };
 
-/** No one has said no: what had asked is not there any more. */
+/** True if the request ended without a decision, together with the turn or server that had asked. */
 export function isUndecided(by: AnsweredBy): boolean {
   return by === "cancel" || by === "withdrawn" || by === "shutdown";
 }

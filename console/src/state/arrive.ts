@@ -5,13 +5,13 @@ import { Backoff } from "../net/backoff.ts";
 import { connection } from "./live.ts";
 import { forget, isSignedOut, loadMe, signIn } from "./me.ts";
 
-/** Why the page could not find out who is signed in, or could not sign in. */
+/** Error of the last sign-in, or of the check for an existing sign-in. */
 export const arrivalProblem = signal<unknown>(undefined);
 
-/** Counts arrivals: an answer to an earlier one says nothing about a later one. */
+/** Number of the latest `arrive`; results of earlier calls are ignored. */
 let latest = 0;
 
-/** Signs in with `token`, or with the credentials that the browser has. Waits for a server that is unreachable. */
+/** Signs in with `token`, or with the credentials in the browser. Retries while the server is unreachable. */
 async function arrive(token: string | undefined): Promise<void> {
   const backoff = new Backoff();
   latest += 1;
@@ -24,7 +24,7 @@ async function arrive(token: string | undefined): Promise<void> {
     } catch (error) {
       if (arrival !== latest) return;
       if (!isTemporary(error)) {
-        // Not being signed in yet is no problem; a link that does not work is one.
+        // Without `token`, a 401 only means that the user has not signed in yet; with `token`, the link is invalid.
         if (!isUnknown(error) || token !== undefined) arrivalProblem.value = error;
         isSignedOut.value = true;
         connection.value = "connecting";
@@ -36,7 +36,7 @@ async function arrive(token: string | undefined): Promise<void> {
   }
 }
 
-/** A link must not change the user of a page that is signed in. */
+/** Signs in with `token` unless the page is signed in already, because a link must not change the user. */
 async function arriveWith(token: string): Promise<void> {
   if (keyOfPage() === undefined) return signIn(token);
   try {
@@ -47,7 +47,7 @@ async function arriveWith(token: string): Promise<void> {
   }
 }
 
-/** Temporary: worth another attempt. */
+/** True if another attempt may succeed. */
 function isTemporary(error: unknown): boolean {
   return error instanceof ApiProblem && (error.status === 0 || error.status === 429 || error.status >= 500);
 }
@@ -56,7 +56,7 @@ function isUnknown(error: unknown): boolean {
   return error instanceof ApiProblem && error.status === 401;
 }
 
-/** Signs in with the token of the address, if it has one, and follows sign-ins of other tabs. */
+/** Signs in with the token of the address, if present, and follows sign-ins of other tabs. */
 export function startSession(): void {
   void arrive(takeLinkToken());
   addEventListener("hashchange", () => {
@@ -72,8 +72,8 @@ export function startSession(): void {
 const PREFIX = "#token=";
 
 /**
- * `claude-agents-mcp console` prints an address that ends in `#token=...`. The token is removed from the address bar and the
- * history as soon as it is read.
+ * Takes the token from `#token=...`, which `claude-agents-mcp console` prints. Removes the token from the address bar and the
+ * history at once.
  */
 function takeLinkToken(): string | undefined {
   if (!location.hash.startsWith(PREFIX)) return undefined;

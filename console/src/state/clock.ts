@@ -1,9 +1,9 @@
 import { signal } from "@preact/signals";
 
-/** The current time, updated every second. */
+/** Current time, ms since the epoch, updated every second. */
 export const now = signal(Date.now());
 
-/** Pauses while the page is hidden; `visibilitychange` corrects the time at once. */
+/** Updates `now`. Pauses while the page is hidden; `visibilitychange` corrects `now` at once. */
 export function startClock(): void {
   const tick = () => {
     if (document.visibilityState === "visible") now.value = Date.now();

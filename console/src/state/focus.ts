@@ -1,4 +1,4 @@
-/** The view's own heading has the focus: it is read from there. */
+/** Moves the focus to the view's `h1`, so that screen readers continue there. */
 export function focusHeading(): void {
   const main = document.querySelector("main");
   const heading = main?.querySelector("h1");
@@ -7,8 +7,8 @@ export function focusHeading(): void {
 }
 
 /**
- * Moves the focus to the heading when the focused element is removed, until the returned function is called. Otherwise users of
- * keyboards and screen readers would be sent back to the beginning of the page.
+ * Calls `focusHeading` when the focused element is removed, until the returned function is called. Otherwise users of keyboards
+ * and screen readers would start again at the top of the page.
  */
 export function keepFocus(): () => void {
   let last: Element | null = null;
@@ -21,7 +21,7 @@ export function keepFocus(): () => void {
     focusHeading();
   });
   removals.observe(document.body, { childList: true, subtree: true });
-  // A click beside all controls releases the focus.
+  // Includes clicks, because a click beside all controls releases the focus.
   const events = ["focusin", "click"];
   for (const event of events) addEventListener(event, note, { capture: true });
   return () => {

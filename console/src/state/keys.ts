@@ -1,10 +1,10 @@
 import { signal } from "@preact/signals";
 
-/** Global keyboard shortcuts. They do nothing while a text is typed. */
+/** Global keyboard shortcuts, inactive while the user types text. */
 
 const OFF = "claude-agents-mcp console keys off";
 
-/** Users of dictation or typing aids can turn them off, those that are letters or signs. */
+/** False if the user turned off shortcuts of single characters, for example because of dictation software. */
 export const keysAreOn = signal(localStorage.getItem(OFF) === null);
 
 export function turnKeys(on: boolean): void {
@@ -18,7 +18,7 @@ export type Keys = Readonly<Record<string, () => void>>;
 
 const bound = new Set<Keys>();
 
-/** Until the returned function is called. */
+/** Active until the returned function is called. */
 export function bindKeys(keys: Keys): () => void {
   bound.add(keys);
   return () => bound.delete(keys);
@@ -53,18 +53,18 @@ function actionOf(key: string): (() => void) | undefined {
   return [...bound].toReversed().find((keys) => Object.hasOwn(keys, key))?.[key];
 }
 
-/** What letters do something in by themselves. */
+/** Elements that handle letter keys themselves. */
 const TYPED_INTO = "input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable]";
 
 function isTypedInto(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest(TYPED_INTO) !== null;
 }
 
-/** A box with a scroll bar of its own, within which named keys go. */
+/** True for a scrollable box, which handles keys such as Home and End itself. */
 function scrolls(target: EventTarget | null): boolean {
   if (!(target instanceof Element) || target.scrollHeight <= target.clientHeight) return false;
   return ["auto", "scroll"].includes(getComputedStyle(target).overflowY);
 }
 
-/** The search field takes the focus when it is next rendered. */
+/** Set to move the focus to the search field at its next render. */
 export const isSearchRequested = signal(false);

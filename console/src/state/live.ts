@@ -6,19 +6,22 @@ import { liveEvents, type LiveEvent } from "../net/stream.ts";
 import { isSignedOut } from "./me.ts";
 
 /**
- * The one stream of this page: browsers keep few connections to a server, so that what a view follows comes on the stream
- * that is there anyway. It comes back by itself, and goes on behind the last event that was seen.
+ * The only stream of the page, because browsers limit the connections to a server. Views share `connection`, `requests` and the
+ * followed session. Reconnects by itself and continues after the last received event.
  */
 
-/** `lost`: the server is gone; it is asked again and again. */
+/** State of the stream; `lost` means that the server is unreachable and reconnection goes on. */
 export const connection = signal<"connecting" | "live" | "lost">("connecting");
-/** All that is open now, of all sessions. */
+/** Open requests of all sessions. */
 export const requests = signal<readonly PendingRequest[]>([]);
 
 type Rows = (rows: readonly SessionRow[]) => void;
 const rowListeners = new Set<Rows>();
 
-/** Told of sessions that have changed, until the returned function is called. A list is to be loaded anew after `onConnected`. */
+/**
+ * Calls `listener` with changed sessions until the returned function is called. Changes during a disconnection are missed:
+ * reload lists in `onConnected`.
+ */
 export function onRows(listener: Rows): () => void {
   rowListeners.add(listener);
   return () => rowListeners.delete(listener);
@@ -26,13 +29,13 @@ export function onRows(listener: Rows): () => void {
 
 const connectListeners = new Set<() => void>();
 
-/** Told each time the stream has come back: what was missed beside a followed session's log is to be asked for. */
+/** Calls `listener` after each connection. Everything but the log of a followed session may have changed unnoticed. */
 export function onConnected(listener: () => void): () => void {
   connectListeners.add(listener);
   return () => connectListeners.delete(listener);
 }
 
-/** What a followed session tells. */
+/** Live events of the followed session. */
 export type FollowedEvent = Extract<LiveEvent, { kind: "log" | "session" | "partial" | "gone" }>;
 
 interface Followed {
@@ -44,7 +47,7 @@ interface Followed {
 let followed: Followed | undefined;
 let stream: AbortController | undefined;
 
-/** From now on the session's events come too, from id `from` on: without a gap, and none twice. One at a time. */
+/** Follows the log of `sessionId` from event `from`, without gaps and duplicates. Replaces the previous session. */
 export function follow(sessionId: string, from: number, onEvent: Followed["onEvent"]): () => void {
   const mine = { sessionId, next: from, onEvent };
   followed = mine;
@@ -56,7 +59,7 @@ export function follow(sessionId: string, from: number, onEvent: Followed["onEve
   };
 }
 
-/** Listens until the returned function is called, or the server knows us no more. */
+/** Receives live events until the returned function is called or the user is signed out. */
 export function listen(): () => void {
   const ended = new AbortController();
   void keepListening(ended.signal);
@@ -75,7 +78,7 @@ async function keepListening(ended: AbortSignal): Promise<void> {
     stream = own;
     try {
       for await (const event of liveEvents(whatToAsk(), own.signal)) {
-        // What was still on its way belongs to whatever was followed before.
+        // Discards events still in transit for the previously followed session.
         if (own.signal.aborted) break;
         if (connection.value !== "live") {
           connection.value = "live";
@@ -85,7 +88,7 @@ async function keepListening(ended: AbortSignal): Promise<void> {
         take(event);
       }
     } catch (error) {
-      // With the key of before, while another window signs in, it is only for now.
+      // Ends only if signed out: another tab may be signing in, and a 401 for the old key is temporary.
       if (error instanceof ApiProblem && error.status === 401 && isSignedOut.value) return;
     }
     // Closed by the page to follow another session: reconnects at once, without a message.

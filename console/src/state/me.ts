@@ -5,19 +5,19 @@ import { get, onSignedOut, post } from "../net/api.ts";
 import { keepKey } from "../net/key.ts";
 import { approvers } from "./answer-source.ts";
 
-/** The signed-in user. */
+/** Signed-in user. */
 
 export const me = signal<Me | undefined>(undefined);
-/** The server requires a sign-in, and there is none. */
+/** True if the server requires a sign-in and the page has none. */
 export const isSignedOut = signal(false);
-/** The sign-in of this page was valid before and is no longer accepted. */
+/** True if the sign-in of this page was valid before and is no longer accepted. */
 export const hasExpired = signal(false);
 
 export function may(scope: Scope): boolean {
   return me.value?.scopes.includes(scope) === true;
 }
 
-/** Throws ApiProblem; a 401 also signs the page out. */
+/** Loads `me`. Throws `ApiProblem`; a 401 also signs the page out. */
 export async function loadMe(): Promise<void> {
   const known = await get<Me>("me");
   approvers.value = known.approvers;
@@ -26,7 +26,7 @@ export async function loadMe(): Promise<void> {
   hasExpired.value = false;
 }
 
-/** Throws ApiProblem where the token is not known. */
+/** Throws `ApiProblem` if `token` is unknown. */
 export async function signIn(token: string): Promise<void> {
   const { key } = await post<{ key: string }>("sign-in", { token });
   keepKey(key);
@@ -45,7 +45,7 @@ export function forget(): void {
   isSignedOut.value = true;
 }
 
-/** Shows the sign-in form when the server refuses the credentials. */
+/** Shows `SignInView` when the server refuses the credentials. */
 export function startSignOut(): void {
   onSignedOut(() => {
     if (me.value) hasExpired.value = true;

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** Notices of the server about a started session, until the user has read them. */
+/** Warnings of the server by id of the started session, kept until the user dismisses them. */
 export const notices = signal<Readonly<Record<string, readonly string[]>>>({});
 
 export function keepNotices(sessionId: string, texts: readonly string[]): void {

@@ -2,8 +2,8 @@ import { effect, signal, type Signal } from "@preact/signals";
 import { me } from "./me.ts";
 
 /**
- * State of one user, such as drafts. Another user who signs in neither sees nor changes it, and it is restored when the user
- * signs in again.
+ * Returns a signal with state of the signed-in user, such as drafts. Another user starts with `empty()`; the state returns when
+ * its user signs in again.
  */
 export function perUser<T>(empty: () => T): Signal<T> {
   const kept = new Map<string, T>();

@@ -1,21 +1,21 @@
 import { batch, signal } from "@preact/signals";
 import { isViewName, type ViewName } from "./views.ts";
 
-/** The current view, read from the hash of the address. */
+/** Current view, read from the hash of the address. */
 
 export type Route =
   | { readonly view: ViewName }
   | { readonly view: "session"; readonly id: string }
-  /** An address that names no view. */
+  /** Address without a known view. */
   | { readonly view: "missing"; readonly hash: string };
 
 export const route = signal<Route>(routeOf(location.hash));
-/** The filters of the view: the part of the hash after `?`. */
+/** Filters of the view: the part of the hash after `?`. */
 export const query = signal<URLSearchParams>(queryOf(location.hash));
 
-/** Follows the address. */
+/** Keeps `route` and `query` up to date. */
 export function startRouting(): void {
-  // The browser restores the scroll position before the views have loaded their content; they do it themselves.
+  // The browser would restore the scroll position before the content is loaded; views restore the position themselves.
   history.scrollRestoration = "manual";
   addEventListener("hashchange", onHashChange);
 }

@@ -1,10 +1,10 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-/** What the view that is shown is about; the frame puts it into the title of the window. */
+/** Subject of the current view, used in the window title; `undefined` means the name of the view. */
 export const title = signal<string | undefined>(undefined);
 
-/** For views whose title is more than their name: the session's. */
+/** Sets `title` while the view is shown, for example to the title of the session. */
 export function useTitle(text: string | undefined): void {
   useEffect(() => {
     title.value = text;

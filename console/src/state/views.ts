@@ -1,23 +1,23 @@
 import type { Scope } from "../../../src/domain/principal.ts";
 
 interface ViewTraits {
-  /** Its name in the header, in the window's title and in the help on keys. */
+  /** Name in the header, in the window title and in the list of shortcuts. */
   readonly name: string;
-  /** Whether the header has a tab for it. */
+  /** True if the header has a tab for the view. */
   readonly isTab: boolean;
-  /** What the keyboard opens it with: keys one after another, with spaces between them. */
+  /** Keyboard shortcut: keys in sequence, separated by spaces. */
   readonly keys: string;
-  /** The scope without which its keys do nothing. */
+  /** Scope required by the shortcut. */
   readonly scope: Scope | undefined;
 }
 
 /**
- * The views that are reached from everywhere, in the order of their tabs; the first is shown where the address names
- * none. Address, tab, title, shortcut and help are read from here; `frame/current-view.tsx` has what each draws.
+ * Views reachable from everywhere, in the order of tabs. The first is the default. Address, tab, title, shortcut and help come
+ * from `VIEWS`; `frame/current-view.tsx` has the components.
  */
 export const VIEWS = {
   sessions: { name: "Sessions", isTab: true, keys: "g s", scope: undefined },
-  // Not "g a": in a focused card, "a" is Allow.
+  // "g a" would conflict: in a focused card, "a" is Allow.
   approvals: { name: "Approvals", isTab: true, keys: "g w", scope: undefined },
   usage: { name: "Usage", isTab: true, keys: "g u", scope: undefined },
   start: { name: "New session", isTab: false, keys: "n", scope: "run" },
