@@ -17,7 +17,7 @@ export function RiskBadge({ risk }: { readonly risk: Risk | undefined }) {
   return <span class={classNames(styles, "risk", `risk-${level}`)}>{RISK_WORDS[level].name}</span>;
 }
 
-/** Beside what it is about: how much it would let happen, why it asks, and whom it is with until when. */
+/** Facts about the request: risk, reason, blocked path, unchecked rule, and approver with deadline. */
 export function About({ mayAnswer, request }: { readonly request: PendingRequest; readonly mayAnswer: boolean }) {
   const { blockedPath, decisionReason, risk, type, unchecked } = request;
   return (
@@ -89,7 +89,7 @@ function Waits({
   );
 }
 
-/** For users who need more time to read. */
+/** Extends the deadline, for users who need more time to read. */
 function MoreTime({ request: { requestId, sessionId } }: { readonly request: PendingRequest }) {
   const extend = async () => {
     const body: ActionBodies["more-time"] = { requestId };
@@ -102,7 +102,7 @@ function MoreTime({ request: { requestId, sessionId } }: { readonly request: Pen
   );
 }
 
-/** Ticks each second; screen readers must not announce it. */
+/** Countdown. `aria-live` is off, because screen readers must not announce each second. */
 function Until({ at }: { readonly at: number }) {
   return (
     <time class={styles["left"]} aria-live="off" dateTime={new Date(at).toISOString()} title={moment(at)}>

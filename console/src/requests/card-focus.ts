@@ -5,17 +5,20 @@ import { focusHeading } from "../state/focus.ts";
 import type { Draft } from "./draft.ts";
 import { type Doubt, type Hand, isWithin, MisclickGuard, type Point } from "./words/misclick-guard.ts";
 
-/** Where the cards stand, so that nothing is pressed by mistake, and where the focus goes when one is dealt with. */
+/** Tracks the places of the cards, against misclicks, and moves the focus when a card is answered. */
 
 const guard = new MisclickGuard();
 const cards = new Map<string, HTMLElement>();
 const heights = new Map<string, number>();
 
 let hand: Hand;
-/** The hand is over the cards, or between them: until it goes, none of them may move. */
+/** True while the pointer is over the cards or between them: no card may move then. */
 const isHandOnCards = signal(false);
 
-/** All at once: a card that grows moves those below it. The view may yet scroll so that they stay where they are. */
+/**
+ * Notes all cards on each change of size, because a growing card moves the cards below. Waits for a frame, since the view may
+ * scroll to keep cards in place.
+ */
 const observer = new ResizeObserver(() => requestAnimationFrame(noteAll));
 addEventListener("scroll", noteAll, { passive: true });
 for (const event of ["pointermove", "pointerdown"] as const) addEventListener(event, noteHand, { passive: true });
@@ -44,7 +47,7 @@ function isAmongCards(point: Point): boolean {
   return isWithin({ top, bottom, left, right }, point);
 }
 
-/** The card is guarded as long as it is there, and does not take the focus along when it goes. */
+/** Guards the card while mounted. A card with the focus passes the focus on when it is unmounted. */
 export function useGuard(draft: Draft, card: RefObject<HTMLElement | null>): void {
   useLayoutEffect(() => {
     const { key } = draft;
@@ -65,7 +68,10 @@ export function useGuard(draft: Draft, card: RefObject<HTMLElement | null>): voi
   }, [draft, card]);
 }
 
-/** An answered card keeps its height while the hand is on the cards: the next one must not move from under it. */
+/**
+ * Keeps the height of an answered card while the pointer is on the cards, so that the next card does not move under the
+ * pointer.
+ */
 export function useHeight({ key }: Draft, card: RefObject<HTMLElement | null>, isKept: boolean): void {
   const keeps = isKept && isHandOnCards.value;
   useLayoutEffect(() => {
@@ -74,9 +80,9 @@ export function useHeight({ key }: Draft, card: RefObject<HTMLElement | null>, i
   }, [key, card, keeps]);
 }
 
-/** Why a press now may be meant for another card; `press` is undefined of a key. */
+/** Reason why a press may be meant for another card; `press` is `undefined` for a shortcut. */
 export function doubtOf(key: string, press: MouseEvent | undefined): Doubt | undefined {
-  // A click by a key has an event, too, without a count.
+  // `detail` is 0 for a click made with the keyboard.
   const point = press && press.detail > 0 ? { x: press.clientX, y: press.clientY } : undefined;
   return guard.doubtOf(key, point, performance.now());
 }
@@ -87,7 +93,7 @@ function hasFocus(card: HTMLElement): boolean {
 
 const OPEN = "[data-request]:not([data-answered])";
 
-/** The card was answered here: the focus goes to the next one that waits, or the first, or else the view's own heading. */
+/** Moves the focus of an answered card to the next open card, otherwise to the first, otherwise to the heading of the view. */
 export function leave(key: string): void {
   const from = cards.get(key);
   if (!from || !hasFocus(from)) return;
@@ -96,17 +102,17 @@ export function leave(key: string): void {
   const target = after ?? waiting[0];
   if (!target) return focusHeading();
   guard.focus(target.dataset["request"] ?? "", performance.now());
-  // A hand that is on the cards goes on by itself: nothing scrolls under it.
+  // Without scrolling if the pointer is on the cards: the user goes on there.
   target.focus({ preventScroll: isHandOnCards.value });
 }
 
-/** The request was answered elsewhere: typing must not continue in another card, where letters press buttons. */
+/** Moves the focus to the card itself after an answer elsewhere: in another card, typed letters would press buttons. */
 export function stay(key: string): void {
   const card = cards.get(key);
   if (card && hasFocus(card)) card.focus();
 }
 
-/** The next of the cards on the page, or the one before. */
+/** Focuses the next open card (`by` 1) or the previous card (-1). */
 export function focusCard(by: 1 | -1): void {
   const waiting = [...document.querySelectorAll<HTMLElement>(OPEN)];
   const at = waiting.findIndex(hasFocus);

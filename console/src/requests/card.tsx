@@ -19,13 +19,13 @@ import styles from "./requests.module.css";
 
 interface Props {
   readonly request: PendingRequest;
-  /** Fits below what stands over the card. */
+  /** Heading level below the heading above the card. */
   readonly heading?: "h2" | "h3" | "h4";
-  /** The request is over: the card stays for a user whose focus is on it, and for screen readers. */
+  /** Hides the card of a closed request, but keeps the element for a user whose focus is inside, and for screen readers. */
   readonly isHidden?: boolean;
 }
 
-/** What Claude Code asks, and all that one can answer. */
+/** Card with a request and the form to answer. */
 export function RequestCard({ heading: Heading = "h2", isHidden = false, request }: Props) {
   const draft = draftOf(request);
   const card = useRef<HTMLElement>(null);
@@ -70,7 +70,7 @@ function Tags({ request: { risk, toolName } }: { readonly request: PendingReques
   );
 }
 
-/** What the subagent that asks has done so far stands at the call that has sent it. */
+/** Link to the call that started the asking subagent, where the log shows the subagent's work. */
 function AgentLine({ request: { agent, sessionId } }: { readonly request: PendingRequest }) {
   if (!agent) return null;
   return (
@@ -80,7 +80,7 @@ function AgentLine({ request: { agent, sessionId } }: { readonly request: Pendin
   );
 }
 
-/** The card of an open request. */
+/** Body of an unanswered card. */
 function Open({ draft, request }: { readonly request: PendingRequest; readonly draft: Draft }) {
   const only = me.value && whyOnlyLook(me.value, request.approvals);
   const form = { request, draft, mayAnswer: me.value !== undefined && only === undefined };
@@ -99,7 +99,7 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
   );
 }
 
-/** Keys of the card that has the focus press its own buttons: nothing can be done by one that cannot be done by the other. */
+/** Shortcuts of the focused card click its buttons, so that keys and buttons can do exactly as much. */
 function useKeys(card: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const element = card.current;
@@ -109,7 +109,7 @@ function useKeys(card: RefObject<HTMLElement | null>): void {
   }, [card]);
 }
 
-/** Keys are letters while the user types. */
+/** Elements in which letters are input, not shortcuts. */
 const TYPED_IN = "input, textarea, select, [contenteditable]";
 
 function pressByKey(event: KeyboardEvent, card: HTMLElement | null): void {

@@ -10,7 +10,7 @@ import { keyOf } from "./words/shown.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./requests.module.css";
 
-/** What was decided last, by whom. */
+/** Latest decisions with their answer sources. */
 export function DecidedList({ decided }: { readonly decided: readonly Decided[] }) {
   if (decided.length === 0) return <p class="soft">No decisions yet.</p>;
   return (

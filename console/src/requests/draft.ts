@@ -6,22 +6,22 @@ import type { Doubt } from "./words/misclick-guard.ts";
 import { NO_CHOICE, questionsIn, type Choice } from "./words/questions.ts";
 import { keyOf } from "./words/shown.ts";
 
-/** Answers that were begun. Kept outside of the cards, so that neither a new list nor another view loses them. */
+/** Unfinished answer. Kept outside of the cards, so that neither a new list nor another view loses the draft. */
 export interface Draft {
   readonly key: string;
-  /** What is being filled in. */
+  /** Field that is open. */
   readonly open: Signal<"nothing" | "message" | "edit">;
   readonly message: Signal<string>;
   readonly edited: Signal<string>;
   readonly choices: Signal<readonly Choice[]>;
   readonly isSending: Signal<boolean>;
-  /** What is wrong with what was filled in, or was not taken. */
+  /** Error in the typed text, or refusal of the server. */
   readonly problem: Signal<string>;
-  /** What became of the request; "" as long as it is open. */
+  /** Outcome of the request; "" while open. */
   readonly outcome: Signal<string>;
-  /** What is filled in was opened just now: the focus belongs there. */
+  /** True if the field was just opened and should take the focus. */
   takesFocus: boolean;
-  /** It was this page's answer. */
+  /** True if this page sent the answer. */
   isMine: boolean;
 }
 
@@ -50,14 +50,14 @@ export function draftOf(request: PendingRequest): Draft {
 
 const MAX_DRAFTS = 200;
 
-/** The oldest go, unless they are still open. */
+/** Drops drafts of requests that are no longer open. */
 function forgetOld(): void {
   if (drafts.size < MAX_DRAFTS) return;
   const wanted = new Set(requests.peek().map(keyOf));
   for (const key of drafts.keys()) if (!wanted.has(key)) drafts.delete(key);
 }
 
-/** What is filled in, and so no longer wrong. */
+/** Stores typed text and clears `problem`. */
 export function write(draft: Draft, filled: { readonly message?: string; readonly edited?: string }): void {
   if (filled.message !== undefined) draft.message.value = filled.message;
   if (filled.edited !== undefined) draft.edited.value = filled.edited;
@@ -69,7 +69,7 @@ export function choose(draft: Draft, choices: readonly Choice[]): void {
   draft.problem.value = "";
 }
 
-/** Shown when a press may have been meant for another card. */
+/** Messages for a press that may have been meant for another card. */
 export const DOUBTS: Readonly<Record<Doubt, string>> = {
   new: "This request just appeared. Review it, then click again.",
   moved: "The list moved. Check that you mean this request, then click again.",
@@ -86,14 +86,14 @@ export function open(draft: Draft, what: "nothing" | "message" | "edit"): void {
   draft.takesFocus = true;
 }
 
-/** Once: where a whole view comes back with what had been begun in it, the focus is not for that. */
+/** Returns `takesFocus` once: when a view with an open field comes back, the field must not take the focus. */
 export function takeFocus(draft: Draft): boolean {
   const { takesFocus } = draft;
   draft.takesFocus = false;
   return takesFocus;
 }
 
-/** Answered on this page, as far as it remembers. */
+/** True if this page sent the answer; drafts are not kept forever. */
 export function isMine(of: Parameters<typeof keyOf>[0]): boolean {
   return drafts.get(keyOf(of))?.isMine === true;
 }

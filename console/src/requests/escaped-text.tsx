@@ -1,7 +1,7 @@
 import { type Piece, splitInvisible } from "./words/invisible.ts";
 import styles from "./requests.module.css";
 
-/** A text of an agent: only ever text, with what would hide written out and marked. */
+/** Shows text of an agent with invisible characters written out and marked. */
 export function EscapedText({ text }: { readonly text: string }) {
   return <bdi>{splitInvisible(text).map(shown)}</bdi>;
 }
@@ -17,12 +17,12 @@ function shown({ isOdd, text }: Piece, place: number) {
 
 const [LINES, CHARACTERS] = [16, 1_000];
 
-/** What does not scroll needs no place in the order of the Tab key; this is on the safe side. */
+/** True if `text` may overflow its box. Overestimates: only a box that scrolls needs a stop of the Tab key. */
 export function mayScroll(text: string): boolean {
   return text.length > CHARACTERS || text.split("\n").length > LINES;
 }
 
-/** A text in a box of its own, whole. */
+/** Complete text in its own box. */
 export function Code({ label, text }: { readonly label: string; readonly text: string }) {
   return (
     <pre class={styles["code"]} dir="ltr" tabIndex={mayScroll(text) ? 0 : undefined} role="group" aria-label={label}>

@@ -7,7 +7,7 @@ import { changedLines, type Run } from "../parts/diff-lines.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./requests.module.css";
 
-/** All that a tool would be called with. */
+/** Complete input of the tool. */
 export function InputShown({ request }: { readonly request: PendingRequest }) {
   const shape = shapeOf(request);
   return (
@@ -73,9 +73,9 @@ function Value({ name, value }: { readonly name: string; readonly value: unknown
   );
 }
 
-/** The change of a file, with every line: an approval covers all of them. */
+/** Change of a file with every line, because the approval covers all lines. */
 function Change({ after, before }: Changed) {
-  // Kept, since there may be thousands, and all of them come by again whenever anything in the list changes.
+  // Memoized, because thousands of lines would be rendered with each change in the list.
   const lines = useMemo(() => changedLines(before, after).map(shown), [before, after]);
   return (
     <pre
@@ -92,7 +92,7 @@ function Change({ after, before }: Changed) {
 
 const HEARD = { same: "", added: "Added: ", removed: "Removed: " } as const;
 
-/** As few elements as there can be. */
+/** Renders few elements: a hidden word only on the first line of a run. */
 function shown({ kind, lines }: Run) {
   return lines.map((line, place) => (
     <span key={place} class={classNames(styles, "line", `line-${kind}`)}>

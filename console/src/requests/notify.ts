@@ -42,7 +42,7 @@ export function startNotifications(): void {
   });
 }
 
-/** Others may see the screen: names the session and the tool, never the input. */
+/** Names the session and the tool, never the input, because others may see the screen. */
 function notify(request: PendingRequest): void {
   const { title, toolName } = request;
   try {
@@ -56,7 +56,7 @@ function notify(request: PendingRequest): void {
       notice.close();
     });
   } catch {
-    // Chrome on Android has notifications, and lets only service workers show them.
+    // Chrome on Android has `Notification`, but allows only service workers to show notifications.
     notices.value = "unknown";
   }
 }

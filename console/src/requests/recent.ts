@@ -7,7 +7,7 @@ import { keyOf, CLOSED_SHOWN_MS, type Shown, shownNow } from "./words/shown.ts";
 import { get } from "../net/api.ts";
 import { connection } from "../state/live.ts";
 
-/** Open requests, and for a moment decided ones, so that the user can read the decision. The oldest first. */
+/** Open requests, and recently decided requests so that the user can read the decision. Oldest first. */
 export function useShownRequests(
   open: readonly PendingRequest[],
   decided: readonly Decided[] | undefined,
@@ -27,7 +27,7 @@ export function useShownRequests(
 
 const GONE = "No longer open.";
 
-/** For decisions made elsewhere; the user knows their own. */
+/** Fills in `outcome` for decisions made elsewhere; `sendAnswer` sets `outcome` for the user's own. */
 function showOutcome(request: PendingRequest, decided: readonly Decided[] = []): void {
   const { isSending, key, outcome } = draftOf(request);
   if (isSending.value || (outcome.value !== "" && outcome.value !== GONE)) return;
@@ -36,7 +36,7 @@ function showOutcome(request: PendingRequest, decided: readonly Decided[] = []):
   outcome.value = known ? `${decidedWords(known)}.` : GONE;
 }
 
-/** What was decided last. Asked for anew whenever `openKeys` change: something was decided then. */
+/** Latest decisions. Reloads when `openKeys` changes, because a request was decided then. */
 export function useRecentDecisions(openKeys: string) {
   const [decided, setDecided] = useState<readonly Decided[]>();
   const [problem, setProblem] = useState<unknown>();

@@ -6,7 +6,7 @@ import { doneWords } from "./words/answer.ts";
 import { decidedWords } from "./words/deciders.ts";
 import { keyOf } from "./words/shown.ts";
 
-/** Sends an answer, once; what became of it stands in the draft. */
+/** Sends an answer once; `draft.outcome` or `draft.problem` gets the result. */
 export async function sendAnswer(request: PendingRequest, draft: Draft, body: AnswerBody): Promise<void> {
   if (draft.isSending.value || draft.outcome.value !== "") return;
   draft.isSending.value = true;
@@ -36,7 +36,7 @@ function problemWords(error: unknown): string {
   return `${wordsOf(error)} ${isUnreachable ? "Your answer may not have arrived. Send it again when the server is back." : "The request is still open."}`;
 }
 
-/** Who answered first, and what was decided. */
+/** Describes the earlier answer and its source. */
 async function lateWords(request: PendingRequest, problem: ApiProblem): Promise<string> {
   const list = await get<RequestList>("requests").catch(() => undefined);
   const decided = list?.decided.find((each) => keyOf(each) === keyOf(request));

@@ -13,7 +13,7 @@ interface Props {
 
 const MAX_ROWS = 24;
 
-/** What is run instead: one text, or all of the input as JSON. */
+/** Edits the input to run: a single text, or the whole input as JSON. */
 export function EditInput({ button, form }: Props) {
   const { draft, request } = form;
   const { key, text } = editableOf(request);

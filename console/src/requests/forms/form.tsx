@@ -8,7 +8,7 @@ import { sendAnswer } from "../sending.ts";
 import { denied } from "../words/answer.ts";
 import styles from "../requests.module.css";
 
-/** What the forms for permissions, plans and questions are made of. */
+/** Building blocks of the forms for permissions, plans and questions. */
 
 export interface FormProps {
   readonly request: PendingRequest;
@@ -19,16 +19,16 @@ export interface FormProps {
 interface PressProps {
   readonly form: FormProps;
   readonly kind?: "primary" | "danger";
-  /** Presses it while its card is focused. */
+  /** Key that clicks the button while the card has the focus. */
   readonly keyName?: string;
   readonly describedBy?: string;
-  /** False where it only opens something: then there is nothing that could be done by mistake. Default: true. */
+  /** False for a button that only opens a field, where a misclick does no harm. Default: true. */
   readonly decides?: boolean;
   readonly act: () => void;
   readonly children: ComponentChildren;
 }
 
-/** A button of a card; one that decides does so only when it was meant. */
+/** Button of a card. If `decides`, ignores doubtful clicks and shows the doubt. */
 export function Press({ act, children, decides = true, describedBy, form, keyName, kind }: PressProps) {
   const { draft, mayAnswer } = form;
   const isSending = draft.isSending.value;
@@ -43,7 +43,7 @@ export function Press({ act, children, decides = true, describedBy, form, keyNam
       type="button"
       class={kind}
       disabled={!mayAnswer}
-      // Not `disabled`: the focus would be lost with it.
+      // `disabled` would lose the focus.
       aria-disabled={isSending}
       data-key={keyName}
       aria-keyshortcuts={keyName}
@@ -55,7 +55,7 @@ export function Press({ act, children, decides = true, describedBy, form, keyNam
   );
 }
 
-/** The buttons of a card, with what is wrong. However long the card is, they stay in view as long as it is. */
+/** Buttons and the problem of a card. Sticky, so that the buttons of a long card stay in view. */
 export function Buttons({ children, draft }: { readonly draft: Draft; readonly children: ComponentChildren }) {
   const problem = draft.problem.value;
   return (
@@ -80,7 +80,7 @@ interface MessageProps {
   readonly button: string;
 }
 
-/** Why not; may be left empty. */
+/** Field for the reason of a denial; may be empty. */
 export function MessageField({ button, form, label }: MessageProps) {
   const { draft } = form;
   const sendIt = () => send(form, denied(draft.message.value));
@@ -112,7 +112,7 @@ export function Cancel({ draft }: { readonly draft: Draft }) {
   );
 }
 
-/** The focus goes back to the card: the field that had it is gone. */
+/** Closes the field and returns the focus to the card. */
 function close(draft: Draft, from: HTMLElement): void {
   const card = from.closest<HTMLElement>("[data-request]");
   open(draft, "nothing");
@@ -125,14 +125,14 @@ interface FieldProps {
   readonly value: string;
   readonly rows: number;
   readonly isCode?: boolean;
-  /** Where in the text something is wrong. */
+  /** Position of an error in the text. */
   readonly wrongAt?: number | undefined;
   readonly onText: (text: string) => void;
   readonly onSend: () => void;
   readonly children: ComponentChildren;
 }
 
-/** A text with its own buttons; Ctrl+Enter sends, Escape closes. */
+/** Text field with buttons. Ctrl+Enter sends, Escape closes. */
 export function Field({ children, form, isCode = false, label, onSend, onText, rows, value, wrongAt }: FieldProps) {
   const area = useRef<HTMLTextAreaElement>(null);
   const id = `field-${form.draft.key}`;
@@ -141,7 +141,7 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
     area.current?.focus();
     area.current?.scrollIntoView({ block: "nearest" });
   }, [form.draft]);
-  // Before the problem is painted: a user who sees it may type at once.
+  // Layout effect, so that the selection is set before the problem is painted: the user may type at once.
   useLayoutEffect(() => {
     if (wrongAt === undefined) return;
     area.current?.focus();

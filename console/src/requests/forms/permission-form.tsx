@@ -6,7 +6,7 @@ import { EscapedText } from "../escaped-text.tsx";
 import { classNames } from "../../parts/class-names.ts";
 import styles from "../requests.module.css";
 
-/** May Claude Code use a tool in this way? */
+/** Form for the use of a tool. */
 export function PermissionForm(form: FormProps) {
   const { draft, request } = form;
   const { remember } = request;
@@ -61,7 +61,7 @@ interface HintProps {
   readonly keys: readonly (readonly [key: string, does: string])[];
 }
 
-/** They work while the card has the focus. */
+/** Shortcuts that work while the card has the focus. */
 export function KeyHint({ keys }: HintProps) {
   if (!keysAreOn.value) return undefined;
   return (

@@ -5,7 +5,7 @@ import styles from "../requests.module.css";
 
 interface Props {
   readonly form: FormProps;
-  /** Of the group of its buttons. */
+  /** `name` of the radio buttons or checkboxes. */
   readonly name: string;
   readonly question: Question;
   readonly choice: Choice;
@@ -13,7 +13,7 @@ interface Props {
   readonly onChange: (choice: Choice) => void;
 }
 
-/** One question with its options. */
+/** Question with its options. */
 export function QuestionField({ choice, form, isMissing, name, onChange, question }: Props) {
   const errorId = `missing-${name}`;
   const isDisabled = !form.mayAnswer || form.draft.isSending.value;
@@ -61,7 +61,7 @@ export function QuestionField({ choice, form, isMissing, name, onChange, questio
 
 type OtherProps = Pick<Props, "choice" | "name" | "onChange" | "question"> & { readonly kind: "checkbox" | "radio" };
 
-/** Words of one's own: to write them is to choose them. */
+/** Free-text answer. Typing selects the option "Other". */
 function Other({ choice, kind, name, onChange, question }: OtherProps) {
   const hasOptions = question.options.length > 0;
   const write = (other: string) => onChange({ ...withOther(question, choice, choice.isOther || other !== ""), other });

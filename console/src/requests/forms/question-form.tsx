@@ -8,7 +8,7 @@ import { QuestionField } from "./question-field.tsx";
 import { answersOf, NO_CHOICE, questionsIn, type Choice } from "../words/questions.ts";
 import styles from "../requests.module.css";
 
-/** What Claude Code wants to know: a choice for each question, and room for words of one's own. */
+/** Form for AskUserQuestion: options and free text for each question. */
 export function QuestionForm({ about, ...form }: FormProps & { readonly about: ComponentChildren }) {
   const { draft, request } = form;
   const questions = questionsIn(request.input);

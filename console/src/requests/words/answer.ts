@@ -3,16 +3,16 @@ import type { JsonObject } from "../../../../src/domain/json.ts";
 import { splitInvisible } from "./invisible.ts";
 import { readObject, type Typed } from "./json-error.ts";
 
-/** What is sent, from what stands in the form; and what is said once it was taken. */
+/** Builds answers from the forms, and words for accepted answers. */
 
 export function denied(message: string): AnswerBody {
   const said = message.trim();
   return said === "" ? { decision: "deny" } : { decision: "deny", message: said };
 }
 
-/** Of an input that is edited: its one text, where it has one that it is all about, or all of it as JSON. */
+/** Text of an input to edit: the only or main text field, otherwise the whole input as JSON. */
 export interface Editable {
-  /** The field that is edited; all of the input where there is none. */
+  /** Edited field; `undefined` for the whole input. */
   readonly key?: string;
   readonly text: string;
 }
@@ -24,7 +24,7 @@ export function editableOf({ input, toolName, type }: Pick<PendingRequest, "inpu
   return { text: escaped(JSON.stringify(input, undefined, 2)) };
 }
 
-/** In JSON what cannot be seen may stand as an escape, and so it can be seen where it is edited. */
+/** Writes invisible characters as JSON escapes, so that the user sees them in the editor. */
 function escaped(json: string): string {
   const written = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return splitInvisible(json)
@@ -40,14 +40,14 @@ function keyOf(toolName: string, input: JsonObject): string | undefined {
   return keys.length === 1 ? keys[0] : undefined;
 }
 
-/** The input as it was edited, or where its JSON goes wrong. */
+/** Returns the edited input, or the position of a JSON error. */
 export function editedInput(request: Parameters<typeof editableOf>[0], text: string): Typed {
   const { key } = editableOf(request);
   if (key === undefined) return readObject(text);
   return { ok: true, value: { ...request.input, [key]: text } };
 }
 
-/** Allows what was edited; what is as it was is simply allowed. */
+/** Sends a plain `allow` if `updatedInput` equals the input. */
 export function allowedWith(request: Pick<PendingRequest, "input">, updatedInput: JsonObject): AnswerBody {
   const isSame = JSON.stringify(updatedInput) === JSON.stringify(request.input);
   return isSame ? { decision: "allow" } : { decision: "allow", updatedInput };
@@ -55,7 +55,7 @@ export function allowedWith(request: Pick<PendingRequest, "input">, updatedInput
 
 type AnsweredRequest = Pick<PendingRequest, "type" | "remember">;
 
-/** What was done. */
+/** Message after the server has accepted the answer. */
 export function doneWords(
   { remember, type }: AnsweredRequest,
   { decision, message, updatedInput }: AnswerBody,

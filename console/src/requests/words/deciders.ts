@@ -2,28 +2,28 @@ import type { Decided, Me } from "../../../../src/console/wire.ts";
 import type { ApproverName } from "../../../../src/domain/approvals/answer-source.ts";
 import { byWords, isUndecided, whoWords } from "../../state/answer-source.ts";
 
-/** Who decides, and who has decided. */
+/** Names of approvers and of answer sources. */
 
-/** The approvers after this one, in words; "" without any. */
+/** Approvers after `approver`, in words; "" if `approver` is the last. */
 export function thenWords(approver: ApproverName, approvalChain: readonly ApproverName[]): string {
   const behind = approvalChain.includes(approver) ? approvalChain.slice(approvalChain.indexOf(approver) + 1) : [];
   return behind.map(whoWords).join(", then ");
 }
 
 const ALLOWED: Readonly<Record<Decided["behavior"], string>> = { allow: "Allowed", deny: "Denied" };
-/** What asks for more than a permission. */
+/** Words for tools that ask for more than a permission. */
 const DONE: Readonly<Partial<Record<string, typeof ALLOWED>>> = {
   AskUserQuestion: { allow: "Answered", deny: "Declined" },
   ExitPlanMode: { allow: "Approved", deny: "Sent back" },
 };
 const NAMES: Readonly<Partial<Record<string, string>>> = { AskUserQuestion: "Question", ExitPlanMode: "Plan" };
 
-/** What was decided: a question, a plan, or the use of a tool. */
+/** Subject of the decision: a question, a plan, or a tool. */
 export function decidedName({ toolName }: Pick<Decided, "toolName">): string {
   return (Object.hasOwn(NAMES, toolName) ? NAMES[toolName] : undefined) ?? toolName;
 }
 
-/** "Allowed by the rule Bash(npm test)"; `isMine`: it was answered on this page. */
+/** "Allowed by the rule Bash(npm test)". `isMine`: this page sent the answer. */
 export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule" | "toolName">, isMine = false): string {
   const { behavior, by, toolName } = decided;
   if (isUndecided(by)) return `Closed ${byWords(by)}`;
@@ -35,8 +35,8 @@ export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule" |
 }
 
 /**
- * Why this page may only look, and what helps; undefined where it may answer. `approvals` are the approvers of the session, where it is
- * about one.
+ * Reason why this page cannot answer requests, with a remedy; `undefined` if the page can. `approvals`: approvers of the
+ * session, if known.
  */
 export function whyOnlyLook(
   me: Pick<Me, "scopes">,

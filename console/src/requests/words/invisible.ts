@@ -1,9 +1,9 @@
-/** What an agent has written, so that nothing of it hides, moves a cursor, or turns the direction of writing. */
+/** Finds characters in text of agents that hide, move a cursor or change the writing direction. */
 
-/** A part of a text: as it stands, or a character that is written out. */
+/** Part of a text: unchanged, or an invisible character (`isOdd`) written out. */
 export interface Piece {
   readonly text: string;
-  /** As it was. */
+  /** Original characters. */
   readonly raw: string;
   readonly isOdd: boolean;
 }
@@ -22,7 +22,7 @@ export function splitInvisible(text: string): Piece[] {
   return pieces;
 }
 
-/** For where there can be only text, such as a notification or an attribute. */
+/** For plain text without markup, such as a notification or an attribute. */
 export function escapeInvisible(text: string): string {
   return splitInvisible(text)
     .map((piece) => piece.text)

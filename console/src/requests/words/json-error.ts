@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { isObject } from "../../parts/json.ts";
 
-/** JSON as people type it: what it says, or where it goes wrong. Browsers name the place each in its own way, or not at all. */
+/** Parses JSON that people type and locates the first error, because browsers report positions differently or not at all. */
 
 export type Typed =
   | { readonly ok: true; readonly value: JsonObject }
@@ -39,7 +39,7 @@ class Misplaced extends Error {
   }
 }
 
-/** Where a text stops being JSON. */
+/** Finds the first position at which `text` stops being JSON. */
 function firstWrong(text: string): Place {
   const scan = new Scan(text);
   try {
@@ -52,10 +52,10 @@ function firstWrong(text: string): Place {
   return { at: text.length, expected: "JSON" };
 }
 
-/** Characters as they stand in a string, and escapes. */
+/** Unescaped characters of a JSON string, and escapes. */
 const INSIDE = String.raw`(?:[ !#-\[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*`;
 const STRING = new RegExp(`"${INSIDE}"`, "uy");
-/** As far as a string is in order. */
+/** Matches the valid beginning of a string. */
 const STRING_BEGUN = new RegExp(`"${INSIDE}`, "uy");
 const SCALAR = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
 const SPACE = /[ \t\n\r]*/y;

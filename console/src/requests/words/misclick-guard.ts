@@ -1,9 +1,9 @@
-/** Against presses that were meant for something else: of a card that has only just come, or stands where another was. */
+/** Detects presses that may be meant for another card: `MisclickGuard` doubts new and moved cards for `SETTLES_MS`. */
 
 const SETTLES_MS = 400;
-/** Within this a second press belongs to a double click. */
+/** Maximum time between the presses of a double click, ms. */
 const DOUBLE_MS = 600;
-/** No hand holds a pointer still, px. */
+/** Movement of a resting pointer, px. */
 const SAME_PLACE = 12;
 
 export interface Point {
@@ -11,7 +11,7 @@ export interface Point {
   readonly y: number;
 }
 
-/** Sides of a card, in the window, px. */
+/** Edges of a card in the window, px. */
 export interface Box {
   readonly top: number;
   readonly bottom: number;
@@ -19,21 +19,21 @@ export interface Box {
   readonly right: number;
 }
 
-/** Place of the hand; "anywhere": it hovers over nothing, as a finger. */
+/** Pointer position; "anywhere" for touch, because a finger does not hover. */
 export type Hand = Point | "anywhere" | undefined;
 
-/** Why a press may not be meant for the card. */
+/** Reason why a press may not be meant for the card. */
 export type Doubt = "new" | "moved" | "focused";
 
 export class MisclickGuard {
-  /** Last place of each card, from the top of the page and of the window. */
+  /** Last top edge of each card, in the page and in the window. */
   readonly #tops = new Map<string, { readonly inPage: number; readonly inWindow: number }>();
   readonly #doubts = new Map<string, { readonly why: Doubt; readonly until: number }>();
   #last: { readonly key: string; readonly at: number; readonly point: Point | undefined } | undefined;
 
   /**
-   * The card stands there now. One that scrolls has not moved, nor one that stays in view where it is while the page grows above
-   * it, nor one that comes to where the hand is not.
+   * Records the place of the card. Doubts the card if it has moved under the pointer, both in the page (not just scrolled) and
+   * in the window (not just shifted by growth above).
    */
   note(key: string, box: Box, { hand, now, scrolled }: { hand: Hand; now: number; scrolled: number }): void {
     const before = this.#tops.get(key);
@@ -44,7 +44,7 @@ export class MisclickGuard {
     if (isMoved && (hand === "anywhere" || isWithin(box, hand))) this.#doubt(key, "moved", now);
   }
 
-  /** Notes that it has the focus only since now: keys that were pressed before were for another. */
+  /** Doubts keys for a moment, because the card just got the focus and keys may be meant for the previous card. */
   focus(key: string, now: number): void {
     this.#doubt(key, "focused", now);
   }
@@ -54,7 +54,7 @@ export class MisclickGuard {
     this.#tops.delete(key);
   }
 
-  /** Why a press now can be meant for another card; `point` is undefined of a key. */
+  /** Reason why a press now may be meant for another card; `point` is `undefined` for a key. */
   doubtOf(key: string, point: Point | undefined, now: number): Doubt | undefined {
     const last = this.#last;
     this.#last = { key, at: now, point };
@@ -62,13 +62,13 @@ export class MisclickGuard {
       return point ? "moved" : "focused";
     const { until = 0, why } = this.#doubts.get(key) ?? {};
     if (now >= until) return undefined;
-    // A key presses what has the focus wherever that stands, and a pointer what it is over.
+    // A key reaches the focused card even if moved; a pointer reaches the card beneath even without focus.
     return why === (point ? "focused" : "moved") ? undefined : why;
   }
 
   #doubt(key: string, why: Doubt, now: number): void {
     const doubt = this.#doubts.get(key);
-    // A card that has just come is new, whatever else it does.
+    // Keeps `new`, the strongest doubt, until it expires.
     if (why === "new" || doubt?.why !== "new" || now >= doubt.until)
       this.#doubts.set(key, { why, until: now + SETTLES_MS });
   }

@@ -2,7 +2,7 @@ import type { AnswerBody } from "../../../../src/console/wire.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { objectsAt, textAt } from "../../parts/json.ts";
 
-/** What Claude Code wants to know (AskUserQuestion), and what has been chosen so far. */
+/** Questions of AskUserQuestion, and the options chosen so far. */
 
 export interface Question {
   readonly question: string;
@@ -11,9 +11,9 @@ export interface Question {
   readonly options: readonly { readonly label: string; readonly description: string }[];
 }
 
-/** What stands in the form for one question. */
+/** State of the form for a question. */
 export interface Choice {
-  /** Places of options. */
+  /** Indexes in `options`. */
   readonly picked: readonly number[];
   readonly isOther: boolean;
   readonly other: string;
@@ -21,7 +21,7 @@ export interface Choice {
 
 export const NO_CHOICE: Choice = { picked: [], isOther: false, other: "" };
 
-/** [] where they cannot be read. */
+/** Returns [] if `input` is malformed. */
 export function questionsIn(input: JsonObject): Question[] {
   return objectsAt(input, "questions").map((each) => ({
     question: textAt(each, "question") ?? "",
@@ -34,7 +34,7 @@ export function questionsIn(input: JsonObject): Question[] {
   }));
 }
 
-/** The option is picked, or not any more; where one answer is asked for it takes the place of all others. */
+/** Toggles an option. Without `multiSelect`, the option replaces all others. */
 export function withPick({ multiSelect }: Question, choice: Choice, place: number): Choice {
   if (!multiSelect) return { ...choice, picked: [place], isOther: false };
   const isPicked = choice.picked.includes(place);
@@ -42,14 +42,14 @@ export function withPick({ multiSelect }: Question, choice: Choice, place: numbe
   return { ...choice, picked: picked.toSorted((one, other) => one - other) };
 }
 
-/** With words of one's own, or not any more. */
+/** Switches the free-text answer ("Other") on or off. */
 export function withOther({ multiSelect }: Question, choice: Choice, isOther: boolean): Choice {
   return { ...choice, isOther, picked: multiSelect || !isOther ? choice.picked : [] };
 }
 
 export interface Answered {
   readonly answers: NonNullable<AnswerBody["answers"]>;
-  /** Places of the questions that have no answer yet. */
+  /** Indexes of unanswered questions. */
   readonly missing: readonly number[];
 }
 

@@ -1,24 +1,26 @@
 import type { PendingRequest } from "../../../../src/console/wire.ts";
 
-/** What the list shows: all that is open, and for a moment what was open just now, so that one can read what became of it. */
+/**
+ * Requests in the list: all open requests, and for `CLOSED_SHOWN_MS` closed requests, so that the user can read the outcome.
+ */
 
 export interface Shown {
   readonly request: PendingRequest;
-  /** When it was gone from the open ones. */
+  /** Time at which the request was no longer open. */
   readonly goneAt?: number;
 }
 
 export const CLOSED_SHOWN_MS = 6_000;
 
-/** Of one request; an id is only one of its session's. */
+/** Key of a request. Includes the session, because `requestId` is unique only within a session. */
 export function keyOf({ requestId, sessionId }: Pick<PendingRequest, "requestId" | "sessionId">): string {
   return `${sessionId}/${requestId}`;
 }
 
-/** What is over stays longer where something open stands below it, which would move when it goes; but not without end. */
+/** Maximum number of closed requests kept above an open request, which would move if they disappeared. */
 const MAX_CLOSED_ABOVE = 10;
 
-/** The oldest first. */
+/** Computes the list, oldest first. */
 export function shownNow(before: readonly Shown[], open: readonly PendingRequest[], now: number): Shown[] {
   const isOpen = new Set(open.map(keyOf));
   const over = before.flatMap(({ goneAt = now, request }): Shown[] =>
@@ -31,7 +33,7 @@ export function shownNow(before: readonly Shown[], open: readonly PendingRequest
   return all.filter((each) => !isOver(each) || now - each.goneAt < CLOSED_SHOWN_MS || kept.has(each));
 }
 
-/** Of two of the same ms the same one always comes first: a card must not move when the other is answered. */
+/** Breaks ties of `createdAt`, because a card must not move when another is answered. */
 function oldestFirst({ request: one }: Shown, { request: other }: Shown): number {
   const [first, second] = [one.sessionId, other.sessionId];
   return one.createdAt - other.createdAt || first.localeCompare(second) || one.eventId - other.eventId;
@@ -48,7 +50,7 @@ export interface Group {
   readonly shown: readonly Shown[];
 }
 
-/** By session, in the order of `all`. */
+/** Groups requests by session, in the order of `all`. */
 export function grouped(all: readonly Shown[]): Group[] {
   const groups = new Map<string, Shown[]>();
   for (const each of all) {

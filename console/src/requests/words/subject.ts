@@ -3,7 +3,7 @@ import type { RISK_LEVELS } from "../../../../src/domain/approvals/risk.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { isObject } from "../../parts/json.ts";
 
-/** What a request is about, in words, and how its input is best looked at. */
+/** Describes the subject of a request and chooses a display for the input. */
 
 const ACTS: Readonly<Record<string, string>> = {
   Agent: "start a subagent",
@@ -24,7 +24,7 @@ const ACTS: Readonly<Record<string, string>> = {
 
 type Named = Pick<PendingRequest, "toolName" | "type" | "input" | "agentId" | "agent">;
 
-/** `isOver`: it is answered, and waits no more. */
+/** `isOver`: the request is answered, so the verb is in the past tense. */
 export function headline(request: Named, isOver = false): string {
   const { input, toolName, type } = request;
   const who = whoAsks(request);
@@ -38,7 +38,7 @@ export function headline(request: Named, isOver = false): string {
   return `${who} ${isOver ? "asked" : "asks"} to ${actOf(toolName)}`;
 }
 
-/** Several subagents may ask at once: each by what it was sent to do. */
+/** Names a subagent by its task, because several subagents may ask at once. */
 function whoAsks({ agent, agentId }: Named): string {
   if (agent && agent.description !== "") return `${agent.description} (subagent)`;
   return agentId === undefined ? "Claude Code" : "A subagent";
@@ -60,7 +60,7 @@ export const RISK_WORDS: Readonly<Record<Level, { readonly name: string; readonl
   unknown: { name: "Unknown risk", meaning: "Treat it as high risk." },
 };
 
-/** `rest` is whatever the kind does not show: nothing of an input is left out. */
+/** `rest`: fields that the kind does not show. No field of an input is left out. */
 export type Shape =
   | { readonly kind: "command"; readonly command: string; readonly description: string; readonly rest: JsonObject }
   | { readonly kind: "diffs"; readonly path: string; readonly diffs: readonly Change[]; readonly rest: JsonObject }
@@ -76,7 +76,7 @@ export function shapeOf({ input, toolName }: Pick<PendingRequest, "input" | "too
   return shape ?? { kind: "fields", rest: input };
 }
 
-/** Undefined where the input is not as it should be. */
+/** Displays by tool; `undefined` if the input has an unexpected shape. */
 const SHAPES: Readonly<Record<string, (input: JsonObject) => Shape | undefined>> = {
   Bash: commandIn,
   PowerShell: commandIn,
@@ -99,7 +99,7 @@ function commandIn({ command, description = "", ...rest }: JsonObject): Shape | 
   return { kind: "command", command, description, rest };
 }
 
-/** Undefined where they say more than is shown of them. */
+/** `undefined` if an edit has fields that the display would hide. */
 function changesIn(edits: unknown): Change[] | undefined {
   if (!Array.isArray(edits)) return undefined;
   const changes = edits.flatMap((edit: unknown): Change[] => {
