@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { ActionBodies } from "../../../src/console/wire.ts";
 import { post, wordsOf } from "../net/api.ts";
 
-/** Tells the server what to do with the session. What comes of it is told by the stream. */
+/** Runs an action on the session. Effects arrive on the stream. */
 export async function act<A extends keyof ActionBodies, T = unknown>(
   sessionId: string,
   action: A,
@@ -14,11 +14,11 @@ export async function act<A extends keyof ActionBodies, T = unknown>(
 export interface Attempt {
   readonly isBusy: boolean;
   readonly problem: string | undefined;
-  /** Answers with whether it went well. One at a time. */
+  /** Resolves to true if `what` succeeded. Returns false at once if another call is running. */
   readonly run: (what: () => Promise<unknown>) => Promise<boolean>;
 }
 
-/** Something that is tried, may take a while and may be refused. */
+/** State of an action that takes time and may be refused. */
 export function useAttempt(): Attempt {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();

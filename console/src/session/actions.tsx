@@ -10,7 +10,7 @@ import { isAtWork, isOver } from "./status.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./session.module.css";
 
-/** Offers what can be done with the session as a whole. Each button keeps its place: where one was pressed no other may come. */
+/** Buttons for the whole session. Each button keeps its place, so that a second click cannot hit another button. */
 export function Actions({ detail }: { readonly detail: SessionDetail }) {
   const [asked, setAsked] = useState<"cancel" | "delete">();
   const interrupt = useAttempt();
@@ -46,7 +46,7 @@ interface ActionProps {
   readonly children: ComponentChildren;
 }
 
-/** Not `disabled` while it is off: the keyboard's focus would be lost with it. */
+/** Sets `aria-disabled`, because with `disabled` the button would lose the focus. */
 function Action({ act: press, children, isOff, isRare = false }: ActionProps) {
   return (
     <button

@@ -6,7 +6,7 @@ import styles from "./session.module.css";
 interface Props {
   readonly title: string;
   readonly children: ComponentChildren;
-  /** What the button does, in a word or two. */
+  /** Label of the button, one or two words. */
   readonly confirm: string;
   readonly isDangerous?: boolean;
   readonly isReady?: boolean;
@@ -15,7 +15,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** Asks before something is done. It is there as long as it is drawn; Escape and Back close it. */
+/** Confirmation dialog, open while mounted. Escape and Back close the dialog. */
 export function Dialog({
   attempt,
   children,

@@ -10,7 +10,6 @@ import { Title } from "./title.tsx";
 import styles from "./session.module.css";
 import facts from "../parts/facts.module.css";
 
-/** The session's title, status and details. */
 export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
   const { closed, costUsd, status, turns, unreadable } = detail;
   return (

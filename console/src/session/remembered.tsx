@@ -5,7 +5,7 @@ import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
 import styles from "./session.module.css";
 
-/** Answers that hold until the session ends. */
+/** Answers remembered until the session ends, with buttons to revoke. */
 export function Remembered({ detail: { id, remembered } }: { readonly detail: SessionDetail }) {
   const attempt = useAttempt();
   if (remembered.length === 0) return null;

@@ -10,7 +10,7 @@ import styles from "./session.module.css";
 
 type WhenBusy = "queue" | "steer";
 
-/** Tells Claude Code what to do next. */
+/** Field for the next prompt. */
 export function Reply({ detail }: { readonly detail: SessionDetail }) {
   if (isOver(detail)) return <p class={styles["none"]}>This session is {detail.status} and accepts no more prompts.</p>;
   if (!may("run")) return <p class={styles["none"]}>You can view this session but not send prompts.</p>;
@@ -27,7 +27,7 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
     const body: ReplyBody = { prompt, idempotencyKey: key, whenBusy: isBusy ? whenBusy : "queue" };
     const path = `sessions/${encodeURIComponent(detail.id)}/reply`;
     if (prompt.trim() === "" || !(await attempt.run(() => post(path, body)))) return;
-    // What was typed while it was on its way is the next one.
+    // Keeps the text if the user has typed on while sending: the text is the next prompt.
     if (draftFor(detail.id).key === key) change("");
   };
   const submit = (event: Event) => {
@@ -82,10 +82,10 @@ function Choice({ onChange, value }: { readonly value: WhenBusy; readonly onChan
   );
 }
 
-/** What one has begun to write to a session. It stays there while one looks at another view. */
+/** Unsent prompt of a session, kept while other views are shown. */
 interface ReplyDraft {
   readonly prompt: string;
-  /** However often it is sent, one prompt is taken. */
+  /** Idempotency key: repeated sending queues the prompt once. */
   readonly key: string;
 }
 

@@ -2,9 +2,9 @@ import type { SessionDetail } from "../../../src/console/wire.ts";
 import { count } from "../parts/format.ts";
 import { whoWords } from "../state/answer-source.ts";
 
-/** The state of a session, in words. */
+/** State of a session, in words. */
 
-/** For whom or what it waits; "" where it does not. */
+/** Reason why the session waits: approvers or place in the queue; "" if the session does not wait. */
 export function wordsOfWait({ status, waitingBefore, waitsFor }: SessionDetail): string {
   if (status === "waiting_permission" && waitsFor.length > 0) return `for ${waitsFor.map(whoWords).join(" and ")}`;
   if (waitingBefore === undefined) return "";

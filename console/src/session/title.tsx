@@ -6,13 +6,13 @@ import { act, useAttempt } from "./act.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./session.module.css";
 
-/** The session's name, which can be changed where it stands. */
+/** Title of the session, edited in place. */
 export function Title({ detail: { id, title } }: { readonly detail: SessionDetail }) {
   const [isEdited, setEdited] = useState(false);
   const opener = useRef<HTMLButtonElement>(null);
   const close = () => {
     setEdited(false);
-    // When the button is there again.
+    // Waits a frame until the button is mounted again.
     requestAnimationFrame(() => opener.current?.focus());
   };
   if (isEdited) return <TitleForm id={id} title={title} onClose={close} />;

@@ -10,11 +10,10 @@ import styles from "./sessions.module.css";
 
 interface Bar {
   readonly filters: Filters;
-  /** The same one at each rendering. */
+  /** Must be stable across renders. */
   readonly change: (to: Partial<Filters>) => void;
 }
 
-/** Which sessions are shown. */
 export function FilterBar({ filters, change }: Bar) {
   return (
     <search class={styles["filters"]}>

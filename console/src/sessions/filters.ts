@@ -2,11 +2,11 @@ import { SESSION_STATUSES } from "../parts/status-words.ts";
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { SessionRow } from "../../../src/console/wire.ts";
 
-/** Which sessions are shown; it stands in the address, so that "back" and a reload keep it. */
+/** Filters of the list, kept in the address, so that "back" and a reload restore the filters. */
 export interface Filters {
   readonly statuses: readonly SessionStatus[];
   readonly text: string;
-  /** "" is any. */
+  /** "" for any directory. */
   readonly cwd: string;
 }
 
@@ -31,7 +31,7 @@ export function areNone({ statuses, text, cwd }: Filters): boolean {
   return statuses.length === 0 && text.trim() === "" && cwd === "";
 }
 
-/** As far as the row tells: whether it mentions the text, only the server knows. */
+/** Checks `statuses` and `cwd`. Only the server can match `text`. */
 export function fits({ statuses, cwd }: Filters, row: SessionRow): boolean {
   return (statuses.length === 0 || statuses.includes(row.status)) && (cwd === "" || cwd === row.cwd);
 }

@@ -6,7 +6,7 @@ import { me } from "../state/me.ts";
 import { filtersOf, queryOf, type Filters } from "./filters.ts";
 import { merge, newestFirst, rejoin } from "./merge.ts";
 
-/** The list of sessions. It stays in memory while other views are shown. */
+/** State of the list of sessions, kept while other views are shown. */
 
 const PAGE = 50;
 
@@ -18,24 +18,27 @@ interface Listing {
 
 const NO_FILTERS = filtersOf(new URLSearchParams());
 
-/** Undefined before the first answer. */
+/** `undefined` before the first answer. */
 export const listing = signal<Listing | undefined>(undefined);
 export const isLoading = signal(false);
 export const problem = signal<unknown>(undefined);
-/** All directories that were seen, for those who choose one. */
+/** Directories of all sessions seen, to choose from. */
 export const directories = signal<readonly string[]>([]);
 
 let asked = NO_FILTERS;
-/** Only what was asked for last counts. */
+/** Number of the latest `load`; earlier answers are ignored. */
 let turn = 0;
-/** What has changed since then. */
+/** Rows changed since the latest `load` began. */
 let changedMeanwhile: SessionRow[] = [];
 let isHeld = false;
 let askedAt = Number.NEGATIVE_INFINITY;
-/** A stream that begins tells what has changed just before: a list that was asked for then needs no other, ms. */
+/**
+ * Maximum age of a list that need not be reloaded when the stream connects, ms: the stream first reports changes from just
+ * before.
+ */
 const FRESH_MS = 3_000;
 
-/** Shows what fits; what is shown stays until it is there. */
+/** Loads the list for `filters`. The previous list stays until the answer arrives. */
 export async function show(filters: Filters): Promise<void> {
   asked = filters;
   const mine = turn + 1;
@@ -43,7 +46,7 @@ export async function show(filters: Filters): Promise<void> {
     await load(async () => firstPage(filters));
     if (mine === turn) problem.value = undefined;
   } catch (error) {
-    // While the server is gone the frame says so, and the list is asked for anew when it is back.
+    // Ignores an unreachable server: `ConnectionBanner` reports the outage, and `watch` reloads the list afterwards.
     const isShown = listing.value !== undefined && key(listing.value.filters) === key(filters);
     const isGone = error instanceof ApiProblem && error.status === 0;
     if (mine === turn && !(isGone && isShown)) problem.value = error;
@@ -63,7 +66,7 @@ export async function reload(): Promise<void> {
   await show(asked);
 }
 
-/** Throws ApiProblem. */
+/** Throws `ApiProblem`. */
 export async function loadMore(): Promise<void> {
   const before = listing.value;
   if (before?.next === undefined) return;
@@ -75,14 +78,14 @@ export async function loadMore(): Promise<void> {
   });
 }
 
-/** Keeps all rows in place while the pointer is on one. */
+/** Keeps all rows in place while the pointer or the focus is on a row. */
 export function hold(on: boolean): void {
   isHeld = on;
   const now = listing.value;
   if (!on && now) listing.value = { ...now, rows: newestFirst(now.rows) };
 }
 
-/** How soon the server is asked which of the changed sessions mention what is sought, ms. */
+/** Delay before the search is repeated, ms: only the server knows which changed sessions match `text`. */
 const ASK_AGAIN_MS = 2000;
 
 /** Keeps the list up to date until the returned function is called. */
@@ -153,7 +156,7 @@ function key(filters: Filters): string {
   return queryOf(filters).toString();
 }
 
-/** Clears the list at sign-out: the next user must not see it. */
+/** Clears the list at sign-out, because the next user must not see the sessions. */
 export function startList(): void {
   effect(() => {
     if (me.value) return;

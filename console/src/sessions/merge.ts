@@ -4,8 +4,8 @@ import { fits, type Filters } from "./filters.ts";
 type Rows = readonly SessionRow[];
 
 /**
- * Merges changed rows into the list: the newest first, without rows that no longer match. With `hold` rows keep their places,
- * because the user is about to click one. New rows are added only without a search text, which only the server can match.
+ * Merges `changed` into `rows`, newest first, without rows that no longer match. With `hold`, rows keep their places, because
+ * the user is about to click. New rows are added only without a search text, which only the server can match.
  */
 export function merge(rows: Rows, changed: Rows, { filters, hold }: { filters: Filters; hold: boolean }): Rows {
   const all = new Map(rows.map((row) => [row.id, row]));
@@ -25,8 +25,8 @@ export function merge(rows: Rows, changed: Rows, { filters, hold }: { filters: F
 }
 
 /**
- * A first page that was asked for anew, with those of the older rows that come behind it: unless so much has changed that there
- * may be others between the two.
+ * Appends older rows of the previous list to a reloaded first page, so that "Load more" is not lost. Only if both overlap,
+ * otherwise sessions between the two may be missing.
  */
 export function rejoin(page: { readonly sessions: Rows; readonly next?: string }, rows: Rows): Rows {
   const last = page.sessions.at(-1);

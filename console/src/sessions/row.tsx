@@ -10,7 +10,7 @@ import { hrefOf } from "../state/route.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./sessions.module.css";
 
-/** A session in the list: all of it is pressed, its title is the link. */
+/** Session in the list. Clicks anywhere open the session; only the title is a link. */
 export function Row({ row }: { readonly row: SessionRow }) {
   return (
     <li class={styles["row"]}>
@@ -69,7 +69,7 @@ function queueWords({ queued, held }: SessionRow): string {
   return `${count(queued, "queued prompt")}${held > 0 ? ` (${String(held)} held)` : ""}`;
 }
 
-/** How it ended, where its status does not say so. */
+/** Reason of the end, unless the status shows the reason. */
 function endOf({ closed, lastOutcome, status }: SessionRow): string | undefined {
   if (closed) return closed.reason === "expired" ? "expired" : undefined;
   if (lastOutcome === "interrupted" && status === "idle") return "interrupted";

@@ -1,17 +1,17 @@
 /**
- * "Back" from a session comes to its row, where it was in the view, however the list has changed meanwhile. It stands in the
- * entry of the history, so that a link to the list begins at its top.
+ * Place in the list, so that "back" from a session shows the opened row at its old position even if the list has changed. Kept
+ * in the history entry, so that a link to the list starts at the top.
  */
 interface Left {
   readonly scrolled: number;
-  /** The link of the row, and how far down it was, px. */
+  /** Link of the opened row, and distance from the top of the window, px. */
   readonly row?: { readonly href: string; readonly top: number };
 }
 
 const ROW = "a[data-row]";
 
 export interface Return {
-  /** To be called whenever the list has been drawn. */
+  /** Restores the place; to be called after each render of the list. */
   readonly put: () => void;
   readonly end: () => void;
 }
@@ -24,7 +24,7 @@ export function beginReturn(): Return {
     history.replaceState(state, "");
   };
   const onScrollEnd = () => remember(leftOf(history.state)?.row);
-  // A user who scrolls is not moved.
+  // Stops restoring once the user scrolls, clicks or types.
   const onAct = () => {
     left = undefined;
   };

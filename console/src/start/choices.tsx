@@ -9,7 +9,7 @@ const NAME = { spellcheck: false, autocapitalize: "off", autocomplete: "off" } a
 const TURNS = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 const MONEY = { type: "number", min: "0.01", step: "any", inputMode: "decimal" } as const;
 
-/** Everything but the prompt. All fields are optional. */
+/** Optional fields of the form. */
 export function Choices() {
   return (
     <div class={styles["choices"]}>
@@ -107,7 +107,7 @@ function ModeField() {
   );
 }
 
-/** Where sessions have worked before. */
+/** Directories of earlier sessions. */
 function Directories() {
   const isUnknown = directories.value.length === 0;
   useEffect(() => {
@@ -122,7 +122,7 @@ function Directories() {
   );
 }
 
-/** What each permission mode means, in a few words. The keys are Claude Code's own. */
+/** Name and description of permission modes; the keys are Claude Code's. */
 const WORDS: Readonly<Record<string, readonly [string, string]>> = {
   default: ["Ask first", "Asks before it changes files, runs commands or uses the network."],
   acceptEdits: ["Accept edits", "Changes files in its directory without asking. Asks for everything else."],

@@ -3,7 +3,7 @@ import { newRetryKey } from "../net/api.ts";
 import { me } from "../state/me.ts";
 import { perUser } from "../state/per-user.ts";
 
-/** What stands in the form. It stays there while one looks at another view. */
+/** State of the form, kept while other views are shown. */
 export interface Draft {
   readonly prompt: string;
   readonly cwd: string;
@@ -11,7 +11,7 @@ export interface Draft {
   readonly permissionMode: string;
   readonly maxTurns: string;
   readonly maxBudgetUsd: string;
-  /** However often it is sent, one session is started. */
+  /** Idempotency key: repeated sending starts a single session. */
   readonly key: string;
 }
 
@@ -25,19 +25,19 @@ export function clearDraft(): void {
   draft.value = empty();
 }
 
-/** What was sent before with the same key was something else. */
+/** Replaces the key after a 409: the server knows the key from a different request. */
 export function renewKey(): void {
   write({ key: newRetryKey() });
 }
 
-/** The option that is shown as chosen is sent, even if it is the default. */
+/** Returns the mode shown as chosen, which is sent even if default. */
 export function modeOf({ permissionMode }: Draft): string {
   const modes = me.value?.permissionModes ?? [];
   if (permissionMode !== "") return permissionMode;
   return modes.includes("default") ? "default" : (modes[0] ?? "");
 }
 
-/** Fields that are left empty are left to the server. */
+/** Leaves out empty fields, so that the server uses its defaults. */
 export function bodyOf(written: Draft): StartBody {
   const { prompt, cwd, model, maxTurns, maxBudgetUsd, key } = written;
   const permissionMode = modeOf(written);

@@ -5,7 +5,7 @@ import { Cell, Head, Row, Table } from "./table.tsx";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./usage.module.css";
 
-/** A chart, with a table for users who do not see it. */
+/** Chart, with `SeriesTable` for users who cannot see the chart. */
 export function ChartCard({ figure }: { readonly figure: Figure }) {
   const id = useId();
   return (
@@ -36,7 +36,7 @@ function Key({ figure }: { readonly figure: Figure }) {
   );
 }
 
-/** Room for a name and its bar, px, and for the axis below. */
+/** Height of a bar with its name (`LINE`) and of the axis (`AXIS`), px. */
 const LINE = 34;
 const AXIS = 34;
 
@@ -70,7 +70,7 @@ function Picture({ figure }: { readonly figure: Figure }) {
   );
 }
 
-/** The numbers of a chart, the newest day first; days on which nothing was are left out. */
+/** Numbers of a chart, newest day first; empty days are left out. */
 function SeriesTable({ figure }: { readonly figure: Figure }) {
   const { labels, lying = false, of, series, title, words } = figure;
   const hasSum = series.length > 1;

@@ -12,14 +12,14 @@ import {
 import type { Figure } from "./figure.ts";
 import { type Palette, paletteOf } from "./palette.ts";
 
-/** Figures drawn by Chart.js, of which only this is used; this file is loaded when there is something to draw. */
+/** Draws figures with the bar chart of Chart.js. Imported on demand by `Picture`. */
 
 Chart.register(BarController, BarElement, CategoryScale, LinearScale, Tooltip);
 
-/** Names beside an axis may be long. */
+/** Maximum characters of a name beside the axis. */
 const MAX_NAME = 22;
 
-/** Draws the figure; the returned function takes it away again. */
+/** Draws the figure. The returned function destroys the chart. */
 export function draw(canvas: HTMLCanvasElement, figure: Figure): () => void {
   const palette = paletteOf(canvas);
   const config: ChartConfiguration<"bar", number[], string> = {
@@ -49,7 +49,7 @@ function optionsOf(figure: Figure, palette: Palette): ChartOptions<"bar"> {
   return {
     responsive: true,
     maintainAspectRatio: false,
-    // Charts are redrawn while they are visible.
+    // Off, because visible charts are redrawn after each reload.
     animation: false,
     indexAxis: figure.lying === true ? "y" : "x",
     interaction: { mode: "index", axis: figure.lying === true ? "y" : "x", intersect: false },
@@ -109,7 +109,7 @@ function tooltip(figure: Figure, { font, line, raised, soft, text }: Palette) {
     footerFont: { family: font },
     padding: 10,
     boxPadding: 4,
-    // What is nothing needs no line of its own.
+    // Hides zero values in the tooltip.
     filter: ({ raw }: TooltipItem<"bar">) => Number(raw) > 0,
     callbacks: {
       label: ({ dataset, raw }: TooltipItem<"bar">) => `${dataset.label ?? ""}: ${figure.words(Number(raw))}`,

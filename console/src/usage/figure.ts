@@ -3,11 +3,11 @@ import { count, duration, usd } from "../parts/format.ts";
 import { displayLine } from "../parts/text.ts";
 import { type Day, dayWords } from "./range.ts";
 
-/** What a chart shows: the same for the eye, for the ear and in its table. */
+/** Data of a chart, shared by the drawing, its description and its table. */
 
 export interface Series {
   readonly name: string;
-  /** How it is filled: a number of the palette in usage.css, or what is bad. */
+  /** Number of a color in usage.css, or "bad" for failures. */
   readonly fill: Fill;
   readonly values: readonly number[];
 }
@@ -16,18 +16,18 @@ export type Fill = 1 | 2 | 3 | 4 | 5 | 6 | "bad";
 
 export interface Figure {
   readonly title: string;
-  /** In a sentence, for whom the chart cannot be seen. */
+  /** Description in a sentence, for screen readers. */
   readonly summary: string;
-  /** What its labels are: Day. */
+  /** Kind of the labels, such as "Day". */
   readonly of: string;
   readonly labels: readonly string[];
-  /** On top of each other. */
+  /** Stacked. */
   readonly series: readonly Series[];
   readonly lying?: boolean;
-  /** As it stands beside the axis, and where it is named. */
+  /** Formats a value beside the axis (`tick`) and elsewhere (`words`). */
   readonly tick: (value: number) => string;
   readonly words: (value: number) => string;
-  /** The step of the axis, where one of 1, 2 and 5 would be odd. */
+  /** Step of the axis, if steps of 1, 2 and 5 do not suit the unit. */
   readonly stepOf?: (most: number) => number;
 }
 
@@ -37,7 +37,7 @@ export function figuresOf(usage: Usage, days: readonly Day[]): Figure[] {
   );
 }
 
-/** Models that have a colour of their own. */
+/** Number of models with their own color; the rest is "Others". */
 const OWN = 5;
 const FILLS = [1, 2, 3, 4, 5] as const;
 
@@ -140,12 +140,12 @@ function highest(days: readonly Day[], of: (day: Day) => number, words: (value: 
   return `Most on ${dayWords(most.day, true)}: ${words(of(most))}.`;
 }
 
-/** 1.2M */
+/** Compact number: 1.2M. */
 export function short(n: number): string {
   return n.toLocaleString("en-US", { notation: "compact", maximumFractionDigits: 1 });
 }
 
-/** Below a cent every digit counts: beside an axis "<$0.01" would stand three times. */
+/** Keeps digits below a cent: with `usd`, three ticks of an axis could read "<$0.01". */
 function usdTick(amount: number): string {
   return `$${amount.toLocaleString("en-US", { maximumFractionDigits: amount < 0.1 ? 4 : 2 })}`;
 }
@@ -157,7 +157,7 @@ const STEPS = [
   ...[1, 2, 3, 6, 12, 24, 48, 120, 240].map((hours) => hours * HOUR),
 ];
 
-/** Some five steps to the top. */
+/** Smallest step that needs at most five steps to the top. */
 function timeStep(most: number): number {
   return STEPS.find((step) => most / step <= 5) ?? most / 5;
 }

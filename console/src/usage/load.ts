@@ -4,21 +4,21 @@ import { get } from "../net/api.ts";
 import { onConnected, onRows } from "../state/live.ts";
 import { beginningOf, type Range, ZONE } from "./range.ts";
 
-/** The usage report that is shown, and how it is kept up to date. */
+/** State of the usage report, and updates. */
 
 export const range = signal<Range>(30);
-/** `of` is the range of the report; a report stays while the next one loads. */
+/** `of`: range of the report. The previous report stays while the next range loads. */
 export const usage = signal<{ readonly of: Range; readonly at: number; readonly data: Usage } | undefined>(undefined);
 export const isLoading = signal(false);
 export const problem = signal<unknown>(undefined);
 
-/** Sessions change all the time; the report is not loaded more often, ms. */
+/** Minimum interval between loads, ms, because sessions change all the time. */
 const PAUSE_MS = 30_000;
 
 let asked = 0;
 let askedAt = 0;
 
-/** Only the last one that was asked for is shown. */
+/** Loads the report for `range`; earlier answers are ignored. */
 export async function load(): Promise<void> {
   const of = range.value;
   const mine = ++asked;
@@ -55,7 +55,7 @@ export function keepUp(): () => void {
   const soon = () => {
     timer ??= setTimeout(reload, Math.max(0, askedAt + PAUSE_MS - Date.now()));
   };
-  /** The page is hidden: the update is loaded when it is visible again. */
+  /** Loads an update that came due while the page was hidden. */
   const onVisible = () => {
     if (isDue) soon();
   };
@@ -66,7 +66,7 @@ export function keepUp(): () => void {
     clearTimeout(timer);
     document.removeEventListener("visibilitychange", onVisible);
     for (const end of ends) end();
-    // The next user may be another one.
+    // Clears the report, because the next user may be another person.
     asked++;
     usage.value = undefined;
     problem.value = undefined;

@@ -1,6 +1,6 @@
 import type { Fill } from "./figure.ts";
 
-/** The colours of usage.css as a canvas takes them: as they are just now, light or dark. */
+/** Current colors of usage.css (light or dark) in a form that a canvas accepts. */
 export interface Palette {
   readonly text: string;
   readonly soft: string;
@@ -14,7 +14,7 @@ export interface Palette {
 const FILLS: readonly Fill[] = [1, 2, 3, 4, 5, 6, "bad"];
 
 export function paletteOf(canvas: HTMLCanvasElement): Palette {
-  // A custom property is given as it is written: only where it is used it becomes a colour.
+  // Resolves custom properties: `getPropertyValue` would return the text as written, not a color.
   const probe = document.createElement("span");
   probe.hidden = true;
   canvas.parentElement?.append(probe);
@@ -37,7 +37,7 @@ export function paletteOf(canvas: HTMLCanvasElement): Palette {
   return palette;
 }
 
-/** Told when the colours have changed, until the returned function is called. */
+/** Calls `listener` when the color scheme changes, until the returned function is called. */
 export function onRecoloured(listener: () => void): () => void {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   scheme.addEventListener("change", listener);
@@ -51,7 +51,7 @@ export function onRecoloured(listener: () => void): () => void {
 
 const TILE = 8;
 
-/** Each colour has a pattern, so that colours need not be told apart; usage.css has the same for its keys. */
+/** Fills with a color and a pattern, so that nobody needs to tell colors apart. usage.css has equal patterns for the keys. */
 function filled(canvas: HTMLCanvasElement, fill: Fill, [colour, ground]: [string, string]): string | CanvasPattern {
   const lines = LINES[fill];
   const tile = document.createElement("canvas");
@@ -62,7 +62,7 @@ function filled(canvas: HTMLCanvasElement, fill: Fill, [colour, ground]: [string
   pen.fillStyle = colour;
   pen.fillRect(0, 0, TILE, TILE);
   pen.strokeStyle = ground;
-  // Strong enough to tell them apart, and no stronger.
+  // Just strong enough to tell the patterns apart.
   pen.globalAlpha = 0.6;
   pen.lineWidth = 1.25;
   for (const [fromX, fromY, toX, toY] of lines) {
@@ -76,7 +76,7 @@ function filled(canvas: HTMLCanvasElement, fill: Fill, [colour, ground]: [string
 
 type Line = readonly [fromX: number, fromY: number, toX: number, toY: number];
 
-/** Beyond the edges, so that they meet those of the next tile. */
+/** Lines extend beyond the tile, so that they join the lines of neighboring tiles. */
 const RISING: readonly Line[] = [
   [-2, 2, 2, -2],
   [-2, 10, 10, -2],

@@ -9,12 +9,12 @@ export type Day = Usage["days"][number];
 
 export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** The beginning of the first of `days` days, today being the last. */
+/** Start of the first of `range` days; the last day is today. */
 export function beginningOf(range: Range, now: Date): number {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() - range + 1).getTime();
 }
 
-/** All days since then, also those on which nothing was. The server's clock may be ahead: its days are kept anyway. */
+/** All days after `since`, including days without usage. Days of the server after today are kept, because clocks differ. */
 export function everyDay({ days, since }: Usage, now: Date): Day[] {
   const byName = new Map(days.map((day) => [day.day, day]));
   const last = [nameOf(now), ...byName.keys()].toSorted().at(-1) ?? "";
@@ -46,7 +46,7 @@ function nameOf(date: Date): string {
   return [date.getFullYear(), ...digits].join("-");
 }
 
-/** 2026-01-31 as people say it: Jan 31, or with the day of the week. */
+/** Formats 2026-01-31 as "Jan 31"; `weekday` adds the day of the week. */
 export function dayWords(day: string, weekday = false): string {
   const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
   const words = new Date(year, month - 1, date);

@@ -2,16 +2,16 @@ import type { ComponentChildren } from "preact";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./usage.module.css";
 
-/** A table of numbers; one of many columns becomes a list of cards where there is no room for it. */
+/** Table of numbers. With many columns, becomes a list of cards on narrow screens. */
 
 interface Shown {
-  /** What it is of. */
+  /** Accessible name of the table. */
   readonly name: string;
   readonly heads: readonly string[];
   readonly children: ComponentChildren;
 }
 
-/** More columns than these do not stand beside each other on a phone. */
+/** Maximum number of columns that fit side by side on a phone. */
 const FEW = 4;
 
 export function Table({ children, heads, name }: Shown) {
@@ -36,12 +36,12 @@ export function Row({ children }: { readonly children: ComponentChildren }) {
 }
 
 interface Named {
-  /** It stays on its line. */
+  /** Prevents line breaks. */
   readonly isShort?: boolean;
   readonly children: ComponentChildren;
 }
 
-/** What a row is of. */
+/** Header cell of a row. */
 export function Head({ children, isShort = false }: Named) {
   return (
     <th scope="row" class={isShort ? styles["short"] : undefined}>
@@ -51,9 +51,9 @@ export function Head({ children, isShort = false }: Named) {
 }
 
 interface CellProps {
-  /** Said before the number where the heads are not shown. */
+  /** Name of the column, shown before the number if the table is a list of cards. */
   readonly of: string;
-  /** It is nothing, and need not be seen at once. */
+  /** Renders the cell less prominently, for zeros. */
   readonly isNothing?: boolean;
   readonly children: ComponentChildren;
 }

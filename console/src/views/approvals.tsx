@@ -17,7 +17,7 @@ import { classNames } from "../parts/class-names.ts";
 import styles from "../requests/requests.module.css";
 import view from "./view.module.css";
 
-/** All open requests, and the latest decisions. */
+/** Open requests of all sessions, and the latest decisions. */
 export function ApprovalsView() {
   const open = requests.value;
   const { decided, problem } = useRecentDecisions(open.map(keyOf).join("\n"));
@@ -84,7 +84,7 @@ function Nothing() {
   );
 }
 
-/** To be told by the browser while one looks elsewhere. */
+/** Switch for browser notifications. */
 function NotifyButton() {
   switch (notices.value) {
     case "unknown":

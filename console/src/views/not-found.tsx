@@ -7,7 +7,7 @@ interface Missing {
   readonly why: string;
 }
 
-/** In place of a view whose address names nothing that is there. */
+/** Replaces a view whose address leads nowhere. */
 export function NotFound({ what, why }: Missing) {
   const title = `${what} not found`;
   useTitle(title);

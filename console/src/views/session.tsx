@@ -19,7 +19,7 @@ import { classNames } from "../parts/class-names.ts";
 import { NotFound } from "./not-found.tsx";
 import styles from "../session/session.module.css";
 
-/** One session as a timeline. */
+/** Session as a timeline. */
 export function SessionView({ id }: { readonly id: string }) {
   const eventWindow = useMemo(() => new EventWindow(id), [id]);
   const eventId = useEventOfAddress();
@@ -69,12 +69,12 @@ function Waiting() {
   );
 }
 
-/** What Claude Code asks in this session, to be answered here. */
+/** Requests of this session, answered here. */
 function Pending({ eventWindow }: { readonly eventWindow: EventWindow }) {
   const { sessionId } = eventWindow;
   const all = requests.value;
   const open = useMemo(() => all.filter((request) => request.sessionId === sessionId), [all, sessionId]);
-  // As long as nothing has been asked there is nothing to learn of what was decided.
+  // Loads decisions only after a request was open: before, there is nothing to show.
   const isOpen = open.length > 0;
   const [hasAsked, setAsked] = useState(false);
   useEffect(() => {
@@ -88,7 +88,7 @@ interface OpenRequestsProps {
   readonly eventWindow: EventWindow;
 }
 
-/** And for a moment what was open, with what became of it: until the turn is over, which is said above. */
+/** Open requests, and recently closed requests with their outcome until the turn ends, because the timeline shows the end. */
 function OpenRequests({ eventWindow, open }: OpenRequestsProps) {
   const { decided } = useRecentDecisions(open.map(keyOf).join("\n"));
   const shown = useShownRequests(open, decided);
@@ -103,7 +103,7 @@ function OpenRequests({ eventWindow, open }: OpenRequestsProps) {
   ));
 }
 
-/** #/sessions/ID?event=N */
+/** Id of the event in the address: #/sessions/ID?event=N */
 function useEventOfAddress(): number | undefined {
   const [eventId, setEventId] = useState(eventOfAddress);
   useEffect(() => {
@@ -127,7 +127,7 @@ const WHY_HELD: Readonly<Record<NonNullable<SessionDetail["lastOutcome"]>, strin
   lost: ": the previous turn was lost",
 };
 
-/** Held prompts: after an interrupt, a stop or a loss queued prompts wait until the user releases them. */
+/** Queued prompts. After an interrupt, a failure or a loss, prompts are held until the user releases or drops them. */
 function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
   const attempt = useAttempt();
   const { held, id, lastOutcome, queued } = session;
@@ -138,7 +138,7 @@ function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
         {count(queued, "prompt is queued", "prompts are queued")} until this turn ends.
       </p>
     );
-  // Someone has stopped it: nothing went wrong.
+  // An interrupt by the user is no failure and needs no warning.
   const isOwn = lastOutcome === "interrupted";
   const run = (action: keyof Pick<ActionBodies, "release-queue" | "drop-queue">) =>
     void attempt.run(() => act(id, action, {}));

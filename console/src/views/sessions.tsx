@@ -14,7 +14,7 @@ import { bindKeys } from "../state/keys.ts";
 import styles from "../sessions/sessions.module.css";
 import view from "./view.module.css";
 
-/** All sessions, now and before. */
+/** List of all sessions, with filters. */
 export function SessionsView() {
   const filters = filtersOf(query.value);
   const asked = queryOf(filters).toString();
@@ -40,7 +40,10 @@ export function SessionsView() {
 /** Debounce of the search while the user types, ms. */
 const TYPING_MS = 250;
 
-/** The search in the address. Typed text is written to it at once, so that it is kept for a return. */
+/**
+ * Loads the list for the filters in the address. Typed text is written to the address at once, so that "back" restores the
+ * text.
+ */
 function useShown(asked: string): void {
   const textRef = useRef(filtersOf(query.value).text);
   useEffect(() => {
@@ -58,7 +61,7 @@ function useReturn(): void {
     returningRef.current = beginReturn();
     return () => returningRef.current?.end();
   }, []);
-  // Each time that the list is drawn.
+  // Runs after each render of the list.
   useLayoutEffect(() => returningRef.current?.put());
 }
 
@@ -104,7 +107,7 @@ function Rows({ rows }: { readonly rows: readonly SessionRow[] }) {
   );
 }
 
-/** How many there are, as far as it is known. */
+/** Number of listed sessions; "+" if there are more. */
 function Tally() {
   const now = listing.value;
   const words = now ? `${String(now.rows.length)}${now.next === undefined ? "" : "+"}` : "";
@@ -127,7 +130,7 @@ function Skeleton() {
   );
 }
 
-/** What to do where there are no sessions yet. */
+/** Shown if there are no sessions yet. */
 function NoneAtAll() {
   return (
     <div class={styles["none"]}>
@@ -163,7 +166,7 @@ function NoneFits({ clear }: { readonly clear: () => void }) {
   );
 }
 
-/** j and k go through the list; Enter is the link's own. */
+/** Binds j and k to move through the list; Enter opens the focused link. */
 function bindRowKeys(list: RefObject<HTMLElement | null>): () => void {
   const step = (by: 1 | -1) => {
     const links = [...(list.current?.querySelectorAll<HTMLElement>("a[data-row]") ?? [])];

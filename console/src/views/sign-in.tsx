@@ -7,7 +7,6 @@ import { signIn, hasExpired } from "../state/me.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./sign-in.module.css";
 
-/** The sign-in form. */
 export function SignInView() {
   const field = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => field.current?.focus(), []);
@@ -70,7 +69,7 @@ const EXPIRED = new Error(
   "The server no longer accepts your token: it has expired or was revoked. Sign in with another one.",
 );
 
-/** The server's refusal is for programs. People want to know what to try next. */
+/** Replaces the message of a 401, which is written for programs, by advice for people. */
 function clearer(error: unknown): unknown {
   if (!(error instanceof ApiProblem) || error.status !== 401) return error;
   return new Error(

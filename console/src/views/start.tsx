@@ -10,7 +10,6 @@ import { classNames } from "../parts/class-names.ts";
 import styles from "../start/start.module.css";
 import view from "./view.module.css";
 
-/** A new session. */
 export function StartView() {
   return (
     <div class={classNames(view, "view", styles["start"])}>
@@ -39,7 +38,7 @@ interface Started {
   readonly warnings: readonly string[];
 }
 
-/** What Claude Code is to do, where, and within which limits. */
+/** Form for prompt, directory and limits of a new session. */
 function StartForm() {
   const [isPending, setPending] = useState(false);
   const [problem, setProblem] = useState<unknown>();
@@ -97,7 +96,7 @@ function StartForm() {
   );
 }
 
-/** Ctrl or Cmd and Enter, in whatever field. */
+/** Submits with Ctrl+Enter or Cmd+Enter from any field. */
 function sendOnKeys(form: HTMLFormElement | null): () => void {
   const onKey = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || event.isComposing || !(event.ctrlKey || event.metaKey)) return;

@@ -13,12 +13,12 @@ import { classNames } from "../parts/class-names.ts";
 import styles from "../usage/usage.module.css";
 import view from "./view.module.css";
 
-/** What sessions have cost, and how long they took. */
+/** Cost and duration of turns in the chosen range. */
 export function UsageView() {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(keepUp, []);
   useEffect(() => {
-    // The view is loaded on demand; until then `main` holds the focus in its place.
+    // Moves the focus from `main`, which holds the focus while the view is loaded on demand.
     if (document.activeElement?.localName === "main") heading.current?.focus({ preventScroll: true });
   }, []);
   const shown = usage.value;
