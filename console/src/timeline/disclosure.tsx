@@ -5,18 +5,17 @@ import styles from "./timeline.module.css";
 
 interface Props {
   readonly summary: ComponentChildren;
-  /** Made only when it is open. */
+  /** Rendered only while open. */
   readonly children: () => ComponentChildren;
   readonly class?: string;
   readonly isOpenAtFirst?: boolean;
-  /** Something in it is wanted: it opens, and may be closed again. */
+  /** Opens the disclosure for a target inside; the user may close the disclosure again. */
   readonly isWanted?: boolean;
 }
 
-/** Something closed that can be opened. */
 export function Disclosure({ children, class: name = "", isOpenAtFirst = false, isWanted = false, summary }: Props) {
   const [isOpen, setOpen] = useState(isOpenAtFirst || isWanted);
-  // Before anything is looked for in it.
+  // Layout effect, so that `children` are rendered before the target is looked up.
   useLayoutEffect(() => {
     if (isWanted) setOpen(true);
   }, [isWanted]);

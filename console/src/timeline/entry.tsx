@@ -18,7 +18,7 @@ import { classNames } from "../parts/class-names.ts";
 import styles from "./timeline.module.css";
 import markdown from "../parts/markdown.module.css";
 
-/** An item of the timeline. It is drawn anew only when it is another object than before. */
+/** Item of the timeline. Memoized by `item`, because the reducer creates a new object for each change. */
 export function Entry({ item }: { readonly item: Item }) {
   const isTarget = useContext(TargetContext)?.item.key === item.key;
   return useMemo(
@@ -58,7 +58,7 @@ function Body({ item }: { readonly item: Item }) {
   }
 }
 
-/** When it began; leads to this very place. */
+/** Start time, as a link to this item. */
 function When({ item: { at, eventId } }: { readonly item: Item }) {
   const eventWindow = useContext(EventWindowContext);
   const here = hrefOf({ view: "session", id: eventWindow?.sessionId ?? "" });
@@ -73,12 +73,12 @@ function When({ item: { at, eventId } }: { readonly item: Item }) {
   );
 }
 
-/** Longer texts are opened to be read, characters. */
+/** Maximum characters of a text that is not collapsed. */
 const SHORT = 280;
 
 const MARKS = { quiet: "·", warn: "!", bad: "✕" } as const;
 
-/** What happens beside the talk. */
+/** Event beside the conversation, such as a notice. */
 function Line({ item }: { readonly item: LineItem }) {
   const { more, pictures = [], text, tone } = item;
   const isLong = text.length > SHORT || text.trim().includes("\n");
@@ -104,13 +104,11 @@ function Line({ item }: { readonly item: LineItem }) {
   );
 }
 
-/** What Claude Code says. */
 function TextMessage({ item: { isError, text } }: { readonly item: TextItem }) {
   if (isError) return <p class={classNames(markdown, "as-written", "problem")}>{displayText(text)}</p>;
   return <Markdown text={text} />;
 }
 
-/** What it thinks before it does. */
 function Thinking({ item: { text } }: { readonly item: ThinkingItem }) {
   const summary = (
     <span class={classNames(styles, "words", "quiet")}>

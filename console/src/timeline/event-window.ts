@@ -7,20 +7,20 @@ import { TimelineReducer } from "./reducer/timeline-reducer.ts";
 import type { Item } from "./reducer/item.ts";
 
 /**
- * The part of one session's log that is loaded: a window without a gap. It grows at the side to which the reader goes, and
- * is cut off at the other. While it reaches the end of the log, what happens is put to it as it happens.
+ * Loaded part of a session's log: a window without gaps. Grows at the side to which the reader scrolls and shrinks at the
+ * other. While the window reaches the end of the log, live events are appended.
  */
 
-/** Events of a page; and of a window, at which its other side is let go. */
+/** `PAGE`: events per request. `MAX_EVENTS`: events in the window; more are dropped at the far side. */
 const PAGE = 200;
 const MAX_EVENTS = 600;
-/** While the reader looks at something else nothing is let go; when so much has happened, what comes is not put to it any more. */
+/** Maximum events while the reader is not at the end, where nothing is dropped. Further live events are not appended. */
 const MAX_UNREAD_EVENTS = 1_200;
-/** What comes at once is shown at once, ms. */
+/** Batching interval of live events, ms. */
 const TOGETHER_MS = 100;
 
 export interface Extent {
-  /** Ids of the first and the last event that is loaded, and of the last that there is. */
+  /** Ids of the first and the last loaded event, and of the newest event in the log. */
   readonly first: number;
   readonly last: number;
   readonly newest: number;
@@ -44,7 +44,7 @@ export class EventWindow {
   );
   readonly #isGone = signal(false);
   readonly #news = signal<Item | undefined>(undefined);
-  /** Set by the view: the end is visible. */
+  /** Set by `Reader`: true while the end is visible. */
   readerIsAtEnd = true;
 
   readonly #whole = new Map<number, Promise<ShownEvent>>();
@@ -65,7 +65,7 @@ export class EventWindow {
     return this.#items;
   }
 
-  /** Undefined until the first events are there. */
+  /** `undefined` until the first events are loaded. */
   get extent(): ReadonlySignal<Extent | undefined> {
     return this.#extent;
   }
@@ -74,7 +74,7 @@ export class EventWindow {
     return this.#detail;
   }
 
-  /** What is being written just now. */
+  /** Unfinished text of Claude Code. */
   get partial(): ReadonlySignal<string> {
     return this.#partial;
   }
@@ -83,7 +83,7 @@ export class EventWindow {
     return this.#problem;
   }
 
-  /** What has happened last while it was followed. */
+  /** Latest item received live. */
   get news(): ReadonlySignal<Item | undefined> {
     return this.#news;
   }
@@ -98,7 +98,7 @@ export class EventWindow {
     clearTimeout(this.#timer);
   }
 
-  /** Loads anew, around the event or at the end, and follows what happens from there on. */
+  /** Loads the window around `eventId` or at the end, then follows live events. */
   async open(eventId?: number): Promise<void> {
     const detail = attempt(this.#detailProblem, async () => get<SessionDetail>(this.#path("")));
     await this.goTo(eventId);
@@ -106,7 +106,7 @@ export class EventWindow {
     if (found && !this.#detail.value) this.#detail.value = found;
   }
 
-  /** Around the event, or to the end. */
+  /** Replaces the window: around `eventId`, or at the end. */
   async goTo(eventId?: number): Promise<void> {
     const query = eventId === undefined ? {} : { from: Math.max(1, eventId - PAGE / 2) };
     await this.#loadPage(query, (page) => page.events);
@@ -122,13 +122,13 @@ export class EventWindow {
     const last = this.#last;
     if (last >= this.#newest || this.#loading) return;
     await this.#loadPage({ from: last + 1 }, ({ events }) => {
-      // Some of them may have come live in the meantime.
+      // Skips events that have arrived live meanwhile.
       const added = events.filter(({ id }) => id > this.#last);
       return [...this.#events, ...added].slice(-MAX_EVENTS);
     });
   }
 
-  /** Uncut, with the data of its files. Asked for once by all that want it at the same time. */
+  /** Loads the uncut event with the data of its files. Concurrent calls share a request. */
   async wholeEvent(eventId: number): Promise<ShownEvent> {
     const asked = this.#whole.get(eventId) ?? get<ShownEvent>(this.#path(`/events/${String(eventId)}`));
     this.#whole.set(eventId, asked);
@@ -139,7 +139,7 @@ export class EventWindow {
     }
   }
 
-  /** Shows the event with its texts uncut. */
+  /** Replaces the event in the window by its uncut version. */
   async showWhole(eventId: number): Promise<void> {
     const { cut: _, ...event } = await this.wholeEvent(eventId);
     this.#replace(this.#events.map((each) => (each.id === eventId ? event : each)));
@@ -167,7 +167,7 @@ export class EventWindow {
     if (!page || abort.aborted) return;
     this.#newest = Math.max(this.#newest, page.lastEventId);
     this.#replace(put(page));
-    // Whatever was loaded first: only what happens from now on is to be told.
+    // Follows from the end of the log, whichever page was loaded, because `news` reports only new events.
     this.#unfollow ??= follow(this.sessionId, this.#newest + 1, (event) => this.#hear(event));
   }
 
@@ -186,7 +186,7 @@ export class EventWindow {
     this.#events = [...this.#events, event];
     this.#reducer.take(event);
     this.#hasNews = true;
-    // What was being written stands there now; that it has been said is told a little later.
+    // Drops the unfinished text, which the event now holds. The `partial` event that says so comes a little later.
     if (isSpoken(event)) this.#said = "";
   }
 
@@ -213,7 +213,10 @@ export class EventWindow {
   }
 }
 
-/** Keeps what goes wrong, unless it was broken off: then something else is on its way. */
+/**
+ * Stores an error in `problem` and resolves to `undefined`. Ignores the error of an aborted load, because another load has
+ * replaced it.
+ */
 async function attempt<T>(
   problem: Signal<Problem | undefined>,
   load: () => Promise<T>,

@@ -11,14 +11,14 @@ interface Props {
   readonly children: ComponentChildren;
 }
 
-/** What stays in view below the timeline, with the ways to its ends. */
+/** Sticky footer of the timeline, with buttons to both ends. */
 export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
   const foot = useRef<HTMLElement>(null);
   const ends = useRef<HTMLParagraphElement>(null);
   const measure = () => tellHeights(foot.current, ends.current);
   const extent = eventWindow.extent.value;
   const isAway = reader?.isAway.value === true || !isCurrent;
-  // Drawn anew, it may have the ways to the ends, or not.
+  // After each render, because the buttons to the ends may have come or gone.
   useLayoutEffect(measure);
   useEffect(() => {
     const observer = new ResizeObserver(measure);
@@ -51,7 +51,7 @@ export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
 
 const GAP = 10;
 
-/** Tells how much of the view is taken below and above: what else stays in view, or is brought there, stays between them. */
+/** Sets `--below` and `--above` to the heights of the sticky parts, so that other content stays and scrolls between them. */
 function tellHeights(foot: HTMLElement | null, ends: HTMLElement | null): void {
   if (!foot) return;
   const below = stayingHeight(foot) + (ends ? ends.offsetHeight + GAP : 0);

@@ -11,8 +11,8 @@ interface Props {
 }
 
 /**
- * The items, kept where the reader sees them whatever comes above. A class, since only a class is told when its elements are
- * about to change.
+ * List of items. Visible items keep their place when items are added above. A class component, because hooks have no
+ * `getSnapshotBeforeUpdate`.
  */
 export class Items extends Component<Props> {
   readonly #list = createRef<HTMLOListElement>();

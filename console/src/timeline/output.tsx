@@ -3,11 +3,11 @@ import { count } from "../parts/format.ts";
 import { displayText } from "../parts/text.ts";
 import styles from "./timeline.module.css";
 
-/** What is shown at first, characters; and at most, since no browser bears everything. */
+/** Characters shown at first (`SHOWN`) and at most (`MAX_CHARS`), because browsers cannot handle any length. */
 const SHOWN = 20_000;
 const MAX_CHARS = 1_000_000;
 
-/** What a program has written: as it is, in a box of its own. */
+/** Output of a program, unformatted, in its own box. */
 export function Output({ label, text }: { readonly label: string; readonly text: string }) {
   const [isWhole, setWhole] = useState(false);
   const end = isWhole ? MAX_CHARS : SHOWN;
@@ -28,7 +28,7 @@ export function Output({ label, text }: { readonly label: string; readonly text:
   );
 }
 
-/** As it came, for those who want to know it exactly. */
+/** Raw JSON, for users who need every detail. */
 export function Json({ label = "JSON", value }: { readonly label?: string; readonly value: unknown }) {
   return <Output label={label} text={JSON.stringify(value, null, 2)} />;
 }

@@ -7,11 +7,11 @@ import { GROWS } from "./reader.ts";
 import type { Picture } from "./reducer/item.ts";
 import styles from "./timeline.module.css";
 
-/** Bounds of what is shown: pictures of one item, and the longer side of each, px. */
+/** Limits: pictures per item, and the longer side of a picture, px. */
 const MAX_PICTURES = 20;
 const MAX_SIDE = 1_600;
 
-/** Pictures of an item. Their bytes stand only in the whole event, which is asked for when they are looked at. */
+/** Pictures of an item. The base64 is only in the whole event, which is loaded when the pictures are shown. */
 export function Pictures({ pictures }: { readonly pictures: readonly Picture[] }) {
   const more = pictures.length - MAX_PICTURES;
   return (
@@ -24,7 +24,7 @@ export function Pictures({ pictures }: { readonly pictures: readonly Picture[] }
   );
 }
 
-/** Draws it as pixels: nothing of it is run, followed or moves. */
+/** Draws the picture to a canvas, so that no script, link or animation of the file takes effect. */
 function Drawn({ picture }: { readonly picture: Picture }) {
   const eventWindow = useContext(EventWindowContext);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -53,7 +53,7 @@ function Drawn({ picture }: { readonly picture: Picture }) {
 
 let before: Promise<void> = Promise.resolve();
 
-/** Draws one picture after the other: each takes 160 MB at most while it is decoded, however many an item has. */
+/** Draws pictures one after another, because each takes up to 160 MB while it is decoded. */
 async function inTurn(draw: () => Promise<void>): Promise<void> {
   const drawn = before.then(draw);
   before = drawn.catch(() => undefined);
@@ -69,7 +69,7 @@ function show(canvas: HTMLCanvasElement, bitmap: ImageBitmap): void {
 
 interface Decoded {
   readonly bitmap: ImageBitmap;
-  /** Size, as 400 × 300. */
+  /** Size, such as 400 × 300. */
   readonly words: string;
 }
 

@@ -16,13 +16,12 @@ import {
   type Place,
 } from "./scroll.ts";
 
-/** Event of what was opened, when it grows: its picture has been loaded. */
+/** Event dispatched by opened content that grows, such as a loaded picture. */
 export const GROWS = "grows";
 const OPENING = ["click", GROWS];
 
 /**
- * Knows where the reader is: at the end, where what happens comes into view by itself (of what waits for an answer, the top), or
- * somewhere else, where nothing moves.
+ * Tracks where the reader is. At the end, new items scroll into view, an open request up to its top. Elsewhere, nothing moves.
  */
 export class Reader {
   readonly #eventWindow: EventWindow;
@@ -30,7 +29,10 @@ export class Reader {
   readonly #isAway = signal(false);
   readonly #seen = signal(0);
   #top = 0;
-  /** The entry in view, and the focused one: kept in place when the window is resized. */
+  /**
+   * Entry or line at the top of the view and, in `#focused`, the focused element. Both are kept in place when the window is
+   * resized.
+   */
   #place: Place | undefined;
   #focused: Element | undefined;
   readonly #size = new ResizeObserver(() => this.#onGrowth());
@@ -42,7 +44,7 @@ export class Reader {
     addEventListener("resize", this.#onResize);
     addEventListener("focusin", this.#noteFocus);
     for (const event of OPENING) section.addEventListener(event, this.#onOpening);
-    // With what stands around it: that grows, too.
+    // Observes the parent, because the header and the footer grow too.
     this.#size.observe(section.parentElement ?? section);
   }
 
@@ -58,7 +60,7 @@ export class Reader {
     return this.#isAway;
   }
 
-  /** The last event when the view was at the end. */
+  /** Newest event at the time when the view was last at the end. */
   get seen(): ReadonlySignal<number> {
     return this.#seen;
   }
@@ -67,7 +69,7 @@ export class Reader {
     return this.#eventWindow.readerIsAtEnd;
   }
 
-  /** What was put to the list has been drawn, and `anchor` was in view before. */
+  /** Call after the list was drawn. Puts `anchor` back in place, or follows the end. */
   settle(anchor: Anchor | undefined): void {
     if (anchor) hold(anchor);
     else if (this.isAtEnd) this.#stay();
@@ -89,7 +91,7 @@ export class Reader {
     requestAnimationFrame(() => scrollTo({ top: 0, behavior: "instant" }));
   }
 
-  /** Looks at an event, which is loaded if need be. */
+  /** Stops following the end and loads the event if necessary. */
   async lead(eventId: number): Promise<void> {
     this.#leave();
     const extent = this.#eventWindow.extent.value;
@@ -103,13 +105,13 @@ export class Reader {
     this.#note(true);
   }
 
-  /** Stops moving the view. */
+  /** Stops following the end. */
   #leave(): void {
     this.#eventWindow.readerIsAtEnd = false;
     this.#note(false);
   }
 
-  /** Loads what is near, if it is not there yet. */
+  /** Loads the next page if the view is near an edge of the window. */
   #look(): void {
     if (isNearStart(this.#section)) void this.#eventWindow.loadOlder();
     if (isNearEnd()) void this.#eventWindow.loadNewer();
@@ -118,7 +120,7 @@ export class Reader {
   readonly #onScroll = () => {
     const extent = this.#eventWindow.extent.value;
     const top = scrollY;
-    // New entries below do not move the view: only the user does.
+    // Unchanged if the view has not moved: new entries below do not scroll the page, only the user does.
     const stays = this.isAtEnd && top >= this.#top - 1 && (top <= this.#top + 1 || !isAsked(this.#section));
     this.#top = top;
     const isLoaded = extent?.last === extent?.newest;
@@ -128,7 +130,7 @@ export class Reader {
     this.#look();
   };
 
-  /** A phone is turned, a window made narrower, a keyboard comes up: the end stays in view, or the line that is read. */
+  /** Keeps the end or the current line in view when a phone is turned, a window is resized or a keyboard appears. */
   readonly #onResize = () => {
     if (this.isAtEnd) scrollToNews(this.#section);
     else if (this.#place) keep(this.#place);
@@ -147,7 +149,7 @@ export class Reader {
     this.#focused = focusedIn(this.#section, this.#section.nextElementSibling);
   };
 
-  /** What is opened at the end is read from its beginning: the view does not run to the end of it. */
+  /** Stops following the end when the user opens content there, so that the content is read from its beginning. */
   readonly #onOpening = () => {
     if (!this.#eventWindow.readerIsAtEnd) return;
     this.#eventWindow.readerIsAtEnd = false;

@@ -13,11 +13,11 @@ import styles from "./timeline.module.css";
 
 interface Props {
   readonly promptId: string;
-  /** Where the prompt stands in the log. */
+  /** Event of the prompt. */
   readonly eventId: number;
 }
 
-/** Puts files back to what they were before a prompt. What that would change is shown before. */
+/** Restores files to their state before a prompt, after a preview of the changes. */
 export function RewindButton({ eventId, promptId }: Props) {
   const [preview, setPreview] = useState<Rewound>();
   const eventWindow = useContext(EventWindowContext);
@@ -41,7 +41,7 @@ export function RewindButton({ eventId, promptId }: Props) {
   );
 }
 
-/** As far as is known: of what is not loaded nothing is. */
+/** True also if the end of the log is not loaded, because further edits are possible. */
 function mayHaveEdits({ extent, items }: EventWindow, after: number): boolean {
   const isWhole = extent.value?.last === extent.value?.newest;
   return !isWhole || areEdited(items.value, after);

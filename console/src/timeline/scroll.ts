@@ -1,8 +1,8 @@
-/** Where the reader is in a list that is put to at both ends. The page itself scrolls. */
+/** Geometry of the timeline, which grows at both ends. The page itself scrolls. */
 
-/** So near to the end counts as there, px. */
+/** Distance from the end that counts as being at the end, px. */
 const NEAR_END = 60;
-/** So near to what is not loaded it is loaded, px. */
+/** Distance from an edge at which the next page is loaded, px. */
 const NEAR_EDGE = 1_200;
 
 export function isAtEnd(): boolean {
@@ -11,12 +11,12 @@ export function isAtEnd(): boolean {
 
 const OPEN = "[data-request]:not([data-answered])";
 
-/** Something waits for an answer in it. */
+/** True if the section has an open request. */
 export function isAsked(section: Element): boolean {
   return section.querySelector(OPEN) !== null;
 }
 
-/** The place of a reader who follows: the end, but no further than the top of what waits for an answer. */
+/** True where a following reader is: at the end, or at the top of an open request. */
 export function isAtNews(section: Element): boolean {
   const card = section.querySelector(OPEN);
   if (!card || isAtEnd()) return isAtEnd() && (!card || belowTop(card) < NEAR_END);
@@ -29,7 +29,7 @@ export function scrollToNews(section: Element): void {
   else scrollToEnd();
 }
 
-/** Returns how far the view has gone beyond the place in which the card is read from its top, px. */
+/** Distance scrolled past the position in which the card is read from its top, px. */
 function belowTop(card: Element): number {
   const { scrollMarginTop } = getComputedStyle(card);
   const { scrollPaddingTop } = getComputedStyle(document.documentElement);
@@ -53,13 +53,13 @@ export function scrollToEnd(): void {
   scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
 }
 
-/** What is at the top of the view, and how far down it is. */
+/** Element at the top of the view, and its distance from the top, px. */
 export interface Anchor {
   readonly element: Element;
   readonly top: number;
 }
 
-/** Finds what waits for an answer and is in view: while it is read and answered nothing moves it. */
+/** Finds an open request in view, which must not move while the user reads and answers. */
 export function cardInView(section: Element): Anchor | undefined {
   for (const element of section.querySelectorAll(OPEN)) {
     const { bottom, top } = element.getBoundingClientRect();
@@ -68,10 +68,10 @@ export function cardInView(section: Element): Anchor | undefined {
   return undefined;
 }
 
-/** The first of the list's children that is in view. To be taken before the list changes. */
+/** Finds the first child of `list` in view. Call before the list changes. */
 export function anchorOf(list: Element | null): Anchor | undefined {
   const children = list?.children ?? [];
-  // They stand one below the other: of hundreds, few are looked at.
+  // Binary search, because children are stacked: measures few of hundreds.
   let [low, high] = [0, children.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -82,22 +82,22 @@ export function anchorOf(list: Element | null): Anchor | undefined {
   return element && { element, top: element.getBoundingClientRect().top };
 }
 
-/** Puts what was in view back where it was, whatever has come or gone above it. */
+/** Scrolls `element` back to its former place, whatever has changed above. */
 export function hold({ element, top }: Anchor): void {
   if (!element.isConnected) return;
   const moved = element.getBoundingClientRect().top - top;
   if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
 }
 
-/** A place in what is read. */
+/** Line or entry in the view, for `keep`. */
 export interface Place {
-  /** How far down it was, px. */
+  /** Former distance from the top of the view, px. */
   readonly top: number;
-  /** How far down it is now; undefined where it is not there any more. */
+  /** Current distance, px; `undefined` if the element is gone. */
   readonly now: () => number | undefined;
 }
 
-/** The line at the top of what is in view of the section, below what stays in view above it. */
+/** Finds the first line of `section` in view, below the sticky header. */
 export function placeIn(section: Element): Place | undefined {
   const head = section.previousElementSibling?.getBoundingClientRect();
   const { left, top: start } = section.getBoundingClientRect();
@@ -109,11 +109,11 @@ export function placeIn(section: Element): Place | undefined {
   return anchor && { top: anchor.top, now };
 }
 
-/** Where a first line has begun for sure, px. */
+/** Offsets at which the first line has certainly begun, px: below the header, and from the left edge. */
 const [BELOW_HEAD, FROM_LEFT] = [12, 48];
 
 function lineAt(x: number, y: number, section: Element): Place | undefined {
-  // Browsers of 2024 have it not.
+  // Browsers of 2024 lack `caretPositionFromPoint`.
   const found = "caretPositionFromPoint" in document ? document.caretPositionFromPoint(x, y) : null;
   if (!found || found.offsetNode.nodeType !== Node.TEXT_NODE || !section.contains(found.offsetNode)) return undefined;
   const range = document.createRange();
@@ -122,13 +122,13 @@ function lineAt(x: number, y: number, section: Element): Place | undefined {
   return { top: range.getBoundingClientRect().top, now };
 }
 
-/** Puts the line that was read back where it was. */
+/** Scrolls the line back to its former place. */
 export function keep({ now, top }: Place): void {
   const at = now();
   if (at !== undefined && Math.abs(at - top) >= 1) scrollBy({ top: at - top, behavior: "instant" });
 }
 
-/** What has the focus, if that is within these and any of it is in view. */
+/** Returns the focused element if inside `sections` and at least partly in view. */
 export function focusedIn(...sections: readonly (Element | null)[]): Element | undefined {
   const focused = document.activeElement;
   if (!focused || !sections.some((section) => section?.contains(focused))) return undefined;

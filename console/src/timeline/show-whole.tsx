@@ -3,7 +3,7 @@ import { wordsOf } from "../net/api.ts";
 import { EventWindowContext } from "./event-window.ts";
 import styles from "./timeline.module.css";
 
-/** A text of these events was too long to be sent with all others. */
+/** Offers to load texts of `eventIds` that were cut. */
 export function ShowWhole({ eventIds }: { readonly eventIds: readonly number[] }) {
   const eventWindow = useContext(EventWindowContext);
   const [state, setState] = useState<"" | "loading" | { readonly problem: string }>("");

@@ -1,14 +1,14 @@
 import { createContext } from "preact";
 import type { Item } from "./reducer/item.ts";
 
-/** Where the page's address leads. */
+/** Item to which the address leads. */
 export interface Target {
   readonly item: Item;
-  /** Keys of the calls that it is within: what their subagents do is opened for it. */
+  /** Keys of the calls around the item; the steps of their subagents are opened. */
   readonly within: ReadonlySet<string>;
 }
 
-/** The item that the event began, wherever it is; or the last of the session's own before it. */
+/** Finds the item that began with the event, at any depth; otherwise the last top-level item before the event. */
 export function targetOf(items: readonly Item[], eventId: number): Target | undefined {
   const exact = find(items, eventId, []);
   if (exact) return exact;
@@ -25,5 +25,5 @@ function find(items: readonly Item[], eventId: number, within: readonly string[]
   return undefined;
 }
 
-/** For what stands in a timeline. */
+/** Gives the items of a timeline access to the target. */
 export const TargetContext = createContext<Target | undefined>(undefined);

@@ -15,15 +15,15 @@ import styles from "./timeline.module.css";
 
 interface Props {
   readonly eventWindow: EventWindow;
-  /** The event that is to be looked at. */
+  /** Event to show. */
   readonly eventId: number | undefined;
-  /** What stands behind the last event. */
+  /** Content after the last event. */
   readonly children: ComponentChildren;
-  /** What stays in view below all of it. */
+  /** Content of the sticky footer. */
   readonly foot: ComponentChildren;
 }
 
-/** The session's log, as far as it is loaded: more of it when the reader comes near, and what happens as it happens. */
+/** Log of the session, as far as loaded. Loads more when the reader comes near an edge, and shows live events. */
 export function Timeline({ children, eventId, eventWindow, foot }: Props) {
   const [section, setSection] = useState<HTMLElement | null>(null);
   const reader = useReader(eventWindow, section);
@@ -76,7 +76,7 @@ function useReader(eventWindow: EventWindow, section: HTMLElement | null): Reade
   return reader;
 }
 
-/** Brings the event into view, once something is there. */
+/** Scrolls to the event once events are loaded. */
 function useTarget(
   eventWindow: EventWindow,
   reader: Reader | undefined,
@@ -92,7 +92,7 @@ function useTarget(
       if (!isCurrent) return;
       const found = targetOf(eventWindow.items.value, eventId);
       setTarget(found);
-      // When it has been drawn.
+      // Waits until the item is drawn.
       requestAnimationFrame(() => isCurrent && show(found?.item));
     };
     void lead();
@@ -119,7 +119,7 @@ function Partial({ eventWindow }: { readonly eventWindow: EventWindow }) {
   );
 }
 
-/** What has just happened, for those who do not see it: in short, and nothing of what is only loaded. */
+/** Announces live items to screen readers, in short. Loaded items are not announced. */
 function Announcer({ eventWindow }: { readonly eventWindow: EventWindow }) {
   const news = eventWindow.news.value;
   return (

@@ -17,10 +17,9 @@ interface Props {
   readonly cwd: string;
 }
 
-/** The input of a tool call and its output. */
 export function CallBody({ cwd, item }: Props) {
   const { name, output, pictures = [], state } = item;
-  // That a file was written as it was meant to be takes many words.
+  // Hides the output of a successful edit, which only confirms the edit in many words.
   const isSaid = state === "done" && EDITS.has(name ?? "");
   return (
     <>
@@ -72,7 +71,9 @@ function Command({ input }: { readonly input: JsonObject }) {
   );
 }
 
-/** As the tool reports it, else as it was requested: then the lines have no numbers, since only a part of the file is known. */
+/**
+ * Changes as reported by the tool, otherwise as requested: then without line numbers, because only a part of the file is known.
+ */
 function Change({ cwd, item: { input, structured } }: Props) {
   const reported = useMemo(() => hunksReported(structured), [structured]);
   const requested = useMemo(() => (reported ? [] : changesRequested(input)), [input, reported]);
@@ -102,7 +103,7 @@ const MARKS: ReadonlyMap<string, readonly [mark: string, words: string]> = new M
   ["pending", ["○", "To do"]],
 ]);
 
-/** What Claude Code means to do, and how far it is. */
+/** To-do list of Claude Code. */
 function Todos({ input }: { readonly input: JsonObject }) {
   return (
     <ul class={styles["todos"]}>

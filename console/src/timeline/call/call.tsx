@@ -14,11 +14,11 @@ import styles from "../timeline.module.css";
 
 interface Props {
   readonly item: CallItem;
-  /** Draws what a subagent does, which can be anything. */
+  /** Renders steps of a subagent, which can be items of any kind. */
   readonly children: (items: readonly Item[]) => ComponentChildren;
 }
 
-/** A use of a tool, with what it has given. */
+/** Tool call with its output and the steps of its subagent. */
 export function Call({ children: draw, item }: Props) {
   const cwd = useContext(EventWindowContext)?.detail.value?.cwd ?? "";
   const isWanted = useContext(TargetContext)?.within.has(item.key) === true;
@@ -80,7 +80,7 @@ const STATES: Readonly<Record<CallState, readonly [mark: string, words: string]>
 
 const IN_WORDS: ReadonlySet<CallState> = new Set(["background", "failed", "denied", "stopped"]);
 
-/** Said in words where it is not the usual end. */
+/** Mark of the state. Words are visible unless the state is usual. */
 function State({ state }: { readonly state: CallState }) {
   const [mark, words] = STATES[state];
   return (

@@ -3,10 +3,10 @@ import { truncateLine, displayText } from "../../parts/text.ts";
 import { Json } from "../output.tsx";
 import facts from "../../parts/facts.module.css";
 
-/** Characters of a field that has its line. */
+/** Maximum characters of a value shown on its own line. */
 const SHORT = 300;
 
-/** What a tool was told: field by field where that is easy to read. */
+/** Input of a tool: field by field if all values are short, otherwise as JSON. */
 export function Fields({ input }: { readonly input: JsonObject }) {
   const fields = Object.entries(input);
   if (fields.length === 0) return null;

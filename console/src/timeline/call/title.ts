@@ -2,18 +2,18 @@ import type { JsonObject } from "../../../../src/domain/json.ts";
 import { truncateLine } from "../../parts/text.ts";
 import { textAt } from "../../parts/json.ts";
 
-/** What a tool call is about, in words that fit a line. */
+/** Title of a tool call on one line. */
 
 export interface CallTitle {
-  /** What is done. */
+  /** Action, such as "Edit" or "Read". */
   readonly verb: string;
-  /** The object; "" if it is clear. */
+  /** Object of the verb; "" if clear without. */
   readonly subject: string;
-  /** The subject is code or a path, and shown as such. */
+  /** True if `subject` is code or a path. */
   readonly isCode: boolean;
 }
 
-/** The word for the tool, the field that it is about, and whether that is code. */
+/** Verb of each tool, field with the subject, and `isCode`. */
 const KNOWN: Readonly<Record<string, readonly [verb: string, field: string, isCode: boolean]>> = {
   Agent: ["Agent", "description", false],
   Task: ["Agent", "description", false],
@@ -74,7 +74,7 @@ function questionOf(input: JsonObject): string {
   return isAsked && typeof first.question === "string" ? first.question : "";
 }
 
-/** Inside the session's folder the path from there says all. */
+/** Returns a path inside the session's folder relative to the folder. */
 export function fromFolder(path: string, cwd: string): string {
   const folder = cwd.endsWith("/") ? cwd : `${cwd}/`;
   return cwd !== "" && path.startsWith(folder) && path.length > folder.length ? path.slice(folder.length) : path;

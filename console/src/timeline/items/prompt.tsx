@@ -10,10 +10,9 @@ import { classNames } from "../../parts/class-names.ts";
 import styles from "../timeline.module.css";
 import markdown from "../../parts/markdown.module.css";
 
-/** Of a long one, characters that are shown at first. */
+/** Characters of a long prompt shown at first. */
 const SHOWN = 1_500;
 
-/** What Claude Code was told to do. */
 export function Prompt({ item }: { readonly item: PromptItem }) {
   const { eventId, pictures, promptId, state, text } = item;
   const [isWhole, setWhole] = useState(false);
@@ -42,7 +41,7 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
   );
 }
 
-/** The time beside it is that at which it was heard. */
+/** Time of sending, for a queued prompt: `Entry` shows the time at which Claude Code received the prompt. */
 function QueuedAt({ item: { at, queuedAt } }: { readonly item: PromptItem }) {
   if (queuedAt === undefined || at - queuedAt < 1_000) return null;
   return <span class="soft">sent at {timeOfDay(queuedAt)}</span>;

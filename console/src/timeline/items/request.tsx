@@ -10,7 +10,7 @@ import type { RequestItem } from "../reducer/item.ts";
 import styles from "../timeline.module.css";
 import facts from "../../parts/facts.module.css";
 
-/** What Claude Code asked, who has decided it, and how long that took. */
+/** Request with answer, answer source and waiting time. */
 export function Request({ item }: { readonly item: RequestItem }) {
   const { answer, request, at, passed } = item;
   const cwd = useContext(EventWindowContext)?.detail.value?.cwd ?? "";

@@ -17,13 +17,13 @@ export const END_WORDS = {
 
 const TONES = { done: "good", failed: "bad", lost: "bad", cancelled: "warn" } as const;
 
-/** Length of a cause, characters: of a longer one the line has the beginning. */
+/** Maximum characters of a cause in the summary. */
 const SHORT_CAUSE = 300;
 
-/** How a turn has ended, and what it has taken. */
+/** End of a turn: outcome, duration, cost, calls and warnings. */
 export function TurnEnd({ item: { cause, ended, result } }: { readonly item: TurnItem }) {
   const { costUsd, durationMs, errorSubtype, message, numTurns, outcome, warnings = [] } = ended;
-  // Who has stopped it is all there is to say of it, and no failure.
+  // Shows only the author of an interrupt, because an interrupt is no failure.
   const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
   const how = END_WORDS[outcome] + (by === undefined ? why : ` ${displayText(by)}`);

@@ -4,19 +4,19 @@ import type { TurnEnded } from "../../../../src/domain/event.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import type { PermissionRequest } from "../../../../src/domain/permission.ts";
 
-/** What a reader sees of a session, in order: several events can be one item, and one event several. */
+/** Items of a timeline, in order. Several events can form an item, and an event can form several items. */
 
 interface Base {
-  /** The same as long as it is the same thing, and no other's. */
+  /** Stable across updates of the item, and unique in the timeline. */
   readonly key: string;
-  /** The event it began with. */
+  /** First event of the item. */
   readonly eventId: number;
   readonly at: number;
-  /** The events of it of which a part is left out here. */
+  /** Events of the item that are cut. */
   readonly cutIn: readonly number[];
 }
 
-/** Place of its base64 in the whole event. */
+/** Path of the base64 in the whole event. */
 export interface Picture {
   readonly eventId: number;
   readonly at: readonly (string | number)[];
@@ -31,14 +31,14 @@ export interface PromptItem extends Base {
   readonly pictures: readonly Picture[];
   readonly state: "waiting" | "begun" | "steered" | "dropped";
   readonly why?: string;
-  /** When it was sent, if it has waited behind others since. */
+  /** Time of sending, if the prompt was queued. */
   readonly queuedAt?: number;
 }
 
 export interface TextItem extends Base {
   readonly kind: "text";
   readonly text: string;
-  /** No words of the model: why it has none. */
+  /** True for an error in place of words of the model. */
   readonly isError: boolean;
 }
 
@@ -47,24 +47,24 @@ export interface ThinkingItem extends Base {
   readonly text: string;
 }
 
-/** `stopped`: its turn has ended without it. `background`: it has answered, and goes on. */
+/** `stopped`: the turn ended before the call did. `background`: the call has returned, but its task goes on. */
 export type CallState = "running" | "asked" | "background" | "done" | "failed" | "denied" | "stopped";
 
 export interface CallItem extends Base {
   readonly kind: "call";
   readonly id: string;
-  /** Undefined where the call itself is further up than what is loaded. */
+  /** `undefined` if the call lies before the loaded events. */
   readonly name: string | undefined;
   readonly input: JsonObject;
   readonly state: CallState;
   readonly output?: string;
   readonly pictures?: readonly Picture[];
-  /** What the tool says beside what the model is told: patches, paths, numbers. */
+  /** Result that the tool reports in addition to the text for the model: patches, paths, numbers. */
   readonly structured?: JsonObject;
   readonly endedAt?: number;
-  /** What the subagent does that works for this call. */
+  /** Steps of the subagent that works for this call. */
   readonly children: readonly Item[];
-  /** How the work that it has left in the background has ended. */
+  /** Progress or result of the task left in the background. */
   readonly summary?: string;
 }
 
@@ -83,13 +83,13 @@ export interface RequestItem extends Base {
 export interface TurnItem extends Base {
   readonly kind: "turn";
   readonly ended: TurnEnded;
-  /** The error that it has failed with, in Claude Code's words. */
+  /** Error of a failed turn, in Claude Code's words. */
   readonly cause?: string;
-  /** Claude Code's last own words of it. */
+  /** Final `result` message of Claude Code. */
   readonly result?: JsonObject;
 }
 
-/** One quiet line; `more` is what it is of, as it came. */
+/** Single quiet line; `more` is the raw data. */
 export interface LineItem extends Base {
   readonly kind: "line";
   readonly tone: "quiet" | "warn" | "bad";
@@ -98,10 +98,10 @@ export interface LineItem extends Base {
   readonly pictures?: readonly Picture[];
 }
 
-/** The tools of which Claude Code keeps how files were before. */
+/** Tools for which Claude Code keeps file checkpoints. */
 const EDITING: ReadonlySet<string> = new Set(["Edit", "MultiEdit", "NotebookEdit", "Write"]);
 
-/** Whether files were changed behind this event, by a subagent or by Claude Code itself. */
+/** True if a file was edited after the event `after`, by Claude Code or by a subagent. */
 export function areEdited(items: readonly Item[], after: number): boolean {
   return items.some((item) => {
     if (item.kind !== "call") return false;
@@ -110,7 +110,7 @@ export function areEdited(items: readonly Item[], after: number): boolean {
   });
 }
 
-/** The fields that every item takes from its first event. `suffix` tells apart items of the same event. */
+/** Fields that each item takes from its first event. `suffix` distinguishes items of one event. */
 export function baseOf(event: ShownEvent, suffix = "") {
   return { key: `event ${String(event.id)}${suffix}`, eventId: event.id, at: event.at, cutIn: withCut([], event) };
 }

@@ -2,7 +2,10 @@ import type { JsonObject } from "../../../../src/domain/json.ts";
 import { numberAt, textAt } from "../../parts/json.ts";
 import type { Summary } from "./summaries.ts";
 
-/** The words of messages of Claude Code, and of blocks of these, that are neither talk nor tools: the set of them is open. */
+/**
+ * Summarizes messages of Claude Code, and content blocks, other than conversation and tools. New kinds are expected and named
+ * by their type.
+ */
 export function summaryOfMessage(message: JsonObject): Summary {
   const name = textAt(message, "subtype") ?? textAt(message, "type") ?? "message";
   const words = Object.hasOwn(WORDS, name) ? WORDS[name]?.(message) : undefined;

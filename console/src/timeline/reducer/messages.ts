@@ -7,22 +7,22 @@ import { callKey, type TimelineIndex } from "./timeline-index.ts";
 
 type MessageEvent = Extract<ShownEvent, { type: "message" }>;
 
-/** What is read of one message: whose it is, and the base of what comes of it. */
+/** Message being reduced. */
 interface Reading {
   readonly event: MessageEvent;
   readonly message: JsonObject;
-  /** The call that the subagent works for; "" where Claude Code itself speaks. */
+  /** Id of the call that the subagent works for; "" for Claude Code itself. */
   readonly parent: string;
 }
 
-/** The messages of Claude Code: what it says and thinks, its calls, and what these have given. */
+/** Reduces messages of Claude Code to items: text, thinking, calls and their results. */
 export class MessageReducer {
   readonly #index: TimelineIndex;
-  /** Tasks that run in the background now, and the calls that have left them there. */
+  /** Ids of running background tasks. `#taskOfCall` has the task that each call has started. */
   #background: ReadonlySet<string> = new Set();
   readonly #taskOfCall = new Map<string, string>();
   #lastText = "";
-  /** Last error of the API, if nothing else was said since. */
+  /** Last API error, unless text has followed. */
   #failure: TextItem | undefined;
   #result: JsonObject | undefined;
 
@@ -42,14 +42,14 @@ export class MessageReducer {
     this.#addLine(reading, undefined, message);
   }
 
-  /** What Claude Code has last said of the turn that ends now. */
+  /** Returns the `result` message of the ending turn, once. */
   takeResult(): JsonObject | undefined {
     const result = this.#result;
     this.#result = undefined;
     return result;
   }
 
-  /** The error that the turn ends with, if it has failed: the end of it says so, and nothing else does. */
+  /** Returns the error of a failed turn and hides the error's own item, because the end of the turn shows the error. */
   takeFailure(hasFailed: boolean): TextItem | undefined {
     const failure = this.#failure;
     this.#failure = undefined;
@@ -74,7 +74,7 @@ export class MessageReducer {
     }
   }
 
-  /** False where it is not made as its kind is. */
+  /** False if the content has an unexpected form. */
   #takeSpoken(reading: Reading): boolean {
     const blocks = blocksOf(reading.message);
     if (!blocks) return false;
@@ -118,7 +118,7 @@ export class MessageReducer {
     return true;
   }
 
-  /** Its call may stand before all that is loaded. */
+  /** Adds a placeholder if the call lies before the loaded events. */
   #expectCall(id: string, event: MessageEvent, parent = ""): void {
     if (!this.#index.call(id)) this.#index.add(newCall(event, id), parent);
   }
@@ -127,7 +127,7 @@ export class MessageReducer {
     const blocks = blocksOf(reading.message);
     if (!blocks) return false;
     for (const [index, block] of blocks.entries()) {
-      // The end of the turn says so, and who it was.
+      // Skipped, because the end of the turn reports the interrupt and its author.
       if (isObject(block) && block["type"] === "text" && INTERRUPTED.test(textAt(block, "text") ?? "")) continue;
       const isResult = isObject(block) && textAt(block, "type")?.endsWith("tool_result") === true;
       if (!isResult || !this.#finishCall(reading, index, block)) this.#addLine(reading, index, block);
@@ -166,11 +166,11 @@ export class MessageReducer {
     const { event, message } = reading;
     this.#result = message;
     const text = textAt(message, "result") ?? "";
-    // What was said is said again in the result; what a command answers stands only here.
+    // A result usually repeats the last text. The answer to a command appears only in the result.
     if (text.trim() !== this.#lastText.trim()) this.#addText({ ...reading, parent: "" }, baseOf(event), text);
   }
 
-  /** Whether it is told by the call that the task belongs to. */
+  /** True if the call of the task shows the message, so that no line is needed. */
   #takeTask(message: JsonObject): boolean {
     const [subtype, task] = [textAt(message, "subtype"), textAt(message, "task_id")];
     if (task === undefined) return false;
@@ -188,7 +188,7 @@ export class MessageReducer {
     return true;
   }
 
-  /** `index`: of the block that it is of; undefined of a whole message. */
+  /** `index`: position of the block; `undefined` for a whole message. */
   #addLine({ event, parent }: Reading, index: number | undefined, more: unknown): void {
     const line = summaryOfMessage(isObject(more) ? more : { content: more });
     const base = baseOf(event, index === undefined ? "" : `.${String(index)}`);
@@ -198,10 +198,10 @@ export class MessageReducer {
   }
 }
 
-/** What Claude Code tells its model after an interrupt. */
+/** Text that Claude Code sends to its model after an interrupt. */
 const INTERRUPTED = /^\s*\[Request interrupted by user[^\]]*\]\s*$/;
 
-/** Tells errors among the messages of Claude Code, and its results. */
+/** True for an error among the messages and results of Claude Code. */
 function isError(message: JsonObject): boolean {
   return textAt(message, "error") !== undefined || message["is_error"] === true;
 }
@@ -230,7 +230,7 @@ function blocksOf(message: JsonObject): readonly unknown[] | undefined {
   return Array.isArray(content) ? content : undefined;
 }
 
-/** In the event of a message. */
+/** Path of the content blocks in an event of a message. */
 const CONTENT = ["data", "message", "message", "content"] as const;
 const BASE64 = ["source", "data"] as const;
 
@@ -243,7 +243,7 @@ function picturesIn(eventId: number, content: unknown, at: Picture["at"]): Pictu
   return parts.flatMap((part, place) => (isPicture(part) ? [{ eventId, at: [...at, place, ...BASE64] }] : []));
 }
 
-/** Names only the kind of what is no text; pictures stand beside it. */
+/** Joins text parts. Names the type of other parts, except pictures, which are shown separately. */
 function textOfOutput(content: unknown): string {
   if (typeof content === "string") return content;
   const parts: readonly unknown[] = Array.isArray(content) ? content : isObject(content) ? [content] : [];

@@ -3,7 +3,7 @@ import type { ByEventType, DataOf, Typed } from "../../../../src/domain/event-ta
 import type { EventType, NoticeKind } from "../../../../src/domain/event.ts";
 import type { LineItem } from "./item.ts";
 
-/** The words of what happens beside the talk: one line each. */
+/** Summaries of events beside the conversation, one line each. */
 
 export type Summary = Pick<LineItem, "tone" | "text" | "more">;
 
@@ -15,7 +15,7 @@ function summaryOfKnown<T extends EventType>({ data, type }: Typed<T>): Summary 
   return Object.hasOwn(SUMMARIES, type) ? SUMMARIES[type](data) : undefined;
 }
 
-/** An item of its own kind tells it. */
+/** For events that are shown as items of their own kind. */
 const item = (): undefined => undefined;
 
 const SUMMARIES: ByEventType<Summary | undefined> = {
@@ -40,13 +40,13 @@ const SUMMARIES: ByEventType<Summary | undefined> = {
   "process.exited": summaryOfExit,
 };
 
-/** Summary of an answer whose request lies before the loaded events. */
+/** Summarizes an answer whose request lies before the loaded events. */
 function summaryOfAnswer(data: DataOf<"permission.answered">): Summary {
   const verdict = data.behavior === "allow" ? "allowed" : "denied";
   return quiet(`An earlier request for ${data.toolName} was ${verdict} (${data.by})`, data);
 }
 
-/** The words of an event of a newer server. */
+/** Summarizes an event of a newer server. */
 function summaryOfUnknown({ data, type }: { readonly type: string; readonly data: unknown }): Summary {
   return quiet(type, data);
 }
@@ -72,7 +72,7 @@ function quiet(text: string, more: unknown): Summary {
 }
 
 function summaryOfNotice({ details, kind, message }: DataOf<"notice">): Summary {
-  // A kind of a newer server has no tone here.
+  // Kinds of a newer server have no tone here.
   const tone = Object.hasOwn(TONES, kind) ? TONES[kind] : "warn";
   return { tone, text: message, ...(details && { more: details }) };
 }

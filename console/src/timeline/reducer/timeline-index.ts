@@ -1,11 +1,11 @@
 import type { CallItem, Item } from "./item.ts";
 
 /**
- * Items in their lists: the session's own, and one for each call that a subagent works for. What has changed is another
- * object than before, up to the top; what has not is the same, so that it is not drawn again.
+ * Items in lists: the session's own, and a list for each call with a subagent. A change creates a new object for the item and
+ * for all calls above; unchanged items stay identical, so that they are not drawn again.
  */
 export class TimelineIndex {
-  /** By the call they belong to; "" for the session's own. */
+  /** Lists by id of the call; "" for the session's own. */
   readonly #lists = new Map<string, Item[]>([["", []]]);
   readonly #places = new Map<string, { readonly parent: string; readonly index: number }>();
   readonly #hidden = new Set<string>();
@@ -16,7 +16,7 @@ export class TimelineIndex {
     return this.#top;
   }
 
-  /** An item of a key that is there already is left out: an event may come twice. */
+  /** Ignores a known key, because an event may come twice. */
   add(item: Item, parent: string): void {
     if (this.#places.has(item.key)) return;
     const list = this.#listOf(parent);
@@ -35,7 +35,7 @@ export class TimelineIndex {
     return item?.kind === "call" ? item : undefined;
   }
 
-  /** The call whose list the item is in, "" at the top. */
+  /** Id of the call whose list has the item; "" at the top. */
   parentOf(key: string): string {
     return this.#places.get(key)?.parent ?? "";
   }
@@ -47,7 +47,7 @@ export class TimelineIndex {
     this.#touch(place.parent);
   }
 
-  /** Another item says it: one of the session's own is no longer in its list. */
+  /** Removes a top-level item from the list, because another item shows the content. */
   hide(key: string): void {
     this.#hidden.add(key);
     this.#touch("");

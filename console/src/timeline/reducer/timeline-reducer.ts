@@ -8,7 +8,7 @@ import { callKey, TimelineIndex } from "./timeline-index.ts";
 
 type Of<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>;
 
-/** Types that are a line each, whatever came before. */
+/** Types always shown as a line, whatever came before. */
 type Lined =
   | "session.opened"
   | "session.configured"
@@ -19,20 +19,20 @@ type Lined =
   | "process.exited";
 
 /**
- * Makes timeline items from events, in the order of their ids. It may begin anywhere: an item that began earlier is shown as far
- * as it is known. An unknown event is a line with its JSON.
+ * Builds timeline items from events in order of id. The events may begin anywhere: an item that began earlier is shown as far
+ * as known. Unknown events become lines with JSON.
  */
 export class TimelineReducer {
   readonly #index = new TimelineIndex();
   readonly #messages = new MessageReducer(this.#index);
 
-  /** Prompts that wait for their turn, by id: they stand behind all that happens, until they begin. */
+  /** Queued prompts by id, shown after everything else until they begin. */
   readonly #queued = new Map<string, PromptItem>();
-  /** The one that is next and stands where it was sent: what is sent now waits behind it. */
+  /** Id of the prompt sent while no turn ran, shown in its place. Later prompts wait behind. */
   #next: string | undefined;
-  /** A turn runs, as far as is known: what is loaded may begin in the midst of one. */
+  /** True if a turn runs, as far as known: the loaded events may begin in the middle of a turn. */
   #isAtWork = false;
-  /** That a slot is waited for: worth a line only where it lasts. */
+  /** Notice of a wait for a slot, shown only if longer than `SHORT_WAIT_MS`. */
   #wait: Of<"notice"> | undefined;
 
   get items(): readonly Item[] {
@@ -53,7 +53,7 @@ export class TimelineReducer {
     this.#takeLine(event);
   }
 
-  /** A new type does not compile here until `take` or `Lined` has it. */
+  /** Fails to compile for a new event type until `take` or `Lined` handles the type. */
   #takeLine(event: Of<Lined>): void {
     this.#heed(event);
     if (event.type === "notice" && event.data.kind === "waiting") this.#wait = event;
@@ -70,7 +70,7 @@ export class TimelineReducer {
     this.#index.add({ kind: "line", ...baseOf(event), ...summaryOf(event) }, "");
   }
 
-  /** What changes the look of something else, too. */
+  /** Applies effects on other items. */
   #heed({ data, type }: ShownEvent): void {
     if (type === "background.changed") this.#messages.runInBackground(data.tasks.map(({ id }) => id));
     if (type === "notice" && data.kind === "denial") this.#deny(textAt(data.details ?? {}, "tool_use_id"));
@@ -106,7 +106,10 @@ export class TimelineReducer {
     }
   }
 
-  /** It stands from now on where it was heard, or given up; false where it was said before all that is loaded. */
+  /**
+   * Moves the prompt to the event at which Claude Code received or dropped it. Returns false if the prompt lies before the
+   * loaded events.
+   */
   #movePrompt({ at, id }: ShownEvent, promptId: string, change: Pick<PromptItem, "state" | "why">): boolean {
     const queued = this.#queued.get(promptId);
     const prompt = queued ?? this.#index.get(promptKey(promptId));
@@ -121,7 +124,7 @@ export class TimelineReducer {
   #startTurn(event: Of<"turn.started">): void {
     const { promptIds } = event.data;
     const known = promptIds.filter((promptId) => this.#movePrompt(event, promptId, { state: "begun" }));
-    // Where its prompts stand there is nothing more to say.
+    // A prompt in its place marks the start of the turn; a line is needed only without.
     if (promptIds.length === 0 || known.length < promptIds.length) this.#addLine(event);
   }
 
@@ -168,7 +171,7 @@ export class TimelineReducer {
 
 const STEERED = { state: "steered" } as const;
 
-/** A wait for a slot that is too short to show, ms. */
+/** Longest wait for a slot that is not shown, ms. */
 const SHORT_WAIT_MS = 2_000;
 
 function promptKey(promptId: string): string {
