@@ -5,7 +5,7 @@
 const BREAKPOINTS = {
   /** Header on one line. */
   "--wide-header": "(width >= 46rem)",
-  /** Fields side by side. */
+  /** Fields side by side, for two columns. */
   "--two-columns": "(width >= 40rem)",
   /** Fields below each other. */
   "--one-column": "(max-width: 40rem)",
@@ -13,7 +13,7 @@ const BREAKPOINTS = {
   "--phone": "(max-width: 34rem)",
   /** Phone in landscape. */
   "--low": "(max-height: 32rem)",
-  /** Container queries of a usage table, whose width differs from the window's. */
+  /** Queries for the container of a usage table, whose width differs from the window's. */
   "--wide-table": "(min-width: 40rem)",
   "--narrow-table": "(max-width: 40rem)",
   "--smallest-table": "(max-width: 27rem)",
@@ -28,7 +28,8 @@ interface AtRule {
 function expand(rule: AtRule): void {
   const params = rule.params.replaceAll(/\((--[\w-]+)\)/g, (_, name: string) => {
     const query = queries.get(name);
-    if (query === undefined) throw new Error(`breakpoints.ts has no ${name}: it has ${[...queries.keys()].join(", ")}`);
+    if (query === undefined)
+      throw new Error(`${name}: unknown breakpoint. Use one of ${[...queries.keys()].join(", ")}.`);
     return query;
   });
   // Assigns only a changed value, because PostCSS visits a changed rule again.

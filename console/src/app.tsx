@@ -15,7 +15,6 @@ import { isViewName, VIEWS } from "./state/views.ts";
 import { classNames } from "./parts/class-names.ts";
 import styles from "./frame/frame.module.css";
 
-/** Frame around the views. */
 export function App() {
   const who = me.value;
   const isKnown = who !== undefined;
@@ -76,7 +75,7 @@ function StartNotices() {
   );
 }
 
-/** Sets "(2) Sessions · claude-agents-mcp", so that tabs show the number of open requests. */
+/** Sets `document.title`: "(2) Sessions · claude-agents-mcp" shows the number of open requests in the tab. */
 function useWindowTitle(): void {
   const waiting = requests.value.length;
   const { view } = route.value;

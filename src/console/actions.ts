@@ -13,7 +13,10 @@ import { rewind } from "../engine/actions/process-control.ts";
 
 /** Actions of the page, with the schema of each request body and the fields of each answer. */
 
-/** Limits for prompts from the page: no forms and no calling model can answer, but a person at the console can. */
+/**
+ * Limits for prompts from the page: neither a form at the client nor the calling model can answer requests (`noDialog`,
+ * `noCaller`), but a person at the console can.
+ */
 const AT_CONSOLE = { via: CONSOLE, limits: { noDialog: true, noCaller: true, atConsole: true } } as const;
 
 const { cwd, maxBudgetUsd, maxTurns, model, permissionMode } = SessionOptions.shape;

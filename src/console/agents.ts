@@ -7,7 +7,7 @@ import type { AskingAgent } from "./wire.ts";
  * the request.
  */
 
-/** `PAGE`: events per read, backwards from the request. `MAX_READ`: events searched at most. */
+/** Maximum size of `#known`, which is cleared when full. */
 const [PAGE, MAX_READ] = [500, 5_000];
 const MAX_WORDS = 120;
 /** Maximum size of `#known`. */
@@ -28,7 +28,7 @@ export class Agents {
     const known = this.#known.get(name);
     if (known) return known;
     const found = await this.#find(id, agentId, eventId);
-    // Does not cache a miss: another request may be nearer to the task, or the log may hold the task by then.
+    // Does not cache a miss: another request may be nearer to the task, or the task may be logged later.
     if (!found) return undefined;
     if (this.#known.size >= KEPT) this.#known.clear();
     this.#known.set(name, found);

@@ -47,7 +47,7 @@ export interface Route {
   /** Path below `/console/api`, with parameters such as `:id`. */
   readonly path: string;
   readonly scope: Scope;
-  /** Name of the action for the audit log; missing in routes without side effects, which read no body. */
+  /** Name of the action for the `audit` log; missing in routes without side effects, which read no body. */
   readonly action?: string;
   readonly handle: (request: ApiRequest) => Promise<object>;
 }
@@ -144,7 +144,7 @@ function folderOrNone(folder: () => string): string | undefined {
 const Statuses = SessionStatus.array();
 const Sought = z.object(listSessions.fields);
 
-/** Drops an empty parameter, so that an empty filter matches every session. */
+/** Drops an empty parameter `name`, so that an empty filter matches every session. */
 function given(query: URLSearchParams, name: string): Record<string, string> {
   const text = query.get(name) ?? "";
   return text === "" ? {} : { [name]: text };

@@ -28,7 +28,7 @@ export type Send = <K extends keyof LiveEvents>(kind: K, data: LiveEvents[K], id
 const [LOOK_MS, PARTIAL_MS] = [500, 150];
 /** Overlap of successive reads of sessions, ms, because `updatedAt` is set shortly before a change becomes visible. */
 const OVERLAP_MS = 5_000;
-/** Number of changed sessions per query. */
+/** Number of changed sessions per query of `#changed`. */
 const PAGE = 200;
 
 /** Resolves when `signal` aborts; rejects if a read or a send fails. */

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-/** Files of the built page, read on the first request and kept in memory, plain and gzipped. */
+/** Files of the built page, read by `readAll` on the first request and kept in memory, plain and gzipped. */
 
 /** Allows resources of this server only. With `trusted-types`, text written by agents cannot become HTML or script. */
 const POLICY = [

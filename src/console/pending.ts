@@ -10,7 +10,7 @@ import type { Decided, PendingRequest } from "./wire.ts";
 
 /** Open requests and recent decisions, as shown on the page. */
 
-/** Maximum number of sessions read for open requests. */
+/** Maximum number of sessions that `pendingOf` reads. */
 const MAX_SESSIONS = 200;
 
 /** Open requests in the sessions of `principal`, oldest first. */
@@ -69,7 +69,7 @@ function described({ request, open, record, title }: FullRequest): PendingReques
 /** `LOOKED_AT`: sessions read for decisions, last changed first. `SHOWN`: decisions returned. */
 const [LOOKED_AT, SHOWN] = [30, 50];
 const ANSWERS: readonly EventType[] = ["permission.answered", "question.answered"];
-/** Events per read, backwards from the end of the log. */
+/** Events per read of `decidedIn`, backwards from the end of the log. */
 const PAGE = 2_000;
 
 /** Latest decisions in the sessions of `principal`, newest first. */

@@ -26,7 +26,7 @@ export interface ConsoleRouteOptions extends Omit<PeopleOptions, "onSignIn"> {
   readonly maxBodyBytes: number;
   /** Records done and refused actions. */
   readonly audit: ((entry: ConsoleEntry) => void) | undefined;
-  /** Aborts when the server is about to stop. */
+  /** Aborts when the server is about to stop; `live` sends `bye` then. */
   readonly leaving: AbortSignal;
   readonly log: Pick<Logger, "warn">;
 }
@@ -112,7 +112,7 @@ function startedIn({ sessionId }: { readonly sessionId?: unknown }): Noted {
   return typeof sessionId === "string" ? { sessionId } : {};
 }
 
-/** Writes an audit entry unless the route only reads. Never records texts of prompts and answers. */
+/** Writes an audit entry for a route with an `action`. Never records texts of prompts and answers. */
 function note(
   { action }: Route,
   { principal }: Caller,
@@ -133,7 +133,7 @@ async function answer(context: Context<Env>, options: ConsoleRouteOptions): Prom
   return options.requests.answer(caller, { sessionId: id ?? "", requestId: request ?? "" }, body, isSignedIn);
 }
 
-/** Interval between comments on a quiet stream, ms, so that proxies keep the connection open. */
+/** Interval between comments on the stream of `live`, ms, so that proxies keep a quiet connection open. */
 const SIGN_OF_LIFE_MS = 15_000;
 
 async function live(context: Context<Env>, options: ConsoleRouteOptions): Promise<Response> {

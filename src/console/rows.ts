@@ -6,7 +6,7 @@ import type { SessionDetail, SessionRow } from "./wire.ts";
 
 /** Sessions as shown on the page: `rowOf` for lists, `detailOf` for a single session. */
 
-/** Longest wait for a slot that is not shown, ms. */
+/** Shortest wait for a slot that `waitingBefore` reports, ms. */
 const SHORT_WAIT_MS = 2_000;
 
 type Described = Pick<Sources, "engine" | "titles">;

@@ -25,7 +25,7 @@ export function mountSignIn(app: Hono<Env>, path: string, options: PeopleOptions
   });
 }
 
-/** Includes the host and port, because browsers share cookies among all ports of a host. */
+/** Includes `host` with its port, because browsers share cookies among all ports of a host. */
 function cookieName({ req }: Context<Env>): string {
   return `claude-agents-mcp-${(req.header("host") ?? "").toLowerCase().replaceAll(/[^a-z\d]+/g, "-")}`;
 }
@@ -67,7 +67,7 @@ const MAX_COOKIE = 3_800;
 
 /** Authenticated sender of a request to the console. */
 export interface Visitor extends Authenticated {
-  /** True if a person signed in to the page: the request has the browser's cookie and the page's key. */
+  /** True if a person signed in to the page: the request has the browser's cookie and the page's key in `x-console-key`. */
   readonly isSignedIn: boolean;
 }
 
@@ -103,15 +103,15 @@ function withToken({ url }: Request, token: string): Request {
   return new Request(url, { headers: { authorization: `Bearer ${headerSafe(token)}` } });
 }
 
-/** Replaces a token with characters that no header can hold by "-", which is no valid token. */
+/** Replaces a token with characters that no header can hold by "-", which is never a valid token. */
 function headerSafe(token: string): string {
   return /^[\x21-\x7e]+$/.test(token) ? token : "-";
 }
 
 /**
- * Encrypts the token of a sign-in into a cookie. The key for decryption stays with the page, so neither half is enough:
- * browsers send cookies of 127.0.0.1 to every port, and other sites cannot send the key. The server stores nothing, so a
- * sign-in survives a restart, and ends when the token is no longer valid.
+ * Encrypts the token of a sign-in into a cookie; only the page has the key. Neither half is enough: browsers send cookies of
+ * 127.0.0.1 to every port, and other sites cannot send the key. The server stores nothing, so a sign-in survives a restart, and
+ * ends when `authenticate` no longer accepts the token.
  */
 
 /** Parts of a sign-in: `key` is kept by the page, `cookie` by the browser. */

@@ -5,9 +5,9 @@ import type { SessionRecord } from "../engine/ports.ts";
 /** Title of a session: its name, otherwise the beginning of its first prompt, which never changes. */
 
 const MAX_TITLE = 120;
-/** Maximum size of `#prompts`. */
+/** Maximum size of `#prompts`, which is cleared when full. */
 const KEPT = 2_000;
-/** Events to search: the first prompt stands near the start of the log. */
+/** Number of events to search for `prompt.queued`: the first prompt stands near the start of the log. */
 const FIRST_EVENTS = 5;
 
 export class Titles {
@@ -21,7 +21,8 @@ export class Titles {
   /** Resolves to "" for an unnamed session without a prompt. */
   async of({ createdAt, id, principal, state, title }: SessionRecord): Promise<string> {
     if (title !== undefined) return title;
-    // A deleted session can be adopted again from the disk under its id, by another principal.
+    // Includes `createdAt` and `principal`, because a deleted session can be adopted again from disk under its id, by another
+    // principal.
     const name = JSON.stringify([id, createdAt, principal]);
     const known = this.#prompts.get(name);
     if (known !== undefined) return known;
@@ -36,7 +37,7 @@ export class Titles {
   }
 }
 
-/** Returns [] for a session that was deleted after the listing or cannot be read, so that all others are still shown. */
+/** Returns [] for an `AppError`: a session that was deleted after the listing, or cannot be read, must not hide the others. */
 export function noneIfRefused(error: unknown): [] {
   if (error instanceof AppError) return [];
   throw error;

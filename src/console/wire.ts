@@ -20,7 +20,7 @@ export interface Me {
   readonly version: string;
   /** False if the server does not authenticate users (`--no-auth`). */
   readonly signsIn: boolean;
-  /** All approvers by name, with their display names. */
+  /** Display names of all approvers. */
   readonly approvers: Readonly<Record<ApproverName, ApproverWords>>;
   /** Default folder of a new session; missing if there is none. */
   readonly cwd?: string;
@@ -45,7 +45,7 @@ export interface SessionRow {
   /** Start of the running turn. */
   readonly turnStartedAt?: number;
   readonly lastOutcome?: TurnOutcome;
-  /** Approvers who currently hold the open requests, without duplicates. */
+  /** Approvers who hold the open requests, without duplicates. */
   readonly waitsFor: readonly ApproverName[];
   readonly requests: number;
   /** Number of waiting prompts, `held` included: a held prompt waits until released or dropped. */
@@ -70,7 +70,7 @@ export interface SessionList {
 /** GET /sessions/{id} */
 export interface SessionDetail extends SessionRow {
   readonly tasks: readonly BackgroundTask[];
-  /** Waiting prompts; their texts are in the events. */
+  /** Waiting prompts; the events with `eventId` have their texts. */
   readonly queue: readonly { readonly promptId: string; readonly eventId: number; readonly held: boolean }[];
   /** Remembered answers, valid until the session ends; `POST revoke` removes an entry. */
   readonly remembered: readonly {
@@ -117,11 +117,11 @@ export interface PendingRequest {
   readonly blockedPath?: string;
   /** Deny rule that cannot be checked against `input`, with the reason. */
   readonly unchecked?: string;
-  /** Set if a subagent asks. */
+  /** Set if a subagent asks: id of the subagent. */
   readonly agentId?: string;
   /** Task of the subagent; missing if the log does not name the task. */
   readonly agent?: AskingAgent;
-  /** Rules that "allow for the session" would remember; [] if the request cannot be remembered. */
+  /** Rules that `allow_for_session` would remember; [] if the request cannot be remembered. */
   readonly remember: readonly string[];
   /** Approvers of the session, in order. Without `console` the page cannot answer. */
   readonly approvals: readonly ApproverName[];

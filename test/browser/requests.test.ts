@@ -34,7 +34,7 @@ it("a session is started from the form, its request allowed, and the file is wri
   const id = await startSession(page, `Write hello. ${calling([writing(file)])}`, { cwd });
   const card = cards(page, "Claude Code asks to write a file");
   // A file that is not there has no content to lose, and none is told to be lost.
-  await card.getByText("hello.txt is written as a whole: content that it has is lost").waitFor();
+  await card.getByText("hello.txt is written as a whole: existing content is lost").waitFor();
   expect(existsSync(file)).toBe(false);
   await press(card, "Allow");
   await allDone(page);
@@ -98,7 +98,9 @@ it("a tool that is allowed for the session is not asked again until that is revo
   const id = await startSession(page, calling([touch("one"), touch("one")]), { cwd });
   const card = cards(page, "Claude Code asks to run a command");
   await press(card, "Edit input…");
-  await card.getByText("Rules that deny are checked again, as far as the command can be read").waitFor();
+  await card
+    .getByText("Deny rules are checked again, but cd, $, globs and backslashes hide files from them.")
+    .waitFor();
   await press(card, "Cancel");
   await press(card, "Allow for session");
   await allDone(page);

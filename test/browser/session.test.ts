@@ -99,9 +99,7 @@ describe("while a turn runs", () => {
     await page.getByRole("button", { name: "Interrupt" }).click();
     await entry(page, "Turn interrupted by console").waitFor();
     expect(await page.getByText("Request interrupted by user").count()).toBe(0);
-    expect(
-      await page.getByRole("region", { name: "What has happened" }).locator(".problem, .timeline-bad").count(),
-    ).toBe(0);
+    expect(await page.getByRole("region", { name: "Timeline" }).locator(".problem, .timeline-bad").count()).toBe(0);
     await page.getByText("1 prompt is held since the turn was interrupted.").waitFor();
     // Pressed a second time, it does nothing, and no other button has come to its place.
     expect(await actionsOf(page)).toEqual(before);

@@ -111,7 +111,7 @@ it("of any raster format the pixels are shown, bounded and one after the other, 
   ]);
   expect(all[1]).toEqual([40, 30, ...GREEN, 255]);
   const why = (await refusals.allInnerTexts()).map((text) => text.replace("The image cannot be shown. ", ""));
-  const none = "It is no PNG, JPEG, GIF or WebP.";
+  const none = "It is not a PNG, JPEG, GIF or WebP.";
   expect(why).toEqual([
     none,
     "It has 30000 × 30000 pixels: 40 million are shown at most.",

@@ -32,7 +32,7 @@ function useArrived(): PendingRequest | undefined {
   const untoldRef = useRef(open);
   const knownRef = useRef<ReadonlySet<string>>(undefined);
   useEffect(() => {
-    // The first list from the server is the baseline and announces nothing.
+    // The first list of `requests` is the baseline and announces nothing.
     if (open === untoldRef.current) return;
     const before = knownRef.current;
     knownRef.current = new Set(open.map(idOf));

@@ -10,7 +10,7 @@ import { StartView } from "../views/start.tsx";
 import { ApprovalsView } from "../views/approvals.tsx";
 import { NotFound } from "../views/not-found.tsx";
 
-/** View of the current address. Moves the focus to the heading of a new view, so that screen readers start there. */
+/** View of the current address. Calls `focusHeading` when the address changes, so that screen readers start at the new view. */
 export function CurrentView() {
   const at = hrefOf(route.value);
   const beforeRef = useRef(at);

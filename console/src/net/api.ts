@@ -9,7 +9,7 @@ export const ROOT = new URL("api/", location.href.replace(/[?#].*$/, ""));
 export class ApiProblem extends Error {
   override readonly name = "ApiProblem";
   readonly status: number;
-  /** Code of the refusal, such as "already_answered". */
+  /** Code of the refusal, `Problem.error`, such as "already_answered". */
   readonly error: string;
 
   constructor(status: number, { error, message }: Problem) {
@@ -45,7 +45,7 @@ export async function send(path: string, { query = {}, ...init }: RequestInit & 
     throw new ApiProblem(0, { error: "unreachable", message: "The server does not answer." });
   });
   if (response.ok) return response;
-  // A 401 counts only for the current key: if another tab has signed in meanwhile, the refused key is obsolete.
+  // A 401 counts only for the current key: if another tab has signed in meanwhile, `key` is obsolete.
   if (response.status === 401 && keyOfPage() === key) for (const listener of signedOutListeners) listener();
   throw new ApiProblem(response.status, await problemOf(response));
 }

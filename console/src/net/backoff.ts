@@ -5,7 +5,7 @@ export function retryNow(): void {
   for (const end of pending) end();
 }
 
-/** Calls `retryNow` when the network or the user comes back, so that nobody waits for the end of a long pause. */
+/** Calls `retryNow` when the network or the user comes back, without waiting for the end of a long pause. */
 export function startRetries(): void {
   addEventListener("online", retryNow);
   document.addEventListener("visibilitychange", () => {

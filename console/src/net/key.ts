@@ -1,6 +1,6 @@
 /**
- * Keeps the page's key of the sign-in. The encrypted token is in a cookie that no script can read. Browsers send cookies of
- * 127.0.0.1 to every port, so the cookie alone must be useless.
+ * Key of the page's sign-in. The encrypted token is in a cookie that no script can read. Browsers send cookies of 127.0.0.1 to
+ * every port, so the cookie alone must be useless.
  */
 
 const NAME = "claude-agents-mcp console key";

@@ -7,7 +7,7 @@ export type LiveEvent = {
   [K in keyof LiveEvents]: { readonly kind: K; readonly data: LiveEvents[K] };
 }[keyof LiveEvents];
 
-/** Silence after which the server counts as gone, ms. Above the server's interval between comments. */
+/** Silence after which the server counts as gone, ms: longer than `SIGN_OF_LIFE_MS` of the server. */
 const SILENCE_MS = 40_000;
 
 /** Yields live events until the stream breaks off. Throws `ApiProblem` if the request is refused. */

@@ -18,7 +18,9 @@ export interface DiffLine {
   readonly newNumber?: number;
 }
 
-/** Above these limits all lines count as removed and added, because the shortest diff of huge texts takes long. */
+/**
+ * Above `MAX_EDITS` or `MAX_LENGTH` all lines count as removed and added, because the shortest diff of huge texts takes long.
+ */
 const MAX_EDITS = 1_000;
 const MAX_LENGTH = 200_000;
 

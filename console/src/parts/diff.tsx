@@ -7,11 +7,11 @@ import styles from "./diff.module.css";
 interface Props {
   readonly hunks: readonly Hunk[];
   readonly path: string;
-  /** True if the line numbers are those of the file. */
+  /** True if the hunks have line numbers of the file; see `linesToShow`. */
   readonly numbered?: boolean;
 }
 
-/** Number of lines shown initially. */
+/** Number of lines shown before "Show all". */
 const SHOWN = 200;
 
 /** Change of a file, line by line. */

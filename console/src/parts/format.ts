@@ -49,7 +49,7 @@ export function count(n: number, one: string, many = `${one}s`): string {
   return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
 }
 
-/** Keeps the end of a long path, which is the informative part: …/projects/shop */
+/** Keeps the informative end of a long path: …/projects/shop */
 export function shortPath(path: string, longest = 32): string {
   if (path.length <= longest) return path;
   const separator = path.includes("/") ? "/" : "\\";

@@ -15,7 +15,7 @@ export type Block =
   | { readonly kind: "quote"; readonly blocks: readonly Block[] }
   | { readonly kind: "table"; readonly head: readonly Cell[]; readonly rows: readonly (readonly Cell[])[] }
   | { readonly kind: "rule" }
-  /** Unparsed text. */
+  /** Source that is not parsed, shown as written. */
   | { readonly kind: "plain"; readonly text: string };
 
 export type Level = 3 | 4 | 5 | 6;
@@ -39,9 +39,9 @@ export type Inline =
   | { readonly kind: "break" };
 
 const MAX_DEPTH = 16;
-/** Maximum characters parsed as Markdown; the rest is shown as plain text. */
+/** Maximum characters parsed as Markdown; the rest becomes a `plain` block. */
 const MAX_LENGTH = 60_000;
-/** Maximum characters of a paragraph: the lexer takes quadratic time. */
+/** Maximum characters of a paragraph, because `lexer` takes quadratic time. */
 const MAX_PARAGRAPH = 8_000;
 
 /** Matches a line that begins with 30 or more quote and list marks. */
@@ -65,12 +65,12 @@ function read(text: string): readonly Block[] {
   try {
     return inOrder(blocksOf(lexer(text), 0));
   } catch {
-    // The lexer has exceeded the stack.
+    // `lexer` has overflowed the stack.
     return [{ kind: "plain", text }];
   }
 }
 
-/** Raises levels so that no heading skips a level below its predecessor. */
+/** Raises `level` so that no heading is more than one level below the previous heading. */
 function inOrder(blocks: readonly Block[]): readonly Block[] {
   let last = 2;
   return blocks.map((block) => {
@@ -118,7 +118,7 @@ function languageOf({ lang = "" }: Tokens.Code): string {
   return /^[\w+#.-]{1,30}/.exec(lang)?.[0] ?? "";
 }
 
-/** Makes a heading inside a list or a quote bold text, because the outline of the page must not contain it. */
+/** Returns bold text for a heading inside a list or a quote, which must not appear in the outline of the page. */
 function headingOf({ depth: rank, tokens }: Tokens.Heading, depth: number): Block {
   const inside = inlinesOf(tokens, depth);
   if (depth > 0) return { kind: "paragraph", inside: [{ kind: "strong", inside }] };
@@ -163,7 +163,7 @@ function inlineOf(token: Token, depth: number): Inline[] {
   return token.tokens ? inlinesOf(token.tokens, depth + 1) : [withoutEntities(token.text)];
 }
 
-/** Returns a link for web and mail addresses, the text with the path for a path, and the source for all else. */
+/** Returns a `link` for web and mail addresses, text and path for a path, and `raw` for all else. */
 function linkOf({ href, raw }: Tokens.Link | Tokens.Image, inside: Inline[]): Inline[] {
   const to = withoutEntities(href);
   const safe = safeHref(to);

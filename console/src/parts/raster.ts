@@ -16,7 +16,7 @@ export function rasterOf(base64: string): { readonly bytes: Uint8Array<ArrayBuff
   if (base64.length * 0.75 > MAX_BYTES) throw new Error("It is larger than 12 MB.");
   const bytes = bytesOf(base64);
   const raster = bytes && headerOf(bytes);
-  if (!bytes || !raster) throw new Error("It is no PNG, JPEG, GIF or WebP.");
+  if (!bytes || !raster) throw new Error("It is not a PNG, JPEG, GIF or WebP.");
   const { height, width } = raster;
   const isShown = width > 0 && height > 0 && width <= MAX_SIDE && height <= MAX_SIDE && width * height <= MAX_PIXELS;
   if (!isShown) throw new Error(`It has ${String(width)} × ${String(height)} pixels: 40 million are shown at most.`);

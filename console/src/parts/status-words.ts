@@ -9,5 +9,5 @@ export const STATUS_WORDS: Readonly<Record<SessionStatus, string>> = {
   closed: "Closed",
 };
 
-/** Order of interest to the user. */
+/** Sorted by interest to the user. */
 export const SESSION_STATUSES = ["running", "waiting_permission", "idle", "error", "cancelled", "closed"] as const;

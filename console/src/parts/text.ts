@@ -26,7 +26,7 @@ function shown(character: string): string {
 
 /** Returns the beginning of `text` on one safe line of at most `most` characters. */
 export function truncateLine(text: string, most: number): string {
-  // Bounds the work for long texts.
+  // Bounds the work for long texts: `displayLine` sees at most four times `most`.
   const looked = text.slice(0, most * 4);
   const characters = Array.from(displayLine(looked));
   const isCut = characters.length > most || looked.length < text.length;

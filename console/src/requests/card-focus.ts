@@ -47,7 +47,7 @@ function isAmongCards(point: Point): boolean {
   return isWithin({ top, bottom, left, right }, point);
 }
 
-/** Guards the card while mounted. A card with the focus passes the focus on when it is unmounted. */
+/** Guards the card while mounted. An unmounted card passes the focus on, with `leave` or `focusHeading`. */
 export function useGuard(draft: Draft, card: RefObject<HTMLElement | null>): void {
   useLayoutEffect(() => {
     const { key } = draft;
@@ -102,7 +102,7 @@ export function leave(key: string): void {
   const target = after ?? waiting[0];
   if (!target) return focusHeading();
   guard.focus(target.dataset["request"] ?? "", performance.now());
-  // Without scrolling if the pointer is on the cards: the user goes on there.
+  // Does not scroll under a pointer on the cards: the user moves on alone.
   target.focus({ preventScroll: isHandOnCards.value });
 }
 

@@ -19,13 +19,13 @@ import styles from "./requests.module.css";
 
 interface Props {
   readonly request: PendingRequest;
-  /** Heading level below the heading above the card. */
+  /** Level below the heading of the surrounding section. */
   readonly heading?: "h2" | "h3" | "h4";
   /** Hides the card of a closed request, but keeps the element for a user whose focus is inside, and for screen readers. */
   readonly isHidden?: boolean;
 }
 
-/** Card with a request and the form to answer. */
+/** Card with a request and the form to answer; after the answer, the outcome. */
 export function RequestCard({ heading: Heading = "h2", isHidden = false, request }: Props) {
   const draft = draftOf(request);
   const card = useRef<HTMLElement>(null);
@@ -99,7 +99,7 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
   );
 }
 
-/** Shortcuts of the focused card click its buttons, so that keys and buttons can do exactly as much. */
+/** Shortcuts of the focused card click its buttons (`data-key`), so that keys and buttons can do exactly as much. */
 function useKeys(card: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const element = card.current;
@@ -109,7 +109,7 @@ function useKeys(card: RefObject<HTMLElement | null>): void {
   }, [card]);
 }
 
-/** Elements in which letters are input, not shortcuts. */
+/** Elements in which a letter is text, not a shortcut. */
 const TYPED_IN = "input, textarea, select, [contenteditable]";
 
 function pressByKey(event: KeyboardEvent, card: HTMLElement | null): void {

@@ -10,7 +10,6 @@ import { keyOf } from "./words/shown.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./requests.module.css";
 
-/** Latest decisions with their answer sources. */
 export function DecidedList({ decided }: { readonly decided: readonly Decided[] }) {
   if (decided.length === 0) return <p class="soft">No decisions yet.</p>;
   return (

@@ -6,10 +6,10 @@ import type { Doubt } from "./words/misclick-guard.ts";
 import { NO_CHOICE, questionsIn, type Choice } from "./words/questions.ts";
 import { keyOf } from "./words/shown.ts";
 
-/** Unfinished answer. Kept outside of the cards, so that neither a new list nor another view loses the draft. */
+/** Unfinished answer. Kept in `drafts`, outside of the cards, so that neither a new list nor another view loses the answer. */
 export interface Draft {
   readonly key: string;
-  /** Field that is open. */
+  /** Field that is open in the form. */
   readonly open: Signal<"nothing" | "message" | "edit">;
   readonly message: Signal<string>;
   readonly edited: Signal<string>;
@@ -19,7 +19,7 @@ export interface Draft {
   readonly problem: Signal<string>;
   /** Outcome of the request; "" while open. */
   readonly outcome: Signal<string>;
-  /** True if the field was just opened and should take the focus. */
+  /** True if the field was just opened, so that `takeFocus` moves the focus there once. */
   takesFocus: boolean;
   /** True if this page sent the answer. */
   isMine: boolean;
@@ -50,7 +50,7 @@ export function draftOf(request: PendingRequest): Draft {
 
 const MAX_DRAFTS = 200;
 
-/** Drops drafts of requests that are no longer open. */
+/** Drops drafts of requests that are no longer open, above `MAX_DRAFTS`. */
 function forgetOld(): void {
   if (drafts.size < MAX_DRAFTS) return;
   const wanted = new Set(requests.peek().map(keyOf));
@@ -93,7 +93,7 @@ export function takeFocus(draft: Draft): boolean {
   return takesFocus;
 }
 
-/** True if this page sent the answer; drafts are not kept forever. */
+/** True if this page sent the answer; false after `forgetOld` has dropped the draft. */
 export function isMine(of: Parameters<typeof keyOf>[0]): boolean {
   return drafts.get(keyOf(of))?.isMine === true;
 }

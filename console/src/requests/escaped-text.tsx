@@ -1,7 +1,7 @@
 import { type Piece, splitInvisible } from "./words/invisible.ts";
 import styles from "./requests.module.css";
 
-/** Shows text of an agent with invisible characters written out and marked. */
+/** Shows text of an agent with invisible characters written out and marked; see `splitInvisible`. */
 export function EscapedText({ text }: { readonly text: string }) {
   return <bdi>{splitInvisible(text).map(shown)}</bdi>;
 }

@@ -7,7 +7,7 @@ import { changedLines, type Run } from "../parts/diff-lines.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./requests.module.css";
 
-/** Complete input of the tool. */
+/** Shows the complete input of the tool: the shape of `shapeOf`, and all further fields. */
 export function InputShown({ request }: { readonly request: PendingRequest }) {
   const shape = shapeOf(request);
   return (
@@ -28,9 +28,7 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
             <code>
               <EscapedText text={shape.path} />
             </code>
-            {request.toolName === "Write" && (
-              <span class="soft"> is written as a whole: content that it has is lost</span>
-            )}
+            {request.toolName === "Write" && <span class="soft"> is written as a whole: existing content is lost</span>}
           </p>
           {shape.diffs.map((change, place) => (
             <Change key={place} {...change} />
@@ -73,9 +71,9 @@ function Value({ name, value }: { readonly name: string; readonly value: unknown
   );
 }
 
-/** Change of a file with every line, because the approval covers all lines. */
+/** Change of a file with every line, because an approval covers all lines. */
 function Change({ after, before }: Changed) {
-  // Memoized, because thousands of lines would be rendered with each change in the list.
+  // Memoized, because each change in the list of requests would render thousands of lines again.
   const lines = useMemo(() => changedLines(before, after).map(shown), [before, after]);
   return (
     <pre
@@ -92,7 +90,7 @@ function Change({ after, before }: Changed) {
 
 const HEARD = { same: "", added: "Added: ", removed: "Removed: " } as const;
 
-/** Renders few elements: a hidden word only on the first line of a run. */
+/** Renders few elements: only the first line of a run has the hidden word of `HEARD`. */
 function shown({ kind, lines }: Run) {
   return lines.map((line, place) => (
     <span key={place} class={classNames(styles, "line", `line-${kind}`)}>

@@ -32,7 +32,7 @@ export function switchOff(): void {
 
 let known: ReadonlySet<string> = new Set();
 
-/** Notifies of new requests while the page does not have the focus. */
+/** Notifies of new `requests` while the page does not have the focus. */
 export function startNotifications(): void {
   effect(() => {
     const open = requests.value;

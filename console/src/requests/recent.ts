@@ -7,7 +7,7 @@ import { keyOf, CLOSED_SHOWN_MS, type Shown, shownNow } from "./words/shown.ts";
 import { get } from "../net/api.ts";
 import { connection } from "../state/live.ts";
 
-/** Open requests, and recently decided requests so that the user can read the decision. Oldest first. */
+/** Open requests and, until the user could read the decision (`CLOSED_SHOWN_MS`), closed requests. Oldest first. */
 export function useShownRequests(
   open: readonly PendingRequest[],
   decided: readonly Decided[] | undefined,

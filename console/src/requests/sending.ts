@@ -36,7 +36,7 @@ function problemWords(error: unknown): string {
   return `${wordsOf(error)} ${isUnreachable ? "Your answer may not have arrived. Send it again when the server is back." : "The request is still open."}`;
 }
 
-/** Describes the earlier answer and its source. */
+/** Describes the decision that was made before this page's answer. */
 async function lateWords(request: PendingRequest, problem: ApiProblem): Promise<string> {
   const list = await get<RequestList>("requests").catch(() => undefined);
   const decided = list?.decided.find((each) => keyOf(each) === keyOf(request));

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { ActionBodies } from "../../../src/console/wire.ts";
 import { post, wordsOf } from "../net/api.ts";
 
-/** Runs an action on the session. Effects arrive on the stream. */
+/** Posts an action on the session. Effects arrive on the stream. */
 export async function act<A extends keyof ActionBodies, T = unknown>(
   sessionId: string,
   action: A,
@@ -18,7 +18,7 @@ export interface Attempt {
   readonly run: (what: () => Promise<unknown>) => Promise<boolean>;
 }
 
-/** State of an action that takes time and may be refused. */
+/** State of a request that takes time and may be refused. */
 export function useAttempt(): Attempt {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();

@@ -10,7 +10,7 @@ import { isAtWork, isOver } from "./status.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./session.module.css";
 
-/** Buttons for the whole session. Each button keeps its place, so that a second click cannot hit another button. */
+/** Buttons for the whole session, each always in its place, so that a second click cannot hit another button. */
 export function Actions({ detail }: { readonly detail: SessionDetail }) {
   const [asked, setAsked] = useState<"cancel" | "delete">();
   const interrupt = useAttempt();

@@ -10,7 +10,6 @@ import styles from "./session.module.css";
 
 type WhenBusy = "queue" | "steer";
 
-/** Field for the next prompt. */
 export function Reply({ detail }: { readonly detail: SessionDetail }) {
   if (isOver(detail)) return <p class={styles["none"]}>This session is {detail.status} and accepts no more prompts.</p>;
   if (!may("run")) return <p class={styles["none"]}>You can view this session but not send prompts.</p>;
@@ -27,7 +26,7 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
     const body: ReplyBody = { prompt, idempotencyKey: key, whenBusy: isBusy ? whenBusy : "queue" };
     const path = `sessions/${encodeURIComponent(detail.id)}/reply`;
     if (prompt.trim() === "" || !(await attempt.run(() => post(path, body)))) return;
-    // Keeps the text if the user has typed on while sending: the text is the next prompt.
+    // Keeps a text with a new `key`, typed while sending: that text is the next prompt.
     if (draftFor(detail.id).key === key) change("");
   };
   const submit = (event: Event) => {
@@ -82,7 +81,7 @@ function Choice({ onChange, value }: { readonly value: WhenBusy; readonly onChan
   );
 }
 
-/** Unsent prompt of a session, kept while other views are shown. */
+/** Unsent prompt of a session. `drafts` keeps the text while other views are shown. */
 interface ReplyDraft {
   readonly prompt: string;
   /** Idempotency key: repeated sending queues the prompt once. */

@@ -33,8 +33,7 @@ let changedMeanwhile: SessionRow[] = [];
 let isHeld = false;
 let askedAt = Number.NEGATIVE_INFINITY;
 /**
- * Maximum age of a list that need not be reloaded when the stream connects, ms: the stream first reports changes from just
- * before.
+ * Maximum age of a list that `onConnected` need not reload, ms: a new stream also reports changes from just before its start.
  */
 const FRESH_MS = 3_000;
 

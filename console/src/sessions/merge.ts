@@ -25,8 +25,8 @@ export function merge(rows: Rows, changed: Rows, { filters, hold }: { filters: F
 }
 
 /**
- * Appends older rows of the previous list to a reloaded first page, so that "Load more" is not lost. Only if both overlap,
- * otherwise sessions between the two may be missing.
+ * Appends older `rows` to a reloaded first page. Returns the page alone if no row is unchanged in both, because sessions
+ * between both may be missing.
  */
 export function rejoin(page: { readonly sessions: Rows; readonly next?: string }, rows: Rows): Rows {
   const last = page.sessions.at(-1);

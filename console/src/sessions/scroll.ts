@@ -1,6 +1,6 @@
 /**
- * Place in the list, so that "back" from a session shows the opened row at its old position even if the list has changed. Kept
- * in the history entry, so that a link to the list starts at the top.
+ * Place in the list, so that "back" from a session shows the opened row where it was, even if the list has changed. Stored in
+ * `history.state`, so that a link to the list starts at the top.
  */
 interface Left {
   readonly scrolled: number;
@@ -24,7 +24,7 @@ export function beginReturn(): Return {
     history.replaceState(state, "");
   };
   const onScrollEnd = () => remember(leftOf(history.state)?.row);
-  // Stops restoring once the user scrolls, clicks or types.
+  // A user who scrolls, clicks or types is not moved.
   const onAct = () => {
     left = undefined;
   };

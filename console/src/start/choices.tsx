@@ -9,7 +9,7 @@ const NAME = { spellcheck: false, autocapitalize: "off", autocomplete: "off" } a
 const TURNS = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 const MONEY = { type: "number", min: "0.01", step: "any", inputMode: "decimal" } as const;
 
-/** Optional fields of the form. */
+/** Fields other than the prompt, all optional. */
 export function Choices() {
   return (
     <div class={styles["choices"]}>

@@ -3,7 +3,7 @@ import { newRetryKey } from "../net/api.ts";
 import { me } from "../state/me.ts";
 import { perUser } from "../state/per-user.ts";
 
-/** State of the form, kept while other views are shown. */
+/** State of the form. `draft` keeps the state while other views are shown. */
 export interface Draft {
   readonly prompt: string;
   readonly cwd: string;
@@ -30,7 +30,7 @@ export function renewKey(): void {
   write({ key: newRetryKey() });
 }
 
-/** Returns the mode shown as chosen, which is sent even if default. */
+/** Returns the chosen mode, otherwise the default mode, because the form shows the default as chosen. */
 export function modeOf({ permissionMode }: Draft): string {
   const modes = me.value?.permissionModes ?? [];
   if (permissionMode !== "") return permissionMode;

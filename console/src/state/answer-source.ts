@@ -31,7 +31,7 @@ const UNASKED: Readonly<Record<Unasked, string>> = {
   shutdown: "because the server was stopped",
 };
 
-/** True if the request ended without a decision, together with the turn or server that had asked. */
+/** True if the request ended without a decision, because Claude Code no longer waits for an answer. */
 export function isUndecided(by: AnsweredBy): boolean {
   return by === "cancel" || by === "withdrawn" || by === "shutdown";
 }

@@ -47,7 +47,7 @@ async function arriveWith(token: string): Promise<void> {
   }
 }
 
-/** True if another attempt may succeed. */
+/** True if `arrive` should try again. */
 function isTemporary(error: unknown): boolean {
   return error instanceof ApiProblem && (error.status === 0 || error.status === 429 || error.status >= 500);
 }
@@ -56,7 +56,7 @@ function isUnknown(error: unknown): boolean {
   return error instanceof ApiProblem && error.status === 401;
 }
 
-/** Signs in with the token of the address, if present, and follows sign-ins of other tabs. */
+/** Signs in with the token of the address, if present, and follows sign-ins of other tabs; see `onKeyOfOthers`. */
 export function startSession(): void {
   void arrive(takeLinkToken());
   addEventListener("hashchange", () => {

@@ -4,7 +4,10 @@ import { signal } from "@preact/signals";
 
 const OFF = "claude-agents-mcp console keys off";
 
-/** False if the user turned off shortcuts of single characters, for example because of dictation software. */
+/**
+ * False if the user turned off shortcuts of single characters, for example because of dictation software. Named keys such as
+ * Home stay on.
+ */
 export const keysAreOn = signal(localStorage.getItem(OFF) === null);
 
 export function turnKeys(on: boolean): void {
@@ -29,7 +32,6 @@ const MAX_SEQUENCE_MS = 1500;
 
 let first = { key: "", at: 0 };
 
-/** Handles the shortcuts of all views. */
 export function startKeys(): void {
   document.addEventListener("keydown", onKeyDown);
 }
@@ -66,5 +68,5 @@ function scrolls(target: EventTarget | null): boolean {
   return ["auto", "scroll"].includes(getComputedStyle(target).overflowY);
 }
 
-/** Set to move the focus to the search field at its next render. */
+/** Set to move the focus to `SearchField` at its next render. */
 export const isSearchRequested = signal(false);

@@ -78,7 +78,7 @@ async function keepListening(ended: AbortSignal): Promise<void> {
     stream = own;
     try {
       for await (const event of liveEvents(whatToAsk(), own.signal)) {
-        // Discards events still in transit for the previously followed session.
+        // Discards events still in transit for the previous `followed`.
         if (own.signal.aborted) break;
         if (connection.value !== "live") {
           connection.value = "live";

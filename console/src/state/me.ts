@@ -5,7 +5,7 @@ import { get, onSignedOut, post } from "../net/api.ts";
 import { keepKey } from "../net/key.ts";
 import { approvers } from "./answer-source.ts";
 
-/** Signed-in user. */
+/** Signed-in user and sign-in of the page. */
 
 export const me = signal<Me | undefined>(undefined);
 /** True if the server requires a sign-in and the page has none. */
@@ -38,7 +38,7 @@ export async function signOut(): Promise<void> {
   forget();
 }
 
-/** Drops the sign-in of this page. */
+/** Drops the sign-in of this page, including its key. */
 export function forget(): void {
   keepKey(undefined);
   me.value = undefined;

@@ -39,7 +39,7 @@ export function go(to: Route): void {
   location.hash = hrefOf(to);
 }
 
-/** Replaces the filters in the current history entry, so that "back" leaves the view. */
+/** Replaces `query` in the current history entry, so that "back" leaves the view. */
 export function replaceQuery(asked: URLSearchParams): void {
   const text = asked.toString();
   history.replaceState(history.state, "", hrefOf(route.value) + (text === "" ? "" : `?${text}`));

@@ -73,7 +73,7 @@ function When({ item: { at, eventId } }: { readonly item: Item }) {
   );
 }
 
-/** Maximum characters of a text that is not collapsed. */
+/** Maximum characters of a text shown without `Disclosure`. */
 const SHORT = 280;
 
 const MARKS = { quiet: "·", warn: "!", bad: "✕" } as const;

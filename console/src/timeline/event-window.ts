@@ -8,13 +8,13 @@ import type { Item } from "./reducer/item.ts";
 
 /**
  * Loaded part of a session's log: a window without gaps. Grows at the side to which the reader scrolls and shrinks at the
- * other. While the window reaches the end of the log, live events are appended.
+ * other. Live events are appended while the window reaches the end of the log.
  */
 
 /** `PAGE`: events per request. `MAX_EVENTS`: events in the window; more are dropped at the far side. */
 const PAGE = 200;
 const MAX_EVENTS = 600;
-/** Maximum events while the reader is not at the end, where nothing is dropped. Further live events are not appended. */
+/** Maximum events if `readerIsAtEnd` is false, when no events are dropped. Further live events are not appended. */
 const MAX_UNREAD_EVENTS = 1_200;
 /** Batching interval of live events, ms. */
 const TOGETHER_MS = 100;
@@ -122,7 +122,7 @@ export class EventWindow {
     const last = this.#last;
     if (last >= this.#newest || this.#loading) return;
     await this.#loadPage({ from: last + 1 }, ({ events }) => {
-      // Skips events that have arrived live meanwhile.
+      // Skips events that `#append` has added meanwhile.
       const added = events.filter(({ id }) => id > this.#last);
       return [...this.#events, ...added].slice(-MAX_EVENTS);
     });
@@ -139,7 +139,7 @@ export class EventWindow {
     }
   }
 
-  /** Replaces the event in the window by its uncut version. */
+  /** Replaces the event in the window by `wholeEvent`, so that the uncut texts are shown. */
   async showWhole(eventId: number): Promise<void> {
     const { cut: _, ...event } = await this.wholeEvent(eventId);
     this.#replace(this.#events.map((each) => (each.id === eventId ? event : each)));

@@ -28,7 +28,7 @@ export function Output({ label, text }: { readonly label: string; readonly text:
   );
 }
 
-/** Raw JSON, for users who need every detail. */
+/** Raw JSON, for users who need the exact data. */
 export function Json({ label = "JSON", value }: { readonly label?: string; readonly value: unknown }) {
   return <Output label={label} text={JSON.stringify(value, null, 2)} />;
 }

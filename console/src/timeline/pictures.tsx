@@ -11,7 +11,7 @@ import styles from "./timeline.module.css";
 const MAX_PICTURES = 20;
 const MAX_SIDE = 1_600;
 
-/** Pictures of an item. The base64 is only in the whole event, which is loaded when the pictures are shown. */
+/** Pictures of an item, loaded with `wholeEvent` when shown, because the base64 is only in the whole event. */
 export function Pictures({ pictures }: { readonly pictures: readonly Picture[] }) {
   const more = pictures.length - MAX_PICTURES;
   return (

@@ -16,7 +16,7 @@ import {
   type Place,
 } from "./scroll.ts";
 
-/** Event dispatched by opened content that grows, such as a loaded picture. */
+/** Dispatched by opened content that grows, such as a loaded picture. */
 export const GROWS = "grows";
 const OPENING = ["click", GROWS];
 
@@ -60,7 +60,7 @@ export class Reader {
     return this.#isAway;
   }
 
-  /** Newest event at the time when the view was last at the end. */
+  /** Newest event when the view was last at the end, for "New activity". */
   get seen(): ReadonlySignal<number> {
     return this.#seen;
   }
@@ -105,7 +105,7 @@ export class Reader {
     this.#note(true);
   }
 
-  /** Stops following the end. */
+  /** Stops following the end, so that the view no longer moves. */
   #leave(): void {
     this.#eventWindow.readerIsAtEnd = false;
     this.#note(false);
@@ -130,7 +130,7 @@ export class Reader {
     this.#look();
   };
 
-  /** Keeps the end or the current line in view when a phone is turned, a window is resized or a keyboard appears. */
+  /** Keeps the end or `#place` in view when a phone is turned, a window is resized or a keyboard appears. */
   readonly #onResize = () => {
     if (this.isAtEnd) scrollToNews(this.#section);
     else if (this.#place) keep(this.#place);

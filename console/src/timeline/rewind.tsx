@@ -41,7 +41,7 @@ export function RewindButton({ eventId, promptId }: Props) {
   );
 }
 
-/** True also if the end of the log is not loaded, because further edits are possible. */
+/** True also if the window ends before the log does, because later events may have edits. */
 function mayHaveEdits({ extent, items }: EventWindow, after: number): boolean {
   const isWhole = extent.value?.last === extent.value?.newest;
   return !isWhole || areEdited(items.value, after);

@@ -1,6 +1,6 @@
 /** Geometry of the timeline, which grows at both ends. The page itself scrolls. */
 
-/** Distance from the end that counts as being at the end, px. */
+/** Maximum distance from the end that counts as at the end, px. */
 const NEAR_END = 60;
 /** Distance from an edge at which the next page is loaded, px. */
 const NEAR_EDGE = 1_200;
@@ -16,7 +16,7 @@ export function isAsked(section: Element): boolean {
   return section.querySelector(OPEN) !== null;
 }
 
-/** True where a following reader is: at the end, or at the top of an open request. */
+/** True at the place of `scrollToNews`: the end, or the top of an open request. */
 export function isAtNews(section: Element): boolean {
   const card = section.querySelector(OPEN);
   if (!card || isAtEnd()) return isAtEnd() && (!card || belowTop(card) < NEAR_END);

@@ -1,7 +1,7 @@
 import { createContext } from "preact";
 import type { Item } from "./reducer/item.ts";
 
-/** Item to which the address leads. */
+/** Item to which `eventId` of the address leads. */
 export interface Target {
   readonly item: Item;
   /** Keys of the calls around the item; the steps of their subagents are opened. */

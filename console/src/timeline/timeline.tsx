@@ -23,7 +23,7 @@ interface Props {
   readonly foot: ComponentChildren;
 }
 
-/** Log of the session, as far as loaded. Loads more when the reader comes near an edge, and shows live events. */
+/** Log of the session, as far as `EventWindow` has loaded it. Loads more when the reader comes near an edge. */
 export function Timeline({ children, eventId, eventWindow, foot }: Props) {
   const [section, setSection] = useState<HTMLElement | null>(null);
   const reader = useReader(eventWindow, section);
@@ -40,7 +40,7 @@ export function Timeline({ children, eventId, eventWindow, foot }: Props) {
       <TargetContext.Provider value={target}>
         <section class={styles["timeline"]} aria-labelledby="timeline-title" ref={setSection}>
           <h2 id="timeline-title" class="visually-hidden">
-            What has happened
+            Timeline
           </h2>
           {!extent && <Skeleton />}
           {extent && extent.first > 1 && <p class={styles["edge"]}>Loading older…</p>}
@@ -60,7 +60,7 @@ export function Timeline({ children, eventId, eventWindow, foot }: Props) {
 function Skeleton() {
   return (
     <p class={styles["edge"]} role="status">
-      Loading what has happened…
+      Loading…
     </p>
   );
 }

@@ -77,7 +77,7 @@ function SeriesTable({ figure }: { readonly figure: Figure }) {
   const lines = labels.map((label, n) => ({ label, values: series.map(({ values }) => values[n] ?? 0) }));
   const visible = lines.filter(({ values }) => values.some((value) => value > 0));
   return (
-    <Table name={title} heads={[of, ...series.map(({ name }) => name), ...(hasSum ? ["In all"] : [])]}>
+    <Table name={title} heads={[of, ...series.map(({ name }) => name), ...(hasSum ? ["Total"] : [])]}>
       {(lying ? visible : visible.toReversed()).map(({ label, values }, line) => (
         <Row key={line}>
           <Head isShort={of === "Day"}>{label}</Head>
@@ -86,7 +86,7 @@ function SeriesTable({ figure }: { readonly figure: Figure }) {
               {words(value)}
             </Cell>
           ))}
-          {hasSum && <Cell of="In all">{words(values.reduce((sum, value) => sum + value, 0))}</Cell>}
+          {hasSum && <Cell of="Total">{words(values.reduce((sum, value) => sum + value, 0))}</Cell>}
         </Row>
       ))}
     </Table>

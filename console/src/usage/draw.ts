@@ -115,7 +115,7 @@ function tooltip(figure: Figure, { font, line, raised, soft, text }: Palette) {
       label: ({ dataset, raw }: TooltipItem<"bar">) => `${dataset.label ?? ""}: ${figure.words(Number(raw))}`,
       footer: (items: readonly TooltipItem<"bar">[]) => {
         if (!isOfMany || items.length < 2) return "";
-        return `In all: ${figure.words(items.reduce((sum, { raw }) => sum + Number(raw), 0))}`;
+        return `Total: ${figure.words(items.reduce((sum, { raw }) => sum + Number(raw), 0))}`;
       },
     },
   };

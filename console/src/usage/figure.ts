@@ -27,7 +27,7 @@ export interface Figure {
   /** Formats a value beside the axis (`tick`) and elsewhere (`words`). */
   readonly tick: (value: number) => string;
   readonly words: (value: number) => string;
-  /** Step of the axis, if steps of 1, 2 and 5 do not suit the unit. */
+  /** Step of the axis for a maximum value; 0 or missing: steps of 1, 2 and 5 of Chart.js. */
   readonly stepOf?: (most: number) => number;
 }
 
@@ -157,7 +157,7 @@ const STEPS = [
   ...[1, 2, 3, 6, 12, 24, 48, 120, 240].map((hours) => hours * HOUR),
 ];
 
-/** Smallest step that needs at most five steps to the top. */
+/** Smallest of `STEPS` with at most five steps up to `most`. */
 function timeStep(most: number): number {
   return STEPS.find((step) => most / step <= 5) ?? most / 5;
 }

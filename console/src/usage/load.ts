@@ -36,7 +36,6 @@ export async function load(): Promise<void> {
   }
 }
 
-/** Loads another range. */
 export function choose(of: Range): void {
   range.value = of;
   void load();
@@ -55,7 +54,7 @@ export function keepUp(): () => void {
   const soon = () => {
     timer ??= setTimeout(reload, Math.max(0, askedAt + PAUSE_MS - Date.now()));
   };
-  /** Loads an update that came due while the page was hidden. */
+  /** Loads an update that came due while the page was hidden (`isDue`). */
   const onVisible = () => {
     if (isDue) soon();
   };

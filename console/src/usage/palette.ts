@@ -51,7 +51,7 @@ export function onRecoloured(listener: () => void): () => void {
 
 const TILE = 8;
 
-/** Fills with a color and a pattern, so that nobody needs to tell colors apart. usage.css has equal patterns for the keys. */
+/** Fills with a color and a pattern, so that colors need not be told apart. usage.css has equal patterns for the keys. */
 function filled(canvas: HTMLCanvasElement, fill: Fill, [colour, ground]: [string, string]): string | CanvasPattern {
   const lines = LINES[fill];
   const tile = document.createElement("canvas");
@@ -76,7 +76,7 @@ function filled(canvas: HTMLCanvasElement, fill: Fill, [colour, ground]: [string
 
 type Line = readonly [fromX: number, fromY: number, toX: number, toY: number];
 
-/** Lines extend beyond the tile, so that they join the lines of neighboring tiles. */
+/** Lines end outside of the tile, so that they meet the lines of the next tile. */
 const RISING: readonly Line[] = [
   [-2, 2, 2, -2],
   [-2, 10, 10, -2],

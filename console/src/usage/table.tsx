@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./usage.module.css";
 
-/** Table of numbers. With many columns, becomes a list of cards on narrow screens. */
+/** Table of numbers. With more than `FEW` columns, becomes a list of cards on narrow screens. */
 
 interface Shown {
   /** Accessible name of the table. */

@@ -4,7 +4,6 @@ import { requests } from "../state/live.ts";
 import { short } from "./figure.ts";
 import styles from "./usage.module.css";
 
-/** Totals in six tiles. */
 export function Tiles({ totals }: { readonly totals: Amounts }) {
   const { costUsd, failed, tokens, turns, waitedMs, workedMs } = totals;
   const all = tokens.input + tokens.output + tokens.cacheRead + tokens.cacheCreation;

@@ -19,7 +19,6 @@ import { classNames } from "../parts/class-names.ts";
 import { NotFound } from "./not-found.tsx";
 import styles from "../session/session.module.css";
 
-/** Session as a timeline. */
 export function SessionView({ id }: { readonly id: string }) {
   const eventWindow = useMemo(() => new EventWindow(id), [id]);
   const eventId = useEventOfAddress();
@@ -69,7 +68,7 @@ function Waiting() {
   );
 }
 
-/** Requests of this session, answered here. */
+/** Requests of this session, with forms to answer. */
 function Pending({ eventWindow }: { readonly eventWindow: EventWindow }) {
   const { sessionId } = eventWindow;
   const all = requests.value;
@@ -88,7 +87,9 @@ interface OpenRequestsProps {
   readonly eventWindow: EventWindow;
 }
 
-/** Open requests, and recently closed requests with their outcome until the turn ends, because the timeline shows the end. */
+/**
+ * Open requests and, until the turn ends, closed requests with their outcome; then `TurnEnd` in the timeline shows the result.
+ */
 function OpenRequests({ eventWindow, open }: OpenRequestsProps) {
   const { decided } = useRecentDecisions(open.map(keyOf).join("\n"));
   const shown = useShownRequests(open, decided);

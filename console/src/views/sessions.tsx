@@ -14,7 +14,6 @@ import { bindKeys } from "../state/keys.ts";
 import styles from "../sessions/sessions.module.css";
 import view from "./view.module.css";
 
-/** List of all sessions, with filters. */
 export function SessionsView() {
   const filters = filtersOf(query.value);
   const asked = queryOf(filters).toString();
@@ -41,8 +40,8 @@ export function SessionsView() {
 const TYPING_MS = 250;
 
 /**
- * Loads the list for the filters in the address. Typed text is written to the address at once, so that "back" restores the
- * text.
+ * Calls `show` for the filters in the address. Typed text is in the address at once, so that "back" restores the text, but is
+ * searched after `TYPING_MS`.
  */
 function useShown(asked: string): void {
   const textRef = useRef(filtersOf(query.value).text);
@@ -130,7 +129,6 @@ function Skeleton() {
   );
 }
 
-/** Shown if there are no sessions yet. */
 function NoneAtAll() {
   return (
     <div class={styles["none"]}>

@@ -69,7 +69,7 @@ const EXPIRED = new Error(
   "The server no longer accepts your token: it has expired or was revoked. Sign in with another one.",
 );
 
-/** Replaces the message of a 401, which is written for programs, by advice for people. */
+/** Replaces the server's message for a 401, which is written for programs. */
 function clearer(error: unknown): unknown {
   if (!(error instanceof ApiProblem) || error.status !== 401) return error;
   return new Error(

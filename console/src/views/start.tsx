@@ -38,7 +38,6 @@ interface Started {
   readonly warnings: readonly string[];
 }
 
-/** Form for prompt, directory and limits of a new session. */
 function StartForm() {
   const [isPending, setPending] = useState(false);
   const [problem, setProblem] = useState<unknown>();

@@ -37,7 +37,7 @@ export async function allGone(page: Page): Promise<void> {
 /** An item of the timeline with this text. Prompts hold only scripts here. */
 export const entry = (page: Page, words: RegExp | string) =>
   page
-    .getByRole("region", { name: "What has happened" })
+    .getByRole("region", { name: "Timeline" })
     .getByRole("listitem")
     .filter({ hasText: words, hasNotText: "model-script" });
 

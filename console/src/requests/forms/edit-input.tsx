@@ -48,8 +48,7 @@ export function EditInput({ button, form }: Props) {
       )}
       {key === "command" && (
         <p class={styles["hint"]}>
-          Rules that deny are checked again, as far as the command can be read: cd, $, globs and backslashes hide files
-          from them.
+          Deny rules are checked again, but cd, $, globs and backslashes hide files from them.
         </p>
       )}
       <Buttons draft={draft}>

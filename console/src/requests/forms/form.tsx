@@ -55,7 +55,7 @@ export function Press({ act, children, decides = true, describedBy, form, keyNam
   );
 }
 
-/** Buttons and the problem of a card. Sticky, so that the buttons of a long card stay in view. */
+/** Buttons of a card with `draft.problem`. Sticky, so that the buttons of a long card stay in view. */
 export function Buttons({ children, draft }: { readonly draft: Draft; readonly children: ComponentChildren }) {
   const problem = draft.problem.value;
   return (
@@ -80,7 +80,7 @@ interface MessageProps {
   readonly button: string;
 }
 
-/** Field for the reason of a denial; may be empty. */
+/** Field for the reason of a denial, `draft.message`; may be empty. */
 export function MessageField({ button, form, label }: MessageProps) {
   const { draft } = form;
   const sendIt = () => send(form, denied(draft.message.value));
@@ -141,7 +141,7 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
     area.current?.focus();
     area.current?.scrollIntoView({ block: "nearest" });
   }, [form.draft]);
-  // Layout effect, so that the selection is set before the problem is painted: the user may type at once.
+  // `useLayoutEffect` sets the selection before the problem is painted: the user may type at once.
   useLayoutEffect(() => {
     if (wrongAt === undefined) return;
     area.current?.focus();

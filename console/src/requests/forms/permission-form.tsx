@@ -6,7 +6,6 @@ import { EscapedText } from "../escaped-text.tsx";
 import { classNames } from "../../parts/class-names.ts";
 import styles from "../requests.module.css";
 
-/** Form for the use of a tool. */
 export function PermissionForm(form: FormProps) {
   const { draft, request } = form;
   const { remember } = request;

@@ -7,7 +7,6 @@ import { Fields } from "../input.tsx";
 import { KeyHint } from "./permission-form.tsx";
 import styles from "../requests.module.css";
 
-/** Form for the approval of a plan. */
 export function PlanForm({ about, ...form }: FormProps & { readonly about: ComponentChildren }) {
   const { draft, request } = form;
   const { plan, ...rest } = request.input;

@@ -13,7 +13,6 @@ interface Props {
   readonly onChange: (choice: Choice) => void;
 }
 
-/** Question with its options. */
 export function QuestionField({ choice, form, isMissing, name, onChange, question }: Props) {
   const errorId = `missing-${name}`;
   const isDisabled = !form.mayAnswer || form.draft.isSending.value;
@@ -61,7 +60,7 @@ export function QuestionField({ choice, form, isMissing, name, onChange, questio
 
 type OtherProps = Pick<Props, "choice" | "name" | "onChange" | "question"> & { readonly kind: "checkbox" | "radio" };
 
-/** Free-text answer. Typing selects the option "Other". */
+/** Free-text answer. Typing switches `isOther` on. */
 function Other({ choice, kind, name, onChange, question }: OtherProps) {
   const hasOptions = question.options.length > 0;
   const write = (other: string) => onChange({ ...withOther(question, choice, choice.isOther || other !== ""), other });

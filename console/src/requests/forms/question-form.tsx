@@ -43,7 +43,7 @@ export function QuestionForm({ about, ...form }: FormProps & { readonly about: C
       </div>
       {about}
       {draft.open.value === "message" ? (
-        <MessageField form={form} label="What Claude Code is told instead (may be empty)" button="Decline" />
+        <MessageField form={form} label="Message to Claude Code (optional)" button="Decline" />
       ) : (
         <Buttons draft={draft}>
           <Press form={form} kind="primary" act={sendAnswers}>

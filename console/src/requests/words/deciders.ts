@@ -11,7 +11,7 @@ export function thenWords(approver: ApproverName, approvalChain: readonly Approv
 }
 
 const ALLOWED: Readonly<Record<Decided["behavior"], string>> = { allow: "Allowed", deny: "Denied" };
-/** Words for tools that ask for more than a permission. */
+/** Words for tools whose requests are not permissions. */
 const DONE: Readonly<Partial<Record<string, typeof ALLOWED>>> = {
   AskUserQuestion: { allow: "Answered", deny: "Declined" },
   ExitPlanMode: { allow: "Approved", deny: "Sent back" },
@@ -47,7 +47,7 @@ export function whyOnlyLook(
     const [before, behind] = [approvals.filter(isBefore), approvals.filter((approver) => !isBefore(approver))];
     const approvalChain = [...before, "console", ...behind].join(",");
     const now = approvals.length === 0 ? "No one" : `Only ${approvals.map(whoWords).join(" or ")}`;
-    return `${now} can answer requests of this session, not this page. For others, start its client or server with --approvals ${approvalChain}.`;
+    return `${now} can answer requests of this session, not this page. For new sessions, start the client or server with --approvals ${approvalChain}.`;
   }
   if (me.scopes.includes("approve")) return undefined;
   return "You can view requests but not answer them. That requires a token with the scope approve; ask the operator for one.";

@@ -22,7 +22,7 @@ export function splitInvisible(text: string): Piece[] {
   return pieces;
 }
 
-/** For plain text without markup, such as a notification or an attribute. */
+/** Like `splitInvisible`, for places that take only text, such as a notification or an attribute. */
 export function escapeInvisible(text: string): string {
   return splitInvisible(text)
     .map((piece) => piece.text)

@@ -1,7 +1,10 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { isObject } from "../../parts/json.ts";
 
-/** Parses JSON that people type and locates the first error, because browsers report positions differently or not at all. */
+/**
+ * Parses JSON that people type and locates the first error, because messages of `JSON.parse` differ between browsers and may
+ * lack the position.
+ */
 
 export type Typed =
   | { readonly ok: true; readonly value: JsonObject }

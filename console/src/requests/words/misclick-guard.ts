@@ -32,8 +32,8 @@ export class MisclickGuard {
   #last: { readonly key: string; readonly at: number; readonly point: Point | undefined } | undefined;
 
   /**
-   * Records the place of the card. Doubts the card if it has moved under the pointer, both in the page (not just scrolled) and
-   * in the window (not just shifted by growth above).
+   * Records the place of the card. Doubts the card as `moved` if the pointer is over the card and the place differs both in the
+   * page (not only by scrolling) and in the window (not only by growth above).
    */
   note(key: string, box: Box, { hand, now, scrolled }: { hand: Hand; now: number; scrolled: number }): void {
     const before = this.#tops.get(key);
@@ -44,7 +44,7 @@ export class MisclickGuard {
     if (isMoved && (hand === "anywhere" || isWithin(box, hand))) this.#doubt(key, "moved", now);
   }
 
-  /** Doubts keys for a moment, because the card just got the focus and keys may be meant for the previous card. */
+  /** Doubts keys as `focused` for a moment, because they may be meant for the previous card. */
   focus(key: string, now: number): void {
     this.#doubt(key, "focused", now);
   }
@@ -62,7 +62,7 @@ export class MisclickGuard {
       return point ? "moved" : "focused";
     const { until = 0, why } = this.#doubts.get(key) ?? {};
     if (now >= until) return undefined;
-    // A key reaches the focused card even if moved; a pointer reaches the card beneath even without focus.
+    // The place of the card does not matter for a key, nor the focus for a pointer.
     return why === (point ? "focused" : "moved") ? undefined : why;
   }
 

@@ -42,7 +42,7 @@ export function withPick({ multiSelect }: Question, choice: Choice, place: numbe
   return { ...choice, picked: picked.toSorted((one, other) => one - other) };
 }
 
-/** Switches the free-text answer ("Other") on or off. */
+/** Switches the free-text answer on or off. Without `multiSelect`, the free text replaces all options. */
 export function withOther({ multiSelect }: Question, choice: Choice, isOther: boolean): Choice {
   return { ...choice, isOther, picked: multiSelect || !isOther ? choice.picked : [] };
 }
@@ -68,7 +68,7 @@ export function answersOf(questions: readonly Question[], choices: readonly Choi
 function chosen({ options }: Question, { isOther, other, picked }: Choice): string[] {
   const own = other.trim();
   const hasOwn = own !== "" && (isOther || options.length === 0);
-  // "Other" without a text is incomplete.
+  // An empty free-text answer counts as missing.
   if (isOther && own === "") return [];
   return [...picked.flatMap((place) => options[place]?.label ?? []), ...(hasOwn ? [own] : [])];
 }

@@ -6,7 +6,7 @@ import type { PendingRequest } from "../../../../src/console/wire.ts";
 
 export interface Shown {
   readonly request: PendingRequest;
-  /** Time at which the request was no longer open. */
+  /** Time at which the request was no longer open, ms since the epoch. */
   readonly goneAt?: number;
 }
 
@@ -17,10 +17,12 @@ export function keyOf({ requestId, sessionId }: Pick<PendingRequest, "requestId"
   return `${sessionId}/${requestId}`;
 }
 
-/** Maximum number of closed requests kept above an open request, which would move if they disappeared. */
+/**
+ * Maximum number of closed requests that stay beyond `CLOSED_SHOWN_MS` above an open request, which would move without them.
+ */
 const MAX_CLOSED_ABOVE = 10;
 
-/** Computes the list, oldest first. */
+/** Adds `open` to the list and drops requests closed long ago. Oldest first. */
 export function shownNow(before: readonly Shown[], open: readonly PendingRequest[], now: number): Shown[] {
   const isOpen = new Set(open.map(keyOf));
   const over = before.flatMap(({ goneAt = now, request }): Shown[] =>

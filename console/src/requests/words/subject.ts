@@ -38,7 +38,7 @@ export function headline(request: Named, isOver = false): string {
   return `${who} ${isOver ? "asked" : "asks"} to ${actOf(toolName)}`;
 }
 
-/** Names a subagent by its task, because several subagents may ask at once. */
+/** Names a subagent by `agent.description`, because several subagents may ask at once. */
 function whoAsks({ agent, agentId }: Named): string {
   if (agent && agent.description !== "") return `${agent.description} (subagent)`;
   return agentId === undefined ? "Claude Code" : "A subagent";

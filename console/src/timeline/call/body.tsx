@@ -19,7 +19,7 @@ interface Props {
 
 export function CallBody({ cwd, item }: Props) {
   const { name, output, pictures = [], state } = item;
-  // Hides the output of a successful edit, which only confirms the edit in many words.
+  // Hides the output of successful `EDITS`, which only confirms the edit in many words.
   const isSaid = state === "done" && EDITS.has(name ?? "");
   return (
     <>
@@ -103,7 +103,6 @@ const MARKS: ReadonlyMap<string, readonly [mark: string, words: string]> = new M
   ["pending", ["○", "To do"]],
 ]);
 
-/** To-do list of Claude Code. */
 function Todos({ input }: { readonly input: JsonObject }) {
   return (
     <ul class={styles["todos"]}>

@@ -14,7 +14,7 @@ import styles from "../timeline.module.css";
 
 interface Props {
   readonly item: CallItem;
-  /** Renders steps of a subagent, which can be items of any kind. */
+  /** Renders steps of a subagent, which can be any `Item`. */
   readonly children: (items: readonly Item[]) => ComponentChildren;
 }
 
@@ -80,7 +80,7 @@ const STATES: Readonly<Record<CallState, readonly [mark: string, words: string]>
 
 const IN_WORDS: ReadonlySet<CallState> = new Set(["background", "failed", "denied", "stopped"]);
 
-/** Mark of the state. Words are visible unless the state is usual. */
+/** Mark of the state; words are visible only for `IN_WORDS`. */
 function State({ state }: { readonly state: CallState }) {
   const [mark, words] = STATES[state];
   return (

@@ -3,7 +3,7 @@ import { truncateLine, displayText } from "../../parts/text.ts";
 import { Json } from "../output.tsx";
 import facts from "../../parts/facts.module.css";
 
-/** Maximum characters of a value shown on its own line. */
+/** Maximum characters of a value that needs no `Json`. */
 const SHORT = 300;
 
 /** Input of a tool: field by field if all values are short, otherwise as JSON. */

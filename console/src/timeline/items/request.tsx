@@ -10,7 +10,6 @@ import type { RequestItem } from "../reducer/item.ts";
 import styles from "../timeline.module.css";
 import facts from "../../parts/facts.module.css";
 
-/** Request with answer, answer source and waiting time. */
 export function Request({ item }: { readonly item: RequestItem }) {
   const { answer, request, at, passed } = item;
   const cwd = useContext(EventWindowContext)?.detail.value?.cwd ?? "";

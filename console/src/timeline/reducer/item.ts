@@ -12,7 +12,7 @@ interface Base {
   /** First event of the item. */
   readonly eventId: number;
   readonly at: number;
-  /** Events of the item that are cut. */
+  /** Ids of the item's events that are `cut`. */
   readonly cutIn: readonly number[];
 }
 
@@ -98,7 +98,7 @@ export interface LineItem extends Base {
   readonly pictures?: readonly Picture[];
 }
 
-/** Tools for which Claude Code keeps file checkpoints. */
+/** Tools before which Claude Code saves file checkpoints. */
 const EDITING: ReadonlySet<string> = new Set(["Edit", "MultiEdit", "NotebookEdit", "Write"]);
 
 /** True if a file was edited after the event `after`, by Claude Code or by a subagent. */

@@ -21,9 +21,9 @@ const WORDS: Readonly<Record<string, Words>> = {
     return `Claude Code is ready: ${textAt(message, "model") ?? "unknown model"}${count}`;
   },
   // Messages to Claude Code that no user typed: interruptions, prompts of subagents.
-  text: (block) => `Told to Claude Code: ${textAt(block, "text") ?? ""}`,
+  text: (block) => `Sent to Claude Code: ${textAt(block, "text") ?? ""}`,
   image: () => "An image",
-  redacted_thinking: () => "Thinking that Claude Code keeps to itself",
+  redacted_thinking: () => "Redacted thinking",
   task_started: (message) => `Task began: ${textAt(message, "description") ?? ""}`,
   task_progress: (message) => textAt(message, "summary"),
   task_notification: (message) =>

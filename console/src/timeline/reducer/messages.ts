@@ -7,7 +7,7 @@ import { callKey, type TimelineIndex } from "./timeline-index.ts";
 
 type MessageEvent = Extract<ShownEvent, { type: "message" }>;
 
-/** Message being reduced. */
+/** Message that is being reduced. */
 interface Reading {
   readonly event: MessageEvent;
   readonly message: JsonObject;
@@ -74,7 +74,7 @@ export class MessageReducer {
     }
   }
 
-  /** False if the content has an unexpected form. */
+  /** False if the content has an unexpected form, so that the message becomes a line. */
   #takeSpoken(reading: Reading): boolean {
     const blocks = blocksOf(reading.message);
     if (!blocks) return false;
@@ -118,7 +118,7 @@ export class MessageReducer {
     return true;
   }
 
-  /** Adds a placeholder if the call lies before the loaded events. */
+  /** Adds a placeholder for a call that lies before the loaded events. */
   #expectCall(id: string, event: MessageEvent, parent = ""): void {
     if (!this.#index.call(id)) this.#index.add(newCall(event, id), parent);
   }
@@ -127,7 +127,7 @@ export class MessageReducer {
     const blocks = blocksOf(reading.message);
     if (!blocks) return false;
     for (const [index, block] of blocks.entries()) {
-      // Skipped, because the end of the turn reports the interrupt and its author.
+      // Skipped, because the item of `turn.ended` reports the interrupt and its author.
       if (isObject(block) && block["type"] === "text" && INTERRUPTED.test(textAt(block, "text") ?? "")) continue;
       const isResult = isObject(block) && textAt(block, "type")?.endsWith("tool_result") === true;
       if (!isResult || !this.#finishCall(reading, index, block)) this.#addLine(reading, index, block);

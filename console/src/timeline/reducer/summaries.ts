@@ -15,7 +15,7 @@ function summaryOfKnown<T extends EventType>({ data, type }: Typed<T>): Summary 
   return Object.hasOwn(SUMMARIES, type) ? SUMMARIES[type](data) : undefined;
 }
 
-/** For events that are shown as items of their own kind. */
+/** For events that become items of their own kind. */
 const item = (): undefined => undefined;
 
 const SUMMARIES: ByEventType<Summary | undefined> = {

@@ -16,7 +16,7 @@ export class TimelineIndex {
     return this.#top;
   }
 
-  /** Ignores a known key, because an event may come twice. */
+  /** Ignores an item with a known key, because an event may come twice. */
   add(item: Item, parent: string): void {
     if (this.#places.has(item.key)) return;
     const list = this.#listOf(parent);
@@ -35,7 +35,7 @@ export class TimelineIndex {
     return item?.kind === "call" ? item : undefined;
   }
 
-  /** Id of the call whose list has the item; "" at the top. */
+  /** Id of the call whose list has the item; "" for the session's own list. */
   parentOf(key: string): string {
     return this.#places.get(key)?.parent ?? "";
   }
@@ -47,7 +47,7 @@ export class TimelineIndex {
     this.#touch(place.parent);
   }
 
-  /** Removes a top-level item from the list, because another item shows the content. */
+  /** Removes a top-level item from `top`, because another item shows its content. */
   hide(key: string): void {
     this.#hidden.add(key);
     this.#touch("");

@@ -8,7 +8,7 @@ import { callKey, TimelineIndex } from "./timeline-index.ts";
 
 type Of<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>;
 
-/** Types always shown as a line, whatever came before. */
+/** Types that `#takeLine` shows as a line, whatever came before. */
 type Lined =
   | "session.opened"
   | "session.configured"
@@ -70,7 +70,7 @@ export class TimelineReducer {
     this.#index.add({ kind: "line", ...baseOf(event), ...summaryOf(event) }, "");
   }
 
-  /** Applies effects on other items. */
+  /** Updates other items that the event affects: calls in the background, and denied calls. */
   #heed({ data, type }: ShownEvent): void {
     if (type === "background.changed") this.#messages.runInBackground(data.tasks.map(({ id }) => id));
     if (type === "notice" && data.kind === "denial") this.#deny(textAt(data.details ?? {}, "tool_use_id"));
@@ -107,8 +107,8 @@ export class TimelineReducer {
   }
 
   /**
-   * Moves the prompt to the event at which Claude Code received or dropped it. Returns false if the prompt lies before the
-   * loaded events.
+   * Moves the prompt to the event at which Claude Code received or dropped the prompt. Returns false if the prompt lies before
+   * the loaded events.
    */
   #movePrompt({ at, id }: ShownEvent, promptId: string, change: Pick<PromptItem, "state" | "why">): boolean {
     const queued = this.#queued.get(promptId);
@@ -124,7 +124,7 @@ export class TimelineReducer {
   #startTurn(event: Of<"turn.started">): void {
     const { promptIds } = event.data;
     const known = promptIds.filter((promptId) => this.#movePrompt(event, promptId, { state: "begun" }));
-    // A prompt in its place marks the start of the turn; a line is needed only without.
+    // Adds a line only if no prompt marks the start of the turn.
     if (promptIds.length === 0 || known.length < promptIds.length) this.#addLine(event);
   }
 
@@ -171,7 +171,7 @@ export class TimelineReducer {
 
 const STEERED = { state: "steered" } as const;
 
-/** Longest wait for a slot that is not shown, ms. */
+/** Shortest wait for a slot that is shown as a line, ms. */
 const SHORT_WAIT_MS = 2_000;
 
 function promptKey(promptId: string): string {
