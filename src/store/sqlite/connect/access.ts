@@ -5,25 +5,25 @@ import { asStoreError, retryWhileBusy } from "./faults.ts";
 import { StoreFiles } from "./store-files.ts";
 import { checkReadable } from "./migrations.ts";
 
-/** After these the connection is given up: the next use finds out whether the cause has gone away. */
+/** Faults after which the connection is given up: the next use finds out if the cause has gone away. */
 const BROKEN: ReadonlySet<StoreFault> = new Set(["corrupt", "failed", "moved", "newer", "readonly"]);
 
 interface Opened {
   readonly connection: Connection;
-  /** Undefined where it is in memory. */
+  /** `undefined` for a store in memory. */
   readonly files: StoreFiles | undefined;
 }
 
-/** The way to the database: opened with the first use, and again after it broke. */
+/** Opens the database with the first use, and again after a failure. */
 export class Access {
-  /** Of the store, in messages. */
+  /** Name of the store in messages. */
   readonly name: string;
-  /** Undefined where it is in memory. */
+  /** `undefined` for a store in memory. */
   readonly file: string | undefined;
   readonly #open: () => Promise<Connection>;
   #opened: Promise<Opened> | undefined;
   #closed = false;
-  /** The store cannot be used again by this process. */
+  /** Set once this process cannot use the store again. */
   #lost: StoreError | undefined;
 
   constructor(location: StoreLocation, open: () => Promise<Connection>) {
@@ -34,14 +34,14 @@ export class Access {
   }
 
   /**
-   * Runs `work` at once and to its end, and again when another process was in the way. Throws StoreError when the store
-   * is at fault, and what `work` throws otherwise.
+   * Runs `work` in one go, and again if another process was in the way. Throws `StoreError` if the store is at fault, and
+   * otherwise the error of `work`.
    */
   async use<T>(work: (db: Connection) => T): Promise<T> {
     return this.#use(({ connection }) => work(connection));
   }
 
-  /** Throws StoreError when the files of the store are not those that were opened, or are a newer server's now. */
+  /** Throws `StoreError` if the files of the store are not the opened ones, or now belong to a newer server. */
   async assertSame(): Promise<void> {
     // `#use` reports why the store could not be opened.
     if (this.#opened === undefined && !this.#lost) return;
@@ -61,7 +61,7 @@ export class Access {
         return work(await opened);
       });
     } catch (error) {
-      // What could not be opened may be opened the next time: descriptors run out, and come back.
+      // Allows another attempt to open: descriptors run out, and come back.
       const failed = opened;
       await failed?.catch(() => {
         if (this.#opened === failed) this.#opened = undefined;
@@ -92,9 +92,9 @@ export class Access {
   }
 
   /**
-   * Only the connection that failed: another user of this may have opened a new one meanwhile. After the loss of its log it is neither
-   * closed nor followed by another one, which would find an index that belongs to no log. Where only the name of the log is gone,
-   * SQLite still has it, and moves it into the file now.
+   * Gives up only the failed connection: another user of `Access` may have opened a new one meanwhile. After the loss of the
+   * log, the connection is neither closed nor replaced, because a new one would find an index without its log. If only the name
+   * of the log is gone, SQLite still has the log, and moves its content into the file now.
    */
   async #giveUp(opened: Promise<Opened> | undefined, fault?: StoreError): Promise<void> {
     const found = await opened?.catch(() => undefined);

@@ -1,14 +1,19 @@
 import type { z } from "zod";
 import { isBusy, type Database, type SqlValues, type Statement } from "./driver.ts";
 
-/** How a transaction outlives the machine: `full` is on the disk when it returns, `normal` survives the process only. */
+/**
+ * Durability of a transaction: `full` is on the disk on return and survives the machine, `normal` survives the process only.
+ */
 export type Durability = "full" | "normal";
 
-/** One open database, with the statements that were used on it. No method waits: none lets another one in between. */
+/** Open database with its prepared statements. All methods are synchronous, so that no call comes in between. */
 export class Connection {
   readonly #database: Database;
   readonly #statements = new Map<string, Statement>();
-  /** In a write-ahead log a commit need not reach the disk to be whole; in a rollback journal it must. */
+  /**
+   * True for a write-ahead log: a commit is atomic without reaching the disk. In a rollback journal a commit must reach the
+   * disk.
+   */
   readonly #writeAhead: boolean;
   #durability: Durability = "normal";
 
@@ -17,7 +22,7 @@ export class Connection {
     this.#writeAhead = writeAhead;
   }
 
-  /** The first row, or undefined. */
+  /** Returns the first row, or `undefined`. */
   get<T>(sql: string, row: z.ZodType<T>, values: SqlValues = {}): T | undefined {
     const found = this.#prepare(sql).get(values);
     return found === undefined ? undefined : row.parse(found);
@@ -29,20 +34,23 @@ export class Connection {
       .map((found) => row.parse(found));
   }
 
-  /** How many rows it changed. */
+  /** Returns the number of changed rows. */
   run(sql: string, values: SqlValues = {}): number {
     return Number(this.#prepare(sql).run(values).changes);
   }
 
-  /** For statements that are run seldom and in any number. */
+  /** Runs rare statements, any number at once. */
   execute(sql: string): void {
     this.#database.exec(sql);
   }
 
-  /** All of `work`, or nothing of it where it throws. Throws a busy error when another connection is writing. */
+  /**
+   * Runs `work` in a transaction: all of `work` is stored, or nothing if it throws. Throws a busy error if another connection
+   * is writing.
+   */
   transaction<T>(durability: Durability, work: () => T): T {
     this.#become(durability);
-    // Takes the right to write at once: a transaction that began by reading could not wait for it.
+    // Takes the write lock at once: a transaction that began by reading could not wait for the lock.
     this.execute("BEGIN IMMEDIATE");
     try {
       const result = work();
@@ -54,7 +62,7 @@ export class Connection {
     }
   }
 
-  /** Several reads of one moment. */
+  /** Runs several reads on one state of the database. */
   snapshot<T>(work: () => T): T {
     this.execute("BEGIN");
     try {
@@ -64,7 +72,7 @@ export class Connection {
     }
   }
 
-  /** Within a transaction: what `work` has done when it throws is undone, the rest of the transaction stays. */
+  /** Runs `work` within a transaction. An error undoes `work`, but not the rest of the transaction. */
   attempt<T>(work: () => T): T {
     this.execute("SAVEPOINT attempt");
     try {
@@ -77,12 +85,12 @@ export class Connection {
     }
   }
 
-  /** Moves what stands in the write-ahead log into the file, as far as others let it. */
+  /** Moves the content of the write-ahead log into the file, as far as other connections permit. */
   save(): void {
     this.#tolerate("PRAGMA wal_checkpoint(PASSIVE)");
   }
 
-  /** @photostructure/sqlite keeps the file open, without a lock, until the last statement is garbage. */
+  /** Drops the statements: @photostructure/sqlite keeps the file open, without a lock, until the last statement is garbage. */
   close(): void {
     this.#statements.clear();
     this.#database.close();
@@ -106,7 +114,7 @@ export class Connection {
     this.#tolerate("ROLLBACK");
   }
 
-  /** On a full disk and its like SQLite has already rolled back by itself, and says that there is nothing to undo. */
+  /** Ignores errors. On a full disk and the like, SQLite has already rolled back by itself and finds nothing to undo. */
   #tolerate(sql: string): void {
     try {
       this.execute(sql);

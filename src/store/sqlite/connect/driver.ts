@@ -6,12 +6,12 @@ import { DRIVER_PACKAGE } from "../../../packages/pinned.ts";
 import { StoreError } from "../../errors.ts";
 
 /**
- * The one file that knows which SQLite is used: the one built into Node (22.13 and later), else @photostructure/sqlite,
- * which has the same interface: beside this program, or in the cache folder. Loaded with the first use of a store.
+ * Loads SQLite with the first use of a store: the module built into Node (22.13 and later), else @photostructure/sqlite with
+ * the same interface, from beside this program or from the cache folder. The only file with knowledge of the SQLite in use.
  */
 
 export type SqlValue = string | number | null;
-/** By the names of `$name` in the statement. */
+/** Values by the names of `$name` in the statement. */
 export type SqlValues = Readonly<Record<string, SqlValue>>;
 
 export interface Statement {
@@ -20,7 +20,7 @@ export interface Statement {
   all(values: SqlValues): unknown[];
 }
 
-/** No method waits: each blocks until SQLite is done, or has been busy for the time of its `busy_timeout`. */
+/** Open database. Every method blocks until SQLite is done, or has been busy for its `busy_timeout`. */
 export interface Database {
   exec(sql: string): void;
   prepare(sql: string): Statement;
@@ -58,12 +58,12 @@ function packages(): PackageCache {
   return new PackageCache({ cacheFolder: cacheFolder(process.env), environment: process.env });
 }
 
-/** Whether a store can be opened without an installation. */
+/** True if a store can be opened without an installation. */
 export function hasDriver(): boolean {
   return builtIn() !== undefined || isBeside() || packages().entryOf(DRIVER_PACKAGE) !== undefined;
 }
 
-/** Throws InstallError. */
+/** Throws `InstallError`. */
 export async function installDriver(): Promise<void> {
   await packages().install(DRIVER_PACKAGE);
 }
@@ -71,7 +71,8 @@ export async function installDriver(): Promise<void> {
 const BuiltIn = z.custom<Driver>((found) => typeof found === "object" && found !== null && "DatabaseSync" in found);
 
 function builtIn(): Driver | undefined {
-  // Node 22 warns of its own module on stderr, where clients show it to people who can do nothing about it.
+  // Hides Node 22's warning about `node:sqlite` on stderr. Clients would show the warning to people who can do nothing about
+  // it.
   const warn = process.emitWarning.bind(process);
   process.emitWarning = () => undefined;
   try {
@@ -87,7 +88,7 @@ const SqliteError = z.object({
   message: z.string(),
 });
 
-/** SQLite's words for what can become of a query; from a query, @photostructure/sqlite gives them without the code. */
+/** Result codes by SQLite's messages, because @photostructure/sqlite reports an error of a query without the code. */
 const CODES: Readonly<Record<string, number>> = {
   "database is locked": 5,
   "attempt to write a readonly database": 8,
@@ -98,23 +99,23 @@ const CODES: Readonly<Record<string, number>> = {
   "file is not a database": 26,
 };
 
-/** SQLite's extended result code; undefined for an error that is not SQLite's. */
+/** Returns SQLite's extended result code; `undefined` for an error that is not SQLite's. */
 export function sqliteCode(error: unknown): number | undefined {
   const found = SqliteError.safeParse(error).data;
   return found && (found.errcode ?? CODES[found.message] ?? 1);
 }
 
 const BUSY = 5;
-/** Too long, against a constraint, of the wrong type: the statement's own fault. */
+/** Codes of a faulty statement: value too long, against a constraint, of the wrong type. */
 const OF_STATEMENT: ReadonlySet<number> = new Set([18, 19, 20]);
 
-/** SQLite could not do what it should have done, and nothing else would have fared better. */
+/** True if SQLite itself failed, so that another statement would have failed, too. */
 export function isOfStore(error: unknown): boolean {
   const code = sqliteCode(error);
   return code !== undefined && !OF_STATEMENT.has(code & 0xff);
 }
 
-/** Another connection is in the way: what was tried has not happened and can be tried again. */
+/** True if another connection is in the way: the statement has not happened and can be tried again. */
 export function isBusy(error: unknown): boolean {
   const code = sqliteCode(error);
   return code !== undefined && (code & 0xff) === BUSY;

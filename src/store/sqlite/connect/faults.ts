@@ -4,7 +4,7 @@ import { StoreError, type StoreFault } from "../../errors.ts";
 import { NewerFormatError } from "../../format.ts";
 import { sqliteCode, isBusy } from "./driver.ts";
 
-/** By SQLite's extended result code where that tells more, else by its primary code, the low byte. */
+/** Faults by SQLite's extended result code if more specific, else by the primary code, the low byte. */
 const BY_CODE: Readonly<Record<number, StoreFault>> = {
   3: "readonly", // PERM
   5: "busy", // BUSY
@@ -18,7 +18,7 @@ const BY_CODE: Readonly<Record<number, StoreFault>> = {
   4874: "full", // IOERR_SHMSIZE: no room for the index of the log
 };
 
-/** Of the file system, before SQLite is asked. */
+/** Faults by error codes of the file system, before SQLite is asked. */
 const BY_NAME: Readonly<Record<string, StoreFault>> = {
   EACCES: "readonly",
   EDQUOT: "full",
@@ -32,7 +32,7 @@ const BY_NAME: Readonly<Record<string, StoreFault>> = {
   EROFS: "readonly",
 };
 
-/** The error in words that a caller can act upon, when it is the store's; undefined when it is another's. */
+/** Returns a `StoreError` with advice if the store is at fault; `undefined` for an error of another cause. */
 export function asStoreError(error: unknown, file: string): StoreError | undefined {
   if (error instanceof StoreError) return error;
   const fault = faultOf(error);
@@ -41,7 +41,7 @@ export function asStoreError(error: unknown, file: string): StoreError | undefin
 
 function faultOf(error: unknown): StoreFault | undefined {
   if (error instanceof NewerFormatError) return "newer";
-  // What the store reads was written by itself: it does not parse only when the file was changed behind its back.
+  // The store reads only text of its own, so a parse error means that the file was changed from outside.
   if (error instanceof ZodError || error instanceof SyntaxError) return "corrupt";
   const code = sqliteCode(error);
   if (code !== undefined) return BY_CODE[code] ?? BY_CODE[code & 0xff] ?? "failed";
@@ -53,7 +53,7 @@ function faultOf(error: unknown): StoreFault | undefined {
 const MAX_RETRY_MS = 10_000;
 const [FIRST_WAIT_MS, MAX_WAIT_MS] = [4, 100];
 
-/** Retries with backoff while another connection holds the lock. Throws the busy error when the time is over. */
+/** Retries with backoff while another connection holds the lock. Throws the busy error after `MAX_RETRY_MS`. */
 export async function retryWhileBusy<T>(attempt: () => T | Promise<T>): Promise<T> {
   const deadline = performance.now() + MAX_RETRY_MS;
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, MAX_WAIT_MS)) {

@@ -3,12 +3,12 @@ import { StoreError } from "../../errors.ts";
 import type { Connection } from "./connection.ts";
 
 /**
- * The schema, as the steps that lead to it: number n makes version n out of n - 1. A step that was released is never
- * changed, and a new one only adds (tables, indexes, columns that have a default): servers of several versions use one
- * file at a time. Were a step ever to break older servers, it would have to raise `readable_by`.
+ * Schema, as migration steps: number n makes version n out of n - 1. Never change a released step. A new step only adds
+ * (tables, indexes, columns with a default), because servers of several versions use one file at a time. A step that breaks
+ * older servers would have to raise `readable_by`.
  *
- * Text that people wrote is stored as JSON: one of the two drivers cuts a string at NUL, and UTF-8 has no lone
- * surrogates. JSON escapes both.
+ * Text of people is stored as JSON, because one of the two drivers cuts a string at NUL, and UTF-8 has no lone surrogates. JSON
+ * escapes both.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -72,14 +72,14 @@ const sql = {
   readableBy: "SELECT value FROM meta WHERE key = 'readable_by'",
 } as const;
 
-/** Throws StoreError when the file is another program's, or of a version that this one must not touch. */
+/** Throws `StoreError` if the file is another program's, or has a version that this server must not touch. */
 export function checkSchema(db: Connection, file: string, migrations = MIGRATIONS): void {
   const { application_id, tables, user_version } = readHeader(db);
   if (tables > 0 && application_id !== APPLICATION_ID) throw new StoreError("foreign", file);
   if (user_version > 0) checkReadable(db, file, migrations);
 }
 
-/** The same, while the file is in use: a newer server may have come meanwhile. */
+/** Checks the version of a file in use: a newer server may have migrated the file meanwhile. */
 export function checkReadable(db: Connection, file: string, migrations = MIGRATIONS): void {
   const readableBy = db.get(sql.readableBy, Meta)?.value ?? Number.POSITIVE_INFINITY;
   if (readableBy > migrations.length) throw new StoreError("newer", file);
@@ -89,7 +89,7 @@ export function checkReadable(db: Connection, file: string, migrations = MIGRATI
 export function migrate(db: Connection, migrations = MIGRATIONS): void {
   if (readHeader(db).user_version >= migrations.length) return;
   db.transaction("full", () => {
-    // Read again: another process may have been faster.
+    // Reads again: another process may have been faster.
     const { user_version } = readHeader(db);
     for (const step of migrations.slice(user_version)) db.execute(step);
     if (user_version < migrations.length) db.execute(`PRAGMA user_version = ${String(migrations.length)}`);

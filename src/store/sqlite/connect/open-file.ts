@@ -10,7 +10,7 @@ import { openDatabase, type Database } from "./driver.ts";
 import { checkSchema, migrate } from "./migrations.ts";
 import { retryWhileBusy } from "./faults.ts";
 
-/** Opens the file and makes it what this version needs; creates it where there is none. */
+/** Opens a file, or creates a missing one, and migrates the file to this version. */
 export async function openConnection(file: string, log: Logger, connect = openDatabase): Promise<Connection> {
   await makePrivate(file, log);
   const database = await connect(file);
@@ -22,7 +22,7 @@ export async function openConnection(file: string, log: Logger, connect = openDa
   }
 }
 
-/** A database that no other process sees. It leaves nothing on the disk, and ends with its connection. */
+/** Opens a database closed to other processes. Leaves nothing on the disk, and ends with its connection. */
 export async function openInMemory(): Promise<Connection> {
   const database = await openDatabase(":memory:");
   database.exec("PRAGMA temp_store = MEMORY; PRAGMA auto_vacuum = INCREMENTAL");
@@ -31,12 +31,12 @@ export async function openInMemory(): Promise<Connection> {
   return connection;
 }
 
-/** The logs hold what people and their machines said: only their owner may read them. */
+/** Makes the file private: the logs hold texts of people and their machines, for the owner only. */
 async function makePrivate(file: string, log: Logger): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   if ((await networkKindOf(folder)) !== undefined) throw new StoreError("network", file);
-  // SQLite gives its -wal and -shm files the permissions of this one.
+  // SQLite gives its -wal and -shm files the permissions of the database.
   const handle = await open(file, constants.O_RDWR | constants.O_CREAT, 0o600);
   const { mode } = await handle.stat();
   await handle.close();
@@ -44,7 +44,10 @@ async function makePrivate(file: string, log: Logger): Promise<void> {
   await chmod(file, 0o600).catch(() => log.warn("others can read the store", { file }));
 }
 
-/** The order matters: without the timeout, the second of two processes that begin together fails at the next statement. */
+/**
+ * Prepares the connection. The order matters: without the timeout, the second of two processes that begin together fails at the
+ * next statement.
+ */
 function prepare(database: Database, file: string, log: Logger): Connection {
   database.exec("PRAGMA busy_timeout = 20");
   const before = new Connection(database, false);
@@ -66,7 +69,7 @@ const sql = {
   rollback: "PRAGMA journal_mode = TRUNCATE",
 } as const;
 
-/** True for a write-ahead log, which is faster and lets readers continue during a write. */
+/** Chooses the journal. Returns true for a write-ahead log, which is faster and lets readers continue during a write. */
 function chooseJournal(db: Connection, file: string, log: Logger): boolean {
   const version = db.get(sql.version, Version)?.version ?? "";
   const fixed = sharesWriteAheadLog(version);
@@ -84,18 +87,21 @@ function chooseJournal(db: Connection, file: string, log: Logger): boolean {
   return !leaveWriteAheadLog(db);
 }
 
-/** Others that have the file open now keep the log. Then this process leaves moving it into the file to them. */
+/**
+ * Switches to a rollback journal, unless another process has the file open. Then the other processes move the log's content
+ * into the file, and this process never does.
+ */
 function leaveWriteAheadLog(db: Connection): boolean {
   try {
     if (db.get(sql.rollback, Journal)?.journal_mode === "truncate") return true;
   } catch {
-    // In use.
+    // The file is in use.
   }
   db.execute("PRAGMA wal_autocheckpoint = 0");
   return false;
 }
 
-/** Before these versions, two connections that write at the same moment could damage the file (the "WAL-reset bug"). */
+/** First fixed versions. Earlier, two connections writing at the same moment could damage the file (the "WAL-reset bug"). */
 const FIXED: readonly (readonly [minor: number, patch: number])[] = [
   [44, 6],
   [50, 7],

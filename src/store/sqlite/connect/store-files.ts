@@ -1,16 +1,16 @@
 import { statSync } from "node:fs";
 
 /**
- * The files of an open store: the database, its write-ahead log and the index of that log. SQLite assumes that no other program
- * puts others in their places: otherwise it continues, reports success, and the data is lost.
+ * Files of an open store: the database, its write-ahead log and the index of the log. If another program replaces one, SQLite
+ * continues and reports success, and the data is lost.
  */
 export class StoreFiles {
   readonly #file: string;
   readonly #log: string;
-  /** What each of them was, by its path. */
+  /** Identities of the files, by path. */
   readonly #known: ReadonlyMap<string, string>;
 
-  /** Right after the database was opened and read for the first time: then all of them are there. */
+  /** Call right after the database was opened and read for the first time, because then all files exist. */
   constructor(file: string) {
     this.#file = file;
     this.#log = `${file}-wal`;
@@ -22,13 +22,13 @@ export class StoreFiles {
     return this.#changed().length === 0;
   }
 
-  /** Whether the database is the one that was opened, and its log or index is not. */
+  /** True if the log or the index was replaced or deleted, and the database was not. */
   get lostLog(): boolean {
     const changed = this.#changed();
     return changed.length > 0 && !changed.includes(this.#file);
   }
 
-  /** Whether only the log is gone by its name: then SQLite still has it, and can save what it holds. */
+  /** True if only the name of the log is gone: SQLite still has the log open, and can save its content. */
   get canSave(): boolean {
     return this.#changed().every((path) => path === this.#log);
   }
