@@ -41,10 +41,10 @@ import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "
 import { recordOf, type SessionRow } from "./rows.ts";
 import { type Urgency, Writer } from "./writer.ts";
 
-/** Events that a tail holds at once, however slow its reader. */
+/** Maximum number of events in the memory of a tail, regardless of its reader's speed. */
 const TAIL_PAGE = 32;
 
-/** A node on an SQLite file. Nothing is opened, locked or written before the first call. */
+/** Node on an SQLite file. Opens, locks and writes nothing before the first call. */
 export class SqliteBackend implements SessionBackend {
   readonly nodeId: string;
   readonly #self: Self;
@@ -97,7 +97,7 @@ export class SqliteBackend implements SessionBackend {
     append: async (lease, change) => {
       this.#assertOpen();
       await this.#writer.write(urgencyOf(change), toAppend(lease, change), change.events.length);
-      // It sends no command, so waiting owners and senders need not read.
+      // An append sends no command, so waiting owners and senders need not read.
       this.#changes.notify(lease.sessionId, ["log"]);
     },
 
@@ -114,7 +114,7 @@ export class SqliteBackend implements SessionBackend {
       const since = this.#self.clock.tick();
       await this.#writer.write("prompt", (db) => renewLease(db, this.#self, ttlMs));
       this.#liveness.renewed(ttlMs, since);
-      // The leases of others are looked at here, too: how long one has run out counts from the first look.
+      // Looks at the leases of other nodes, too: the time since an expiry counts from the first look.
       await this.#livingNodes();
     },
 
@@ -156,7 +156,7 @@ export class SqliteBackend implements SessionBackend {
       const known = await this.#change(id, "prompt", (db) => reply(db) ?? postCommand(db, posting, now));
       const answer = known ?? (await this.#awaitReply(id, timeoutMs, reply));
       if (answer) return answer;
-      // An answer that came at the last moment is one.
+      // Accepts an answer at the last moment.
       const late = await this.#change(id, "prompt", (db) => reply(db) ?? withdrawCommand(db, posting));
       if (late) return late;
       throw new NoAnswerError(`the command was not answered within ${String(timeoutMs)} ms`);
@@ -196,7 +196,7 @@ export class SqliteBackend implements SessionBackend {
         return events.length > 0 || hasSession(db, id) ? events : undefined;
       });
       next = (page?.at(-1)?.id ?? next - 1) + 1;
-      // A long log must not keep everything else in this process from its turn.
+      // Yields, because a long log must not block everything else in this process.
       if (page?.length === TAIL_PAGE) await nextTurn();
       return page;
     };
@@ -207,7 +207,8 @@ export class SqliteBackend implements SessionBackend {
     this.#assertOpen();
     const { sessionId } = lease;
     const inHand = new Set<string>();
-    // One at a time: while the owner worked on the last one, the next may have been withdrawn or the session lost.
+    // Reads one command at a time: while the owner worked on the last one, the next may have been withdrawn or the session
+    // lost.
     const look = async () =>
       this.#read((db) => {
         if (!isHeld(db, lease)) return undefined;
@@ -242,7 +243,7 @@ export class SqliteBackend implements SessionBackend {
     return this.#access.use(work);
   }
 
-  /** Writes, and wakes who waits for the session. */
+  /** Writes, and wakes all readers that wait for the session. */
   async #change<T>(sessionId: string, urgency: Urgency, work: (db: Connection) => T): Promise<T> {
     this.#assertOpen();
     const result = await this.#writer.write(urgency, work);
@@ -278,7 +279,7 @@ export class SqliteBackend implements SessionBackend {
   async #record(row: SessionRow, isAlive = this.#liveness.begin()): Promise<SessionRecord> {
     const { nodeId } = row;
     const owner = nodeId === null ? undefined : { nodeId, alive: await isAlive({ ...row, nodeId }) };
-    // An owner that lives stores the whole state again. Where the store cannot be written, the columns stay as they are.
+    // Settles nothing for a living owner, who stores the state again. If the write fails, the columns stay unchanged.
     if (!row.isSettled && !owner?.alive)
       await this.#writer.write("prompt", (db) => settleUnreadable(db, row)).catch(() => undefined);
     return recordOf(row, owner);

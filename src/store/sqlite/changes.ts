@@ -4,13 +4,13 @@ import { Notifier, tail } from "../tail.ts";
 import type { Access } from "./connect/access.ts";
 
 /**
- * What other processes write is found by asking SQLite, which knows in microseconds without a look at the data. That
- * the log of the file changes is a hint to ask at once. What SQLite writes there comes before the commit is done; so
- * each process touches it after its commits. A hint may be lost: so it is asked now and then, and soon after a hint.
+ * Finds writes of other processes by asking SQLite (`data_version`), which takes microseconds and reads no data. A change of
+ * the log file is a hint to ask at once. SQLite writes the log before the commit is done, so each process touches the log after
+ * its commits. A hint may be lost, so `#ask` also asks at intervals, which are short after a hint.
  */
 const [FIRST_MS, MAX_DELAY_MS, GROWTH] = [1, 50, 2];
 
-/** What a session can be watched for. */
+/** Part of a session to watch. */
 export type Topic = "commands" | "log";
 const TOPICS: readonly Topic[] = ["commands", "log"];
 
@@ -21,7 +21,7 @@ export interface Watched<T> {
   readonly sessionId: string;
   readonly topic: Topic;
   readonly signal: AbortSignal;
-  /** As `TailOptions.look`. */
+  /** See `TailOptions.look`. */
   readonly look: () => Promise<readonly T[] | undefined>;
 }
 
@@ -39,7 +39,9 @@ export class ChangeWatcher {
     this.#access = access;
   }
 
-  /** All that `look` finds in a session, now and with each change of what it is watched for, until `signal` aborts or the store is closed. */
+  /**
+   * Yields all items that `look` finds, now and with each change of the topic, until `signal` aborts or the store is closed.
+   */
   async *tail<T>({ sessionId, topic, signal, look }: Watched<T>): AsyncGenerator<T, void> {
     const name = nameOf(sessionId, topic);
     const notifier = this.#notifiers.get(name) ?? new Notifier();
@@ -52,12 +54,12 @@ export class ChangeWatcher {
     }
   }
 
-  /** This process has changed the session. */
+  /** Wakes readers after a change of the session by this process. */
   notify(sessionId: string, topics = TOPICS): void {
     for (const topic of topics) this.#notifiers.get(nameOf(sessionId, topic))?.notify();
   }
 
-  /** Hints to other processes that this one has committed. */
+  /** Hints a commit of this process to other processes. */
   broadcast(): void {
     const { file } = this.#access;
     if (file === undefined) return;
@@ -65,7 +67,7 @@ export class ChangeWatcher {
     try {
       utimesSync(logOf(file), now, now);
     } catch {
-      // It is not there without a write-ahead log, or not ours to touch: the others ask now and then.
+      // The log is missing (no write-ahead log), or closed to this user: without a hint, processes ask at intervals.
     }
   }
 
@@ -87,10 +89,10 @@ export class ChangeWatcher {
 
   async #ask(): Promise<void> {
     const { file } = this.#access;
-    // What is in memory is changed by this process alone.
+    // Only this process changes a store in memory.
     if (this.#asking || file === undefined) return;
     this.#asking = true;
-    // The log to watch is there once the store has been opened. What came before this was found is looked for below.
+    // Opens the store, so that the log to watch exists. The loop below finds changes made before the watch.
     await this.#readVersion();
     const watcher = this.#watch(logOf(file));
     let last: number | undefined;
@@ -99,7 +101,7 @@ export class ChangeWatcher {
       const version = await this.#readVersion();
       if (version !== undefined && version === last) continue;
       last = version;
-      // When the store cannot be asked, those who wait must learn of it: they look, and fail as it does.
+      // Wakes the readers also if the store cannot be asked, so that `look` fails and reports the error.
       for (const notifier of this.#notifiers.values()) notifier.notify();
     }
     watcher?.close();
@@ -116,7 +118,7 @@ export class ChangeWatcher {
       watcher.on("error", () => watcher.close());
       return watcher;
     } catch {
-      // No such file without a write-ahead log, or no watcher to be had: asking is enough.
+      // The file is missing (no write-ahead log), or no watcher is available: asking is enough.
       return undefined;
     }
   }
@@ -135,7 +137,6 @@ export class ChangeWatcher {
   }
 }
 
-/** The write-ahead log of the store. */
 function logOf(file: string): string {
   return `${file}-wal`;
 }

@@ -21,20 +21,23 @@ const sql = {
     WHERE session_id = $sessionId AND id >= $from AND type IN (SELECT value FROM json_each($types)) ORDER BY id LIMIT $limit`,
 } as const;
 
-/** What a crash of the whole machine may take back: everything else is decided upon as soon as it is stored. */
+/**
+ * Types of events that a crash of the whole machine may take back. All other events are acted upon as soon as they are stored.
+ */
 const RELAXED: ReadonlySet<EventType> = new Set(["message", "notice", "background.changed"]);
 
 /**
- * A change of the state without events that only affects a reply (a request was shown, a process may be suspended) is not synced
- * to disk at once. Only a crash of the whole machine could undo it, which also ends the turn, its requests and the process; and a
- * loss holds queued prompts in any case. An interrupt has no event either, but it must be durable: a lost turn may be run again.
+ * Chooses the urgency. A change of the state without events that only affects a reply (a request was shown, a process may be
+ * suspended) is not synced to disk at once: only a crash of the whole machine could undo the change, and also ends the turn,
+ * its requests and the process; queued prompts are held after a loss in any case. An interrupt has no event either, but must be
+ * durable, because a lost turn may be run again (`acted`).
  */
 export function urgencyOf({ acted = false, events }: Pick<Append, "acted" | "events">): Urgency {
   if (acted || events.some(({ type }) => !RELAXED.has(type))) return "barrier";
   return events.length > 0 ? "grouped" : "prompt";
 }
 
-/** The texts are made now, whenever the work is done. The work throws FencedError. */
+/** Makes the texts now, although the returned function runs later. The function throws `FencedError`. */
 export function toAppend({ epoch, nodeId, sessionId }: Lease, { at, events, state }: Append): (db: Connection) => void {
   const before = state.lastEventId - events.length;
   const head = { id: sessionId, owner: nodeId, epoch, at, before, last: state.lastEventId, ...stateColumns(state) };
@@ -53,7 +56,7 @@ export function toAppend({ epoch, nodeId, sessionId }: Lease, { at, events, stat
 
 const Head = z.object({ owner: z.string().nullable(), epoch: z.int(), last_event: z.int() });
 
-/** Why a session could not be advanced. */
+/** Returns the reason why a session could not be advanced. */
 function refusal(db: Connection, to: { id: string; owner: string; epoch: number; before: number }): Error {
   const head = db.get(sql.head, Head, { id: to.id });
   if (!head) return new FencedError(`session ${to.id} is gone`);
@@ -67,7 +70,7 @@ export function readEvents(db: Connection, sessionId: string, from: number, limi
   return db.all(sql.read, EventRow, { sessionId, from: Math.max(from, 1), limit });
 }
 
-/** No index helps: the rows of the session are gone through, but what stands in the others is not read. */
+/** Reads events by type. No index helps: goes through all rows of the session, but reads the content of matching rows only. */
 export function readTypes(
   db: Connection,
   sessionId: string,

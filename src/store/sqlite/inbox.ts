@@ -5,7 +5,7 @@ import type { Connection } from "./connect/connection.ts";
 import { isHeld } from "./leases.ts";
 import { ReplyRow } from "./rows.ts";
 
-/** How many answers a session remembers, so that a command sent again is answered again and not run again. */
+/** Maximum number of answers kept per session, so that a repeated command is answered again and not run again. */
 const MAX_REPLIES = 1000;
 
 const sql = {
@@ -23,7 +23,7 @@ const sql = {
     (SELECT n FROM commands WHERE session_id = $sessionId AND reply IS NOT NULL ORDER BY n DESC LIMIT 1 OFFSET ${String(MAX_REPLIES)})`,
 } as const;
 
-/** Who waits for which answer, and until when. */
+/** Command of a sender who waits for the answer until `expiresAt`. */
 export interface Posting {
   readonly sessionId: string;
   readonly id: string;
@@ -31,16 +31,16 @@ export interface Posting {
   readonly expiresAt: number;
 }
 
-/** What a sender that died has left is cleared away when it is so long past its time, ms. */
+/** Time after the expiry at which a dead sender's command is deleted, ms. */
 const EXPIRED_MS = 60_000;
 
-/** For an owner to find; one that is there already waits for the last of its senders. */
+/** Posts a command for the owner to find. A command already posted waits for the last of its senders. */
 export function postCommand(db: Connection, posting: Posting, now: number): void {
   db.run(sql.expire, { sessionId: posting.sessionId, before: now - EXPIRED_MS });
   db.run(sql.post, { ...posting });
 }
 
-/** The sender has given up: the command is dropped, unless another sender waits longer. */
+/** Drops the command of a sender who has given up, unless another sender waits longer. */
 export function withdrawCommand(db: Connection, { expiresAt, id, sessionId }: Posting): void {
   db.run(sql.withdraw, { sessionId, id, expiresAt });
 }
@@ -51,7 +51,7 @@ export function replyTo(db: Connection, sessionId: string, id: string): CommandR
 
 const OpenRow = z.object({ id: z.string(), data: z.unknown() });
 
-/** Next command of an owner, or the refusal if its row is damaged or was sent by a newer server. */
+/** Next command for an owner, or the refusal of a row that is damaged or was sent by a newer server. */
 export type NextCommand = { readonly id: string } & (
   { readonly command: Command } | { readonly refusal: CommandReply }
 );
@@ -60,7 +60,7 @@ const refusalOf = (message: string): CommandReply => ({ ok: false, refusal: { co
 const UNKNOWN_COMMAND = refusalOf("The server that owns the session is older than this one. Update it.");
 const UNREADABLE_COMMAND = refusalOf("The command could not be read from the store. Send it again.");
 
-/** The oldest unanswered command that is not in hand. Its sender may have died: then its time is what ends it. */
+/** Returns the oldest unanswered command that is not in hand. A dead sender's command ends with its time. */
 export function nextCommand(
   db: Connection,
   sessionId: string,
@@ -88,7 +88,10 @@ function jsonOf(text: unknown): unknown {
   }
 }
 
-/** The first answer stands. It is kept for a retry after the sender has given up; the command (a prompt, images) is not. */
+/**
+ * Stores the first answer only. Keeps the answer for a retry after the sender has given up, and drops the command (a prompt,
+ * images).
+ */
 export function answerCommand(db: Connection, lease: Lease, id: string, reply: string): void {
   const { sessionId } = lease;
   if (!isHeld(db, lease)) return;

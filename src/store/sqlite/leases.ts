@@ -3,7 +3,7 @@ import type { Lease } from "../../engine/ports.ts";
 import type { Connection } from "./connect/connection.ts";
 import { HOST, NodeRow, type Self } from "../node.ts";
 
-/** A dead node without sessions is forgotten after a day, ms. */
+/** Time after which a dead node without sessions is forgotten, ms. */
 const FORGET_MS = 24 * 60 * 60 * 1000;
 
 const node = `id AS "nodeId", host, pid, started_at AS "startedAt", expires_at AS "expiresAt"`;
@@ -28,7 +28,7 @@ const sql = {
 
 const Owner = z.object({ owner: z.string().nullable() });
 const Epoch = z.object({ epoch: z.int() });
-/** The owner of an unreadable row writes it again with its next renewal. */
+/** Unreadable URLs count as none until the next renewal, which writes the row again. */
 const Urls = z.object({ urls: z.unknown().transform(urlsIn) });
 const Server = z.object({ pid: z.int(), startedAt: z.string(), ...Urls.shape });
 const Expiry = z.object({ expires_at: z.int().catch(0) });
@@ -41,7 +41,7 @@ function urlsIn(text: unknown): string[] {
   }
 }
 
-/** Begins or renews the lease of this node. */
+/** Begins or renews the lease of this node. Forgets nodes dead for `FORGET_MS`. */
 export function renewLease(db: Connection, self: Self, ttlMs: number): void {
   beLeased(db, self, ttlMs);
   db.run(sql.forget, { before: self.clock.now() - FORGET_MS });
@@ -53,13 +53,13 @@ function beLeased(db: Connection, { clock, nodeId, process, urls = [] }: Self, t
   db.run(sql.renew, { id: nodeId, host: HOST, pid, startedAt, expiresAt: clock.now() + ttlMs, urls: reached });
 }
 
-/** A node that was found dead, and the lease that it had then. */
+/** Node found dead, and the expiry of the node's lease then. */
 export interface Dead {
   readonly nodeId: string;
   readonly expiresAt: number | null;
 }
 
-/** Gives the session to this node, if no live node has it. `dead` was found dead before the transaction. */
+/** Gives the session to this node, unless a live node owns the session. `dead` was found dead before the transaction. */
 export function claimSession(
   db: Connection,
   id: string,
@@ -70,7 +70,7 @@ export function claimSession(
   if (!row) return undefined;
   const tookOver = row.owner !== null && row.owner !== self.nodeId;
   if (tookOver && !(dead?.nodeId === row.owner && isUnrenewed(db, dead))) return undefined;
-  // Renewed first: another node may be about to declare this one dead, and a node without a row is dead at once.
+  // Renews first: another node may be about to declare this node dead, and a node without a row is dead at once.
   beLeased(db, self, ttlMs);
   const claimed = db.get(sql.claim, Epoch, { id, owner: self.nodeId });
   return claimed && { sessionId: id, nodeId: self.nodeId, epoch: claimed.epoch, tookOver };
@@ -89,17 +89,17 @@ export function isHeld(db: Connection, { epoch, nodeId, sessionId }: Lease): boo
   return db.get(sql.held, z.unknown(), { id: sessionId, owner: nodeId, epoch }) !== undefined;
 }
 
-/** Of dead nodes as well: a server that is started anew is often reached where it was before. */
+/** Includes dead nodes: a restarted server often has the former URL. */
 export function urlsOfNodes(db: Connection): string[] {
   return [...new Set(db.all(sql.urls, Urls, {}).flatMap(({ urls }) => urls))];
 }
 
-/** Other nodes of this machine, dead ones too. */
+/** Returns all nodes of this machine but `id`, dead or alive. */
 export function otherServers(db: Connection, id: string): z.infer<typeof Server>[] {
   return db.all(sql.servers, Server, { host: HOST, id });
 }
 
-/** All nodes that are not forgotten, dead ones too. */
+/** Returns all nodes except forgotten ones, dead or alive. */
 export function allNodes(db: Connection): NodeRow[] {
   return db.all(sql.nodes, NodeRow, {});
 }

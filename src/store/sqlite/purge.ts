@@ -3,9 +3,9 @@ import type { PurgeQuery } from "../../engine/ports.ts";
 import { newestFirst } from "../newest-first.ts";
 import type { Connection } from "./connect/connection.ts";
 
-/** Rows deleted, and pages given back to the file system, in one transaction: a few milliseconds. */
+/** Rows deleted, and pages given back to the file system, in one transaction of a few milliseconds. */
 const [STEP_ROWS, STEP_PAGES] = [1000, 500];
-/** What clearing a session costs beside its rows, in rows. */
+/** Cost of clearing a session besides its rows, in rows. */
 const SESSION_ROWS = 10;
 
 const ended = (which: string): string => `SELECT id, rev, updated_at AS "updatedAt" FROM sessions
@@ -32,18 +32,18 @@ const sql = {
 
 const Ended = z.object({
   id: z.string(),
-  // Compared with itself only, so that a damaged one does not keep its session from being deleted.
+  // Compared only for equality, so that a session with a damaged value can be deleted.
   rev: z.union([z.number(), z.string()]),
   updatedAt: z.int().catch(0),
 });
 export type Ended = z.infer<typeof Ended>;
 
 export interface EndedQuery extends Readonly<PurgeQuery> {
-  /** The nodes that are alive: what they own stays. */
+  /** Living nodes; their sessions stay. */
   readonly living: readonly string[];
 }
 
-/** Oldest first. */
+/** Returns ended sessions, oldest first. */
 export function endedSessions(db: Connection, { before, ids, limit, living, statuses }: EndedQuery): Ended[] {
   const [query, these] = ids ? [sql.endedOfThese, { ids: JSON.stringify(ids) }] : [sql.ended, {}];
   const values = { before, limit, living: JSON.stringify(living), ...these };
@@ -52,7 +52,7 @@ export function endedSessions(db: Connection, { before, ids, limit, living, stat
   return oldestFirst.slice(0, limit);
 }
 
-/** Unless it has changed since it was found. The session is gone at once, its log is cleared away after it. */
+/** Deletes a session, unless changed since `endedSessions`. The session is gone at once; `clearStep` clears the log later. */
 export function deleteSession(db: Connection, { id, rev }: Ended): boolean {
   if (db.run(sql.remove, { id, rev }) === 0) return false;
   db.run(sql.removeDescription, { id });
@@ -61,7 +61,9 @@ export function deleteSession(db: Connection, { id, rev }: Ended): boolean {
   return true;
 }
 
-/** A piece of what deleted sessions left; false when nothing is left, also of an earlier purge that was cut short. */
+/**
+ * Clears a part of the rows of deleted sessions. Returns false if none are left, also of an earlier purge that was cut short.
+ */
 export function clearStep(db: Connection): boolean {
   for (let rest = STEP_ROWS; rest > 0; rest -= SESSION_ROWS) {
     const next = db.get(sql.next, z.object({ id: z.string() }));
@@ -73,14 +75,14 @@ export function clearStep(db: Connection): boolean {
   return true;
 }
 
-/** Gives a piece of the free space back; false when there is none. */
+/** Gives a part of the free pages back. Returns false if there are none. */
 export function shrinkStep(db: Connection): boolean {
   const free = db.get(sql.free, z.object({ freelist_count: z.int() }))?.freelist_count ?? 0;
   if (free > 0) db.execute(`PRAGMA incremental_vacuum(${String(STEP_PAGES)})`);
   return free > 0;
 }
 
-/** What the store holds, in bytes, not counting what is free. */
+/** Returns the size of the stored data in bytes, without free pages. */
 export function usedBytes(db: Connection): number {
   return db.get(sql.used, z.object({ bytes: z.int() }))?.bytes ?? 0;
 }

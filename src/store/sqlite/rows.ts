@@ -10,18 +10,18 @@ import { EVENT, faultIn, type Format, NewerFormatError, OPTIONS, POLICY, STATE }
 import { NodeRow } from "../node.ts";
 
 /**
- * Rows as they come from the database. A row that cannot be read is a row that says so: one damaged session, event or command
- * must not keep the others from being read.
+ * Reads rows of the database. An unreadable row becomes a value with `unreadable` or a notice: one damaged session, event or
+ * command must not keep the others from being read.
  */
 
-/** The latest time that a `Date` can hold, ms. */
+/** Latest time that a `Date` can hold, ms. */
 const MAX_TIME = 8.64e15;
 const Time = z.int().min(0).max(MAX_TIME).catch(0);
 const Count = z.int().min(0).catch(0);
 
 type Read<T> = { readonly value: T } | { readonly fault: Unreadable };
 
-/** Reads a JSON text. Reasons quote nothing of it. */
+/** Reads a JSON text. Reasons quote nothing of the text. */
 function readText<T>(name: string, text: unknown, parse: (text: string) => T): Read<T> {
   const fault = (why: string, isNewer = false): Read<T> => ({ fault: { why: `${name}: ${why}`, isNewer } });
   if (text === null || text === "") return fault("missing");
@@ -35,7 +35,7 @@ function readText<T>(name: string, text: unknown, parse: (text: string) => T): R
   }
 }
 
-/** Reads a text in the format version of the server that wrote it. */
+/** Reads a text in the format version of the server that wrote it, and checks the types in `schema`. */
 function readStored<T>(
   name: string,
   text: unknown,
@@ -51,7 +51,7 @@ function readStored<T>(
   return { fault: { why: `${name}: no valid ${field === "" ? "content" : field}`, isNewer: false } };
 }
 
-/** Texts of sessions that were found to be whole: most have the same options and the same policy as others. */
+/** Texts found valid, to skip another check: most sessions share options and policy with others. */
 const SOUND = new Set<string>();
 const [MAX_SOUND, MAX_CHARS] = [500, 4_000];
 
@@ -63,7 +63,7 @@ function remember(text: string): void {
 
 const parseJson: (text: string) => unknown = JSON.parse;
 
-/** Reads a string that is stored as JSON. */
+/** Reads a string stored as JSON. */
 function readString(name: string, text: unknown): Read<string> {
   return readText(name, text, (found) => z.string().parse(parseJson(found)));
 }
@@ -72,7 +72,7 @@ function valueOf<T>(read: Read<T>): T | undefined {
   return "value" in read ? read.value : undefined;
 }
 
-/** A session with the node that owns it; null throughout without an owner. */
+/** Session with its owner node. All fields of the node are `null` without an owner. */
 export const SessionRow = z
   .object({
     ...NodeRow.shape,
@@ -103,7 +103,7 @@ export const SessionRow = z
       state: readStored("state", state, { format: STATE, schema: SessionState }),
     };
     const last = valueOf(read.state)?.lastEventId ?? lastEvent;
-    // No change of it could be stored.
+    // No change of such a session could be stored.
     if (last !== lastEvent)
       read.state = { fault: { why: "state: its last event is not that of its log", isNewer: false } };
     const faults = Object.values(read).flatMap((part) => ("fault" in part ? [part.fault] : []));
@@ -111,7 +111,7 @@ export const SessionRow = z
       faults.length === 0
         ? undefined
         : { why: faults.map(({ why }) => why).join("; "), isNewer: faults.every(({ isNewer }) => isNewer) };
-    // Nothing runs in it, as far as others are concerned.
+    // Replaces an unreadable state: nothing runs, as far as others are concerned.
     const inert: SessionState = { ...initialState(row.updatedAt), lastEventId: lastEvent, lastOutcome: "failed" };
     return {
       ...row,
@@ -121,7 +121,7 @@ export const SessionRow = z
       state: unreadable ? inert : (valueOf(read.state) ?? inert),
       title: valueOf(readString("title", title)),
       unreadable,
-      /** Set if the columns derived from the state need no change for an unreadable session. */
+      /** True if the columns derived from the state need no change for an unreadable session. */
       isSettled: unreadable === undefined || unreadable.isNewer || (status === "error" && atWork === 0),
     };
   });
@@ -144,7 +144,7 @@ export function recordOf(row: SessionRow, owner: SessionRecord["owner"]): Sessio
   };
 }
 
-/** An event that cannot be read is told as lost, with what is stored of it: ids have no gap. */
+/** Event. An unreadable one becomes a `data_loss` notice with the stored text, so that ids have no gap. */
 export const EventRow = z
   .object({ id: z.int(), at: Time, type: z.unknown(), event: z.unknown() })
   .transform(({ at, event, id, type }): StoredEvent => {
@@ -166,7 +166,7 @@ const UNREADABLE_REPLY: CommandReply = {
   },
 };
 
-/** Null where there is no answer yet. */
+/** `null` without an answer yet. */
 export const ReplyRow = z.object({
   reply: z.unknown().transform((text) => {
     if (text === null) return null;

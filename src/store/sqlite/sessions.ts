@@ -21,7 +21,7 @@ const select = `SELECT s.id, s.principal, s.cwd, s.state, s.status, s.at_work AS
     s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
   FROM sessions s LEFT JOIN descriptions d ON d.session_id = s.id LEFT JOIN nodes n ON n.id = s.owner`;
 
-/** No call can name a session whose id is no text, which only another program writes: it is left out. */
+/** Leaves out a session whose id is not text: only another program writes such ids, and no call can name one. */
 const sql = {
   byId: `${select} WHERE s.id = $id`,
   byTranscript: `${select} WHERE s.id = (SELECT session_id FROM given_transcripts WHERE id = $id)`,
@@ -51,20 +51,20 @@ const sql = {
 
 const PlaceRow = z.object({ updatedAt: z.int(), id: z.string() });
 
-/** Sessions that are gone through at a time: a few milliseconds. */
+/** Sessions to go through at a time, in a few milliseconds. */
 const PART = 1000;
 
-/** The columns that follow from a state. Throws for what has no JSON: before the transaction, that is. */
+/** Returns the columns that follow from a state. Throws for a state without JSON form, before the transaction begins. */
 export function stateColumns(state: SessionState): { state: string; status: string; atWork: number } {
   return { state: STATE.write(state), status: statusOf(state), atWork: isAtWork(state) ? 1 : 0 };
 }
 
-/** Text as it is searched. NUL, which not every driver takes, cannot match. */
+/** Converts text for the search. Replaces NUL, which not every driver takes. */
 export function sought(text: string): string {
   return text.toLowerCase().replaceAll("\0", "\ufffd");
 }
 
-/** Text as it is compared; migrations.ts says why as JSON. */
+/** Converts text for comparisons to JSON, for the reason given at `MIGRATIONS`. */
 function exact(text: string): string {
   return JSON.stringify(text);
 }
@@ -87,11 +87,11 @@ export function hasSession(db: Connection, id: string): boolean {
 
 interface RestPage {
   readonly limit: number;
-  /** Ids of sessions that were looked at before. */
+  /** Ids of sessions read before. */
   readonly passed: readonly string[];
 }
 
-/** Reads on until `limit` sessions that can be read are found, so that others do not take their places. */
+/** Reads on until `limit` readable sessions are found, so that unreadable ones do not count. */
 export async function readableOnes(
   limit: number,
   read: (page: RestPage) => Promise<readonly SessionRecord[]>,
@@ -107,7 +107,7 @@ export async function readableOnes(
   return found;
 }
 
-/** Those at work that none of the living nodes owns. */
+/** Returns sessions at work that no living node owns. */
 export function abandonedSessions(
   db: Connection,
   { limit, living, passed }: RestPage & { readonly living: readonly string[] },
@@ -116,26 +116,26 @@ export function abandonedSessions(
 }
 
 /**
- * Sets the columns that follow from the state for a session whose state cannot be read: filters, counts and the search for
- * abandoned sessions take it for a failed one. `rev` stays: nothing else of it changes.
+ * Sets the columns that follow from the state for a session with an unreadable state: filters, counts and the search for
+ * abandoned sessions then treat the session as failed. `rev` stays, because nothing else changes.
  */
 export function settleUnreadable(db: Connection, { id, nodeId, rev }: SessionRow): void {
   db.run(sql.settle, { id, rev, owner: nodeId });
 }
 
-/** The columns of a session as they are. */
+/** Returns the columns of a session unread. */
 export function rawSession(db: Connection, id: string): JsonObject | undefined {
   return db.get(sql.raw, JsonObject, { id });
 }
 
 const CountRow = z.object({ status: z.string(), number: z.int() });
 
-/** A status of a newer server's is counted as well. */
+/** Counts sessions by status, including statuses of a newer server. */
 export function countSessions(db: Connection): SessionCounts {
   return Object.fromEntries(db.all(sql.count, CountRow, {}).map(({ number, status }) => [status, number]));
 }
 
-/** The text of a session is made now, whenever the work that is returned is done: the caller may go on to change it. */
+/** Makes the text of a session now, although the returned function runs later: the caller may go on to change the session. */
 export function toCreate(session: NewSession): (db: Connection) => { row: SessionRow; created: boolean } {
   const { at, id, idempotencyKey, policy, spec, state } = session;
   if (state.lastEventId !== 0) throw new Error(`session ${id}: state and log disagree: the log is empty`);
@@ -152,7 +152,7 @@ export function toCreate(session: NewSession): (db: Connection) => { row: Sessio
   };
 }
 
-/** The work throws ConflictError when the session is not at `rev` any more. */
+/** Makes the texts now. The returned function throws `ConflictError` if the session is no longer at `rev`. */
 export function toUpdate(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }) {
   const { spec, title } = patch;
   const newSpec = spec && { cwd: exact(spec.cwd), spec: OPTIONS.write(spec), soughtCwd: sought(spec.cwd) };
@@ -173,13 +173,13 @@ function written(db: Connection, id: string): SessionRow {
   return row;
 }
 
-/** What was found of a list, and what is still to be asked for; undefined when nothing is. */
+/** Rows of a list, and the query for the rest; `undefined` if nothing is left to read. */
 export interface ListPart {
   readonly rows: SessionRow[];
   readonly rest: SessionQuery | undefined;
 }
 
-/** Reads part by part until the list has its length: a part may hold sessions that no status of the query matches. */
+/** Reads part by part until the list has its length, because a part may hold no session that the query matches. */
 export async function wholeList(
   query: SessionQuery,
   read: (wanted: SessionQuery) => Promise<ListPart & { readonly records: readonly SessionRecord[] }>,
@@ -204,8 +204,8 @@ function restOf(query: SessionQuery, { rest, rows }: ListPart, limit: number): S
 }
 
 /**
- * Each status is read along its own index and no further than the page: one that is rare is found at once. No index
- * helps with a text or a folder: then the list is gone through, a part at a time, so that no search holds up the others.
+ * Reads each status along its own index and no further than the page, so that a rare status is found at once. No index helps
+ * with a text or a folder: the list is gone through a part at a time, so that a search holds up no other work.
  */
 export function listPart(db: Connection, query: SessionQuery): ListPart {
   const statuses = query.statuses && [...new Set(query.statuses)];
@@ -251,8 +251,8 @@ const MENTIONS = ["title", "cwd", "prompt"].map((field) => `instr(d.sought_${fie
 const Head = z.object({ id: z.string(), rev: z.int(), createdAt: z.int(), nodeId: z.string() });
 
 /**
- * The sessions at work of living nodes. A server with a session that waits for a slot asks for them ten times a second,
- * and a thousand may wait: those that have not changed since the last time are not read again.
+ * Caches the sessions at work of living nodes. A server with a session that waits for a slot reads them ten times a second, and
+ * a thousand may wait: unchanged sessions are not read again.
  */
 export class ActiveSessionCache {
   #known = new Map<string, SessionRecord>();

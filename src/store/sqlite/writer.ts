@@ -4,33 +4,34 @@ import { isOfStore } from "./connect/driver.ts";
 import { checkReadable } from "./connect/migrations.ts";
 
 /**
- * `barrier`: on the disk before it is acknowledged, with all that was written before it. `prompt`: written at once, and
- * survives the process but not the machine. `grouped`: as `prompt`, and may wait a little for others to share its cost.
+ * - `barrier`: on the disk before it is acknowledged, with all writes before.
+ * - `prompt`: written at once, and survives the process but not the machine.
+ * - `grouped`: like `prompt`, but may wait a little for others to share the cost.
  */
 export type Urgency = "barrier" | "prompt" | "grouped";
 
 /**
- * Grouped writes wait for `GROUP_COSTS` times the duration of the last commit, so that commits take at most a fifth of the time;
- * but at most `GROUP_MS`, and not when `GROUP_EVENTS` events wait. The first after a pause does not wait.
+ * Grouped writes wait for `GROUP_COSTS` times the duration of the last commit, so that commits take at most a fifth of the
+ * time; but at most `GROUP_MS`, and not if `GROUP_EVENTS` events wait. The first after a pause does not wait.
  */
 const [GROUP_COSTS, GROUP_MS, GROUP_EVENTS] = [4, 50, 64];
-/** Jobs in one transaction, so that none holds up everything else for long. */
+/** Maximum number of jobs in one transaction, because a transaction holds up everything else. */
 const TRANSACTION_JOBS = 64;
 
 interface Job {
   readonly urgency: Urgency;
-  /** Does the work; what it returns tells the caller, once that is stored. */
+  /** Does the work. The returned function resolves the caller's promise, once the work is stored. */
   readonly run: (db: Connection) => () => void;
   readonly fail: (error: unknown) => void;
 }
 
-/** All writes of this process, in the order they were asked for, several to a transaction. */
+/** Runs all writes of this process in order, several to a transaction. */
 export class Writer {
   readonly #access: Access;
   readonly #onCommit: () => void;
   readonly #queue: Job[] = [];
   #waitingEvents = 0;
-  /** When the next grouped write need not wait. */
+  /** Time from which a grouped write need not wait. */
   #quietUntil = 0;
   #timer: NodeJS.Timeout | undefined;
   #draining: Promise<void> | undefined;
@@ -42,7 +43,7 @@ export class Writer {
   }
 
   /**
-   * Resolves when the work is stored, and rejects when nothing of it is. `work` may run more than once, and must do
+   * Resolves when the work is stored, and rejects if nothing of the work is stored. `work` may run more than once, and must do
    * nothing but read and write the database.
    */
   async write<T>(urgency: Urgency, work: (db: Connection) => T, events = 1): Promise<T> {
@@ -58,7 +59,7 @@ export class Writer {
     });
   }
 
-  /** Resolves when nothing waits any more. */
+  /** Resolves when the queue is empty. */
   async flush(): Promise<void> {
     this.#drainSoon();
     await this.#draining;
@@ -73,13 +74,14 @@ export class Writer {
   #drainSoon(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // What the timer was set for may have gone along with others. And a drain of nothing has ended before it is noted here.
+    // Skips an empty queue, because the jobs may have gone along with others: a drain of nothing would end before `#draining`
+    // is set.
     if (this.#queue.length > 0) this.#draining ??= this.#drain();
   }
 
   async #drain(): Promise<void> {
     while (this.#queue.length > 0) {
-      // What else arrives in this turn of the event loop shares the transaction, and others get theirs in between.
+      // Batches all jobs of this event-loop turn into one transaction, and lets other work run in between.
       await new Promise(setImmediate);
       const jobs = this.#queue.splice(0, TRANSACTION_JOBS);
       if (this.#queue.length === 0) this.#waitingEvents = 0;
@@ -88,7 +90,7 @@ export class Writer {
     this.#draining = undefined;
   }
 
-  /** One transaction. When the store fails, all of it has failed; when one job fails, the others have not. */
+  /** Commits jobs in one transaction. A failure of the store fails all jobs, a failure of a job only that job. */
   async #commit(jobs: readonly Job[]): Promise<void> {
     try {
       const settled = await this.#access.use((db) => this.#transact(db, jobs));
