@@ -7,7 +7,7 @@ import { FailureCategory, TurnOutcome } from "./turn.ts";
 
 /**
  * Events of a session, as stored in the log. Ids count from 1 without gaps; times are ms since the epoch. Types are only ever
- * added: an older server keeps an event of unknown type (see `StoredEvent`).
+ * added: an older server keeps an event of unknown type.
  */
 
 const event = <T extends string, D extends z.ZodType>(type: T, data: D) => z.object({ type: z.literal(type), data });

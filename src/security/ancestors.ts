@@ -35,7 +35,7 @@ export function depthIn(environment: Readonly<Record<string, string | undefined>
 }
 
 function depthOfText(text: string): number {
-  // Counts any other value as depth 1: only a session sets one.
+  // Counts any other value as depth 1, because it was set inside a session.
   return /^\d{1,6}$/.test(text) ? Number(text) : Number(text !== "");
 }
 

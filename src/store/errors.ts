@@ -1,6 +1,6 @@
 import { AppError } from "../domain/error.ts";
 
-/** What can be wrong with a store, and the message for it: what is wrong, then what to do. */
+/** Messages for the faults of a store: the problem, then the remedy. */
 const MESSAGES = {
   busy: (file: string) =>
     `The store ${file} is locked by another process. End what holds it (a backup, a database tool, a stopped server) and try again.`,
@@ -26,10 +26,10 @@ export type StoreFault = keyof typeof MESSAGES;
 
 const LOSSES: ReadonlySet<StoreFault> = new Set(["moved", "newer"]);
 
-/** The store cannot do what was asked of it, and has not done half of it. */
+/** Thrown if the store cannot carry out an operation. Nothing of the operation is stored. */
 export class StoreError extends AppError {
   readonly fault: StoreFault;
-  /** What was stored before may be missing, or is no longer this server's to change. */
+  /** True if earlier data may be missing, or may no longer be changed by this server. */
   readonly isLoss: boolean;
 
   constructor(fault: StoreFault, file: string, cause?: unknown) {

@@ -6,9 +6,9 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { SessionState } from "../domain/session.ts";
 
 /**
- * The JSON in which every store keeps sessions. Each text carries the version of its shape, and what an older server has
- * written is brought up to the present version when it is read. Beyond that nothing is checked against today's schemas: a
- * newer server may have written more than this one knows, and that is kept.
+ * JSON format in which every store keeps sessions. Each text carries the version of its shape; text of an older server is
+ * upgraded to the present version on reading. `Format` checks nothing else against the present schemas: a newer server may have
+ * written more, which is kept.
  */
 
 interface Parts {
@@ -18,37 +18,37 @@ interface Parts {
   event: SessionEvent;
 }
 
-/** Makes a value of one version out of one of the version before, without changing that one. */
+/** Returns `old`, a value of the version before, as a value of the present version. Must not change `old`. */
 type Upgrade = (old: JsonObject) => JsonObject;
 
 /**
- * What a version changes. An upgrade leaves alone what is there already: an older server that shares the store keeps fields
- * that it does not know, and writes them back under its own version.
+ * Changes of a version. An upgrade leaves existing fields alone: an older server that shares the store keeps unknown fields,
+ * and writes them back under its own version.
  */
 export interface Version extends Partial<Readonly<Record<keyof Parts, Upgrade>>> {
-  /** Servers of the version before cannot work with this one. */
+  /** Set if servers of the version before cannot work with the version. */
   readonly breaks?: true;
 }
 
 /**
- * Number n makes version n out of n - 1; the first has none before it. `UPDATE_ROWS=1` writes the rows and the shape of a new one
- * (test/unit/store-format.test.ts), which are read for ever. A version that was released is never changed; one that was not is
- * changed in place, and its two files are deleted and written again.
+ * Versions of the format. Number n upgrades from n - 1; the first upgrades nothing. `UPDATE_ROWS=1` writes the rows and the
+ * shape of a new version (test/unit/store-format.test.ts), which are read for ever. Never change a released version. Change an
+ * unreleased version in place, delete its two files and write them again.
  */
 export const VERSIONS: readonly Version[] = [
   // 0.1.0
   {},
 ];
 
-/** Thrown for what a server has written that this one cannot work with. */
+/** Thrown for data of a newer server that this server cannot work with. */
 export class NewerFormatError extends Error {
   override readonly name = "NewerFormatError";
 }
 
 export interface Format<T> {
-  /** Throws TypeError for what has no JSON: a cycle, a bigint. */
+  /** Throws `TypeError` for a value without JSON form: a cycle, a bigint. */
   write(value: T): string;
-  /** A fresh copy each time. Throws NewerFormatError. */
+  /** Returns a fresh copy each time. Throws `NewerFormatError`. */
   read(text: string): T;
 }
 
@@ -56,11 +56,13 @@ export function formatOf<K extends keyof Parts>(part: K, versions = VERSIONS): F
   const present = versions.length;
   const oldestReader = versions.findLastIndex(({ breaks }) => breaks) + 1;
   const header = `{"v":${String(present)},${oldestReader > 0 ? `"needs":${String(oldestReader)},` : ""}`;
-  // What was written here had this type, and the versions bring the rest to it; the tests of all stored rows hold them to it.
+  // Typed without a check: text of the present version was a `Parts[K]`, and `VERSIONS` upgrade older text. Tests of all stored
+  // rows make sure of both.
   const parse: (text: string) => Parts[K] = JSON.parse;
   const typed = z.custom<Parts[K]>();
   return {
-    // None of them is empty. Put before the text, and taken off it again: copying each object costs as much as its JSON.
+    // Prepends the version to the text and removes the version on reading (no value is `{}`): copying the object would cost as
+    // much as serializing it.
     write: (value) => header + JSON.stringify(value).slice(1),
     read: (text) =>
       text.startsWith(header)
@@ -86,8 +88,8 @@ export const POLICY = formatOf("policy");
 export const EVENT = formatOf("event");
 
 /**
- * Names the first field of `value` that has another type than in `schema`, undefined when there is none. Fields, words and kinds
- * that this version does not know are no fault.
+ * Names the first field of `value` with another type than in `schema`; `undefined` if there is none. Unknown fields, words and
+ * kinds are no fault.
  */
 export function faultIn(schema: z.ZodType, value: unknown): string | undefined {
   const found = schema.safeParse(value).error?.issues.find((issue) => isFault(issue, value));

@@ -1,29 +1,29 @@
 import { HOST, type NodeRow, type Self } from "./node.ts";
 
 /**
- * Who is alive. A process of this machine that has gone is dead at once, by pid and start time. One that is there, or that
- * cannot be seen from here, may hang: that is known by its lease, which it does not renew. The lease is a time of day, and
- * clocks are set: so an expired lease is watched, and counts as expired when it was not renewed for a third of its length on the
- * monotonic clock of this process. A living owner renews twice as often.
+ * Finds living nodes. A process of this machine that has exited is dead at once, by pid and start time. An existing process, or
+ * one that cannot be seen from here, may hang, and then no longer renews its lease. The lease is a time of day, and clocks are
+ * set: so an expired lease is watched, and counts as expired if not renewed for `WATCH_MS` on the monotonic clock of this
+ * process. A living owner renews twice as often.
  */
 
-/** A third of a lease, ms. */
+/** Time for which an expired lease is watched, ms. A third of a lease. */
 export const WATCH_MS = 10_000;
-/** Maximum length of a lease, ms: one that runs out later than this was given before the clock was set back. */
+/** Maximum length of a lease, ms. A lease that ends later was given before the clock was set back. */
 const MAX_LEASE_MS = 60_000;
 
 interface Seen {
   readonly expiresAt: number;
-  /** When it was first seen so, in ticks. */
+  /** Time at which the node was first seen with `expiresAt`, in ticks. */
   readonly since: number;
 }
 
 export class LivenessCheck {
   readonly #self: Self;
   readonly #seen = new Map<string, Seen>();
-  /** Processes that have ended: a pid that returns has another start time. */
+  /** Nodes whose processes have exited. Never alive again, because a reused pid has another start time. */
   #gone = new Set<string>();
-  /** This node's own lease: until when it holds, in ticks. */
+  /** End of this node's own lease, in ticks. */
   #ownUntil = 0;
   ttlMs = 0;
 
@@ -31,18 +31,21 @@ export class LivenessCheck {
     this.#self = self;
   }
 
-  /** This node has just renewed its lease; `since` is when it began to. */
+  /** Records a renewal of this node's lease, begun at `since` (in ticks). */
   renewed(ttlMs: number, since: number): void {
     this.ttlMs = ttlMs;
     this.#ownUntil = since + ttlMs;
   }
 
-  /** A node that does not know whether it is still alive must not take what others may just be taking from it. */
+  /**
+   * True while this node holds its lease. Without a lease, the node must take over nothing, because others may be taking its
+   * sessions.
+   */
   get isLeased(): boolean {
     return this.#self.clock.tick() < this.#ownUntil;
   }
 
-  /** For the span of one call: the system is asked for each process once. */
+  /** Returns a check for one call, so that the system is asked for each process only once. */
   begin(): (node: NodeRow) => Promise<boolean> {
     const asked = new Map<string, Promise<boolean>>();
     return async (node) => {
@@ -52,7 +55,7 @@ export class LivenessCheck {
     };
   }
 
-  /** Which of all nodes live; what is remembered of others is forgotten. */
+  /** Returns the ids of living nodes. Forgets everything about nodes not in `nodes`. */
   async living(nodes: readonly NodeRow[]): Promise<string[]> {
     const isAlive = this.begin();
     const alive = await Promise.all(nodes.map(isAlive));

@@ -3,24 +3,24 @@ import { hostname } from "node:os";
 import { z } from "zod";
 import type { Clock } from "../engine/ports.ts";
 
-/** Nodes, as every storage engine that several servers share knows them. */
+/** Nodes, for every storage engine that several servers share. */
 
-/** This process, as the other users of the store know it. */
+/** This process, as known to other users of the store. */
 export interface Self {
-  /** Never used before: a name that returns would own what its last bearer left. */
+  /** Unique for all time: a node with a reused name would own everything left by the former node. */
   readonly nodeId: string;
-  /** `startedAt` is in whatever unit `isRunning` understands. */
+  /** `startedAt` is in the unit of `isRunning`. */
   readonly process: { readonly pid: number; readonly startedAt: string };
-  /** Whether the process of that pid is still the one that started then. */
+  /** True if the process with `pid` is still the one started at `startedAt`. */
   readonly isRunning: (pid: number, startedAt: string) => Promise<boolean>;
   readonly clock: Pick<Clock, "now" | "tick">;
-  /** Where it is reached over HTTP; * stands for any text. */
+  /** URLs of the node over HTTP; `*` stands for any text. */
   readonly urls?: readonly string[] | undefined;
 }
 
 /**
- * A node, as far as it takes to tell whether it is alive. What cannot be read of it is left to its lease, and an unreadable lease
- * counts as expired: it is watched for a while, and its owner renews it meanwhile.
+ * Properties that tell a living node from a dead one. An unreadable property leaves the decision to the lease. An unreadable
+ * `expiresAt` counts as expired: the lease is watched for a while, and a living owner renews the lease meanwhile.
  */
 export const NodeRow = z.object({
   nodeId: z.string(),
@@ -39,5 +39,5 @@ function pidNamespace(): string {
   }
 }
 
-/** The pid namespace: containers on one machine have pids of their own. */
+/** Host name and pid namespace, because containers on a machine have separate pids. */
 export const HOST = `${hostname()} ${pidNamespace()}`.trim();

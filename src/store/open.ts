@@ -15,13 +15,13 @@ import { SqliteBackend } from "./sqlite/backend.ts";
 import { Access } from "./sqlite/connect/access.ts";
 import { openConnection, openInMemory } from "./sqlite/connect/open-file.ts";
 
-/** The stores of all kinds, and what is laid over one. */
+/** Opens stores of all kinds, and wraps them. */
 
 export interface StoreOptions extends Self {
   readonly log: Logger;
 }
 
-/** The store at `location`. A file is opened, and made where there is none, with the first call. */
+/** Returns the store at `location`. The first call opens the file, or creates a missing one. */
 export function openStore(location: StoreLocation, { log, ...self }: StoreOptions): SessionBackend {
   const memory = new SqliteBackend(self, new Access({ kind: "memory" }, openInMemory));
   switch (location.kind) {
@@ -41,8 +41,8 @@ function isEnd(status: SessionStatus): boolean {
 }
 
 /**
- * Two stores as one: sessions that are to leave no trace (persistSession: false) live in the memory of this server and
- * end with it, all others in the store behind. Other servers do not see the first kind.
+ * Combines two stores into one: sessions without a trace (`persistSession: false`) live in the memory of this server and end
+ * with the server, all others live in `behind`. Other servers do not see sessions in memory.
  */
 function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pick<Clock, "now">): SessionBackend {
   const ephemeral = new Set<string>();
@@ -50,7 +50,7 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
   return {
     nodeId: behind.nodeId,
     rows: {
-      // Also holderOf: the others leave no transcript.
+      // Includes `holderOf`, because sessions in memory leave no transcript.
       ...behind.rows,
       create: async (session) => {
         if (session.spec.persistSession !== false) return behind.rows.create(session);
@@ -75,10 +75,10 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
       tail: (id, ...from) => of(id).log.tail(id, ...from),
     },
     leases: {
-      // Also abandoned: what is in memory ends with its owner.
+      // Includes `abandoned`, because sessions in memory end with their owner.
       ...behind.leases,
       heartbeat: async (ttlMs) => {
-        // What lives in memory does not depend on the disk.
+        // Memory first, because its lease does not depend on the disk.
         await memory.leases.heartbeat(ttlMs);
         await behind.leases.heartbeat(ttlMs);
       },
@@ -100,13 +100,13 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
 
 function ofBoth(behind: StoreMaintenance, memory: StoreMaintenance, clock: Pick<Clock, "now">): StoreMaintenance {
   return {
-    // Also size: of what stays.
+    // Includes `size`, which counts only persistent data.
     ...behind,
     count: async () => added(await behind.count(), await memory.count()),
     purge: async (query) => {
       const kept = await behind.purge(query);
       const limit = query.limit - kept;
-      // Nothing can go on with a closed one, and memory is dearer than a file: its result can be read for an hour.
+      // Keeps a closed session readable for an hour only: no turn can follow, and memory is dearer than a file.
       const before = Math.max(query.before, clock.now() - CLOSED_RETENTION_MS);
       const ended = await memory.purge({ ...query, before, statuses: query.statuses.filter(isEnd), limit });
       return kept + ended;
@@ -120,12 +120,12 @@ function added(one: SessionCounts, other: SessionCounts): SessionCounts {
   return sums;
 }
 
-/** Told of each change of a session that this node has written, once it is durable; in order for each session. */
+/** Called for each change of a session by this node, once durable; in order for each session. */
 export type OnAppended = (sessionId: string, change: Append) => void;
 
 /**
- * A store that says what is written through it: what is counted is what stands in the log. Each event is written by one
- * node, so that the counts of all nodes add up. `onAppended` must not throw: the change is already stored.
+ * Wraps a store to report all changes written through it, so that counts match the log. Each event is written by one node, so
+ * that the counts of all nodes add up. `onAppended` must not throw: the change is already stored.
  */
 export function withObserver(backend: SessionBackend, onAppended: OnAppended): SessionBackend {
   const { log } = backend;

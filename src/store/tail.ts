@@ -1,14 +1,14 @@
-/** Notifies subscribers of a change. It carries nothing: readers look for themselves. */
+/** Notifies subscribers of a change. Carries no data: readers look for themselves. */
 export class Notifier {
   readonly #listeners = new Set<() => void>();
 
-  /** The returned function stops listening. */
+  /** Returns the function that unsubscribes. */
   subscribe(onChange: () => void): () => void {
     this.#listeners.add(onChange);
     return () => this.#listeners.delete(onChange);
   }
 
-  /** Has no subscribers. */
+  /** True without subscribers. */
   get isUnused(): boolean {
     return this.#listeners.size === 0;
   }
@@ -19,26 +19,28 @@ export class Notifier {
 }
 
 export interface TailOptions<T> {
-  /** Each of them makes the reader look again. */
+  /** Sources of changes. Each notification makes the reader call `look` again. */
   notifiers: readonly Notifier[];
-  /** Ends the reading at once, also in the middle of what was found. */
+  /** Ends the reading at once, also in the middle of found items. */
   signal: AbortSignal;
-  /** What is new since the look before; undefined when nothing can come any more, which ends the reading. */
+  /** Returns the items since the last call. `undefined` ends the reading, because no item can come any more. */
   look: () => readonly T[] | undefined | Promise<readonly T[] | undefined>;
 }
 
-/** All that `look` finds, now and later, in order. A slow reader costs no memory: the next look waits for it. */
+/**
+ * Yields all items that `look` finds, now and later, in order. A slow reader costs no memory, because the next `look` waits.
+ */
 export async function* tail<T>({ notifiers, signal, look }: TailOptions<T>): AsyncGenerator<T, void> {
   // A function stops TypeScript from narrowing `signal.aborted` to `false`.
   const ended = (): boolean => signal.aborted;
   let wake = (): void => undefined;
   const notify = (): void => wake();
   const leave = notifiers.map((notifier) => notifier.subscribe(notify));
-  // Once for the whole reading: a listener per turn of the loop would pile up on a signal that lives long.
+  // Registers once for the whole reading: a listener per iteration would pile up on a long-lived signal.
   signal.addEventListener("abort", notify, { once: true });
   try {
     while (!ended()) {
-      // Armed before the look: what happens during or after it is not slept through.
+      // Created before `look`, so that no change during or after the call is missed.
       const changed = new Promise<void>((resolve) => (wake = resolve));
       const found = await look();
       if (found === undefined) return;

@@ -26,7 +26,7 @@ export const Remembered = z.object({
 });
 export type Remembered = z.infer<typeof Remembered>;
 
-/** Puts `added` first and removes duplicates and the oldest. */
+/** Puts `added` first. Drops duplicates, and the oldest rules beyond `MAX_RULES` or the maximum of characters. */
 export function withNewest(old: readonly Remembered[], added: readonly Remembered[]): Remembered[] {
   const kept: Remembered[] = [];
   let characters = 0;

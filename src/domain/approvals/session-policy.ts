@@ -49,7 +49,10 @@ export const SessionPolicy = z.object({
     idleProcessMs: Milliseconds,
     stopGraceMs: Milliseconds,
   }),
-  /** Folders and trust by server of origin. Empty for an unknown principal, whose sessions this server never runs. */
+  /**
+   * Entry for each server of origin. Empty for a principal unknown to the server, which then runs none of the principal's
+   * sessions.
+   */
   places: z.array(Places),
   /**
    * Terms while no client attends to the session: handling of requests that cannot be shown, and maximum cost of turns, USD.

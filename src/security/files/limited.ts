@@ -86,8 +86,8 @@ export class LimitedAccess {
   }
 
   /**
-   * True while few accesses run to the mount or path of a new access. A new access waits for the running ones, and is refused
-   * if they stay unanswered.
+   * True while few accesses run that could block the new one: on its mount, or at or above its path. Otherwise the new access
+   * waits, and is refused if the running ones stay unanswered.
    */
   #mayBegin({ mount, path }: Access): boolean {
     if (this.#pending.size >= this.#limits.most) return false;
