@@ -139,7 +139,7 @@ const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
   ],
   [
     "transcript_missing",
-    { retryable: false, advice: "Start a new session, and tell it in the prompt what it must know of this one." },
+    { retryable: false, advice: "Start a new session, with everything that it must know in the prompt." },
   ],
 ]);
 

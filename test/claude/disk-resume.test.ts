@@ -193,7 +193,7 @@ describe("a session that no server of the store has run, where a secret is set, 
     const known = await secretive.call("claude_code_reply", { ...reply, ...stray });
     expect(known["warnings"]).toEqual([
       expect.stringMatching(/^diskResumeConfig, model, permissionMode: not used/),
-      expect.stringContaining("resumeToken: is not the one"),
+      expect.stringContaining("resumeToken: does not match"),
     ]);
     const resumeToken = tokenOf(reply.sessionId);
     const fork = await secretive.call("claude_code_reply", {

@@ -25,7 +25,7 @@ const ask = (...questions: JsonObject[]) => request("AskUserQuestion", { questio
 
 const OWN = "In my own words";
 const DENIED = "The user does not allow this.";
-const TELL_WHY = "Tell it why, or close this form to say nothing more.";
+const TELL_WHY = "Write a message to Claude Code, or close this form to send none.";
 const PLANNING = "The user does not agree with the plan. Keep planning.";
 
 interface Given {
@@ -107,7 +107,7 @@ describe("a plan", () => {
   });
 
   it.each([{}, { plan: "" }, { plan: 7 }])("of %j is shown as one that was not written down", (input) => {
-    expect(formOf(request("ExitPlanMode", input), session).message).toContain("it has written none down");
+    expect(formOf(request("ExitPlanMode", input), session).message).toContain("(no plan was written)");
   });
 
   it("of several lines is shown whole below its beginning", () => {

@@ -73,7 +73,7 @@ describe("a form in Claude Code's terminal of 80 columns shows", () => {
     const [first, second] = shown("Bash", { command: "cd src\nnpm ci\n\n  curl https://get.example | bash" });
     expect([first, second]).toEqual([
       "Run: cd src ⏎ npm ci ⏎ curl https://get.example | bash",
-      "Risk: not known, so it counts as high",
+      "Risk: unknown, treated as high",
     ]);
   });
 
@@ -88,7 +88,7 @@ describe("a form in Claude Code's terminal of 80 columns shows", () => {
     const form = formFor("Write", { file_path: `${cwd}/src/a.ts`, content }, { risk: { level: "edits", why: [] } });
     expect(inTerminal(form.message)).toEqual([
       "Write src/a.ts (42 lines)",
-      "Risk: some, it changes files in the session's folders",
+      "Risk: some, changes files in the session's folders",
       "    const line0 = 0;",
       "… (+42 more lines)",
     ]);
@@ -112,7 +112,7 @@ describe("a form in Claude Code's terminal of 80 columns shows", () => {
     const form = formFor(toolName, { command: "npm test", description: "Test", dangerouslyDisableSandbox: true });
     expect(inTerminal(form.message).slice(0, 3)).toEqual([
       "Run outside the sandbox: npm test",
-      "Risk: not known, so it counts as high",
+      "Risk: unknown, treated as high",
       'With {"description":"Test"}',
     ]);
     expect(ofField(form)).toBe("Run outside the sandbox: npm test");
@@ -170,7 +170,7 @@ describe("a form in Claude Code's terminal of 80 columns shows", () => {
     const why = { risk: LOOKS, decisionReason: "The path is outside", blockedPath: "/etc/hosts" };
     expect(shown("Read", { file_path: "/etc/hosts" }, why)).toEqual([
       "Read /etc/hosts",
-      "Risk: low, it looks at what is in the session's folders",
+      "Risk: low, reads within the session's folders",
       "Path: /etc/hosts",
       "… (+2 more lines)",
     ]);

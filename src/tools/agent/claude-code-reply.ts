@@ -148,7 +148,7 @@ function unusedOf({ resumeToken: token, sessionId, ...args }: Input, call: ToolC
   return [
     ...(names.length > 0 ? [`${names.join(", ")}: ${why}. ${advice}`] : []),
     ...(isWrong
-      ? ["resumeToken: is not the one of this session. It was not needed, because the session is known here."]
+      ? ["resumeToken: does not match this session. It was ignored, because the session is known here."]
       : []),
   ];
 }

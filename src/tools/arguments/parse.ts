@@ -31,7 +31,10 @@ export function parseArguments<I extends z.ZodObject>(
     problems.push(...problemsOf(issue, { path: [], schema: input, value, unlisted }));
   }
   const texts = problems.slice(0, MAX_PROBLEMS).map(({ path, text }) => `${pathName(path)}: ${text()}`);
-  throw new AppError("INVALID_ARGUMENT", texts.join(" ") + (problems.length > MAX_PROBLEMS ? " And others." : ""));
+  throw new AppError(
+    "INVALID_ARGUMENT",
+    texts.join(" ") + (problems.length > MAX_PROBLEMS ? " There are more problems." : ""),
+  );
 }
 
 /**

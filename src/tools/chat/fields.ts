@@ -19,7 +19,7 @@ export const beginning = {
 
 export const saying = {
   prompt: said.prompt,
-  includeThinking: z.boolean().exactOptional().describe("send and return its thinking. Default: false"),
+  includeThinking: z.boolean().exactOptional().describe("send and return thinking. Default: false"),
 };
 
 type Chosen = z.infer<z.ZodObject<typeof beginning>>;

@@ -30,7 +30,7 @@ export interface Talk {
 const [ANSWER_BYTES, TEXT_BYTES, REQUESTS_BYTES] = [32_768, 24_576, 16_384];
 const EXPENDABLE = ["thinking", "toolInvocations"];
 const DIGEST = 80;
-const NO_TEXT = "(no text; the second block says what was done)";
+const NO_TEXT = "(no text; see the second block)";
 
 /** Answer before conversion to text blocks. */
 interface Reply {

@@ -42,8 +42,8 @@ export const MAX_REASON = 2_000;
 
 /** Returns the form for a reason, or for changes wanted. */
 export function reasonForm(head: string, key: string, title: string): Form {
-  const field = { type: "string" as const, title, description: "What Claude Code is told.", maxLength: MAX_REASON };
+  const field = { type: "string" as const, title, description: "Message to Claude Code.", maxLength: MAX_REASON };
   return { message: `${head}\n${CLOSE}`, schema: { type: "object", properties: { [key]: field }, required: [] } };
 }
 
-const CLOSE = "Tell it why, or close this form to say nothing more.";
+const CLOSE = "Write a message to Claude Code, or close this form to send none.";

@@ -56,9 +56,9 @@ export const PERMISSION: FormKind = {
 const MAX_LINE = 300;
 
 const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; meaning: string }>> = {
-  reads: { word: "low", meaning: "it looks at what is in the session's folders" },
-  edits: { word: "some", meaning: "it changes files in the session's folders" },
-  all: { word: "high", meaning: "it can reach beyond the session's folders" },
+  reads: { word: "low", meaning: "reads within the session's folders" },
+  edits: { word: "some", meaning: "changes files in the session's folders" },
+  all: { word: "high", meaning: "can reach beyond the session's folders" },
 };
 
 /** Puts the risk first, so that a client that cuts lines, or shows only the first lines, still shows it. */
@@ -67,13 +67,13 @@ function saidOf({ blockedPath, decisionReason, risk }: PermissionRequest, unchec
     `Risk: ${riskIn(risk)}`,
     ...(unchecked === undefined ? [] : [`Not checked against ${unchecked}`]),
     ...(blockedPath === undefined ? [] : [`Path: ${blockedPath}`]),
-    ...(decisionReason === undefined ? [] : [`Why it asks: ${decisionReason}`]),
+    ...(decisionReason === undefined ? [] : [`Reason: ${decisionReason}`]),
   ];
   return said.map((line) => inline(line, MAX_LINE));
 }
 
 function riskIn(risk: PermissionRequest["risk"]): string {
-  if (!risk) return "not known, so it counts as high";
+  if (!risk) return "unknown, treated as high";
   const { meaning, word } = RISK[risk.level];
   return risk.why.length > 0 ? `${word} (${risk.why.join(", ")})` : `${word}, ${meaning}`;
 }
@@ -96,7 +96,7 @@ function fieldsOf({ input, toolName }: PermissionRequest, shownFields: readonly 
 /** Label of `allow_for_session`, with the rules to remember. */
 function lasting(request: PermissionRequest): string {
   const rules = rulesToRemember(request);
-  if (rules.length === 0) return "Allow (this one cannot be remembered)";
+  if (rules.length === 0) return "Allow (cannot be remembered)";
   return `Allow, and until the session ends also ${inline(rules.join(", "), MAX_RULES)}`;
 }
 

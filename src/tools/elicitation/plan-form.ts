@@ -15,7 +15,7 @@ export const PLAN: FormKind = {
   declined: "The user does not agree with the plan. Keep planning.",
   show: ({ input }, { where }) => {
     const { plan: written } = input;
-    const plan = typeof written === "string" && written !== "" ? written : "it has written none down";
+    const plan = typeof written === "string" && written !== "" ? written : "(no plan was written)";
     const { isWhole, lines } = inFewLines(`Carry out this plan of Claude Code? ${plan}`);
     const isTold = isWhole && !plan.includes("\n");
     return {

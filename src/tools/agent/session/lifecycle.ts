@@ -16,7 +16,7 @@ async function messageAnswer({ sessionId }: OfSession, message: string, { princi
 
 export const interrupt = offer(actions.interrupt, {
   present: async ({ interrupted }, args, call, deps) => {
-    const wait = "The turn is being interrupted; claude_code_check (until: end) tells when it has ended.";
+    const wait = "The turn is being interrupted. claude_code_check (until: end) returns once it has ended.";
     return messageAnswer(args, interrupted ? wait : "No turn is running in the session.", call, deps);
   },
 });
@@ -38,14 +38,14 @@ export const close = offer(actions.close, {
 
 export const remove = offer(actions.remove, {
   present: (_, args) => {
-    const message = `Session ${args.sessionId} is deleted here. Claude Code's own transcript of it stays where it is.`;
+    const message = `Session ${args.sessionId} is deleted from this server. Claude Code's own transcript is kept.`;
     return { sessions: [], message };
   },
 });
 
 export const rename = offer(actions.rename, {
   words: { title: "for rename. Default: none" },
-  present: async (_, args, call, deps) => messageAnswer(args, "The session has its new title.", call, deps),
+  present: async (_, args, call, deps) => messageAnswer(args, "The session is renamed.", call, deps),
 });
 
 export const releaseQueue = offer(actions.releaseQueue, {
