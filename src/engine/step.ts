@@ -26,31 +26,32 @@ export interface Step {
 }
 
 /**
- * The only writer of a session's state: a pure function of the state and what happened to it. The actor stores `state`
- * and `events` in one transaction, then performs the effects.
+ * Computes the next state of a session: a pure function of the state and one input, and the only writer of `SessionState`. The
+ * actor stores `state` and `events` in one transaction, then performs `effects`.
  *
- * A session is `open` until it is `closed`, and then stays so. While open:
+ * A session is `open` until `closed`, for good. While open:
  *
  *   turn     none ── prompt, or Claude Code is busy by itself ──> running ── Claude Code is idle ──> none
- *            A turn of origin `prompt` cannot end while Claude Code still owes its prompt (`awaiting`), one of origin
- *            `self` has no prompt. The first reason to stop it (`stopping`) decides how it ended, else the last result
- *            does; a process that dies in it ends it as lost.
- *   requests only inside a turn. Rules first; then each is with one approver at a time (requests/approval-chain.ts), and goes on when
- *            the time limit of that one is over or it gives up. Answered once, by the first of: people, caller, time, interrupt, end of the turn.
- *   queue    a prompt during a turn of origin `prompt` is refused (SESSION_BUSY) unless it says that it waits or joins
- *            the turn (`whenBusy`); during one of origin `self` it waits. An interrupt, a shutdown or a loss holds what
- *            waits (`held`) until the caller releases or drops it; a new prompt does not wait for what is held.
- *   process  none -> starting -> live -> ending -> none, orthogonal to turns: a turn needs one, idleness closes it.
- *            A prompt that meets an ending process waits for its exit (`turn.pending`).
- *   owner    one that died leaves a process, which its next owner ends (`recovered`), or goes on with (`attached`): then turn,
- *            requests and queue stay as they are, what may not have been said to Claude Code is said again, and the lines follow.
- *            A process is given its first prompt when it is recorded (`started`): of a turn whose process is not, nothing has run,
- *            and the next owner starts another one for it.
- *   control  what is asked of Claude Code itself is handed to the process and answered when it has (`controlled`).
+ *            A turn of origin `prompt` cannot end while Claude Code still owes a prompt (`awaiting`); a turn of origin `self`
+ *            has no prompt. The first reason to stop the turn (`stopping`) decides the outcome, otherwise the last result. A
+ *            process that dies in a turn ends the turn as lost.
+ *   requests Only inside a turn. Rules decide first; then a request is with one approver at a time (requests/approval-chain.ts)
+ *            and passes on once the approver's time is over or the approver gives up. Answered once, by the first of: people,
+ *            caller, time, interrupt, end of the turn.
+ *   queue    A prompt during a turn of origin `prompt` is refused (SESSION_BUSY) unless `whenBusy` lets the prompt wait or join
+ *            the turn; during a turn of origin `self` the prompt waits. An interrupt, a shutdown or a loss holds waiting
+ *            prompts (`held`) until the caller releases or drops them; a new prompt does not wait for held prompts.
+ *   process  none -> starting -> live -> ending -> none, orthogonal to turns: a turn needs a process, idleness closes the
+ *            process. A prompt that meets an ending process waits for the exit (`turn.pending`).
+ *   owner    A dead owner leaves a process. The next owner ends the process (`recovered`) or goes on with it (`attached`). In
+ *            the second case turn, requests and queue stay as they are, messages that may not have reached Claude Code are
+ *            sent again, and its unread lines follow. A process gets its first prompt once recorded (`started`): a turn
+ *            without a recorded process has run nothing, so the next owner starts another process.
+ *   control  A request to Claude Code itself is handed to the process and answered after the process has (`controlled`).
  *
- * Time is an input: each says how much has passed (step/time.ts), and `tick` nothing else; how long it is to the next thing
- * that is due is `nextDeadline`, read off the state.
- * Signals of a process that is not the present one are dropped: a late exit must not end the next turn.
+ * Time is an input: each input says how much has passed (step/time.ts), and `tick` nothing else. `nextDeadline` derives the
+ * time until the next deadline from the state. Signals of an earlier process are dropped, because a late exit must not end the
+ * next turn.
  */
 export function step(before: SessionState, input: Input, policy: Policy): Step {
   const state = structuredClone(before);
@@ -102,10 +103,12 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
   return { state: draft.state, events: draft.events, effects: draft.effects };
 }
 
-/** What is to be stepped, and when it came: by the clock for people, and by the one that counts. */
+/**
+ * A happening with its time of arrival: `at` in ms since the epoch, for people; `tick` in ms of time awake, for time limits.
+ */
 export type Arrival = Happening & { readonly at: number; readonly tick: number };
 
-/** All of these in turn, as one step. `counted`: up to when the state counts time awake. */
+/** Applies all `arrivals` in order, as one step. `counted`: tick up to which the state counts time awake. */
 export function stepAll(
   state: SessionState,
   arrivals: readonly Arrival[],
@@ -127,18 +130,18 @@ function isPresent({ process }: SessionState, processId: string): boolean {
   return process.phase !== "none" && process.id === processId;
 }
 
-/** Stored with what the line has told: the next owner is told what follows it. */
+/** Records the last line that the state covers, so that a next owner receives only later lines. */
 function noteLine({ process }: SessionState, line = 0): void {
   if (process.phase !== "none" && line > (process.line ?? 0)) process.line = line;
 }
 
-/** The owner goes away in good order: what runs is recorded as interrupted first, then its process is stopped. */
+/** Records the running turn as interrupted before the process is stopped. */
 function onShutdown(draft: Draft): void {
   const { effects, state } = draft;
   const message = "The server was shut down in the middle of the turn. Reply to the session to go on.";
   holdQueue(draft);
   if (state.turn) endTurn(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
-  // Recorded as ending, so that the next owner does not resume the session beside it.
+  // Leaves the process in phase `ending`, so that the next owner does not resume the session beside it.
   if (state.process.phase === "ending") effects.push({ type: "stop" });
   endProcess(draft);
 }

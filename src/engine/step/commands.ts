@@ -17,20 +17,23 @@ import { cancelSuspend } from "./suspend.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
 import { attend } from "./unattended.ts";
 
-/** Keeps the state small. */
+/** Maximum number of waiting prompts, to keep the state small. */
 const MAX_QUEUE = 50;
-/** Characters. */
+/** Maximum length of the `reason` of a cancel command, characters. */
 const MAX_REASON = 500;
 
-/** What is known of an answer with another input. */
+/** Facts about an answer with changed input, see `Happening`. */
 type Changed = Pick<Extract<Input, { type: "command" }>, "isMasked" | "judgement">;
 
 /**
- * A command whose owner died before it could say that it was done is given to the next one, which cannot tell. Most are harmless to
- * repeat: prompts and answers are known by their ids; delivered, pass and fill do nothing where the request is gone or with another
- * approver; revoke finds nothing the second time; to attend is what a client does all the time; a session is closed or cancelled once;
- * and what the process is asked (a mode, a model, the end of a task, its output, usage, to close when idle) is the same a second time.
- * Of the others it is remembered that they were carried out, because a second time they would meet what came after the first.
+ * True for a command that must not be carried out twice. If an owner dies before replying, the next owner gets the command
+ * again and cannot tell.
+ *
+ * Most commands are harmless to repeat: prompts and answers are recognized by their ids; `delivered`, `pass` and `fill` are
+ * no-ops for a request that is gone or with another approver; `revoke` finds nothing the second time; clients send `attend` all
+ * the time; a session is closed or cancelled once; and a control request (a mode, a model, the end of a task, its output,
+ * usage, suspend) has no further effect. All others would meet work that came after the first run, so `recentCommands`
+ * remembers them.
  */
 function isForOnce(command: Command): boolean {
   if (command.kind === "control") return command.data.request.do === "rewind" && !command.data.request.dryRun;
@@ -49,7 +52,7 @@ export function onCommand(draft: Draft, command: Command, changed: Changed = {})
     state.recentCommands = [...(state.recentCommands ?? []), { id: command.id, cursor }].slice(-KEYS_KEPT);
 }
 
-/** Claude Code may have restored the files before its server died, and worked on them since. */
+/** Refuses instead of repeating: Claude Code may have restored the files before its server died, and changed files since. */
 function refuseRewind(draft: Draft, command: Command): void {
   const problem = "The outcome is unknown: the server that was asked to restore the files died before it could answer";
   refuse(draft, command, "INTERNAL", `${problem}. See with dryRun: true what would change, then ask again.`);
@@ -119,7 +122,7 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   };
   if (!mayTake(draft, sender) && (state.turn ?? state.background.length > 0)) noteWaiting(draft);
   if (whenBusy === "steer" && canSteer(state)) {
-    // Claude Code reads it at the next tool boundary, or right after its answer; the turn ends when it is done with both.
+    // Claude Code reads the prompt at the next tool boundary or right after its answer; the turn ends after both.
     steer(draft, prompt);
   } else {
     state.queue.push(prompt);
@@ -128,7 +131,7 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   accept(draft, command, eventId);
 }
 
-/** Whom its requests cannot reach is known from the prompt, and holds until the next one. */
+/** Notes from the prompt's `limits` which approvers can be reached. Valid until the next prompt. */
 function noteReach(state: SessionState, limits: TurnLimits = {}): void {
   for (const name of REACH) {
     if (limits[name]) state[name] = true;
@@ -144,7 +147,7 @@ function noteWaiting(draft: Draft): void {
   emit(draft, { type: "notice", data: { kind: "waiting", message } });
 }
 
-/** What there is against a prompt in an open session. */
+/** Returns the objection to a prompt in an open session, or `undefined`. */
 function whyNot(draft: Draft, prompt: CommandOf<"prompt">["data"], sender: Sender): Refusal | undefined {
   const { policy, state } = draft;
   if (policy.ephemeral && prompt.resumeAt !== undefined) {
@@ -152,7 +155,7 @@ function whyNot(draft: Draft, prompt: CommandOf<"prompt">["data"], sender: Sende
       "resumeSessionAt: the session keeps no transcript to go back in (persistSession: false). Leave it out.";
     return { code: "INVALID_ARGUMENT", message };
   }
-  // A prompt that meets a turn of origin `self` always waits: no caller could know of that turn.
+  // A prompt during a turn of origin `self` always waits, because no caller could know of the turn.
   if (state.turn?.origin === "prompt" && (prompt.whenBusy ?? "reject") === "reject") {
     const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";
     return { code: "SESSION_BUSY", message: `The session is busy with another prompt. ${advice}` };
@@ -168,7 +171,7 @@ function whyNot(draft: Draft, prompt: CommandOf<"prompt">["data"], sender: Sende
     : { code: "SESSION_BUSY", message: `Prompts of too many clients with terms of their own ${full}` };
 }
 
-/** What there is against a prompt that takes another process than the one that runs. */
+/** Returns the objection to a prompt that needs a process under stricter terms than the running process. */
 function whyNotStricter({ policy, state }: Draft, { whenBusy }: CommandOf<"prompt">["data"]): Refusal | undefined {
   const problem = "The session's Claude Code was started under terms that allow more than this client does";
   if (policy.ephemeral) {
@@ -180,12 +183,12 @@ function whyNotStricter({ policy, state }: Draft, { whenBusy }: CommandOf<"promp
   return { code: "PERMISSION_DENIED", message: `${problem}, so the prompt cannot join the running turn. ${advice}` };
 }
 
-/** Whether the running turn takes another prompt: it is not being stopped, and its process is there for it. */
+/** True if the running turn accepts another prompt: not being stopped, and with a live process. */
 function canSteer({ process, turn }: SessionState): boolean {
   return turn !== null && !turn.stopping && !turn.pending && process.phase === "live";
 }
 
-/** What was held is the caller's to run or to drop. */
+/** Runs or drops held prompts, as the caller decides. */
 function onQueue(draft: Draft, command: CommandOf<"queue">): void {
   const { state } = draft;
   const cursor = state.lastEventId + 1;
@@ -227,7 +230,7 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">, { isMasked = false
   );
   draft.effects.push({ type: "answer", requestId, decision });
   if (decision.behavior === "deny" && decision.interrupt && state.turn) {
-    // Claude Code ends the turn by itself after such a denial; the reason is recorded here because it names none.
+    // Claude Code ends the turn by itself after such a denial and names no reason, so the reason is recorded here.
     state.turn.stopping ??= { reason: "interrupt", by, at: draft.at, forMs: 0, killed: false };
     holdQueue(draft);
   }
@@ -247,12 +250,12 @@ function onExtend(draft: Draft, command: CommandOf<"extend">): void {
   accept(draft, command, state.lastEventId + 1);
 }
 
-/** It was answered before, or there never was such a request. */
+/** Replies for a request that is not open: answered before, or never asked. */
 function answerAgain(draft: Draft, command: CommandOf<"answer" | "extend">): void {
   const { state } = draft;
   const { requestId } = command.data;
   const first = state.answered.find((answer) => answer.requestId === requestId);
-  // The same command, sent again because its first reply did not arrive in time.
+  // Accepts a repeated command, because its first reply did not arrive in time.
   if (first?.commandId === command.id) return accept(draft, command, state.lastEventId + 1);
   const problem = first
     ? `Request ${requestId} was already answered: ${first.behavior}, by ${first.by}.`
@@ -265,7 +268,7 @@ function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
   const { turn } = state;
   const { by, isClientGone = false, promptId } = command.data;
   const cursor = state.lastEventId + 1;
-  // A prompt of another client that was joined by this one is not ended with it.
+  // A gone client ends only a turn that its own prompt began, not another client's turn that the prompt has joined.
   const meant = isClientGone ? [turn?.prompt] : promptsOf(state);
   const isMeant = promptId === undefined || meant.some((prompt) => prompt?.promptId === promptId);
   if (promptId !== undefined && !isMeant) dropPrompt(draft, promptId, isClientGone ? CLIENT_GONE : "cancelled");

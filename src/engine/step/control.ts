@@ -8,8 +8,8 @@ import { beIdle } from "./time.ts";
 import { endProcess, startProcess } from "./starting.ts";
 
 /**
- * What is asked of Claude Code itself. It is handed to the process, and answered when the process has (`onControlled`);
- * what only concerns the next process is answered here.
+ * Hands a request for Claude Code itself to the process, and replies in `onControlled`. A request that only concerns the next
+ * process is carried out here.
  */
 export function onControl(draft: Draft, command: CommandOf<"control">): void {
   const { effects, state } = draft;
@@ -32,7 +32,10 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
   effects.push({ type: "control", commandId: command.id, by, request });
 }
 
-/** A mode without any checks cannot be switched on in a process that was started without it; without a process nothing can. */
+/**
+ * False if only a new process can take the request: without a process, and for `bypassPermissions`, which cannot be switched on
+ * in a process started without it.
+ */
 function needsProcess({ state: { process } }: Draft, request: Configure): boolean {
   const isUp = process.phase === "starting" || process.phase === "live";
   return isUp && request.permissionMode !== "bypassPermissions";
@@ -52,7 +55,7 @@ function configureNext(draft: Draft, command: CommandOf<"control">, request: Con
       "This requires a new process, for which the session keeps no transcript (persistSession: false). Start a new session.";
     return refuse(draft, command, "INVALID_ARGUMENT", problem);
   }
-  // The next prompt resumes the session in a process that has it.
+  // The next prompt resumes the session in a process with the new settings.
   endProcess(draft);
   choose(draft, command.data.by, request);
   accept(draft, command, cursor, {});
@@ -64,7 +67,10 @@ function choose(draft: Draft, by: string, { model, permissionMode }: Configure):
   emit(draft, { type: "session.configured", data: { ...chosen, by } });
 }
 
-/** The mode that Claude Code has switched to, which can be another than the one asked for. Nothing opens the bypass gate this way. */
+/**
+ * Returns the mode that Claude Code has switched to, possibly not the requested mode. Ignores `bypassPermissions`, so that no
+ * reply of Claude Code opens the bypass gate.
+ */
 function modeInEffect({ permissionMode }: JsonObject): Pick<Configure, "permissionMode"> {
   const mode = PermissionMode.safeParse(permissionMode);
   return mode.success && mode.data !== "bypassPermissions" ? { permissionMode: mode.data } : {};

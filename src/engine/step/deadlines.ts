@@ -10,10 +10,10 @@ import { endProcess } from "./starting.ts";
 import { endTurn, goOn, stoppedEnding } from "./turn.ts";
 import { beginUnattended, endUnattended, unattendedDue } from "./unattended.ts";
 
-/** Claude Code begins to run a turn again within a second of its start, ms. */
+/** Maximum time until Claude Code begins to rerun a lost turn, ms; usually under 1 s. */
 const RERUN_MS = 5_000;
 
-/** Reasons for which this server stops a turn. */
+/** Reasons for which the server stops a turn. */
 type LimitReason = Exclude<StopReason, "subagents">;
 
 type Due =
@@ -22,10 +22,10 @@ type Due =
   | { kind: "kill"; turn: Turn }
   | { kind: "go-on"; turn: Turn }
   | { kind: "idle" | "unattended" | "unattended-over" };
-/** `leftMs` is the time awake until then; it is due at 0. */
+/** `leftMs`: time awake until the deadline is due, ms. */
 type Deadline = Due & { leftMs: number };
 
-/** Read off the state, never set or cleared by hand: a deadline whose reason is gone is gone with it. */
+/** Derives all deadlines from the state. None is ever set or cleared by hand: a deadline disappears with its reason. */
 function deadlines(state: SessionState, base: Policy): Deadline[] {
   const policy = policyOfTurn(base, state);
   const found: Deadline[] = state.requests.map((request) => ({ leftMs: leftOf(request), kind: "request", request }));
@@ -36,19 +36,19 @@ function deadlines(state: SessionState, base: Policy): Deadline[] {
   else if (process.phase === "live" && state.background.length === 0) {
     found.push({ leftMs: policy.idleProcessMs - idleMs, kind: "idle" });
   } else if (process.phase === "starting") {
-    // Started to be asked something, and not for a turn.
+    // A process started for a control request, without a turn.
     found.push({ leftMs: upIn(process, policy), kind: "idle" });
   }
   return found;
 }
 
-/** Until the request goes on to the next who may answer, or is denied. */
+/** Returns the time until the request passes to the next approver or is denied, ms. */
 function leftOf(request: OpenRequest): number {
   const { leftMs, approverLeftMs } = request.clock;
   return Math.min(approverLeftMs, leftMs);
 }
 
-/** Until a process has to be up; the time before there is a slot for it counts for nothing but the longest of all limits. */
+/** Returns the time left for the process to come up, ms. While the process waits for a slot, only `turnMaxMs` applies. */
 function upIn(process: { startingMs?: number; waiting?: boolean }, { initMs, turnMaxMs }: Policy): number {
   const { startingMs = 0, waiting } = process;
   return (waiting ? turnMaxMs : initMs) - startingMs;
@@ -69,24 +69,24 @@ function turnDeadlines({ requests, process }: SessionState, turn: Turn, policy: 
   const turnMs = turn.prompt?.limits?.turnMs ?? policy.turnMs;
   const timeout: Deadline[] =
     turnMs === undefined ? [] : [{ leftMs: turnMs - ranMs, kind: "turn", turn, reason: "timeout" }];
-  // Counted from when its process came up.
+  // `silentMs` restarts once the process comes up.
   const silence: Deadline[] = turn.unheard ? [{ leftMs: RERUN_MS - silentMs, kind: "go-on", turn }] : [];
   return [
     ...timeout,
     { leftMs: policy.turnMaxMs - ranMs, kind: "turn", turn, reason: "time_limit" },
     { leftMs: policy.inactivityMs - silentMs, kind: "turn", turn, reason: "inactivity" },
-    // Last: a turn that is over one of its limits is not told to go on.
+    // Comes last, so that a turn over one of its limits is not told to go on.
     ...silence,
   ];
 }
 
-/** How long it is to the next deadline, ms of time awake; undefined where there is none. */
+/** Returns the time awake until the next deadline, ms; `undefined` without a deadline. */
 export function nextDeadline(state: SessionState, policy: Policy): number | undefined {
   const left = deadlines(state, policy).map(({ leftMs }) => leftMs);
   return left.length === 0 ? undefined : Math.min(...left);
 }
 
-/** Does what is due. */
+/** Handles all deadlines that are due. */
 export function onTick(draft: Draft): void {
   const due = deadlines(draft.state, draft.base).filter(({ leftMs }) => leftMs <= 0);
   for (const deadline of due) {
@@ -126,12 +126,12 @@ function expire(draft: Draft, request: OpenRequest): void {
 }
 
 export function stopTurn(draft: Draft, turn: Turn, reason: LimitReason): void {
-  // Of several limits that are passed at once the first has ended it.
+  // The first of several limits passed at once decides.
   if (turn.stopping || draft.state.turn !== turn) return;
-  // Claude Code has not seen the prompt yet: there is nothing to stop.
+  // Claude Code has not seen the prompt yet, so there is nothing to stop.
   if (turn.pending) return endTurn(draft, turn, stoppedEnding(reason, "server"));
   turn.stopping = { reason, by: "server", at: draft.at, forMs: 0, killed: false };
-  // A process that did not come up hears no interrupt.
+  // A process that is not up yet cannot receive an interrupt.
   if (draft.state.process.phase === "starting") kill(draft, turn);
   else draft.effects.push({ type: "interrupt" });
 }
@@ -144,7 +144,7 @@ function kill(draft: Draft, turn: Turn): void {
 function closeIdleProcess(draft: Draft): void {
   const { effects, state } = draft;
   if (draft.policy.ephemeral) return expireSession(draft);
-  // One that does not come up hears no stop.
+  // A process that is not up yet cannot receive a stop.
   if (state.process.phase === "starting") effects.push({ type: "kill" });
   endProcess(draft);
 }

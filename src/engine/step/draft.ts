@@ -9,13 +9,16 @@ import type { SessionState } from "../../domain/session.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { AgentSignal, Judgement } from "../ports.ts";
 
-/** All that can happen to a session. */
+/** Everything that can happen to a session. */
 export type Happening =
-  /** Of an answer with another input: `judgement` is what that would be, and `isMasked` says that the log does not hold it whole. */
+  /**
+   * For an answer with changed input: `judgement` assesses the new input, `isMasked` is true if the log holds it with secrets
+   * masked.
+   */
   | { type: "command"; command: Command; judgement?: Judgement; isMasked?: boolean }
-  /** `line`: up to there every line of the process is dealt with, by this signal and those before it. */
+  /** `line`: last line of the process covered by the signals so far. */
   | { type: "signal"; processId: string; signal: AgentSignal; line?: number }
-  /** What came of a control command that the process was given. */
+  /** Outcome of a control request that the process was given. */
   | { type: "controlled"; commandId: string; by: string; request: ControlRequest; outcome: ControlOutcome }
   | { type: "tick" }
   /** A client waits on, reads or follows the session. */
@@ -23,63 +26,64 @@ export type Happening =
   /** Clients came or went. */
   | { type: "reach"; reach: Reach }
   /**
-   * This node has taken the session over from one that died. `why` is a sentence on what became of its process, if that is known;
-   * `mayStart`: it may run the prompts that wait for a process, with the environment record `environmentId`.
+   * This node has taken the session over from a dead owner. `why`: a sentence on the fate of the process, if known. `mayStart`:
+   * prompts that wait for a process may run here, with the environment record `environmentId`.
    */
   | { type: "recovered"; why?: string; mayStart?: boolean; environmentId?: string }
-  /** The same, and its shim is there, whose process this node can go on with. */
+  /** Taken over as in `recovered`, but the shim is alive, so this node can go on with its process. */
   | { type: "attached" }
   | { type: "shutdown" };
 
 /**
- * `at` is ms since the epoch, which is written down for people and decides nothing: clocks are set. `elapsedMs` is the time
- * awake since the input before, as the owner has measured it; 0 with an owner's first, as a time without one does not count.
+ * `at`: ms since the epoch, only for people, because clocks can be set. `elapsedMs`: time awake since the previous input, as
+ * measured
+ * by the owner; 0 for the first input of an owner, because time without an owner does not count.
  */
 export type Input = Happening & { at: number; elapsedMs: number };
 
 export type ControlOutcome = { ok: true; data: JsonObject } | { ok: false; refusal: Refusal };
 
-/** What the actor does once state and events are stored. */
+/** Actions of the actor after `state` and `events` are stored. */
 export type Effect =
-  /** `environmentId` is the record of the client whose prompt it is started for; undefined is that of the server itself. */
+  /** `environmentId`: record of the client whose prompt needs the process; `undefined` for the server's own environment. */
   | { type: "start"; processId: string; first: boolean; rerun: boolean; resumeAt?: string; environmentId?: string }
   /** Go on with the process of a dead owner. */
   | { type: "reattach"; processId: string }
-  /** End what a dead owner left running; what follows waits until it is gone. */
+  /** End the leftover process of a dead owner. Later effects wait until it is gone. */
   | { type: "end-leftover"; processId: string; pid?: number; startedAt?: string }
-  /** The text of the prompt stands in the event. `partlyDone` is one that ran before, which Claude Code knows nothing of. */
+  /** The event holds the text of the prompt. `partlyDone`: the prompt ran before, but Claude Code has no record of the run. */
   | { type: "push"; promptId: string; eventId: number; partlyDone?: true }
   | { type: "control"; commandId: string; by: string; request: ControlRequest }
   | { type: "answer"; requestId: string; decision: Decision }
-  /** The process has asked again what was answered: the answer stands in the event. */
+  /** The process has repeated an answered request. The event holds the answer. */
   | { type: "answer-again"; requestId: string; eventId: number }
   | { type: "interrupt" }
-  /** Subagents that Claude Code has left at work. */
+  /** Stop subagents that Claude Code has left at work. */
   | { type: "stop-tasks"; taskIds: readonly string[] }
   | { type: "stop" }
   | { type: "kill" }
   | { type: "reply"; commandId: string; reply: CommandReply };
 
-/** One step in the making: the functions of this folder change `state` and add to `events` and `effects`. */
+/** A step in the making. The functions of this folder change `state` and add to `events` and `effects`. */
 export interface Draft {
   readonly state: SessionState;
   readonly events: SessionEvent[];
   readonly effects: Effect[];
   readonly at: number;
-  /** Of the session alone, whichever client has sent what runs. */
+  /** Policy of the session alone, whichever client sent the running prompt. */
   readonly base: Policy;
-  /** Of the turn that runs, or else of the last one. */
+  /** Policy of the running turn, otherwise of the last turn. */
   readonly policy: Policy;
 }
 
-/** Adds an event and returns the id it will have in the log. */
+/** Adds an event and returns its id in the log. */
 export function emit(draft: Draft, event: SessionEvent): number {
   draft.events.push(event);
   draft.state.lastEventId += 1;
   return draft.state.lastEventId;
 }
 
-/** A notice about a session that no client attends to. */
+/** Adds a notice about a session that no client attends to. */
 export function noteUnattended(draft: Draft, message: string): void {
   emit(draft, { type: "notice", data: { kind: "unattended", message } });
 }

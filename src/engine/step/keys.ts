@@ -3,12 +3,15 @@ import type { Refusal } from "../../domain/error.ts";
 import type { SessionState } from "../../domain/session.ts";
 import { accept, refuse, type Draft } from "./draft.ts";
 
-/** Prompts kept by their keys; of commands that are carried out once as many. */
+/** Maximum number of remembered prompt keys, and of `recentCommands`. */
 export const KEYS_KEPT = 20;
 
 type Prompt = CommandOf<"prompt">;
 
-/** Answers a prompt that was taken before. The same command can come twice as well, when its first owner died before it could say that it was done. */
+/**
+ * Replies to a prompt that was accepted before, and returns true. Also covers a command repeated after its first owner died
+ * before replying.
+ */
 export function answerRetry(draft: Draft, command: Prompt): boolean {
   const key = keyOf(command);
   const seen = draft.state.recentKeys.find((recent) => recent.key === key);
@@ -19,7 +22,7 @@ export function answerRetry(draft: Draft, command: Prompt): boolean {
   return true;
 }
 
-/** The first stays, because the key of a start finds its session for as long as that is there. */
+/** Always keeps the first key, because the key of a start must find its session as long as the session exists. */
 export function noteKey(state: SessionState, command: Prompt, cursor: number): void {
   const { digest } = command.data;
   const noted = { key: keyOf(command), cursor, ...(digest !== undefined && { digest }) };
@@ -27,7 +30,10 @@ export function noteKey(state: SessionState, command: Prompt, cursor: number): v
   state.recentKeys = [...known.slice(0, 1), ...known.slice(1).slice(1 - KEYS_KEPT)];
 }
 
-/** There is something against another prompt under a known key. A prompt without a digest, of an older server, is taken for the same. */
+/**
+ * Returns the refusal of another prompt under a known key, or `undefined`. A prompt without `digest` (from an older server)
+ * counts as a retry.
+ */
 export function whyNotUnderKey({ recentKeys }: SessionState, command: Prompt, session: string): Refusal | undefined {
   const { digest } = command.data;
   const seen = recentKeys.find(({ key }) => key === keyOf(command));

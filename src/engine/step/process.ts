@@ -8,7 +8,7 @@ import { beIdle } from "./time.ts";
 import { restartProcess } from "./starting.ts";
 import { endingOf, endTurn, holdQueue, push, runNext, runPending, type Ending } from "./turn.ts";
 
-/** The coming and going of a session's process. */
+/** Handles the start, the exit and the takeover of a session's process. */
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
 type Recovered = Extract<Happening, { type: "recovered" }>;
@@ -49,7 +49,7 @@ export function onProcess(draft: Draft, signal: OfProcess): void {
   }
 }
 
-/** It waits for no slot yet, and takes no place in the queue. */
+/** Until `installed` the process does not wait for a slot, so it takes no place in the queue. */
 function onInstalling(draft: Draft, { percent }: SignalOf<"installing">): void {
   const { process } = draft.state;
   if (process.phase !== "starting" || !process.waiting) return;
@@ -57,7 +57,7 @@ function onInstalling(draft: Draft, { percent }: SignalOf<"installing">): void {
   emitPrepared(draft, percent);
 }
 
-/** With an event: a change of the state alone is not stored. */
+/** Emits an event, because a change of the state alone is not stored. */
 function onInstalled(draft: Draft): void {
   const { process } = draft.state;
   if (process.phase === "none" || !process.installing) return;
@@ -69,7 +69,7 @@ function emitPrepared(draft: Draft, percent: number): void {
   emit(draft, { type: "notice", data: { kind: "waiting", message: `Preparing Claude Code, ${String(percent)} %` } });
 }
 
-/** Until here the clock of its turn stood still. */
+/** Restarts the clocks, because the time until a slot was free does not count for the turn. */
 function onAdmitted(draft: Draft): void {
   const { at, state } = draft;
   const { process, turn } = state;
@@ -97,14 +97,14 @@ function onStarted(draft: Draft, { environmentId, missing, pid, resumed, shim, s
   giveMissing(draft, resumed ? (missing ?? []) : undefined);
 }
 
-/** What of a lost turn never ran is given once more; undefined is all of it. With the rest Claude Code goes on by itself. */
+/** Gives the prompts of a lost turn that never ran once more: those in `missing`, or all if `undefined`. */
 function giveMissing(draft: Draft, missing: readonly string[] | undefined): void {
   const { turn } = draft.state;
   if (!turn?.rerun || turn.stopping) return;
   for (const prompt of promptsOf(draft.state)) {
     if (missing && !missing.includes(prompt.promptId)) continue;
     const isFirst = prompt.promptId === turn.prompt?.promptId;
-    // What has joined the turn since it is run again was handed to this process then.
+    // A prompt that joined during the rerun was already given to this process.
     if (!isFirst && turn.awaiting.includes(prompt.promptId)) continue;
     if (isFirst) {
       delete turn.unheard;
@@ -114,7 +114,7 @@ function giveMissing(draft: Draft, missing: readonly string[] | undefined): void
   }
 }
 
-/** It stays so until Claude Code has begun, so that the prompt is the same when it is handed over again. */
+/** Stable until Claude Code begins a rerun, so that a repeated hand-over gives the prompt unchanged. */
 function howGiven(turn: Turn, { promptId }: QueuedPrompt): { partlyDone?: true } {
   const isPartlyDone = turn.rerun && promptId === turn.prompt?.promptId && turn.lastToolUseId !== undefined;
   return isPartlyDone ? { partlyDone: true } : {};
@@ -134,14 +134,14 @@ function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exit
     data: { processId: before.id, code, signal, expected, ...(error !== undefined && { error }) },
   });
   state.process = { phase: "none" };
-  // It asks nothing again.
+  // A process that is gone repeats no request.
   for (const answer of state.answered) delete answer.eventId;
   noteSavedCost(state, signal);
   const { background, turn } = state;
   const finished = turn !== null && isFinished(turn, state);
   const { ephemeral } = draft.policy;
   endBackground(draft);
-  // A prompt may have waited for the end of what ran behind the turns.
+  // A prompt may have waited for the end of background work.
   if (!turn) return ephemeral ? expireSession(draft) : runNext(draft);
   if (turn.pending && !finished && !ephemeral) return runPending(draft, turn, before.policy);
   const died = () => diedEnding(before.phase, turn, { code, signal, error, subtype });
@@ -150,13 +150,13 @@ function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exit
   else endTurn(draft, turn, ending);
 }
 
-/** Claude Code saves its cost when it ends, unless it is killed. */
+/** Claude Code saves its cost at exit, unless killed. */
 function noteSavedCost(state: SessionState, signal: string | null): void {
   if (signal === "SIGKILL") state.reportedCostUsd = state.savedCostUsd;
   else state.savedCostUsd = state.reportedCostUsd;
 }
 
-/** What ran behind the turns has gone with its process. */
+/** Background work ends with its process. */
 function endBackground(draft: Draft): void {
   const { state } = draft;
   if (state.background.length === 0) return;
@@ -164,7 +164,7 @@ function endBackground(draft: Draft): void {
   if (!state.closed) emit(draft, { type: "background.changed", data: { tasks: [] } });
 }
 
-/** Whether a turn whose process has gone has come to its end: stopped, or done with nothing left open. */
+/** True if a turn without its process is complete: stopped, or done with nothing left open. */
 function isFinished(turn: Turn, { requests, background }: SessionState): boolean {
   if (turn.stopping) return true;
   return turn.last !== undefined && turn.awaiting.length === 0 && requests.length === 0 && background.length === 0;
@@ -177,7 +177,7 @@ function howItEnded({ code, signal }: Death): string {
   return code === null ? "ended" : `exited with code ${String(code)}`;
 }
 
-/** An exit that was not requested: the process did not start, or was lost during its work. */
+/** Returns the ending after an exit that was not requested: the process did not start, or was lost during its work. */
 function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: Turn, death: Death): Ending {
   if (death.subtype === "lost" && death.error !== undefined)
     return { outcome: "lost", errorSubtype: "lost", message: death.error };
@@ -197,8 +197,8 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
 }
 
 /**
- * This node took the session over: whatever the dead owner ran is ended, and gone before anything else is done. Prompts that were
- * to end with their client end with the server that ran them: it is not known whether that client is still there.
+ * Takes over without the process of the dead owner, which is ended before anything else is done. Prompts with `endWithClient`
+ * end too, because nothing is known of their client.
  */
 export function onRecovered(draft: Draft, { environmentId, mayStart = false, why }: Omit<Recovered, "type">): void {
   if (environmentId !== undefined) noteEnvironment(draft.state, environmentId);
@@ -208,10 +208,10 @@ export function onRecovered(draft: Draft, { environmentId, mayStart = false, why
 
 const DIED = "The server that ran it has died.";
 
-/** What is started for a turn may be what its owners die of. */
+/** Maximum number of starts repeated for a turn, because the start itself may be what its owners die of. */
 const MAX_AGAIN = 5;
 
-/** False where the process was given something, or may have gone on by itself. */
+/** Starts another process for the turn. False if the former process had a prompt, or may have gone on by itself. */
 function startAgain(draft: Draft): boolean {
   const { policy, state } = draft;
   const { closed, process, turn } = state;
@@ -229,8 +229,8 @@ const STARTED_AGAIN =
   "The server that ran this session has died before Claude Code was started for the turn. This server starts it.";
 
 /**
- * This node took the session over and goes on with its process. What the dead owner has said last may not have arrived: it is said
- * again, and what has arrived is dropped there. A turn that was to end with its client ends here as well.
+ * Takes over together with the process. Sends the last messages of the dead owner again, because they may not have arrived; the
+ * shim drops duplicates. A turn with `endWithClient` ends here.
  */
 export function onAttached(draft: Draft): void {
   const { effects, state } = draft;
@@ -251,12 +251,12 @@ function sayAgain(draft: Draft, turn: Turn): void {
   if (stopping) {
     const isLeft = isEndedBySelf(turn);
     stopping.forMs = isLeft ? forMsAtStop(draft) : 0;
-    // No interrupt ends a subagent that was left; which ones there are, the dead owner knew.
+    // An interrupt does not end leftover subagents, and only the dead owner knew their ids.
     if (stopping.killed || !isLeft) draft.effects.push({ type: stopping.killed ? "kill" : "interrupt" });
     return;
   }
   for (const prompt of promptsOf(draft.state)) {
-    // Claude Code goes on with a lost turn by itself, unless it was given the prompt.
+    // On a rerun Claude Code goes on by itself, unless it was given the prompt.
     const isGiven = !turn.rerun || turn.given === true || prompt.promptId !== turn.prompt?.promptId;
     if (isGiven && turn.awaiting.includes(prompt.promptId)) push(draft, prompt, howGiven(turn, prompt));
   }
@@ -267,7 +267,7 @@ function dropBound(draft: Draft): void {
     if (limits?.endWithClient) dropPrompt(draft, promptId, CLIENT_GONE);
 }
 
-/** What was to be read after the death of its owner is not all there: what the log would tell of the turn is not what happened. */
+/** Ends the turn if lines were lost after the owner's death, because the log would tell less than what happened. */
 function onLinesLost(draft: Draft, { lost }: SignalOf<"attached">): void {
   if (lost === 0) return;
   const what = lost === 1 ? "1 message" : `${String(lost)} messages`;
@@ -277,19 +277,19 @@ function onLinesLost(draft: Draft, { lost }: SignalOf<"attached">): void {
   endLost(draft, message);
 }
 
-/** The process is ended, and its turn is lost. */
+/** Ends the process, and its turn as lost. */
 function endLost(draft: Draft, error: string): void {
   const { process, savedCostUsd, turn } = draft.state;
   if (process.phase === "none") return;
   endLeftover(draft, process);
-  // As if it had been up: a turn whose owner died is lost, whatever state its process was in.
+  // Sets phase `live`, because a turn whose owner died is lost whatever the phase of its process.
   if (turn) draft.state.process = { ...process, phase: "live" };
   else holdQueue(draft);
   const isBound = turn?.prompt?.limits?.endWithClient === true;
   if (isBound) turn.pending = false;
   const policy = isBound ? { ...draft.policy, onLost: "report" as const } : draft.policy;
   onExited({ ...draft, policy }, { type: "exited", code: null, signal: null, error });
-  // It is unknown whether the process saved its last costs.
+  // Nothing is known of the process saving its last cost, so `savedCostUsd` stays.
   draft.state.savedCostUsd = savedCostUsd;
 }
 

@@ -4,21 +4,24 @@ import { addedBy } from "../../security/tighter-policy.ts";
 import { isStrictEnough } from "../policy/of-turn.ts";
 import type { Draft } from "./draft.ts";
 
-/** Senders of the prompts that wait or run: their policies and environments. */
+/** Policies and environments of the senders of waiting and running prompts. */
 
-/** Keeps the state small: senders, and characters of all of them where there are several. */
+/** Maximum number of senders, and of characters of several senders as JSON; keep the state small. */
 const MAX_SENDERS = 8;
 const MAX_TEXT = 4_096;
 
 type Sent = CommandOf<"prompt">["data"];
 
-/** Keeps of a sender only what differs: nothing where the terms are those of the session, and the environment is the server's. */
+/**
+ * Returns only differences: no policy if the terms are those of the session, no environment if the prompt uses the server's
+ * own.
+ */
 export function senderOf({ policy: { begun } }: Draft, { environmentId = "", policy }: Sent): Sender {
   const added = policy && addedBy(policy, begun);
   return { ...(environmentId !== "" && { environmentId }), ...(added && { policy: added }) };
 }
 
-/** Tells whether one more may be kept. */
+/** True if the state has room for `sender`. */
 export function hasRoom({ senders = {} }: SessionState, sender: Sender): boolean {
   if (Object.keys(sender).length === 0) return true;
   const others = Object.values(senders).filter((each) => JSON.stringify(each) !== JSON.stringify(sender));
@@ -26,7 +29,7 @@ export function hasRoom({ senders = {} }: SessionState, sender: Sender): boolean
   return others.length < MAX_SENDERS && JSON.stringify([...others, sender]).length <= MAX_TEXT;
 }
 
-/** Keeps it, and resolves to its name. */
+/** Stores `sender` in the state and returns its name there. */
 export function noteSender(state: SessionState, sender: Sender): Pick<QueuedPrompt, "sender"> {
   const { senders = {} } = state;
   const text = JSON.stringify(sender);
@@ -41,7 +44,7 @@ function freeName(senders: Readonly<Record<string, Sender>>): string {
   for (let number = 1; ; number += 1) if (!(String(number) in senders)) return String(number);
 }
 
-/** Tells whether the session's process, if it has one, may take a prompt of that sender. */
+/** True if the session's process, if any, may take a prompt of the sender. */
 export function mayTake({ base, state }: Pick<Draft, "base" | "state">, { policy }: Sender): boolean {
   return isStrictEnough(base, state, policy);
 }
@@ -50,13 +53,13 @@ export function senderIn({ senders = {} }: SessionState, { sender }: Pick<Queued
   return (sender === undefined ? undefined : senders[sender]) ?? {};
 }
 
-/** Notes the record of a process that starts, or has started. */
+/** Notes the environment record of a process that starts, or has started. */
 export function noteEnvironment(state: SessionState, environmentId = ""): void {
   if (environmentId === "") delete state.environmentId;
   else state.environmentId = environmentId;
 }
 
-/** After each step: of those whose prompts are over nothing is kept. */
+/** Drops senders without a waiting or running prompt. Called after each step. */
 export function forgetSenders(state: SessionState): void {
   if (!state.senders) return;
   const used = new Set([...state.queue, ...promptsOf(state), state].map(({ sender }) => sender));

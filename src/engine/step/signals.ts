@@ -11,16 +11,16 @@ import { isOfProcess, onProcess } from "./process.ts";
 import { addCost, addResult, beginTurn, endingOf, finishTurn, runNext } from "./turn.ts";
 import type { Turn } from "../../domain/session.ts";
 
-/** Of background work, in the state: tasks, and characters of each word about them. */
+/** Bounds of background work in the state: number of tasks, and characters of each field. */
 const TASKS_KEPT = 20;
 const WORD_KEPT = 100;
 
-/** What shows that Claude Code is at work on the turn. */
+/** Signals that show Claude Code at work on the turn. */
 const BEGINNINGS = new Set<AgentSignal["type"]>(["asked", "busy", "result"]);
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
 
-/** What Claude Code told. Signals of an earlier process never reach this function. */
+/** Handles a signal of the present process. `step` drops signals of earlier processes. */
 export function onSignal(draft: Draft, signal: AgentSignal): void {
   if (!isNews(draft, signal)) return;
   if (isOfProcess(signal)) return onProcess(draft, signal);
@@ -50,10 +50,13 @@ export function onSignal(draft: Draft, signal: AgentSignal): void {
   }
 }
 
-/** A closed session's log is final but for the exit of its process. Whatever comes in a turn is a sign of life. */
+/**
+ * Returns false for signals without news: `alive`, and all but `exited` in a closed session, whose log is final. Any signal
+ * during a turn is a sign of life.
+ */
 function isNews({ state }: Draft, signal: AgentSignal): signal is Exclude<AgentSignal, SignalOf<"alive">> {
   if (state.closed) return signal.type === "exited";
-  // What an ending process still says is not the work of the turn that waits for its exit.
+  // Output of an ending process is not work of the turn that waits for the exit.
   if (state.turn && !state.turn.pending) {
     state.turn.clock.silentMs = 0;
     if (BEGINNINGS.has(signal.type)) delete state.turn.unheard;
@@ -61,7 +64,7 @@ function isNews({ state }: Draft, signal: AgentSignal): signal is Exclude<AgentS
   return signal.type !== "alive";
 }
 
-/** Claude Code begins a turn by itself when background work has ended. */
+/** Begins a turn, because Claude Code goes on by itself after background work has ended. */
 function onBusy(draft: Draft, { id }: SignalOf<"busy">): void {
   const { process, turn } = draft.state;
   if (!turn && process.phase !== "ending") beginTurn(draft, id);
@@ -69,7 +72,7 @@ function onBusy(draft: Draft, { id }: SignalOf<"busy">): void {
 
 function onIdle(draft: Draft, { agents = [] }: SignalOf<"idle">): void {
   const { turn } = draft.state;
-  // The exit of a killed process ends the turn: a next prompt would be given to the process that dies.
+  // The exit of a killed process ends the turn. Ended here, the next prompt would go to the dying process.
   if (turn?.awaiting.length !== 0 || turn.stopping?.killed) return;
   if (agents.length > 0 && endingOf(turn).outcome !== "done") stopSubagents(draft, turn, agents);
   else finishTurn(draft, turn);
@@ -88,25 +91,25 @@ function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): v
 function onResult(draft: Draft, { message, result }: SignalOf<"result">): void {
   if (!result.isError || result.costUsdTotal > 0) countCost(draft, result.costUsdTotal);
   addResult(draft, result, emit(draft, { type: "message", data: { message } }));
-  // With subagents still at work, or another prompt to come, the turn goes on spending.
+  // A turn with subagents still at work, or another prompt to come, goes on spending.
   const { background, turn } = draft.state;
   if (turn && (background.length > 0 || turn.awaiting.length > 0)) checkBudget(draft, turn, result.costUsdTotal);
 }
 
 function onPromptSettled({ state }: Draft, { promptId }: SignalOf<"prompt-settled">): void {
-  // A pending turn waits for the exit of the process that says this, and has not given it anything.
+  // A pending turn waits for the exit of this process, and has not given it a prompt.
   if (state.turn && !state.turn.pending) state.turn.awaiting = state.turn.awaiting.filter((id) => id !== promptId);
 }
 
 function onBackground(draft: Draft, { tasks }: SignalOf<"background">): void {
   const before = draft.state.background;
   const now = inShort(tasks);
-  // An owner that attaches is told what there is.
+  // A new owner that attaches gets the tasks again.
   if (tasks.length <= TASKS_KEPT && areSame(before, now)) return;
   draft.state.background = now;
   beIdle(draft);
   emit(draft, { type: "background.changed", data: { tasks } });
-  // A prompt under stricter terms may have waited for that.
+  // A prompt under stricter terms may have waited for the end of background work.
   if (now.length === 0) runNext(draft);
 }
 
@@ -116,7 +119,7 @@ function areSame(some: readonly BackgroundTask[], others: readonly BackgroundTas
   return some.length === others.length && some.every((task, index) => isSame(task, others[index]));
 }
 
-/** The state holds what is decided by; all of it is in the event. */
+/** Shortens tasks to the parts that decisions need. The event holds all. */
 function inShort(tasks: readonly BackgroundTask[]): BackgroundTask[] {
   return tasks.slice(0, TASKS_KEPT).map(({ description, id, type }) => {
     return { id: id.slice(0, WORD_KEPT), type: type.slice(0, WORD_KEPT), description: description.slice(0, WORD_KEPT) };
@@ -135,7 +138,7 @@ function onAsked(draft: Draft, { request }: SignalOf<"asked">): void {
   openRequest(draft, request);
 }
 
-/** Another owner was asked before: what is open stays so, and what was answered is answered again. */
+/** True if a former owner was asked before. An open request stays open, an answered request gets its answer again. */
 function isKnown({ effects, state: { answered, requests } }: Draft, { requestId }: PermissionRequest): boolean {
   const eventId = answered.find((answer) => answer.requestId === requestId)?.eventId;
   if (eventId !== undefined) effects.push({ type: "answer-again", requestId, eventId });
@@ -166,7 +169,7 @@ function onReported(draft: Draft, { model, permissionMode, transcriptId }: Signa
   emit(draft, { type: "session.configured", data: changed });
 }
 
-/** What Claude Code has spent so far, told between results. The first word of a session that began as another's counts as that one's. */
+/** Counts cost reported between results. The first report of a session that began as a copy is the original's cost. */
 function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, { type: "spent" }>): void {
   const { state } = draft;
   if (atStart) {
@@ -175,13 +178,16 @@ function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, {
   } else {
     countCost(draft, costUsdTotal);
     if (!state.turn) return;
-    // A result that would count it may not follow.
+    // A stopped turn may get no further result that counts the cost.
     if (state.turn.stopping) addCost(state, { costUsdTotal, isError: false });
     else checkBudget(draft, state.turn, costUsdTotal);
   }
 }
 
-/** Each prompt has the budget anew, whatever process it runs in. Claude Code's own count is of its process. */
+/**
+ * Stops a turn that has spent `budgetUsd`. Each prompt has the budget anew, in whatever process; Claude Code's own count is per
+ * process.
+ */
 function checkBudget({ at, effects, policy, state }: Draft, turn: Turn, costUsdTotal: number): void {
   const spent = turn.costUsd + Math.max(0, costUsdTotal - state.reportedCostUsd);
   if (policy.budgetUsd === undefined || spent < policy.budgetUsd || turn.stopping || turn.pending) return;

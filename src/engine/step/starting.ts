@@ -4,9 +4,9 @@ import { policyOfStart } from "../policy/of-turn.ts";
 import type { Draft } from "./draft.ts";
 import { senderIn } from "./senders.ts";
 
-/** A session's process is asked to start, or to end. */
+/** Requests the start and the end of a session's process. */
 
-/** Stops the process in good order, if there is one that is up. */
+/** Stops the process in good order, if it is up. */
 export function endProcess({ effects, state }: Draft): void {
   if (state.process.phase === "none" || state.process.phase === "ending") return;
   state.process = { ...state.process, phase: "ending" };
@@ -16,9 +16,9 @@ export function endProcess({ effects, state }: Draft): void {
 interface How {
   readonly rerun: boolean;
   readonly resumeAt?: string;
-  /** The record of the client that asks for it, where it is not for a prompt. */
+  /** Environment record of the requesting client, for a process without a prompt. */
   readonly environmentId?: string | undefined;
-  /** What the process was started under whose place it takes. */
+  /** Policy that the replaced process was started under. */
   readonly former?: AddedPolicy;
 }
 
@@ -35,7 +35,7 @@ export function startProcess(
   effects.push({ type: "start", processId: id, first: state.processCount - again === 1, ...how, ...record });
 }
 
-/** The start of a process came to nothing with its owner: another one takes its place in the queue. */
+/** Starts another process after a first start failed with its owner. `before.since` keeps the place in the queue. */
 export function restartProcess(draft: Draft, turn: Turn, before: { again: number; since: number }): void {
   const how = { rerun: turn.rerun, ...(turn.prompt && resumeAtOf(turn.prompt)) };
   startProcess(draft, how, { ...before, again: before.again + 1 });

@@ -6,7 +6,7 @@ import { settleAllRequests } from "./requests/requests.ts";
 
 type Closed = Omit<NonNullable<SessionState["closed"]>, "at">;
 
-/** Closing is final and does not wait: the turn is over for every reader, the process is stopped behind it. */
+/** Closes the session for good, without waiting: the turn is over for every reader, and the process stops later. */
 export function closeSession(draft: Draft, ending: Ending, closed: Closed): void {
   const { at, effects, state } = draft;
   if (state.closed) return;
@@ -20,11 +20,11 @@ export function closeSession(draft: Draft, ending: Ending, closed: Closed): void
   endProcess(draft);
 }
 
-/** A session of which nothing is kept ends with its process: there is nothing that another could go on with. */
+/** Closes an ephemeral session after its process has ended, because nothing is left that another process could go on with. */
 export function expireSession(draft: Draft, ofTurn?: Ending): void {
   const message = "The session's process has ended, and the session was not to be kept (persistSession: false).";
   const lost: Ending = { outcome: "lost", errorSubtype: "lost", message };
-  // The text of a lost turn advises to reply, which is not possible here.
+  // The message of a lost turn advises to reply, which is impossible here.
   closeSession(draft, ofTurn && ofTurn.outcome !== "lost" ? ofTurn : lost, {
     reason: "expired",
     by: "server",
@@ -32,10 +32,10 @@ export function expireSession(draft: Draft, ofTurn?: Ending): void {
   });
 }
 
-/** Why a prompt with `endWithClient` was dropped before its turn. */
+/** Reason for dropping a prompt with `endWithClient` before its turn. */
 export const CLIENT_GONE = "client_gone";
 
-/** Drops a prompt that waits for its turn. */
+/** Drops a prompt that waits for its turn; a no-op for any other `promptId`. */
 export function dropPrompt(draft: Draft, promptId: string, reason: string): void {
   const { state } = draft;
   if (!state.queue.some((prompt) => prompt.promptId === promptId)) return;
@@ -43,7 +43,7 @@ export function dropPrompt(draft: Draft, promptId: string, reason: string): void
   emit(draft, { type: "prompt.dropped", data: { promptId, reason } });
 }
 
-/** Stops the turn unless something does already; what waits behind it is held unless `holdsQueue` is false. */
+/** Stops the turn unless it is stopping already. Holds the waiting prompts unless `holdsQueue` is false. */
 export function interruptTurn(
   draft: Draft,
   turn: Turn,

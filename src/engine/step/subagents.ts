@@ -4,12 +4,12 @@ import type { Draft } from "./draft.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import type { Ending } from "./turn.ts";
 
-/** Time that subagents have to end after their turn, ms. */
+/** Time for subagents to end after their turn, ms. */
 const STOP_MS = 2_000;
 
 /**
- * Stops subagents that Claude Code has left running at the end of a turn, because they would go on asking the model. The end is
- * told once they have ended; a process in which one still runs after `STOP_MS` is killed.
+ * Stops subagents that Claude Code has left running at the end of a turn, because they would go on asking the model. The turn
+ * ends after them; a process with a subagent still running after `STOP_MS` is killed.
  */
 export function stopSubagents(draft: Draft, turn: Turn, agents: readonly string[]): void {
   settleAllRequests(draft, "withdrawn");
@@ -18,17 +18,17 @@ export function stopSubagents(draft: Draft, turn: Turn, agents: readonly string[
   draft.effects.push({ type: "stop-tasks", taskIds: agents });
 }
 
-/** Begins the time anew where a process is killed after `STOP_MS` unless the subagents have ended. */
+/** Returns the `forMs` that leaves `STOP_MS` until the process is killed. */
 export function forMsAtStop({ policy }: Draft): number {
   return Math.max(0, policy.stopGraceMs - STOP_MS);
 }
 
-/** Tells whether Claude Code has ended the turn, and only subagents are being stopped. */
+/** True if Claude Code has ended the turn, and only subagents are being stopped. */
 export function isEndedBySelf({ stopping }: Turn): boolean {
   return stopping?.reason === "subagents";
 }
 
-/** Adds to the end of a turn what the end of its process means for work that was not part of the turn. */
+/** Adds to `ending` the consequences of the process's end: a killed subagent, lost background work. */
 export function endingWith(ending: Ending, turn: Turn, tasks: readonly BackgroundTask[]): Ending {
   const killed = isEndedBySelf(turn) && turn.stopping?.killed ? KILLED : undefined;
   const lost = tasks.length === 0 ? undefined : lostWork(tasks);

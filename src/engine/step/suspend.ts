@@ -7,12 +7,12 @@ import { lostWork } from "./subagents.ts";
 import { endProcess } from "./starting.ts";
 import { holdQueue } from "./turn.ts";
 
-/** Closes the process of the session as soon as nothing runs; the next prompt resumes it. */
+/** Closes the process once nothing runs. The next prompt resumes the session. */
 export function suspend(draft: Draft, command: CommandOf<"control">, { reason }: SuspendRequest): void {
   const { policy, state } = draft;
   const cursor = state.lastEventId + 1;
   if (state.closed) return accept(draft, command, cursor, {});
-  // An ephemeral session consists of its process: only a forbidden mode ends it.
+  // An ephemeral session consists of its process, so only a forbidden mode ends the process.
   if (reason === "forbidden") holdForbidden(draft);
   if (state.process.phase !== "none" && (!policy.ephemeral || reason === "forbidden")) {
     state.suspending = true;
@@ -21,7 +21,7 @@ export function suspend(draft: Draft, command: CommandOf<"control">, { reason }:
   accept(draft, command, cursor, {});
 }
 
-/** A turn that has begun runs to its end; a prompt that waits is held. */
+/** Holds waiting prompts. A turn that has begun runs to its end. */
 function holdForbidden(draft: Draft): void {
   const { process, queue, turn } = draft.state;
   if (process.phase === "none" && queue.every(({ held }) => held)) return;
@@ -34,7 +34,9 @@ function holdForbidden(draft: Draft): void {
   emit(draft, { type: "notice", data: { kind: "warning", message } });
 }
 
-/** Runs after each step. Background tasks keep the process, except where `suspendReason` is set. */
+/**
+ * Ends a suspended process once idle. Called after each step. Background tasks keep the process unless `suspendReason` is set.
+ */
 export function suspendWhenIdle(draft: Draft): void {
   const { process, queue, suspending, suspendReason, turn } = draft.state;
   if (!suspending) return;
@@ -57,7 +59,7 @@ function noteEndedBackground(draft: Draft): void {
   emit(draft, { type: "notice", data: { kind: "warning", message, details: { tasks } } });
 }
 
-/** A new prompt uses the process again. */
+/** Withdraws the request to suspend, because a new prompt uses the process again. */
 export function cancelSuspend(state: SessionState): void {
   delete state.suspending;
   delete state.suspendReason;

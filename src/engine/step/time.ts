@@ -3,14 +3,14 @@ import type { SessionState, Turn } from "../../domain/session.ts";
 import type { Draft } from "./draft.ts";
 
 /**
- * Time in a session. Its owner counts how long it has been awake and says so with each input; what has a time limit counts
- * that, or counts it down. No clock that can be set decides anything here: the times of day in the state are for people.
+ * Counts time in a session. The owner measures its time awake and passes it with each input; everything with a time limit
+ * counts that time up or down. No clock that can be set decides anything here: times of day in the state are for people.
  */
 
-/** The shown times are put right when the clock was set by more than this, ms; less is imprecision. */
+/** Minimum jump of the system clock that corrects displayed times, ms. A smaller difference is imprecision. */
 const SET_BY_MS = 1000;
 
-/** Lets time pass in the state. */
+/** Adds `ms` of time awake to the clocks of the state. */
 export function elapse(state: SessionState, ms: number, at: number): void {
   const { requests, process, turn } = state;
   state.idleMs += ms;
@@ -43,23 +43,22 @@ function elapseRequest(request: OpenRequest, ms: number, at: number): void {
   request.approverDeadline = at + clock.approverLeftMs;
 }
 
-/** The two clocks are read one after the other: a time that is shown already stays where it differs by no more, ms. */
+/** Minimum change of a displayed time, ms. Smaller differences come from reading the two clocks one after the other. */
 const IMPRECISION_MS = 100;
 
-/** A time of day as it is shown: a little imprecision is nothing that people want to see move. */
+/** Keeps `before` unless `now` differs by more than `IMPRECISION_MS`, so that displayed times do not jitter. */
 export function shownTime(before: number, now: number): number {
   return Math.abs(now - before) <= IMPRECISION_MS ? before : now;
 }
 
-/** Nothing has run from now on. */
+/** Restarts the idle clock. */
 export function beIdle({ at, state }: Draft): void {
   state.idleSince = at;
   state.idleMs = 0;
 }
 
 /**
- * Whether others read the same of a state without an event: the times of day of what is open, whose transcript it has, and whether
- * its process waits for a slot.
+ * True if a reader without an event sees no difference: transcript id, wait for a slot and times of open requests are equal.
  */
 export function showsTheSame(before: SessionState, after: SessionState): boolean {
   if (before.transcriptId !== after.transcriptId || waits(before) !== waits(after)) return false;

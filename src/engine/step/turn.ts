@@ -10,10 +10,10 @@ import { mayTake, senderIn } from "./senders.ts";
 import { endProcess, resumeAtOf, startProcess } from "./starting.ts";
 import { beIdle } from "./time.ts";
 
-/** How a turn ends, before the numbers are added. */
+/** Outcome of a turn, without the figures of `turn.ended`. */
 export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "message">;
 
-/** Maximum number of warnings that the state keeps for a turn. */
+/** Maximum number of warnings kept for a turn. */
 const MAX_WARNINGS = 5;
 
 export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn {
@@ -43,17 +43,20 @@ function noteLastSender(state: SessionState, { sender }: QueuedPrompt): void {
   else state.sender = sender;
 }
 
-/** Begins the turn of a prompt and hands it to Claude Code, starting a process where there is none. */
+/** Begins the turn of `prompt` and hands the prompt to Claude Code. Starts a process if there is none. */
 export function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
   const isEnough = mayTake(draft, senderIn(draft.state, prompt));
   const turn = beginTurn(draft, prompt.promptId, prompt);
-  // A process goes on where it is and as it was started: to go back in the conversation, or under stricter terms, takes another.
+  // A running process cannot go back in the conversation (`resumeAt`) or take stricter terms, so another process is needed.
   if (prompt.resumeAt !== undefined || !isEnough) endProcess(draft);
   if (draft.state.process.phase === "ending") turn.pending = true;
   else startAndPush(draft, prompt);
 }
 
-/** The process that was ending is gone: its successor gets the prompt that waited. `former` is what that one was started under. */
+/**
+ * Gives the waiting prompt to a new process after the ending process is gone. `former`: policy that the ended process was
+ * started under.
+ */
 export function runPending(draft: Draft, turn: Turn, former: AddedPolicy | undefined): void {
   turn.pending = false;
   if (!turn.rerun && !turn.prompt) return;
@@ -71,7 +74,7 @@ function rerun(draft: Draft, prompt: QueuedPrompt, { lastToolUseId, steered }: T
   startProcess(draft, { rerun: true, ...resumeAtOf(prompt) });
 }
 
-/** The prompt joins the turn that runs. */
+/** Adds `prompt` to the running turn. */
 export function steer(draft: Draft, prompt: QueuedPrompt): void {
   const { turn } = draft.state;
   emit(draft, { type: "prompt.steered", data: { promptId: prompt.promptId } });
@@ -83,8 +86,8 @@ const GO_ON =
   "The program that runs you died in the middle of your turn. Continue the task where you left off; retry what failed only because a request could not be answered.";
 
 /**
- * When its server died, Claude Code may have brought the turn to an end by itself, without the answer that it waited for.
- * Then there is nothing that it could run again, and it has to be told to go on.
+ * Tells Claude Code to go on. After its server died, Claude Code may have ended the turn by itself, without the awaited answer,
+ * and then has nothing to run again.
  */
 export function goOn(draft: Draft, turn: Turn): void {
   delete turn.unheard;
@@ -94,7 +97,7 @@ export function goOn(draft: Draft, turn: Turn): void {
   steer(draft, { promptId, eventId });
 }
 
-/** Another id, always the same one: Claude Code does not run a prompt twice under one. */
+/** Derives another id from `uuid`, always the same: Claude Code does not run a prompt twice under one id. */
 function siblingOf(uuid: string): string {
   const last = Number.parseInt(uuid.slice(-1), 16);
   return uuid.slice(0, -1) + ((last + 1) % 16).toString(16);
@@ -107,7 +110,7 @@ function startAndPush(draft: Draft, prompt: QueuedPrompt): void {
 
 export function push(draft: Draft, { eventId, promptId }: QueuedPrompt, how: { partlyDone?: true } = {}): void {
   const { turn } = draft.state;
-  // Whatever was said of it before: from here on Claude Code owes it.
+  // From here on Claude Code owes the prompt, even if `awaiting` had lost it before.
   if (turn && !turn.awaiting.includes(promptId)) turn.awaiting.push(promptId);
   draft.effects.push({ type: "push", promptId, eventId, ...how });
 }
@@ -122,7 +125,7 @@ export function addResult(draft: Draft, result: AgentResult, eventId: number): v
   turn.numTurns += result.numTurns;
   turn.durationApiMs += result.durationApiMs;
   turn.awaiting = turn.awaiting.filter((promptId) => !result.promptIds.includes(promptId));
-  // Claude Code had ended the turn before.
+  // Claude Code had already ended the turn.
   if (turn.stopping?.reason === "subagents") return;
   if (result.text !== "" || turn.resultEventId === undefined) turn.resultEventId = eventId;
   if (!result.isEmpty) turn.isEmpty = false;
@@ -132,7 +135,7 @@ export function addResult(draft: Draft, result: AgentResult, eventId: number): v
   turn.last = outcomeOf(result);
 }
 
-/** Adds what is new in the total of Claude Code. */
+/** Adds the increase of Claude Code's cumulative cost, USD. */
 export function addCost(state: SessionState, told: Pick<AgentResult, "costUsdTotal" | "isError">): void {
   const costUsd = newCost(state, told);
   state.totals.costUsd = exactUsd(state.totals.costUsd + costUsd);
@@ -140,8 +143,8 @@ export function addCost(state: SessionState, told: Pick<AgentResult, "costUsdTot
 }
 
 /**
- * Claude Code counts cost over the session, also after a resume. A smaller total means that it began anew (/clear); a
- * failure that reports none at all, such as one at start-up, says nothing about what was spent.
+ * Returns the cost since the last report, USD. Claude Code counts over the session, also after a resume. A smaller total means
+ * a new count (/clear); a failure without cost, such as one at start-up, says nothing about spending.
  */
 function newCost(state: SessionState, { costUsdTotal, isError }: Parameters<typeof addCost>[1]): number {
   if (isError && costUsdTotal === 0) return 0;
@@ -161,7 +164,10 @@ function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {
   return { outcome: "failed", errorSubtype, ...(result.category && { category: result.category }) };
 }
 
-/** Claude Code is idle, or gone after its result: the first reason to stop decides, else the last result. */
+/**
+ * Ends the turn once Claude Code is idle, or gone after its result. The first reason to stop decides, otherwise the last
+ * result.
+ */
 export function finishTurn(draft: Draft, turn: Turn): void {
   endTurn(draft, turn, endingOf(turn));
 }
@@ -211,7 +217,7 @@ function timedOut(errorSubtype: string, category: NonNullable<Ending["category"]
   return { outcome: "failed", errorSubtype, category, code: "TIMEOUT", message };
 }
 
-/** The one way a turn ends: requests are closed, totals told, and the next prompt of the queue is run unless it is held. */
+/** Ends a turn, and is the only way to: settles requests, logs totals and runs the next prompt unless held. */
 export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: AnsweredBy = "withdrawn"): void {
   const { state } = draft;
   settleAllRequests(draft, asksBy);
@@ -246,20 +252,20 @@ function warningsOf({ isEmpty = false, warnings = [] }: Turn, { outcome }: Endin
   return outcome === "done" && isEmpty ? [EMPTY, ...warnings] : warnings;
 }
 
-/** A turn that is lost twice is not tried a third time: what it does may be what kills Claude Code. */
+/** Never reruns a turn lost twice, because the turn itself may kill Claude Code. */
 function mayRerun({ policy, state }: Draft, turn: Turn, { outcome }: Ending): boolean {
   const isForbidden = state.suspendReason === "forbidden";
   return outcome === "lost" && policy.onLost === "resume" && !turn.rerun && !state.closed && !isForbidden;
 }
 
-/** What waited when something was stopped or lost runs only when the caller releases it. */
+/** Holds waiting prompts after a stop or a loss, until the caller releases them. */
 export function holdQueue({ state }: Draft): void {
   for (const prompt of state.queue) prompt.held = true;
 }
 
 /**
- * Runs the first prompt of the queue that nothing holds, if nothing runs. Background work is not ended for one that takes another
- * process: that one waits, and those that the process may take go first.
+ * Runs the first prompt that is not held, if nothing runs. Background work is not ended for a prompt that needs another
+ * process: such a prompt waits, and prompts for the present process go first.
  */
 export function runNext(draft: Draft): void {
   const { state } = draft;

@@ -5,8 +5,8 @@ import { noteUnattended, type Draft } from "./draft.ts";
 import { holdQueue } from "./turn.ts";
 
 /**
- * Sessions that no client waits on, reads or follows, on a server that goes on without clients. After a while such a session is
- * unattended: from there on its work has bounds of its own. Everything begins anew when a client attends to it.
+ * Handles sessions that no client waits on, reads or follows, on a server that goes on without clients. After `afterMs` such a
+ * session is unattended and its work has bounds of its own. Everything begins anew once a client attends.
  */
 
 export function attend({ policy: { unattended }, state }: Draft): void {
@@ -14,7 +14,7 @@ export function attend({ policy: { unattended }, state }: Draft): void {
   else delete state.attendance;
 }
 
-/** Lets time pass. */
+/** Counts `ms` of time awake. */
 export function elapseAttendance(state: SessionState, ms: number, { unattended }: Policy): void {
   if (!unattended) return;
   const attendance = (state.attendance ??= { leftMs: unattended.afterMs });
@@ -22,12 +22,12 @@ export function elapseAttendance(state: SessionState, ms: number, { unattended }
   if (attendance.work && runs(state)) attendance.work.leftMs -= ms;
 }
 
-/** A turn runs, and waits neither for a decision nor for a slot. */
+/** True if a turn runs, and waits neither for a decision nor for a slot. */
 function runs({ process, requests, turn }: SessionState): boolean {
   return turn !== null && requests.length === 0 && !(process.phase === "starting" && process.waiting === true);
 }
 
-/** The next thing that is due, and in how many ms: the session works on unattended, or has done so for as long as it may. */
+/** Returns the next deadline: the session becomes unattended, or its time for unattended work is over. */
 export function unattendedDue(
   state: SessionState,
   { unattended }: Policy,
@@ -52,7 +52,7 @@ export function beginUnattended(draft: Draft): void {
   );
 }
 
-/** The turn is interrupted when its next tool call is reported: at a boundary, where nothing is lost. */
+/** Notes a passed bound of unattended work. The turn is interrupted at its next tool call, a boundary without loss. */
 export function endUnattended(draft: Draft, over: NonNullable<UnattendedWork["over"]>): void {
   const work = draft.state.attendance?.work;
   if (!work || work.over !== undefined) return;
@@ -68,7 +68,7 @@ export function isOver({ state }: Draft): boolean {
   return state.attendance?.work?.over !== undefined;
 }
 
-/** Claude Code has told its costs so far. It may have begun to count anew, as in `newCost`. */
+/** Charges reported cost to unattended work. A smaller total is a new count, as in `newCost`. */
 export function countCost(draft: Draft, costUsdTotal: number): void {
   const { policy, state } = draft;
   if (!policy.unattended) return;
@@ -86,7 +86,7 @@ const UNITS = [
   ["s", 1_000],
 ] as const;
 
-/** In the largest unit that divides it. */
+/** Formats `ms` in the largest unit that divides it. */
 function wordsOf(ms: number): string {
   const [unit, size] = UNITS.find(([, each]) => ms >= each && ms % each === 0) ?? ["ms", 1];
   return `${String(ms / size)} ${unit}`;

@@ -14,15 +14,15 @@ import { emit, type Draft } from "../draft.ts";
 import { shownTime } from "../time.ts";
 
 /**
- * The approval chain: the approvers in their order. A request is with one approver at a time, and goes to the next when the time
- * limit is over, or when the approver cannot be reached or gives no answer. After the last one it is denied.
+ * The approval chain: approvers in order. A request is with one approver at a time, and passes to the next once the time limit
+ * is over, or if the approver is unreachable or gives no answer. After the last approver the request is denied.
  */
 
 type KindAndRisk = Pick<OpenRequest, "kind" | "risk">;
 
 /**
- * The first approver that can take the request, of those behind `after`. Those that cannot be reached are passed over for one that
- * can; where none can, the request waits with the first.
+ * Returns the first approver behind `after` that can take the request. Passes over unreachable approvers if a reachable approver
+ * follows; otherwise the request waits with the first.
  */
 export function nextApprover(draft: Draft, request: KindAndRisk, after?: ApproverName): ApproverName | undefined {
   const able = ableBehind(draft, request, after);
@@ -37,8 +37,8 @@ function ableBehind({ policy, ...draft }: Draft, request: KindAndRisk, after?: A
 }
 
 /**
- * Whether the approver can be reached as far as is known. Services report themselves when they cannot; a console may be open at
- * another server: it is never passed over, and no reason to expect an answer.
+ * True if the approver is reachable, as far as known. Services report themselves as unreachable. A console may be open at
+ * another server, so it is never passed over (`nextApprover`), and no reason to expect an answer.
  */
 function isThere({ policy, state: { reach } }: Draft, approver: ApproverName): boolean {
   if (!policy.unattended || !reach) return true;
@@ -46,18 +46,18 @@ function isThere({ policy, state: { reach } }: Draft, approver: ApproverName): b
   return approver !== CONSOLE;
 }
 
-/** Whether the request, which has been shown to no one, can be shown to someone now. */
+/** True if the request, so far shown to no approver, can be shown to its approver or a later one now. */
 export function canBeShown(draft: Draft, request: OpenRequest): boolean {
   const own = request.approver;
   return isThere(draft, own) || ableBehind(draft, request, own).some((approver) => isThere(draft, approver));
 }
 
-/** Whether no approver has seen it. */
+/** True if no approver has seen the request. */
 export function isUnseen({ deliveredAt, seenBefore }: OpenRequest): boolean {
   return deliveredAt === undefined && !seenBefore;
 }
 
-/** Clients came or went: the request goes on to an approver that can be reached, and its time runs or stands still. */
+/** Follows a change of connected clients: passes the request to a reachable approver, or lets its time run or stand still. */
 export function followReach(draft: Draft, request: OpenRequest): void {
   const own = request.approver;
   if (own !== CONSOLE && !isThere(draft, own) && canBeShown(draft, request)) {
@@ -67,12 +67,12 @@ export function followReach(draft: Draft, request: OpenRequest): void {
   }
 }
 
-/** Its time runs from its first showing, as far as its caller has not chosen another. */
+/** True if the request's time runs only from its first showing, unless the caller chose a time limit. */
 export function waitsToBeShown(draft: Draft, request: OpenRequest): boolean {
   return draft.policy.unattended?.requests === "wait" && isUnseen(request) && chosenMs(draft) === undefined;
 }
 
-/** Without an answer it goes on to an approver that can be reached. */
+/** True if the request passes to a reachable approver once its time is over. */
 function hasTimeToPass(draft: Draft, request: OpenRequest): boolean {
   const own = request.approver;
   return ableBehind(draft, request, own).some((approver) => isThere(draft, approver));
@@ -83,7 +83,7 @@ function isWithoutLimit(request: OpenRequest): boolean {
   return approverLeftMs >= leftMs;
 }
 
-/** Of a request that waits to be shown, ms: as long as sessions are kept by default. */
+/** Time limit of a request that waits to be shown, ms: as long as sessions are kept by default. */
 const WAIT_MS = 30 * 86_400_000;
 
 function canTake(draft: Draft, request: KindAndRisk, approver: ApproverName): boolean {
@@ -95,10 +95,10 @@ function canTake(draft: Draft, request: KindAndRisk, approver: ApproverName): bo
   );
 }
 
-/** With `console:0`, a session that was last prompted at the console still asks there: as long as callers have, at least this. ms */
+/** Minimum time at the console for a session last prompted there, even with `console:0`, ms. */
 const AT_CONSOLE_MS = 600_000;
 
-/** How long the approver has, ms; 0 where it is not asked. */
+/** Returns the time limit of the approver, ms; 0 if the approver is not asked. */
 function timeOf({ policy, state }: Draft, approver: ApproverName): number {
   const ms = policy.approverTimeoutMs[approver] ?? 0;
   return approver === CONSOLE && ms === 0 && state.atConsole ? consoleMs(policy) : ms;
@@ -108,7 +108,10 @@ function consoleMs({ requestDeliveredMs }: Draft["policy"]): number {
   return Math.max(AT_CONSOLE_MS, requestDeliveredMs);
 }
 
-/** To answer a question approves nothing; but a caller who may approve nothing is not the one to be asked. */
+/**
+ * True if the caller's bound covers the risk. A question counts as `reads`: an answer approves nothing, but a caller who may
+ * approve nothing is not asked.
+ */
 function mayCallerApprove({ policy }: Draft, { kind, risk = "all" }: KindAndRisk, decides = false): boolean {
   const bound = decides ? policy.sessionApproves : policy.callerApproves;
   return isWithin(kind === "question" ? "reads" : risk, bound);
@@ -120,7 +123,7 @@ function mayFormAnswer(draft: Draft, request: KindAndRisk): boolean {
   return policy.approvalChain.includes(CALLER) && mayCallerApprove(draft, request, state.decides);
 }
 
-/** Gives the request to the approver; its time begins. */
+/** Gives the request to the approver, whose time begins. */
 export function assignTo(draft: Draft, request: OpenRequest, approver: ApproverName): void {
   request.approver = approver;
   request.approverSince = draft.at;
@@ -133,8 +136,8 @@ export function assignTo(draft: Draft, request: OpenRequest, approver: ApproverN
 }
 
 /**
- * What the approver has left to answer in, and all of them: read off the state, the policy and what the caller chose. Set when
- * the approver gets the request, and once more when it has seen it: those are the two moments from which its time runs.
+ * Derives the time left for the approver, and for all approvers, from the state, the policy and the caller's choice. Called
+ * once the approver gets the request, and again once the approver has seen it: time runs from these two moments.
  */
 export function setTimes(draft: Draft, request: OpenRequest): void {
   const { policy } = draft;
@@ -161,14 +164,17 @@ function showTimes({ at }: Draft, request: OpenRequest): void {
   request.expiresAt = shownTime(request.expiresAt, at + clock.leftMs);
 }
 
-/** Maximum time left to answer, ms. */
+/** Maximum time left to answer after `extend`, ms. */
 const MAX_LEFT_MS = 86_400_000;
 
-/** Only the reason is missing, for which there is a time of its own. */
+/** Refusal if only the reason of a denial is still open (`REASON_MS`). */
 const ALREADY_DENIED =
   "The user has already denied this request, and only the reason is still open. It cannot be allowed any more.";
 
-/** As much again as the console has, for those who decide; why not, where they do not decide here, or nothing is left to. */
+/**
+ * Adds the console's time limit to the time left. Returns the refusal if the console is no approver here, or the request is
+ * already denied.
+ */
 export function extend(draft: Draft, request: OpenRequest): Refusal | undefined {
   const { approvalChain } = draft.policy;
   if (request.denial !== undefined) return denied(ALREADY_DENIED);
@@ -183,7 +189,7 @@ export function extend(draft: Draft, request: OpenRequest): Refusal | undefined 
   return undefined;
 }
 
-/** The approver has no longer than this from here on. */
+/** Limits the time left for the approver to `ms`. */
 export function endWithin(draft: Draft, request: OpenRequest, ms: number): void {
   const { clock } = request;
   clock.approverLeftMs = Math.min(clock.approverLeftMs, ms);
@@ -200,7 +206,7 @@ function callersTime(draft: Draft, request: OpenRequest): number {
   return Math.min(policy.requestDeliveredMs, policy.requestMaxMs - approverMs);
 }
 
-/** What the approvers behind it may take, as far as that is known. */
+/** Returns the total time of later approvers as far as known, ms. */
 function timeBehind(draft: Draft, request: KindAndRisk, approver: ApproverName): number {
   const { policy } = draft;
   const next = nextApprover(draft, request, approver);
@@ -209,12 +215,12 @@ function timeBehind(draft: Draft, request: KindAndRisk, approver: ApproverName):
   return own + timeBehind(draft, request, next);
 }
 
-/** What the caller chose for the prompt, or else for the session. */
+/** Returns the caller's time limit for the prompt, otherwise for the session, ms. */
 function chosenMs({ policy, state }: Draft): number | undefined {
   return state.turn?.prompt?.limits?.requestTimeoutMs ?? policy.requestTimeoutMs;
 }
 
-/** To the next approver; false where there is none. */
+/** Passes the request to the next approver. False without a next approver. */
 export function escalate(draft: Draft, request: OpenRequest, why: Passed): boolean {
   const from = request.approver;
   const to = nextApprover(draft, request, from);
@@ -227,8 +233,8 @@ export function escalate(draft: Draft, request: OpenRequest, why: Passed): boole
 type Answering = Pick<CommandOf<"answer">["data"], "asCaller" | "by" | "decides" | "decision">;
 
 /**
- * Why this answer does not count. People on the approval chain may answer at any time, and every approver on it may deny. A caller
- * may allow within its bound, after the approvers before it had the request.
+ * Returns the refusal of an answer that does not count, or `undefined`. People on the approval chain may answer at any time,
+ * and every approver may deny. A caller may allow within its bound, after the approvers before it had the request.
  */
 export function whyNotBy(
   draft: Draft,
@@ -240,7 +246,7 @@ export function whyNotBy(
   if (!approvalChain.includes(by))
     return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). ${by} is not one of them.`);
   if ((by !== CALLER && !asCaller) || decision.behavior === "deny") return undefined;
-  // Where only people are to answer, no program takes their place; what a service tells may be one by nature.
+  // If only people are to answer, no program takes their place. A service may be a program by nature.
   if (!isService(by) && !approvalChain.includes(CALLER))
     return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). A program is not one of them.`);
   if (!mayCallerApprove(draft, request, decides)) return denied(tooMuch(draft, request));
@@ -250,12 +256,12 @@ export function whyNotBy(
   return denied(`The request is with the ${active} until ${until}. Wait with claude_code_check; you may deny it now.`);
 }
 
-/** Whether those before the caller had it. */
+/** True if the request is with the caller or a later approver. */
 function isBehind(approvalChain: readonly ApproverName[], active: ApproverName): boolean {
   return approvalChain.includes(CALLER) && approvalChain.indexOf(active) >= approvalChain.indexOf(CALLER);
 }
 
-/** Why no approver is left. */
+/** Explains the denial of a request without a further approver. */
 export function nobodyFor(draft: Draft, request: OpenRequest): string {
   const { approvalChain } = draft.policy;
   const advice = "Do it in a way that is allowed, or say what you could not do.";

@@ -9,8 +9,8 @@ import { basesOf, judge, speaksOfMention, uncheckedBy, type Rules } from "../../
 import type { Draft } from "../draft.ts";
 
 /**
- * Why an answer may not replace the input. A changed input is another request, which Claude Code does not check again, so rules,
- * bounds and folders are checked here as for any other, whichever approver answers.
+ * Returns the refusal of a changed input, or `undefined`. Claude Code does not check a changed input again, so rules, bounds
+ * and folders are checked here, whichever approver answers.
  */
 export function whyNotChanged(
   draft: Draft,
@@ -19,7 +19,7 @@ export function whyNotChanged(
   judgement: Judgement | undefined,
 ): Refusal | undefined {
   const { decision } = answer;
-  // To answer a question is to change its input.
+  // An answer to a question always changes the input.
   if (decision.behavior === "deny" || !decision.updatedInput || request.kind === "question") return undefined;
   if (!judgement) return denied(`its effect cannot be determined. ${ADVICE}`);
   const { denying: _, mentions: __, ...judged } = judgement;
@@ -40,14 +40,14 @@ export function whyNotChanged(
   );
 }
 
-/** Tells whether a caller gave the answer: a model, or a program that is not taken for a person. */
+/** True if a caller gave the answer: a model, or a program that does not count as a person. */
 function isBound({ asCaller, by }: CommandOf<"answer">["data"]): boolean {
   return by === CALLER || asCaller === true;
 }
 
 const ADVICE = "Allow the original input, or deny the request.";
 
-/** Rules that can be read to match. */
+/** Refuses an input that a readable rule denies, or a command that mentions a path of such a rule. */
 function whyNotByRules(
   { policy: { cwd, rules } }: Draft,
   changed: PermissionRequest,
@@ -69,8 +69,8 @@ function whyNotByRules(
 }
 
 /**
- * Rules that the command cannot be checked against. A person has seen what they send, and was shown an original that could
- * be as unreadable; a model could hide in it what it was denied.
+ * Refuses a caller's command that cannot be checked against a deny rule. A person has seen the changed command, and was shown
+ * an original that could be as unreadable; a model could hide a denied command.
  */
 function whyNotChecked(
   { policy: { rules } }: Draft,

@@ -3,9 +3,9 @@ import { withNewest } from "../../../domain/approvals/remembered.ts";
 import type { CommandOf } from "../../../domain/command.ts";
 import { accept, emit, refuse, type Draft } from "../draft.ts";
 
-/** Answers that hold until the session ends: taken into the state, and out of it. */
+/** Remembers and revokes answers that hold until the session ends. */
 
-/** The rules by which the answer is remembered from now on. */
+/** Adds the rules of a remembered answer to the state, and returns them. */
 export function rememberAnswer(
   { at, state }: Draft,
   { data: { asCaller, by, decides, remember } }: CommandOf<"answer">,
@@ -15,7 +15,7 @@ export function rememberAnswer(
   const holder = decides && by === CALLER ? "decide" : asCaller ? CALLER : by;
   state.remembered = withNewest(
     state.remembered ?? [],
-    // What holds of a caller's answers, that they stay within the bound, does not hold of these.
+    // `decide` marks answers that the bound of callers (`callerApproves`) does not limit.
     rules.map((rule) => ({ rule, level, at, eventId, by: holder })),
   );
   return rules;

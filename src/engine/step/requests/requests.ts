@@ -36,13 +36,15 @@ export interface Answer {
   updatedPermissions?: PermissionUpdate[];
 }
 
-/** How an answer came. With `isMasked` the log does not hold all of it: asked again, it cannot be given again. */
+/**
+ * Origin of an answer. With `isMasked` the log lacks part of the answer, so a repeated request cannot be answered from the log.
+ */
 interface Given {
   readonly commandId?: string;
   readonly isMasked?: boolean;
 }
 
-/** Something is asked: it is in the log, the state holds its deadline. */
+/** Logs the request, then settles it by a rule or gives it to the first approver. */
 export function openRequest(draft: Draft, request: PermissionRequest): void {
   const { state, at } = draft;
   const eventId = emit(draft, {
@@ -78,7 +80,7 @@ export function openRequest(draft: Draft, request: PermissionRequest): void {
 
 const WAITS = "It waits for the next one, and its time runs from then on (--unattended wait).";
 
-/** Where the operator has it so, a request that can be shown to no one is denied. */
+/** Denies a request that no client can be shown, if the operator chose `--unattended deny`. Returns true if denied. */
 function denyUnshown(draft: Draft, request: OpenRequest): boolean {
   if (draft.policy.unattended?.requests !== "deny") return false;
   noteUnattended(
@@ -92,7 +94,7 @@ function denyUnshown(draft: Draft, request: OpenRequest): boolean {
 const UNSHOWN =
   "No one is there who could allow this, and this server's operator has such requests denied. Continue without it, or say at the end what you could not do.";
 
-/** Clients came or went. */
+/** Follows a change of connected clients. */
 export function onReach(draft: Draft, reach: Reach): void {
   draft.state.reach = reach;
   for (const request of draft.state.requests.filter(isUnseen)) {
@@ -105,18 +107,18 @@ function settleByRule(draft: Draft, request: OpenRequest, { decision, rule }: Ru
   draft.effects.push({ type: "answer", requestId: request.requestId, decision });
 }
 
-/** No approver will answer: the request is denied with the reason. */
+/** Denies the request without an answer of an approver, with `message` as the reason. */
 export function denyRequest(draft: Draft, request: OpenRequest, by: AnsweredBy, message: string): void {
   settleRequest(draft, request, { behavior: "deny", by, message });
   draft.effects.push({ type: "answer", requestId: request.requestId, decision: { behavior: "deny", message } });
 }
 
-/** The approver gives the request up. A request that was shown to it stays with it, even if another approver cannot be reached. */
+/** Passes the request on, because its approver gives up. Ignores `unreachable` for a request already shown to the approver. */
 export function giveUp(draft: Draft, { from, requestId, why }: CommandOf<"pass">["data"]): void {
   const request = draft.state.requests.find((open) => open.requestId === requestId);
   if (!request || request.approver !== from || (why === "unreachable" && request.deliveredAt !== undefined)) return;
   if (why !== "unattended") return moveOn(draft, request, why);
-  // The client shows no forms: none is sent until the next prompt.
+  // The client shows no forms, so none is sent until the next prompt.
   draft.state.noDialog = true;
   for (const open of draft.state.requests.filter((each) => each.approver === from)) moveOn(draft, open, why);
 }
@@ -126,10 +128,10 @@ function moveOn(draft: Draft, request: OpenRequest, why: Passed): void {
   else if (!escalate(draft, request, why)) denyRequest(draft, request, "rule", nobodyFor(draft, request));
 }
 
-/** So long a person who has denied a request is waited for, to say why. */
+/** Time to wait for the reason of a person who has denied a request, ms. */
 const REASON_MS = 120_000;
 
-/** The first of two forms is filled in. A denial is final from here: the request goes to no further approver. */
+/** Keeps the content of the first of two forms. A denial is final from here: the request passes to no further approver. */
 export function fillRequest(draft: Draft, { denial, filled, from, requestId }: CommandOf<"fill">["data"]): void {
   const request = draft.state.requests.find((open) => open.requestId === requestId);
   if (!request || request.approver !== from || request.denial !== undefined) return;
@@ -139,7 +141,7 @@ export function fillRequest(draft: Draft, { denial, filled, from, requestId }: C
   endWithin(draft, request, REASON_MS);
 }
 
-/** The one way out of `requests`, so that log and state cannot disagree about what is open. */
+/** Removes a request from `requests`, and is the only way to, so that log and state agree on open requests. */
 export function settleRequest(
   draft: Draft,
   request: OpenRequest,
@@ -162,7 +164,10 @@ export function settleAllRequests(draft: Draft, by: AnsweredBy): void {
   for (const request of draft.state.requests) settleRequest(draft, request, { behavior: "deny", by });
 }
 
-/** Shown to whom it is with: unless the caller chose the time, it runs from here, within the operator's cap. */
+/**
+ * Marks the request as shown to `approver`. Unless the caller chose a time limit, time runs from here, within the operator's
+ * cap.
+ */
 export function markDelivered(draft: Draft, { requestId, whole, page, approver = CALLER }: Delivered): void {
   const { at, state } = draft;
   const request = state.requests.find((open) => open.requestId === requestId);
@@ -170,7 +175,7 @@ export function markDelivered(draft: Draft, { requestId, whole, page, approver =
   if (page && page.from <= (request.seenTo ?? 0)) request.seenTo = Math.max(request.seenTo ?? 0, page.to);
   request.seenWhole ||= whole || (page !== undefined && (request.seenTo ?? 0) >= page.of);
   if (request.deliveredAt !== undefined || request.approver !== approver) return;
-  // The operator's cap counts from here.
+  // The operator's cap (`requestMaxMs`) counts from here.
   if (waitsToBeShown(draft, request)) request.clock.approverMs = 0;
   request.deliveredAt = at;
   setTimes(draft, request);

@@ -10,20 +10,23 @@ export interface Ruling {
   readonly rule: string;
 }
 
-/** The answer of a rule to a request; undefined if an approver has to answer. */
+/** Returns the answer of a rule to the request; `undefined` if an approver has to answer. */
 export function ruleFor(draft: Draft, request: PermissionRequest): Ruling | undefined {
   const { cwd, rules } = draft.policy;
   const verdict = judge(request, rules, cwd);
   if (!verdict) return rememberedFor(draft, request);
   const { behavior, rule, unclear } = verdict;
-  // Who was shown just this command has decided it.
+  // A remembered answer for exactly this command outweighs an unclear rule, because its approver was shown the command.
   if (behavior === "ask") return unclear === undefined ? undefined : rememberedFor(draft, request, isTheCommand);
   if (behavior === "allow") return { decision: { behavior }, rule };
   const message = `A rule of this server's operator denies it: ${rule}. It cannot be allowed here; do without it.`;
   return { decision: { behavior, message }, rule };
 }
 
-/** An answer that holds on, for what is of no greater risk; one that a caller has given while a caller may still give it. */
+/**
+ * Returns a remembered answer to a request of no greater risk. The answer of a caller counts only while a caller may still give
+ * it.
+ */
 function rememberedFor(
   { policy, state }: Draft,
   request: PermissionRequest,
