@@ -8,7 +8,7 @@ import type { Happening } from "./step.ts";
 import type { AgentRuntime, Clock, Lease, Logger, SessionBackend } from "./ports.ts";
 import type { ProcessLimiter } from "./process-limiter.ts";
 
-/** What an actor has from its node, and of its session. */
+/** Dependencies of an actor: its node (`ActorContext`) and its session (`ActorSession`). */
 
 export interface ActorContext {
   readonly backend: SessionBackend;
@@ -16,7 +16,7 @@ export interface ActorContext {
   readonly limiter: Pick<ProcessLimiter, "acquireSlot" | "hasFreeSlot">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Takes secrets out of an event before it is stored; what is acted upon is the event as it came. */
+  /** Removes secrets from an event before the event is stored. Effects act on the original. */
   readonly mask: (event: SessionEvent, sessionId: string) => SessionEvent;
 }
 
@@ -25,9 +25,9 @@ export interface ActorSession {
   readonly principal: Principal;
   readonly spec: SessionOptions;
   readonly state: SessionState;
-  /** How this server goes on with what a former owner has left. */
+  /** First input if a former owner has left work. */
   readonly takenOver: Extract<Happening, { type: "attached" | "recovered" }>;
   readonly policy: Policy;
-  /** Of this server: its command was let through by another one, whose operator may allow more. */
+  /** Gate of this server. A command may have passed the gate of another server, whose operator allows more. */
   readonly gate: Gate;
 }

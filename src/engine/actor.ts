@@ -12,12 +12,12 @@ import { nextDeadline, stepAll, type Arrival, type Happening, type Step } from "
 import { showsTheSame } from "./step/time.ts";
 
 const STORE_RETRY_MS = 1000;
-/** Lines that tell nothing are stored in steps of this number, as Claude Code streams text by the word. */
+/** Number of uneventful lines after which the state is stored, because Claude Code streams text by the word. */
 const LINES_BEHIND = 500;
 
 /**
- * The owner of one session. Inputs wait in a mailbox; each batch is stepped, stored in one transaction, and only then
- * acted upon: what the world sees of a session is in its log already.
+ * Owns one session. Inputs wait in a mailbox; a batch is stepped, stored in one transaction, and only then acted upon, so that
+ * every visible effect is in the log already.
  */
 export class SessionActor {
   readonly #context: ActorContext;
@@ -28,23 +28,23 @@ export class SessionActor {
   readonly #inbox = new AbortController();
   #mailbox: Arrival[] = [];
   #state: SessionState;
-  /** The highest line of the process that a next owner would not be told again. */
+  /** Highest stored line of the process. A next owner gets only later lines. */
   #storedLine: number;
-  /** By process: the lines that the state knows, which are acknowledged once it is stored. */
+  /** Lines covered by the state, by process id. Acknowledged once the state is stored. */
   readonly #lines = new Map<string, number>();
-  /** Time up to which the state counts time awake. Time before this owner does not count. */
+  /** Tick up to which the state counts time awake. Time before this owner does not count. */
   #counted: number;
   #cancelTimer: (() => void) | undefined;
   #draining: Promise<void> | undefined;
   #endPause: (() => void) | undefined;
   #leaving = false;
   #gone = false;
-  /** Why the log cannot be written at present. */
+  /** Reason why the log cannot be written at present. */
   #trouble: Refusal | undefined;
-  /** What the log held may be missing. */
+  /** Set after the store has reported a loss: the log may lack stored events. */
   #isLost = false;
 
-  /** `onGone` is called once, when this actor no longer owns its session; with the reason where that was the store. */
+  /** `onGone` is called once, after this actor has given up its session; with the reason if the store lost data. */
   constructor(context: ActorContext, session: ActorSession, onGone: (lost: Refusal | undefined) => void) {
     this.#context = context;
     this.#session = session;
@@ -55,14 +55,14 @@ export class SessionActor {
     this.#runner = new EffectRunner({ ...context, ...session, ...session.lease, post });
     void this.#readInbox();
     this.#storedLine = lineOf(session.state);
-    // Only this owner has a process of the session: a recorded one was left by a former owner.
+    // A recorded process was left by a former owner, because this owner has started none yet.
     if (isAtWork(session.state)) this.#post(session.takenOver);
     else this.#setTimer();
   }
 
   async command(command: Command): Promise<CommandReply> {
     const changed = changedInputOf(command);
-    // Asks the file system and Claude Code. An answer that arrives meanwhile counts first.
+    // Reads the file system and asks Claude Code. An answer that arrives meanwhile counts first.
     const judgement = changed && (await this.#runner.judge(changed.requestId, changed.input));
     if (this.#gone || this.#leaving) return NO_ANSWER;
     if (this.#trouble) return { ok: false, refusal: this.#trouble };
@@ -76,24 +76,24 @@ export class SessionActor {
     });
   }
 
-  /** Whether the log holds something else, because there are secrets in it. */
+  /** True if masking changes `input`, so that the log cannot restore it. */
   #isMasked(input: JsonObject): boolean {
     const event: SessionEvent = { type: "message", data: { message: input } };
     return JSON.stringify(this.#context.mask(event, this.#session.lease.sessionId)) !== JSON.stringify(event);
   }
 
-  /** Resolves when what has arrived so far is stored and done. */
+  /** Resolves once everything that has arrived so far is stored and done. */
   async settled(): Promise<void> {
     await this.#draining;
   }
 
-  /** Throws why the session's log cannot be written at present, for those who would read it. */
+  /** Throws the reason why the log cannot be written at present, for readers of the session. */
   refuseTrouble(): void {
     const { sessionId } = this.#session.lease;
     if (this.#trouble) throw new StoreTroubleError(this.#trouble, sessionId, this.#isLost);
   }
 
-  /** Of the clients of this server, or of its clock: what the state says of times of day is put right after that was set. */
+  /** Handles changes of clients and of the clock. After a clock change, `tick` corrects displayed times. */
   hear(news: Extract<Happening, { type: "attended" | "reach" | "tick" }>): void {
     this.#post(news);
   }
@@ -102,12 +102,12 @@ export class SessionActor {
     return this.#state;
   }
 
-  /** What Claude Code is writing just now. */
+  /** Text that Claude Code is writing at the moment. */
   get partial(): string {
     return this.#runner.partial;
   }
 
-  /** Records that what runs was interrupted, gives the session up, and stops its process behind that. */
+  /** Records running work as interrupted, stops the process without waiting for its exit, and releases the session. */
   async shutdown(): Promise<void> {
     if (this.#gone) return;
     this.#post({ type: "shutdown" });
@@ -129,7 +129,7 @@ export class SessionActor {
   }
 
   async #drain(): Promise<void> {
-    // Whatever else arrives in this turn of the event loop shares one transaction.
+    // Batches all inputs of this event-loop turn into one transaction.
     await Promise.resolve();
     while (this.#mailbox.length > 0 && !this.#gone) {
       const batch = this.#mailbox;
@@ -138,7 +138,7 @@ export class SessionActor {
     }
     this.#draining = undefined;
     if (this.#gone) return;
-    // A session in which nothing runs needs no owner: the node that gets its next command claims it.
+    // A session without work needs no owner: the node that gets its next command claims it.
     if (isAtWork(this.#state)) this.#setTimer();
     else void this.#release();
   }
@@ -151,9 +151,9 @@ export class SessionActor {
     let taken: Step;
     try {
       taken = this.#stepped(batch);
-      // A step that brought about nothing (a sign of life) is kept in memory until the next one that did.
+      // Keeps a step without news (a sign of life) in memory until the next step with news.
       while (!(await this.#store(taken))) {
-        // What was refused must not be done later on.
+        // Drops commands, because a refused command must not be carried out later.
         taken = this.#stepped(batch.filter(({ type }) => type !== "command"));
         await this.#pause(STORE_RETRY_MS);
       }
@@ -179,8 +179,9 @@ export class SessionActor {
   }
 
   /**
-   * Work that cannot be recorded must stop: Claude Code is stopped, commands are refused, and the write is retried until the
-   * store accepts it. Until then every reader of the session gets the reason as an error.
+   * Stores a step. If the write fails, returns false, stops Claude Code and refuses commands, because work that cannot be
+   * recorded must stop. The caller retries; until the store accepts the write, every reader of the session gets the reason as
+   * an error.
    */
   async #store({ effects, events, state }: Step): Promise<boolean> {
     const tellsNothing = events.length === 0 && effects.length === 0 && showsTheSame(this.#state, state);
@@ -203,7 +204,7 @@ export class SessionActor {
     }
   }
 
-  /** The store lost data: the session stops, and every later call gets the reason as an error. */
+  /** Stops the session after a failed write or a loss of data. Every later call gets the reason as an error. */
   fail(error: unknown): void {
     if (this.#gone) return;
     if (!this.#trouble) this.#warn(error);
@@ -213,7 +214,7 @@ export class SessionActor {
     for (const id of this.#replies.keys()) this.#reply(id, { ok: false, refusal: this.#trouble });
   }
 
-  /** For the log, should there be one again that takes it. */
+  /** Posts a notice for the log, should the log become writable again. */
   #noteLoss(message: string): void {
     this.#isLost = true;
     const { process } = this.#state;
@@ -247,9 +248,9 @@ export class SessionActor {
     if (this.#gone) return;
     try {
       for await (const item of this.#context.backend.inbox.receive(this.#session.lease, this.#inbox.signal)) {
-        // Not awaited: a second command may be what ends the first one's wait.
+        // Not awaited, because a second command may end the wait of the first.
         void this.command(item.command)
-          // Without an answer its sender takes the session as soon as it is free.
+          // Sends no reply after `NO_ENVIRONMENT`, so that the sender takes the session as soon as it is free.
           .then(async (reply) => (reply === NO_ENVIRONMENT ? undefined : item.ack(reply)))
           .catch((error: unknown) => this.#warn(error));
       }
@@ -260,7 +261,10 @@ export class SessionActor {
     }
   }
 
-  /** The session is another's now, or its next state is unknown: the next owner, which may be this server, records that it was lost. */
+  /**
+   * Gives the session up, because another server owns it or its next state is unknown. The next owner, possibly this server,
+   * records running work as lost.
+   */
   #giveUp(error: unknown): void {
     const isFenced = error instanceof FencedError;
     if (!isFenced) this.#warn(error);

@@ -11,104 +11,114 @@ import type { Operator } from "./policy/operator.ts";
 import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
 
 /**
- * The operations that every surface calls. All throw AppError; a session of another principal is SESSION_NOT_FOUND. Operations
- * that take options of a session, or approve tool uses, take the whole `Caller`, because its scopes limit them.
+ * Operations for every surface. All throw `AppError`; a session of another principal is SESSION_NOT_FOUND. Operations that take
+ * session options, or approve tool uses, take the whole `Caller`, because its scopes limit them.
  */
 export interface Engine {
-  /** The engine as this caller may use it: without the scope run, reading takes over nothing that a dead server has left. */
+  /** Returns the engine for a caller. Without the scope run, reading takes over no session of a dead server. */
   forCaller(caller: Pick<Caller, "scopes">): Engine;
-  /** The engine as the client of one connection uses it. */
+  /** Returns the engine for the client of one connection. */
   forConnection(terms: ConnectionTerms): Engine;
-  /** Throws PERMISSION_DENIED where nothing may be changed from here: in a server inside a session. */
+  /** Throws PERMISSION_DENIED in a server inside a session, which may change nothing. */
   checkMayConfigure(): Promise<void>;
-  /** Makes a session in which nothing runs yet. */
+  /** Creates a session in which nothing runs yet. */
   create(caller: Caller, options: SessionOptions): Promise<Opened>;
-  /** Starts a session with its first prompt and returns at once; `cursor` is where its events begin. */
+  /** Starts a session with its first prompt and returns at once; `cursor` is the position of its first event. */
   open(caller: Caller, request: OpenSessionRequest): Promise<Begun>;
   /**
-   * Starts a session that begins with all that was said in another, or with what was said up to `resumeAt`. The other
-   * stays as it is. Throws SESSION_BUSY while a turn runs there.
+   * Starts a session with a copy of the conversation of another, up to `resumeAt` if given. The original does not change.
+   * Throws SESSION_BUSY while a turn runs there.
    */
   fork(caller: Caller, sessionId: string, request: PromptRequest): Promise<Begun>;
   /**
-   * Goes on with a session of Claude Code that no server of this store has seen, or forks it. Throws SESSION_NOT_FOUND
-   * when Claude Code has none of this id, SESSION_BUSY when another process has it open.
+   * Goes on with a session of Claude Code that no server of this store has seen, or forks it. Throws SESSION_NOT_FOUND if
+   * Claude Code has no session of this id, SESSION_BUSY if another process has it open.
    */
   adopt(caller: Caller, request: AdoptRequest): Promise<Begun>;
-  /** The next prompt. Throws SESSION_BUSY while a turn runs (see whenBusy), CANCELLED when the session was cancelled. */
+  /**
+   * Sends the next prompt. Throws SESSION_BUSY while a turn runs (see `whenBusy`), CANCELLED after the session was cancelled.
+   */
   prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
   /**
-   * Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer when there was one, and PERMISSION_DENIED where the answer
-   * does not count: who allows needs the scope approve, and has to be on the approval chain.
+   * Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer if there was one, and PERMISSION_DENIED for an answer that
+   * does not count: to allow takes the scope approve, and a place on the approval chain.
    */
   answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number } & Bounded>;
-  /** Whom the request is with cannot or will not answer it: it goes on to the next. Where it is with another, nothing happens. */
+  /**
+   * Passes the request to the next approver, because `from` cannot or will not answer. A no-op if another approver has the
+   * request.
+   */
   pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void>;
-  /** Keeps the request open for more time, with whom it is. Throws as `answer` does. */
+  /** Keeps the request open for more time, with its present approver. Throws like `answer`. */
   extend(principal: Principal, sessionId: string, requestId: string): Promise<void>;
-  /** Keeps what was filled in of a form that another one follows; with `denial` the request is denied from here on. */
+  /** Keeps the content of a form that a second form follows. With `denial` the request is denied from here on. */
   fill(principal: Principal, sessionId: string, request: FillRequest): Promise<void>;
-  /** Forgets an answer that was remembered, by its rule; without one all of them. Resolves with what is forgotten. */
+  /** Forgets the remembered answers of `rule`, or all without `rule`. Resolves with the forgotten rules. */
   revoke(principal: Principal, sessionId: string, request: { rule?: string; by: string }): Promise<string[]>;
-  /** Says that these asks have been shown to someone who can answer: their default time runs from the first time. */
+  /** Marks requests as shown to an approver. Their default time limit runs from the first showing. */
   delivered(principal: Principal, sessionId: string, requests: Delivered[]): Promise<void>;
   /**
-   * Ends the running turn; the session stays. A session with nothing running is left as it is. With `promptId` only the turn
-   * of that prompt; where it waits it is dropped, and held prompts stay held.
+   * Ends the running turn; the session stays. A no-op if nothing runs. With `promptId`, ends only the turn of the prompt, or
+   * drops the prompt if it waits; held prompts stay held.
    */
   interrupt(principal: Principal, sessionId: string, by: string, promptId?: string): Promise<{ cursor: number }>;
   /**
-   * The client that sent the prompt is gone: its turn is interrupted, or the prompt is dropped where it waits. Other prompts of
-   * the session run as if nothing had happened.
+   * Interrupts the turn of a prompt after its client has gone, or drops the prompt if it waits. Other prompts of the session
+   * run undisturbed.
    */
   clientGone(principal: Principal, sessionId: string, promptId: string): Promise<void>;
-  /** Ends the session permanently. A closed session stays as it is. */
+  /** Ends the session permanently. A no-op for a closed session. */
   cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void>;
   /** Closes a session permanently; a running turn is interrupted first. */
   close(principal: Principal, sessionId: string, by: string): Promise<void>;
-  /** Runs, or drops, the prompts that wait since something was stopped or lost. */
+  /** Runs, or drops, the prompts held since a stop or a loss. */
   queue(principal: Principal, sessionId: string, request: { do: "release" | "drop"; by: string }): Promise<void>;
-  /** Asks Claude Code itself; resolves with its answer. Throws INVALID_ARGUMENT when it refuses. */
+  /** Sends a request to Claude Code and resolves with its answer. Throws INVALID_ARGUMENT if Claude Code refuses. */
   control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject>;
-  /** How many sessions wait for a slot for their Claude Code before this one; undefined when it does not wait. */
+  /** Returns the number of sessions that wait for a slot before this session; `undefined` if it does not wait. */
   waitingBefore(sessionId: string): Promise<number | undefined>;
-  /** The number of sessions of this server in which a turn runs, prompts wait or background work goes on. */
+  /** Returns the number of this server's sessions with a running turn, waiting prompts or background work. */
   atWork(): number;
-  /** What is being written just now, if this server runs the session and was asked to tell (includePartialMessages). */
+  /** Returns the text being written at the moment, if this server runs the session with `includePartialMessages`. */
   partial(sessionId: string): Promise<string>;
-  /** How the session's folder stands in git; undefined where it is in no repository. */
+  /** Returns the git state of the session's folder; `undefined` outside a repository. */
   workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined>;
   rename(principal: Principal, sessionId: string, title: string): Promise<void>;
-  /** Deletes what is kept of the session here; Claude Code's own transcript stays. Throws SESSION_BUSY while a turn runs. */
+  /** Deletes the stored session; Claude Code's own transcript stays. Throws SESSION_BUSY while a turn runs. */
   delete(principal: Principal, sessionId: string, by: string): Promise<void>;
   get(principal: Principal, sessionId: string): Promise<SessionRecord>;
   list(query: SessionQuery): Promise<SessionRecord[]>;
-  /** Sessions that worked on unattended and were not attended to since, the newest first; the caller attends to them by this. */
+  /** Returns sessions that worked unattended, the newest first. The call itself counts as attending. */
   takeUnattended(principal: Principal): Promise<SessionRecord[]>;
-  /** Events with `id >= from`, in order. */
+  /** Returns events with `id >= from`, in order, at most `limit`. */
   read(principal: Principal, sessionId: string, from: number, limit: number): Promise<StoredEvent[]>;
-  /** Resolves when one of the sessions has what was waited for, at `timeoutMs`, or when `signal` aborts. */
+  /** Resolves once a session has the awaited event, after `timeoutMs`, or if `signal` aborts. */
   wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }>;
   /**
-   * The gate was closed: sessions that this server runs and that it would give no other prompt begin no further turn. What
-   * waits in them is held, and their processes end with the running turn. Resolves with how many there are.
+   * Applies a closed gate: sessions of this server that may get no further prompt begin no further turn. Waiting prompts are
+   * held, and processes end after the running turn. Resolves with the number of such sessions.
    */
   enforceGate(): Promise<number>;
-  /** Begins nothing more. Turns that run have `graceMs` to end, then they are recorded as interrupted by shutdown and stopped. */
+  /**
+   * Begins nothing more. Running turns have `graceMs` to end; then they are recorded as interrupted by shutdown and stopped.
+   */
   stop(graceMs: number): Promise<void>;
-  /** Ends all: running turns are recorded as interrupted by shutdown first, then their processes are stopped. */
+  /** Ends everything: records running turns as interrupted by shutdown, then stops their processes. */
   drain(): Promise<void>;
 }
 
-/** The terms of one connection: what its client starts and continues, it does under these. */
+/** Terms of one connection, under which its client starts and continues sessions. */
 export interface ConnectionTerms extends Operator {
-  /** Slots for processes are shared out between connections by it. */
+  /** Key by which connections share slots for processes. */
   readonly id: string;
-  /** Told of each session that the client starts, reads, waits on or sends something to. */
+  /** Called for each session that the client starts, reads, waits on or sends to. */
   readonly named?: ((sessionId: string) => void) | undefined;
 }
 
-/** What of a request was left out, a sentence each: it would have let more run unasked than the caller may approve. */
+/**
+ * Parts of a request that were left out, because they would let more run without asking than the caller may approve. `withheld`
+ * has a sentence for each.
+ */
 interface Bounded {
   withheld: readonly string[];
 }
@@ -123,7 +133,7 @@ interface Begun extends Opened {
 
 export interface OpenSessionRequest {
   options: SessionOptions;
-  /** Options of the operator's choice, which hold whatever the caller may approve; they go before the others. */
+  /** Options of the operator, valid whatever the caller may approve. They replace options of the caller. */
   fromOperator?: Pick<SessionOptions, "allowedTools">;
   prompt: Pick<PromptRequest, "text" | "attachments" | "idempotencyKey" | "limits" | "via">;
 }
@@ -132,18 +142,18 @@ export interface PromptRequest {
   text: string;
   attachments?: AttachmentSource[];
   idempotencyKey?: string;
-  /** Default: reject. */
+  /** Default: `reject`. */
   whenBusy?: WhenBusy;
   limits?: TurnLimits;
-  /** Forget what came after this message of the conversation. */
+  /** Forgets the conversation after this message. */
   resumeAt?: string;
-  /** The tool it came through. */
+  /** Name of the tool that was called. */
   via?: string;
 }
 
 export interface AdoptRequest {
   sessionId: string;
-  /** Without a folder: the one that the session was in. */
+  /** Without `cwd`: the last folder of the session. */
   options: Omit<SessionOptions, "cwd"> & { cwd?: string };
   fork: boolean;
   prompt: PromptRequest;
@@ -151,14 +161,17 @@ export interface AdoptRequest {
 
 export interface AnswerRequest {
   requestId: string;
-  /** `allow_for_session` also allows what Claude Code suggests, or else the tool, until the session ends. */
+  /** `allow_for_session` also allows Claude Code's suggestion, otherwise the tool, until the session ends. */
   decision: "allow" | "deny" | "allow_for_session";
-  /** Where it was given. An allow counts there only for a person, or for a program with the scope decide; else as the caller's. */
+  /**
+   * Approver that answers. An allow counts as this approver's only if given by a person, or by a program with the scope decide;
+   * otherwise as the caller's.
+   */
   by: ApproverName;
-  /** A person has given it, as far as the server can tell: they signed in at the console, or the client is attended. */
+  /** True if a person gave the answer, as far as known: signed in at the console, or at an attended client. */
   asPerson?: boolean;
   denyMessage?: string;
-  /** With deny: end the turn as well. */
+  /** With `deny`: also ends the turn. */
   interrupt?: boolean;
   updatedInput?: JsonObject;
   updatedPermissions?: PermissionUpdate[];
@@ -174,7 +187,7 @@ export interface FillRequest {
   requestId: string;
   from: ApproverName;
   filled: JsonObject;
-  /** What Claude Code is told where no reason comes. */
+  /** Message for Claude Code if no reason follows. */
   denial?: string;
 }
 

@@ -2,16 +2,16 @@ import type { Clock } from "./ports.ts";
 
 /** Interval of looks at the time while a timer waits, ms. */
 const LOOK_MS = 5_000;
-/** Minimum interval of looks while a limit waits, ms: a tenth of the limit, so that a freeze uses up little. */
+/** Minimum interval of looks while a limit waits, ms. The interval is a tenth of the limit, so that a freeze uses up little. */
 const LIMIT_LOOK_MS = 250;
-/** A gap of more looks than this, while a timer waited, means that the machine slept or this process was stopped. */
+/** Maximum gap in looks while a timer waits. A longer gap means that the machine slept or this process was stopped. */
 const SLEPT_LOOKS = 3;
 
-/** What a clock is made of. */
+/** System clocks under `AwakeClock`. */
 interface Sources {
   /** ms since the epoch. */
   readonly now: () => number;
-  /** A clock in ms that cannot be set. It stops during sleep on Linux, not on other systems. */
+  /** Clock in ms that cannot be set. Stops during sleep on Linux, not on other systems. */
   readonly monotonic: () => number;
 }
 
@@ -19,13 +19,13 @@ interface Waiting {
   readonly lookMs: number;
 }
 
-/** Time awake: a gap between looks (see `SLEPT_LOOKS`) counts as one interval. */
+/** Counts time awake: a gap above `SLEPT_LOOKS` counts as one interval. */
 export class AwakeClock implements Clock {
   readonly now: () => number;
   readonly #monotonic: () => number;
   #last: number;
   #ticks = 0;
-  /** Ticks by looks of `LOOK_MS`, for timers that are no limits: on a slow machine a lease must not be renewed late. */
+  /** Ticks by looks of `LOOK_MS`, for timers without `isLimit`: on a slow machine a lease must not be renewed late. */
   #slowTicks = 0;
   readonly #waiting = new Set<Waiting>();
 
@@ -52,7 +52,7 @@ export class AwakeClock implements Clock {
     this.#waiting.add(waiting);
     let timer: NodeJS.Timeout;
     const arm = () => {
-      // A timer of Node can be a little early.
+      // A timer of Node can fire a little early.
       const left = due - awake();
       if (left <= 0) end(callback);
       else timer = setTimeout(arm, Math.min(left, lookMs)).unref();
@@ -60,7 +60,7 @@ export class AwakeClock implements Clock {
     const end = (last: () => void) => {
       if (this.#waiting.delete(waiting)) last();
     };
-    // Not before this has returned, however little is left.
+    // Never calls back before `after` has returned, even if nothing is left.
     timer = setTimeout(arm, Math.min(Math.max(ms, 0), lookMs)).unref();
     return () => end(() => clearTimeout(timer));
   }
@@ -73,7 +73,7 @@ export class AwakeClock implements Clock {
   }
 }
 
-/** Does the work now, and again so long after each time; the returned function ends that, and waits for a round that is under way. */
+/** Runs `work` now, and again `everyMs` after each run. The returned function ends that, and waits for a running round. */
 export function inRounds(clock: Pick<Clock, "after">, everyMs: number, work: () => Promise<void>): () => Promise<void> {
   let cancel: () => void = () => undefined;
   let stopped = false;

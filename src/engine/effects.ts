@@ -13,10 +13,10 @@ import { changesIn, spokenIn } from "./session/told-before.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
 
 type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
-/** Replies are the actor's own. */
+/** Effects outside the actor, which sends replies itself. */
 export type OutwardEffect = Exclude<Effect, { type: "reply" }>;
 
-/** What was stored just now, so that it need not be read again. */
+/** Events stored just now, so that they need not be read again. */
 export interface Stored {
   readonly firstId: number;
   readonly events: readonly SessionEvent[];
@@ -33,10 +33,10 @@ interface EffectRunnerOptions
 export class EffectRunner {
   readonly #options: EffectRunnerOptions;
   #process: AgentProcess | undefined;
-  /** The last two processes: one that is gone is told that its exit is stored. */
+  /** The last two processes, because an exited process still gets the acknowledgement of its exit. */
   #known: readonly { readonly id: string; readonly process: AgentProcess }[] = [];
   #partial = "";
-  /** Takes the process out of the queue for a slot. */
+  /** Aborted to end the wait for a slot. */
   #leaveQueue = new AbortController();
 
   constructor(options: EffectRunnerOptions) {
@@ -71,12 +71,12 @@ export class EffectRunner {
     }
   }
 
-  /** Undefined where it cannot be told, or nothing waits for it. */
+  /** Returns `undefined` if the risk cannot be determined, or `requestId` is not open. */
   async judge(requestId: string, input: JsonObject): Promise<Judgement | undefined> {
     return this.#process?.judge(requestId, input).catch(() => undefined);
   }
 
-  /** By process: lines of which all that they told is stored. */
+  /** Acknowledges lines by process id, once everything in them is stored. */
   acknowledge(lines: ReadonlyMap<string, number>): void {
     for (const { id, process } of this.#known) {
       const line = lines.get(id);
@@ -84,13 +84,16 @@ export class EffectRunner {
     }
   }
 
-  /** Acknowledges an exit that no one stores any more: its shim would keep it for a next owner, and start one. */
+  /**
+   * Acknowledges an exit that arrives after this owner has gone. Otherwise the shim would keep the exit for a next owner, and
+   * start one.
+   */
   drop(happening: Happening): void {
     if (happening.type === "signal" && happening.signal.type === "exited" && happening.line !== undefined)
       this.acknowledge(new Map([[happening.processId, happening.line]]));
   }
 
-  /** What Claude Code is writing just now. */
+  /** Text that Claude Code is writing at the moment. */
   get partial(): string {
     return this.#partial;
   }
@@ -100,7 +103,7 @@ export class EffectRunner {
     this.#process?.kill();
   }
 
-  /** An effect has failed: what waits for it must not wait for ever. The process ends, and with it the turn, which says why. */
+  /** Ends the process after a failed effect, so that nothing waits for ever. The turn ends too, with `error` as its reason. */
   fail(error: unknown, { process }: SessionState): void {
     if (process.phase === "none") return this.kill();
     const message = messageOf(error);
@@ -111,7 +114,7 @@ export class EffectRunner {
     if (!isThere) tell({ type: "exited", code: null, signal: null, error: message });
   }
 
-  /** Another server has the session. */
+  /** Leaves the process to another server, which owns the session now. */
   letGo(): void {
     this.#leaveQueue.abort();
     this.#process?.letGo();
@@ -133,7 +136,7 @@ export class EffectRunner {
     const admitted = this.#installed(environmentId, onSignal, left).then(async () =>
       limiter.acquireSlot(sessionId, left, (wait) => onSignal(waitingNotice(wait))),
     );
-    // A failed start is reported to the caller that started it.
+    // Ignores a rejection, because `runtime.start` reports it too.
     admitted.then(
       () => onSignal({ type: "admitted" }),
       () => undefined,
@@ -150,7 +153,7 @@ export class EffectRunner {
     this.#have(processId, process);
   }
 
-  /** It has its slot, and keeps it. */
+  /** The process has its slot, and keeps it. */
   async #reattach({ processId }: EffectOf<"reattach">, state: SessionState): Promise<void> {
     const { process, requests } = state;
     if (process.phase === "none" || !process.shim) return;
@@ -159,7 +162,7 @@ export class EffectRunner {
     const open = requests.map(({ requestId }) => requestId);
     const spoken = await spokenIn(backend.log, sessionId, state).catch(() => []);
     const changes = changesIn(backend.log, sessionId);
-    // Without the rules that answers have added, it is not gone on with.
+    // Rejects if the changes cannot be read: without the rules that answers have added, the process must not go on.
     const admitted = changes.then(() => undefined);
     const reattach = { shim, line, epoch, open, spoken, changes: await changes.catch(() => []) };
     const about = this.#about(processId, state);
@@ -176,7 +179,7 @@ export class EffectRunner {
     this.#known = [...this.#known.slice(-1), { id, process }];
   }
 
-  /** What is the same of every process of the session, as it stands. */
+  /** Returns the options common to every process of the session, from its current state. */
   #about(processId: string, state: SessionState): Omit<AgentStart, "admitted" | "first"> {
     const { epoch, limiter, policy, post, principal, sessionId, spec } = this.#options;
     this.#partial = "";
@@ -198,7 +201,7 @@ export class EffectRunner {
     };
   }
 
-  /** A session that is given up meanwhile does not wait for it; others may need it all the same. */
+  /** Installs missing parts of Claude Code. A session given up meanwhile stops waiting, but other sessions may need them. */
   async #installed(environmentId: string, onSignal: AgentStart["onSignal"], left: AbortSignal): Promise<void> {
     const { runtime, spec: options } = this.#options;
     let told: number | undefined;
@@ -215,7 +218,7 @@ export class EffectRunner {
     if (told !== undefined) onSignal({ type: "installed" });
   }
 
-  /** The text stands in the event, which is in the log when it was not stored just now. */
+  /** Reads the text from the event, which is in the log unless stored just now. */
   async #push({ eventId, partlyDone, promptId }: EffectOf<"push">, { events, firstId }: Stored): Promise<void> {
     const { backend, sessionId } = this.#options;
     const event = events[eventId - firstId] ?? (await backend.log.read(sessionId, eventId, 1)).at(0);
@@ -225,7 +228,7 @@ export class EffectRunner {
     this.#process?.push({ id: promptId, text: partlyDone ? `${text}\n\n${PARTLY_DONE}` : text, attachments });
   }
 
-  /** As the log has it; the end of a request that was answered by no one is a denial. */
+  /** Repeats the answer in the log. A request that ended without an approver's answer is denied. */
   async #answerAgain({ eventId, requestId }: EffectOf<"answer-again">): Promise<void> {
     const { backend, sessionId } = this.#options;
     const event = (await backend.log.read(sessionId, eventId, 1)).at(0);
@@ -238,7 +241,7 @@ export class EffectRunner {
     this.#process?.answer(requestId, behavior === "allow" ? { behavior, ...changes } : { behavior, message });
   }
 
-  /** Not waited for: what the process answers comes back as an input. */
+  /** Not awaited: the answer of the process comes back as the input `controlled`. */
   async #control({ by, commandId, request }: EffectOf<"control">): Promise<void> {
     const outcome = await this.#ask(request);
     this.#options.post({ type: "controlled", commandId, by, request, outcome });
@@ -260,10 +263,10 @@ export class EffectRunner {
   }
 }
 
-/** Each word of progress is an event of the session's log. */
+/** Step of reported progress, percent, because each report is an event of the session's log. */
 const PERCENT_STEP = 10;
 
-/** Behind the prompt: before it, the name of a skill would not be taken for one. */
+/** Follows the prompt, because the name of a skill counts only at the start of a prompt. */
 const PARTLY_DONE =
   "(The program that runs you died while you worked on this, and none of your work was recorded. Part of it may be done: check before you repeat anything.)";
 

@@ -36,12 +36,12 @@ import { whyNotUnderKey } from "./step/keys.ts";
 import { checkIdentity } from "./session/environment.ts";
 import { readable, type SessionQuery, type SessionRecord, type WorkTree } from "./ports.ts";
 
-/** One node: it owns the sessions it has opened or claimed, and reaches all others through the store. */
+/** Creates the engine of a node, which owns the sessions it has opened or claimed, and reaches all others through the store. */
 export function createEngine(options: EngineOptions): Engine {
   return engineOf(new EngineNode(options), options);
 }
 
-/** The engine of one connection, or of the node itself. The terms in `options` are the connection's. */
+/** Returns the engine of one connection, or of the node itself. `options` has the terms of the connection. */
 function engineOf(node: EngineNode, options: EngineOptions, connection?: Connection): Engine {
   const engine = new SessionEngine(node, options, connection);
   return isNested(options.gate) ? nestedOf(engine, node.inside, options.gate) : engine;
@@ -49,7 +49,7 @@ function engineOf(node: EngineNode, options: EngineOptions, connection?: Connect
 
 type Connection = Pick<ConnectionTerms, "id" | "named">;
 
-/** What approvers that are services do as well. */
+/** Commands that approvers such as webhooks send too, without attending to the session. */
 const BY_SERVICES: ReadonlySet<Command["kind"]> = new Set(["delivered", "pass"]);
 
 class SessionEngine implements Engine {
@@ -70,7 +70,7 @@ class SessionEngine implements Engine {
 
   forConnection(terms: ConnectionTerms): Engine {
     const { id, named, ...operator } = terms;
-    // What the terms leave out is not the node's.
+    // Terms left out by the connection are not inherited from the node.
     const own = { bounds: undefined, addsOnlyBounds: false, ...operator };
     return engineOf(this.#node, { ...this.#node.options, ...own }, { id, named });
   }
@@ -111,7 +111,7 @@ class SessionEngine implements Engine {
     return { ...(await this.#begin(principal, session, prompt)), withheld };
   }
 
-  /** All checks before a session is created: whether its caller may have it, and whether it can start. */
+  /** Makes all checks before a session is created: of the caller's rights, and of the start. */
   async #plan(
     caller: Caller,
     beginning: Beginning,
@@ -131,14 +131,14 @@ class SessionEngine implements Engine {
   }
 
   async #begin(principal: Principal, session: PlannedSession, prompt: PromptRequest) {
-    // An error in the prompt is thrown before there is a session.
+    // Throws for an error in the prompt before there is a session.
     const command = await promptCommand(this.#options, principal, session, prompt);
     const { created, record } = await createSession(this.#options, principal, session, prompt.idempotencyKey);
-    // Another principal has adopted this session of Claude Code before.
+    // Another principal has already adopted this session of Claude Code.
     if (record.principal !== principal) throw sessionNotFound(record.id);
     const misused = whyNotUnderKey(record.state, command, `session ${record.id}`);
     if (misused) throw new AppError(misused.code, misused.message, { sessionId: record.id });
-    // A retry sends the prompt only if the first try died before it did. A second adopter of a transcript sends its own.
+    // A retry sends the prompt only if the first try died before sending. A second adopter of a transcript sends its own.
     if (created || record.state.lastEventId === 0 || record.id === session.id) {
       await this.#command(command, record, created);
     }
@@ -221,7 +221,7 @@ class SessionEngine implements Engine {
 
   async read(principal: Principal, sessionId: string, from: number, limit: number) {
     const { backend } = this.#options;
-    // Whose it is decides; what state it is in, the caller has asked for or does not want to know.
+    // Checks only `principal`, because the caller has asked for the state or does not need it.
     if ((await backend.rows.principalOf(sessionId)) !== principal) throw sessionNotFound(sessionId);
     this.#node.ownership.refuseTrouble(sessionId);
     return backend.log.read(sessionId, from, limit);
@@ -252,7 +252,7 @@ class SessionEngine implements Engine {
     return this.#command(command, await looking.get(command.principal, sessionId));
   }
 
-  /** `isPlanned`: the start was checked just now, when the session was created. */
+  /** `isPlanned`: the start was checked just now, at the creation of the session. */
   async #command(command: Command, record: SessionRecord, isPlanned = false): Promise<Done> {
     if (startsWork(command, record)) {
       this.#refuseWhileStopping();

@@ -10,32 +10,32 @@ import type { SessionRecord } from "./ports.ts";
 import { Suspending } from "./suspending.ts";
 import { asTakenOver, Recovery } from "./recovery.ts";
 
-/** `Operator` is the server's own terms here: for recovery, and for what no client has sent. */
+/** `Operator` has the server's own terms: for recovery, and for work that no client has sent. */
 export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
   readonly processLimits: ProcessLimits;
   readonly retention: Retention;
-  /** Announces this node to the other users of the store at its start, not with its first session. */
+  /** True to announce this node to other users of the store at start, not with the first session. */
   readonly announces?: boolean;
-  /** Takes over what dead servers left and deletes what is old. Default true; a promise delays both until resolved. */
+  /** True (default) to take over abandoned sessions and delete old sessions; a promise delays both until resolved. */
   readonly watches?: boolean | Promise<void>;
 }
 
-/** What the engines of all connections share: one server process, as the store knows it. */
+/** Parts shared by the engines of all connections: one server process, which is a node for the store. */
 export class EngineNode {
   readonly options: EngineOptions;
   readonly limiter: ProcessLimiter;
   readonly ownership: Ownership;
   readonly suspending: Suspending;
-  /** Sessions as they are recorded: for a server inside a session. It is no client that attends to one. */
+  /** Sessions as recorded, for a server inside a session, which attends to none. */
   readonly inside: Looking;
-  /** Sessions after recovery, for services: they deliver requests, and attend to no session. */
+  /** Sessions after recovery, for services, which deliver requests and attend to no session. */
   readonly unwatched: Looking;
   readonly #shown: (record: SessionRecord) => Promise<SessionRecord>;
   readonly #attention: Attention;
   /** Stops the periodic work of this node. */
   #stopRounds: readonly (() => Promise<void>)[] = [];
   #isStopping = false;
-  /** The connection from which a session had its last prompt, by session id; only those of this node that have one. */
+  /** Connection of a session's last prompt, by session id. Lacks sessions of other nodes and prompts without a connection. */
   readonly #connections = new Map<string, string>();
 
   constructor(options: EngineOptions) {
@@ -69,7 +69,10 @@ export class EngineNode {
     return this.#isStopping;
   }
 
-  /** Sessions as recorded, and after recovery, for a client: it attends to those that it reads, and `named` gets their ids. */
+  /**
+   * Returns readers for a client: sessions as recorded, and after recovery. Reading counts as attending, and `named` gets the
+   * ids.
+   */
   lookings(named: (sessionId: string) => void = () => undefined): Readonly<Record<"looking" | "recovered", Looking>> {
     const onLook = (record: SessionRecord) => {
       named(record.id);
@@ -83,12 +86,12 @@ export class EngineNode {
     };
   }
 
-  /** From which a session had its last prompt; undefined where that is not known, or was none. */
+  /** Returns the connection of the session's last prompt; `undefined` if unknown or none. */
   connectionOf(sessionId: string): string | undefined {
     return this.#connections.get(sessionId);
   }
 
-  /** From now on the session counts for this connection when slots are shared out. */
+  /** Counts the session for `connection` from now on, for sharing out slots. */
   countFor(sessionId: string, connection: string | undefined): void {
     if (connection === undefined) return;
     this.#connections.delete(sessionId);
@@ -101,7 +104,7 @@ export class EngineNode {
     return this.#attention.take(await this.unwatched.list({ principal, limit: RECENT }));
   }
 
-  /** Begins nothing more. Turns that run have `graceMs` to end, then they are recorded as interrupted by shutdown. */
+  /** Begins nothing more. Running turns have `graceMs` to end; then they are recorded as interrupted by shutdown. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     await this.ownership.quiet(graceMs);
@@ -110,8 +113,8 @@ export class EngineNode {
   }
 }
 
-/** Sessions that are looked at for unattended work, the last that changed. */
+/** Number of recently changed sessions checked for unattended work. */
 const RECENT = 50;
 
-/** Sessions whose connection is remembered; the one without a prompt for longest is forgotten first. */
+/** Maximum number of entries in `#connections`. The session without a prompt for longest is forgotten first. */
 const MAX_COUNTED = 10_000;

@@ -10,56 +10,59 @@ import type { WhileUnattended } from "./policy/policy.ts";
 import { refuseUnclaimable, whyGone } from "./shim-standing.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
-/** Length of a lease, ms. A node that does not renew it in time loses its sessions. */
+/** Length of a lease, ms. A node without a timely renewal loses its sessions. */
 const LEASE_MS = 30_000;
-/** A clock that was set can make a lease look expired: it is watched for a third of its length first. ms */
+/**
+ * Interval of renewals, ms. Other nodes watch an expired lease for a third of its length, because a clock may have been set, so
+ * a renewal must fall into that time.
+ */
 const RENEW_MS = LEASE_MS / 6;
-/** A renewal that failed is tried again well before the lease runs out, ms. */
+/** Delay after a failed renewal, ms; well before the lease runs out. */
 const RENEW_AGAIN_MS = 2_000;
-/** How long a command to another node's session is tried, and a single try of it, ms. */
+/** Time limit of a command to another node's session, and of a single attempt, ms. */
 const COMMAND_MS = 15_000;
 const SEND_MS = 3_000;
-/** Clients of a daemon that died connect to the next one within a second or two. */
+/** Time for clients of a dead daemon to connect to the next, ms; usually a second or two. */
 const RECONNECT_MS = 10_000;
-/** Interval of looks for the end of the last turn while a server stops. */
+/** Interval of looks for the end of the last turn while a server stops, ms. */
 const QUIET_LOOK_MS = 100;
 
 export interface OwnershipOptions extends ActorContext, Operator {
-  /** Given where this server goes on without clients. */
+  /** Set if this server goes on without clients. */
   readonly unattended?: (WhileUnattended & Reachable) | undefined;
 }
 
 interface Reachable {
-  /** Who can be reached of the clients that have named the session. */
+  /** Returns the approvers that can be reached through clients that have named the session. */
   readonly reach: (sessionId: string) => Reach;
-  /** Tells each session for which that has changed. */
+  /** Registers a listener for sessions with a changed `reach`. */
   readonly onReach: (listener: (sessionId: string) => void) => void;
 }
 
-/** A session as this node goes on with it. */
+/** Terms on which this node goes on with a session. */
 export interface TakenOver {
   readonly record: SessionRecord;
-  /** A turn whose process is not recorded may be started here. */
+  /** True if a turn without a recorded process may be started here. */
   readonly mayStart: boolean;
-  /** With this environment record. */
+  /** Environment record for the start. */
   readonly environmentId?: string;
-  /** Why it may not, in a sentence for people. */
+  /** Reason against a start, a sentence for people. */
   readonly why?: string;
 }
 
-/** Which sessions this node owns, and the way to those that others do. */
+/** Owns the sessions of this node, and sends commands to the owners of all others. */
 export class Ownership {
   readonly #options: OwnershipOptions;
   readonly #asTakenOver: (record: SessionRecord) => Promise<TakenOver>;
   readonly #actors = new Map<string, SessionActor>();
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
-  /** Sessions that this node was at work on when their store went away, and why. */
+  /** Sessions at work here until their store went away, with the reason. */
   readonly #lost = new Map<string, Refusal>();
   #lease: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
   readonly #leaving = new AbortController();
 
-  /** `asTakenOver` says how this server continues a session without an owner. */
+  /** `asTakenOver` decides how this server continues a session without an owner. */
   constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<TakenOver>) {
     this.#options = options;
     this.#asTakenOver = asTakenOver;
@@ -71,67 +74,67 @@ export class Ownership {
     return this.#actors.has(sessionId);
   }
 
-  /** Ids of the sessions that it owns. */
+  /** Ids of the sessions of this node. */
   get owned(): string[] {
     return [...this.#actors.keys()];
   }
 
-  /** Throws why the log of a session that this node owns cannot be written at present. */
+  /** Throws the reason if this node owns the session and cannot write its log at present. */
   refuseTrouble(sessionId: string): void {
     this.#actors.get(sessionId)?.refuseTrouble();
   }
 
-  /** The same where there is no such session any more: its store may have gone. */
+  /** Throws like `refuseTrouble`, also for a session that went away with its store. */
   refuseLost(sessionId: string): void {
     this.refuseTrouble(sessionId);
     const lost = this.#lost.get(sessionId);
     if (lost) throw new StoreTroubleError(lost, sessionId, true);
   }
 
-  /** Resolves when what this node has to do for the session so far is done. */
+  /** Resolves once this node has done everything that has arrived for the session so far. */
   async settled(sessionId: string): Promise<void> {
     await this.#actors.get(sessionId)?.settled();
   }
 
-  /** Undefined where another server owns the session, or none does. */
+  /** Returns `undefined` if another server owns the session, or none does. */
   stateOf(sessionId: string): SessionState | undefined {
     return this.#actors.get(sessionId)?.state;
   }
 
-  /** A client attends to the session, if this node owns it. */
+  /** Notes that a client attends to the session. A no-op if this node does not own it. */
   attend(sessionId: string): void {
     this.#actors.get(sessionId)?.hear({ type: "attended" });
   }
 
-  /** What is being written in a session that this node owns. */
+  /** Returns the text being written in a session of this node, otherwise "". */
   partial(sessionId: string): string {
     return this.#actors.get(sessionId)?.partial ?? "";
   }
 
-  /** Sends a command to the owner: this node's actor, another node's inbox, or this node after it has claimed a session without one. */
+  /** Sends a command to the owner: this node's actor, another node's inbox, or this node after a claim. */
   async command(command: Command, record: SessionRecord): Promise<CommandReply> {
     if (this.#leaving.signal.aborted)
       throw new AppError("INTERNAL", "The server is shutting down. Try again in a moment.");
     const actor = this.#actors.get(record.id) ?? (await this.claim(record));
     const answered = actor && (await actor.command(command));
-    // An actor that has just retired leaves the session to the next caller.
+    // An actor that has just retired (`NO_ANSWER`) leaves the session to the next caller.
     return answered && answered !== NO_ANSWER ? answered : this.#send(command, record.id);
   }
 
-  /** Sends to the owner as far as there is one that answers, and claims nothing. */
+  /** Sends a command to a responding owner, and claims nothing. */
   async tell(command: Command, sessionId: string): Promise<void> {
     const actor = this.#actors.get(sessionId);
     if (actor) await actor.command(command);
     else await this.#sendOnce(command, sessionId);
   }
 
-  /** The number of sessions of this node in which something goes on. */
+  /** Number of sessions of this node with work in progress. */
   get atWork(): number {
     const isAtWork = ({ state }: SessionActor) => !nothingRuns(state) || state.background.length > 0;
     return [...this.#actors.values()].filter(isAtWork).length;
   }
 
-  /** Resolves when no turn runs in any session of this node, or after `ms`. */
+  /** Resolves once no turn runs in any session of this node, or after `ms`. */
   async quiet(ms: number): Promise<void> {
     const { clock } = this.#options;
     const deadline = clock.tick() + ms;
@@ -140,7 +143,7 @@ export class Ownership {
     }
   }
 
-  /** Records what runs as interrupted and gives all sessions up. */
+  /** Records running work as interrupted and gives all sessions up. */
   async drain(): Promise<void> {
     this.#leaving.abort();
     this.#cancelHeartbeat?.();
@@ -150,11 +153,11 @@ export class Ownership {
 
   announce(): void {
     this.beAlive().catch((error: unknown) => {
-      this.#options.log.warn("the store does not know of this server yet", { error: String(error) });
+      this.#options.log.warn("this server is not announced to the store yet", { error: String(error) });
     });
   }
 
-  /** The node's lease begins with the first session it has to do with: starting up takes none. */
+  /** Begins the node's lease with its first session, because starting up needs none. */
   async beAlive(): Promise<void> {
     this.#lease ??= this.#heartbeat().catch((error: unknown) => {
       this.#lease = undefined;
@@ -168,7 +171,7 @@ export class Ownership {
     for (;;) {
       const reply = await this.#sendOnce(command, sessionId);
       if (reply) return reply;
-      // The owner may have died, or given the session up, before it read the command.
+      // The owner may have died, or given the session up, before reading the command.
       const record = await this.#options.backend.rows.get(sessionId);
       if (!record) throw sessionNotFound(sessionId);
       const actor = await this.claim(record);
@@ -179,7 +182,7 @@ export class Ownership {
     }
   }
 
-  /** Undefined if no answer came in time; the command is withdrawn and may be sent again under its id. */
+  /** Returns `undefined` if no answer came in time. The command is withdrawn and may be sent again under its id. */
   async #sendOnce(command: Command, sessionId: string): Promise<CommandReply | undefined> {
     try {
       return await this.#options.backend.inbox.send(sessionId, command, SEND_MS);
@@ -189,7 +192,9 @@ export class Ownership {
     }
   }
 
-  /** Undefined where another server owns it, or this one is on its way out. Two claims at once make one. */
+  /**
+   * Returns `undefined` if another server owns the session, or this server is stopping. Concurrent claims share one attempt.
+   */
   async claim(record: SessionRecord): Promise<SessionActor | undefined> {
     const running = this.#claims.get(record.id);
     if (running) return running;
@@ -200,7 +205,7 @@ export class Ownership {
 
   async #tryClaim(record: SessionRecord): Promise<SessionActor | undefined> {
     const { backend, log, runtime } = this.#options;
-    // A claim would take the session even from this node's own actor, whose lease may have lapsed while the machine slept.
+    // A claim would take the session even from this node's own actor, after its lease has lapsed during sleep of the machine.
     const own = this.#actors.get(record.id);
     if (own) return own;
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
@@ -210,7 +215,7 @@ export class Ownership {
     const lease = await backend.leases.claim(record.id);
     const current = lease && (await backend.rows.get(record.id));
     if (!lease || !current) return undefined;
-    // Between the two looks another daemon may have run it, and died as well.
+    // Checks again: between the two reads another daemon may have run the session, and died as well.
     const shim = await refuseUnclaimable(current, runtime).catch(async (error: unknown) => {
       await backend.leases.release(lease);
       throw error;
@@ -218,7 +223,8 @@ export class Ownership {
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
     const why = shim === "gone" ? await whyGone(current, runtime) : undefined;
     if (shim === "ours") return this.#own(lease, current, { type: "attached" });
-    // It may wait for a client of the session: the session is left to the next server if this one ends meanwhile.
+    // `asTakenOver` may wait for a client of the session. If this server ends meanwhile, the session is left to the next
+    // server.
     const takenOver = await Promise.race([this.#asTakenOver(current), once(this.#leaving.signal)]);
     if (!takenOver) {
       await backend.leases.release(lease);
@@ -234,7 +240,7 @@ export class Ownership {
     const { sessionId } = lease;
     const { principal, spec } = record;
     const isAttachable = takenOver.type === "attached";
-    // The clients of the dead owner count as there while they may be on their way.
+    // Clients of the dead owner count as connected while they may be on their way.
     const state = { ...record.state, ...(unattended && !isAttachable && { reach: unattended.reach(sessionId) }) };
     const policy = policyAtOwner(this.#options, record, unattended);
     const gate = gateUnder(this.#options, record);
@@ -255,7 +261,7 @@ export class Ownership {
 
   async #heartbeat(): Promise<void> {
     await this.#options.backend.leases.heartbeat(LEASE_MS).catch((error: unknown) => {
-      // What runs could no longer be found again: it is stopped before it says that more is done.
+      // Running work could no longer be found again, so it is stopped before more is reported as done.
       if (isLoss(error)) for (const actor of this.#actors.values()) actor.fail(error);
       throw error;
     });

@@ -1,16 +1,16 @@
 import type { SessionState } from "../domain/session.ts";
 import type { AgentRuntime, AgentSignal, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
-/** How many Claude Codes may run at a time, over all servers of the store. */
+/** Limits on Claude Code processes, over all servers of the store. */
 export interface ProcessLimits {
   readonly maxLive: number;
-  /** Of these, how many may be starting: each takes a core for half a second. */
+  /** Maximum number of starting processes: each takes a core for half a second. */
   readonly maxStarting: number;
-  /** How many may be held by background work alone while others wait. */
+  /** Maximum number of slots held by background work alone while others wait. */
   readonly maxBackground: number;
 }
 
-/** Asks the owner of a session in which no turn runs to close its process. */
+/** Asks the owner of a session without a running turn to close the process. */
 export type Suspend = (record: SessionRecord, reason: "slot" | undefined) => Promise<void>;
 
 interface ProcessLimiterContext {
@@ -22,11 +22,11 @@ interface ProcessLimiterContext {
   /** Returns the state of a session that this node owns. */
   readonly stateOf: (sessionId: string) => SessionState | undefined;
   readonly suspend: Suspend;
-  /** The connection that a session of this node counts for; undefined for sessions of others. */
+  /** Returns the connection that a session of this node counts for; `undefined` for sessions of other nodes. */
   readonly connectionOf: (sessionId: string) => string | undefined;
 }
 
-/** `before` is how many wait before this one. A session with a free slot waits because others are starting. */
+/** `before`: number of sessions ahead. A session with `hasSlot` waits because others are starting. */
 export interface SlotWait {
   readonly before: number;
   readonly hasSlot: boolean;
@@ -35,30 +35,30 @@ export interface SlotWait {
 interface Waiter {
   readonly admit: () => void;
   readonly reject: (error: Error) => void;
-  /** Told once, when it has to wait. */
+  /** Called once, if the session has to wait. */
   onWait: ((wait: SlotWait) => void) | undefined;
 }
 
-/** Of dead servers: more than a machine can run. */
+/** Maximum number of abandoned sessions counted; more than a machine can run. */
 const MAX_KEPT = 1_000;
 
 /** Interval of looks for a free slot while a session waits, ms. */
 const LOOK_MS = 100;
-/** Maximum time for which looks may fail before the waiting sessions are rejected, ms. */
+/** Time of failing looks after which the waiting sessions are rejected, ms. */
 const FAILING_MS = 30_000;
 
 /**
  * Limits the number of Claude Code processes over all servers of a store. A session that waits for a slot is recorded as
- * starting, like those that run, so every server sees the same queue in the same order. Each starts its own sessions as their
+ * starting, like a running session, so every server sees one queue in one order. Each server starts its own sessions as their
  * turn comes, and asks the session that has been idle longest to suspend. There is no coordinator.
  */
 export class ProcessLimiter {
   readonly #context: ProcessLimiterContext;
   readonly #waiters = new Map<string, Waiter>();
-  /** Sessions that are just being asked to make room. */
+  /** Sessions with a pending request to suspend. */
   readonly #asked = new Set<string>();
   #isLooking = false;
-  /** Since when every look has failed, in ticks. */
+  /** Tick since which every look has failed. */
   #failingSince: number | undefined;
 
   constructor(context: ProcessLimiterContext) {
@@ -80,21 +80,21 @@ export class ProcessLimiter {
     });
   }
 
-  /** How many wait before this one; undefined when it does not wait. */
+  /** Returns the number of sessions ahead; `undefined` if the session does not wait. */
   async before(sessionId: string): Promise<number | undefined> {
     const queue = (await this.#atWork()).filter(isWaiting).toSorted(byTurn);
     const index = queue.findIndex(({ id }) => id === sessionId);
     return index === -1 ? undefined : index;
   }
 
-  /** Whether a process may be kept in reserve: half of the slots are for others, who do not see it in the store. */
+  /** True if a spare may be kept: half of the slots are for other servers, which do not see spares in the store. */
   async hasFreeSlot(): Promise<boolean> {
     const { processLimits, runtime } = this.#context;
     const running = (await this.#atWork()).filter(hasProcess).length;
     return 2 * (running + runtime.spares.available + 1) <= processLimits.maxLive;
   }
 
-  /** Those of dead servers too, whose processes a shim keeps until another server has them. */
+  /** Returns sessions at work, also of dead servers if a shim keeps the process for another server. */
   async #atWork(): Promise<SessionRecord[]> {
     const { backend, runtime } = this.#context;
     const [records, abandoned] = await Promise.all([backend.leases.atWork(), backend.leases.abandoned(MAX_KEPT)]);
@@ -103,7 +103,7 @@ export class ProcessLimiter {
     return [...records, ...kept.flat()].map((record) => this.#asKnown(record));
   }
 
-  /** The owner knows its session also where the row cannot be read. */
+  /** Uses the owner's state for a session with an unreadable row. */
   #asKnown(record: SessionRecord): SessionRecord {
     const { unreadable, ...rest } = record;
     const state = unreadable && this.#context.stateOf(record.id);
@@ -112,7 +112,7 @@ export class ProcessLimiter {
 
   async #look(): Promise<void> {
     this.#isLooking = true;
-    // Those that come at once are looked at together.
+    // Admits sessions that arrive at once together.
     await Promise.resolve();
     while (this.#waiters.size > 0) {
       await this.#lookOnce().then(
@@ -124,7 +124,7 @@ export class ProcessLimiter {
     this.#isLooking = false;
   }
 
-  /** A start that waits for a slot must not wait for ever: when the looks go on failing, it fails as well. */
+  /** Rejects the waiting sessions once looks have failed for `FAILING_MS`, because a start must not wait for ever. */
   #onFailure(error: unknown): void {
     const why = error instanceof Error ? error.message : String(error);
     const now = this.#context.clock.tick();
@@ -149,12 +149,12 @@ export class ProcessLimiter {
     const running = records.filter((record) => hasProcess(record) && !hasNoSlot(record));
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;
     const { maxLive, maxStarting } = this.#context.processLimits;
-    // A slot that a session waits for is not kept for spares.
+    // Retires spares in slots that sessions wait for.
     if (queue.length > maxLive - running.length - available) void this.#context.runtime.spares.retire();
     const free = Math.max(maxLive - running.length - available, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
     for (const [index, { id }] of this.#fairly(queue, running).entries()) {
-      // The slot of a spare that retires is free in a moment, which is not told.
+      // The slot of a retiring spare is free in a moment, so no wait is reported.
       const isTold = index < free || index >= maxLive - running.length;
       this.#callUp(id, index < admitted ? "admit" : isTold && { before: index - admitted, hasSlot: index < free });
     }
@@ -162,8 +162,8 @@ export class ProcessLimiter {
   }
 
   /**
-   * The same queue, in which the places of this node's own sessions go to the connections with the fewest processes first. Other
-   * nodes count places and need not know who has which.
+   * Gives the places of this node's sessions in `queue` to the connections with the fewest processes first. Other nodes only
+   * count places and need not know the order.
    */
   #fairly(queue: readonly SessionRecord[], running: readonly SessionRecord[]): readonly SessionRecord[] {
     const own = queue.filter(({ id }) => this.#waiters.has(id));
@@ -177,12 +177,12 @@ export class ProcessLimiter {
       return before;
     };
     for (const record of running) count(record);
-    // The sort is stable: those of one connection keep their order.
+    // The sort is stable: sessions of one connection keep their order.
     const turns = own.map((record) => ({ record, before: count(record) })).toSorted((a, b) => a.before - b.before);
     return queue.map((record) => (this.#waiters.has(record.id) ? (turns.shift()?.record ?? record) : record));
   }
 
-  /** Not waited for: an owner that does not answer must not hold up those who find a slot elsewhere. */
+  /** Not awaited: an owner that does not answer must not hold up sessions that find a slot elsewhere. */
   #makeRoom(wanted: number, running: readonly SessionRecord[]): void {
     const ending = running.filter(({ state }) => state.process.phase === "ending").length;
     const lacking = Math.max(wanted - ending - this.#asked.size, 0);
@@ -233,7 +233,7 @@ function sinceOf({ state }: SessionRecord): number {
   return state.process.phase === "none" ? 0 : state.process.since;
 }
 
-/** No turn runs in it, nothing waits in it, and the next prompt can go on with it. */
+/** True if no turn runs, no prompt waits, and the next prompt can resume the session. */
 function maySuspend({ spec, state }: SessionRecord): boolean {
   const { process, queue, turn } = state;
   const isIdle = !turn && queue.every(({ held }) => held);

@@ -7,28 +7,27 @@ import { isTheirs } from "./shim-standing.ts";
 import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
 /**
- * What a server that died has left: here and nowhere else is said which sessions are abandoned, watched for them, and seen to it
- * that they are taken over. What taking over does to a session is a step like any other: `attached` where its process can be gone on
- * with, else `recovered` (step/process.ts).
+ * Finds abandoned sessions and takes them over. The only place that does. A takeover is a step like any other: `attached` if
+ * this server can go on with the process, otherwise `recovered` (step/process.ts).
  */
 
-/** Sessions that one look takes over. */
+/** Maximum number of sessions taken over in one look. */
 const LOOK = 50;
 
-/** Recorded as at work by an owner that is dead, or that gave it up without saying so. */
+/** True if recorded as at work by an owner that is dead, or has given the session up without a record. */
 export function isAbandoned({ owner, state }: Pick<SessionRecord, "owner" | "state">): boolean {
   return owner?.alive !== true && isAtWork(state);
 }
 
 interface House extends Pick<Operator, "addsOnlyBounds" | "environmentId"> {
   readonly runtime: Pick<AgentRuntime, "environments">;
-  /** Whether a prompt would not be refused, with this environment record. */
+  /** Resolves with true if a prompt with this environment record would be accepted. */
   readonly mayRun: (record: SessionRecord, environmentId: string) => Promise<boolean>;
 }
 
 /**
- * A session whose process has gone, as its next owner goes on with it: a turn is not run on, nor started, where its prompt would be
- * refused, or where no client comes that has the environment for it.
+ * Decides how to go on with a session after its process has gone. A turn is neither rerun nor started if its prompt would be
+ * refused, or if no client with the environment comes.
  */
 export async function asTakenOver(record: SessionRecord, { mayRun, runtime, ...operator }: House): Promise<TakenOver> {
   const { spec, state } = record;
@@ -37,7 +36,7 @@ export async function asTakenOver(record: SessionRecord, { mayRun, runtime, ...o
   const lost = { record: { ...record, spec: { ...spec, onLost: "report" as const } }, mayStart: false };
   const environmentId = await environmentOfLost(operator, runtime.environments, record);
   if (environmentId === undefined) return { ...lost, why: GONE };
-  // It is judged as one for which a process is started.
+  // Judged without a process, because a process has to be started.
   const mayStart = await mayRun({ ...record, state: { ...state, process: { phase: "none" } } }, environmentId);
   return mayStart ? { record, mayStart, environmentId } : lost;
 }
@@ -52,7 +51,7 @@ interface Dependencies {
 
 export class Recovery {
   readonly #dependencies: Dependencies;
-  /** One for each session, however many ask for it. */
+  /** Running takeovers by session id, shared by concurrent readers. */
   readonly #takeOvers = new Map<string, Promise<SessionRecord>>();
 
   constructor(dependencies: Dependencies) {
@@ -60,8 +59,8 @@ export class Recovery {
   }
 
   /**
-   * The session as a reader may see it: an abandoned one is taken over first, and the result is waited for, so that its row and
-   * its log agree and no dead turn is shown as running.
+   * Returns the session as a reader may see it. Takes an abandoned session over first and waits for the result, so that row and
+   * log agree and no dead turn is shown as running.
    */
   async recovered(record: SessionRecord): Promise<SessionRecord> {
     if (!isAbandoned(record) || (await isTheirs(record, this.#dependencies.runtime))) return record;
@@ -72,7 +71,7 @@ export class Recovery {
     return takeOver;
   }
 
-  /** Looks for what dead servers have left, now and every so often; the returned function ends that. */
+  /** Takes over abandoned sessions and ends leftover processes, now and every `everyMs`. The returned function ends that. */
   watch(everyMs: number): () => Promise<void> {
     const { clock, log } = this.#dependencies;
     return inRounds(clock, everyMs, async () => {
@@ -85,9 +84,9 @@ export class Recovery {
 
   async #takeOver(record: SessionRecord): Promise<SessionRecord> {
     const { backend, ownership } = this.#dependencies;
-    // The record was read a while ago: another node may have been quicker.
+    // The record may be old: another node may have been quicker.
     const found = (await backend.rows.get(record.id)) ?? record;
-    // What this server runs, it runs, also when its lease has run out because the machine slept.
+    // A session of this server stays here, even after its lease has run out during sleep of the machine.
     if (!isAbandoned(found) || ownership.owns(found.id) || (await isTheirs(found, this.#dependencies.runtime)))
       return found;
     const actor = await ownership.claim(found);
@@ -98,7 +97,8 @@ export class Recovery {
   async #endSessions(): Promise<void> {
     const { backend, log } = this.#dependencies;
     const found = await backend.leases.abandoned(LOOK);
-    // At once, because each may wait for its client. Logs a failed takeover, so that the other sessions do not fail with it.
+    // Runs takeovers at once, because each may wait for its client. Logs a failed takeover, so that other sessions do not fail
+    // with it.
     const takeOver = async (record: SessionRecord) =>
       this.recovered(record).catch((error: unknown) =>
         log.warn("a session was not taken over", { sessionId: record.id, error: String(error) }),
@@ -106,9 +106,9 @@ export class Recovery {
     await Promise.all(found.map(takeOver));
   }
 
-  /** Also those that no session is recorded to have. */
+  /** Also ends processes that no session has recorded. */
   async #endProcesses(): Promise<void> {
     const processes = await this.#dependencies.runtime.endAllLeftovers();
-    if (processes > 0) this.#dependencies.log.warn("ended what a server that died had left running", { processes });
+    if (processes > 0) this.#dependencies.log.warn("ended leftover processes of a dead server", { processes });
   }
 }

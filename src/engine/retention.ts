@@ -2,24 +2,24 @@ import type { SessionStatus } from "../domain/session.ts";
 import { inRounds } from "./clock.ts";
 import type { Clock, Logger, SessionBackend, StoreMaintenance } from "./ports.ts";
 
-/** What is kept, and how often it is looked after. */
+/** Bounds of the store, and the interval of clean-ups. */
 export interface Retention {
   readonly maxAgeMs: number;
   readonly maxBytes: number;
   readonly everyMs: number;
 }
 
-/** Only sessions in which nothing runs are deleted. */
+/** Statuses of sessions that may be deleted, because nothing runs in them. */
 const AT_REST: readonly SessionStatus[] = ["idle", "error", "cancelled", "closed"];
 
-/** Small batches: other work runs between two of them. */
+/** Number of sessions deleted at once; small, because other work runs in between. */
 const STEP = 100;
-/** Smaller still where the oldest go for want of room: no more than must be. */
+/** Number of sessions deleted at once for want of room; smaller still, so that no more go than must. */
 const ROOM_STEP = 10;
 
-/** The clock may have been set wrongly: so long after it was, nothing is deleted for its age. ms */
+/** Time after a set clock without deletion for age, ms, because the clock may have been set wrongly. */
 const HOLD_MS = 3_600_000;
-/** A machine that sleeps sets its clock, too: that is far less than an age at which anything is deleted. ms */
+/** Minimum jump of a set clock, ms. The clock of a machine that slept jumps too, but far less than an age for deletion. */
 const SET_BY_MS = 86_400_000;
 
 interface Dependencies {
@@ -28,7 +28,10 @@ interface Dependencies {
   readonly log: Logger;
 }
 
-/** Begins to look after the store; the returned function ends that, and waits for a round that is under way. Failures are logged, and tried again next time. */
+/**
+ * Cleans up the store every `everyMs`; the returned function ends that, and waits for a running round. Failures are logged and
+ * retried in the next round.
+ */
 export function startRetention(dependencies: Dependencies, retention: Retention): () => Promise<void> {
   const { clock, log } = dependencies;
   const ages = new Ages(clock);
@@ -39,7 +42,7 @@ export function startRetention(dependencies: Dependencies, retention: Retention)
   });
 }
 
-/** Whether ages by the system clock can be trusted: it is compared with the monotonic clock. */
+/** Decides if ages by the system clock can be trusted, by comparison with the monotonic clock. */
 export class Ages {
   readonly #clock: Pick<Clock, "now" | "tick">;
   #difference: number;
@@ -50,7 +53,7 @@ export class Ages {
     this.#difference = clock.now() - clock.tick();
   }
 
-  /** False for a while after the clock was set by more than a day. */
+  /** False for `HOLD_MS` after the clock was set by more than a day. */
   areTrue(): boolean {
     const [now, tick] = [this.#clock.now(), this.#clock.tick()];
     if (Math.abs(now - tick - this.#difference) > SET_BY_MS) this.#setAt = tick;
@@ -75,7 +78,7 @@ async function purgeExpired(
 interface Purge {
   before: number;
   step: number;
-  /** Ends the purge when it resolves to true. */
+  /** Ends the purge once resolved to true. */
   until: () => Promise<boolean>;
 }
 

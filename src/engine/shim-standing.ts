@@ -3,17 +3,17 @@ import { processTagOf } from "../domain/names.ts";
 import type { ShimRef } from "../domain/session.ts";
 import { readable, type AgentRuntime, type SessionRecord, type ShimStanding } from "./ports.ts";
 
-/** How the shim of an abandoned session stands to this server. */
+/** Relation of an abandoned session's shim to this server. */
 
 type Shown = Pick<SessionRecord, "id" | "state">;
 type Shims = Pick<AgentRuntime, "shimOf">;
 
-/** Another daemon may still go on with its process: the session is left alone, and shown as it is. */
+/** True if another daemon may still go on with the process. Such a session is left alone, and shown as recorded. */
 export async function isTheirs({ state: { process } }: Pick<Shown, "state">, runtime: Shims): Promise<boolean> {
   return (await runtime.shimOf(process)) === "theirs";
 }
 
-/** Throws SESSION_BUSY when another daemon may go on with the process, and INTERNAL when `record` is unreadable. */
+/** Throws SESSION_BUSY if another daemon may go on with the process, and INTERNAL if `record` is unreadable. */
 export async function refuseUnclaimable(record: SessionRecord, runtime: Shims): Promise<ShimStanding> {
   const {
     id: sessionId,
@@ -24,7 +24,7 @@ export async function refuseUnclaimable(record: SessionRecord, runtime: Shims): 
   throw new AppError("SESSION_BUSY", whoHas(process.shim), { sessionId });
 }
 
-/** Why its process cannot be gone on with, beyond the death of its owner. */
+/** Returns why no server can go on with the process, beyond the death of its owner. */
 export async function whyGone(
   { id, state: { process } }: Shown,
   runtime: Pick<AgentRuntime, "whyGone">,

@@ -17,7 +17,7 @@ interface Which {
 export class Suspending {
   readonly #dependencies: Dependencies;
   readonly #ownership: Pick<Ownership, "command" | "owned">;
-  /** Sessions whose process did not close when that was asked last. */
+  /** Sessions with a process that did not close after the last request. */
   readonly #unclosed = new Set<string>();
 
   constructor(dependencies: Dependencies, ownership: Pick<Ownership, "command" | "owned">) {
@@ -25,7 +25,7 @@ export class Suspending {
     this.#ownership = ownership;
   }
 
-  /** When nothing runs. The result is seen in the store. */
+  /** Closes the process once nothing runs. The result is seen in the store. */
   async suspend(record: SessionRecord, reason: SuspendRequest["reason"] | undefined): Promise<void> {
     const { id: sessionId, principal } = record;
     const data = { by: "server", request: { do: "suspend", ...(reason && { reason }) } } as const;
@@ -33,7 +33,7 @@ export class Suspending {
       await this.#ownership.command({ id: randomUUID(), principal, kind: "control", data }, record);
       this.#unclosed.delete(sessionId);
     } catch (error) {
-      // Another session may wait for its slot, and asks ten times a second.
+      // Logs the first failure only, because another session may wait for the slot, and asks ten times a second.
       if (this.#unclosed.has(sessionId)) return;
       this.#unclosed.add(sessionId);
       const about = { sessionId, reason: reason ?? "idle", error: String(error) };
@@ -41,7 +41,7 @@ export class Suspending {
     }
   }
 
-  /** The same for those of these sessions of this node for which `mayNot` holds. Resolves with their number. */
+  /** Suspends the sessions of this node for which `isOurs` and `mayNot` hold. Resolves with their number. */
   async suspendWhere({ isOurs, mayNot }: Which, reason: SuspendRequest["reason"]): Promise<number> {
     const ids = this.#ownership.owned.filter(isOurs);
     const records = await Promise.all(ids.map(async (id) => this.#dependencies.backend.rows.get(id)));

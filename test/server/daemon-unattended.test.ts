@@ -58,7 +58,7 @@ describe("a request that is made while no client is connected", () => {
     const { sessionId: own } = await next.call("claude_code", { prompt: asks("own.txt", "gone"), cwd });
     await first.close();
     world.model.release("gone");
-    await expect.poll(() => world.transcript(sessionId)).toContain("has such requests denied");
+    await expect.poll(() => world.transcript(sessionId)).toContain("denies such requests");
     expect((await next.news(own)).actions).toMatchObject([{ toolName: "Bash" }]);
     await next.call("claude_code_session", { action: "cancel", sessionId: own });
     expect(await next.end(sessionId)).toMatchObject({ result: { result: "asked" } });

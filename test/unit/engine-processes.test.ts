@@ -135,6 +135,6 @@ it("processes without a session that a dead server left are reported, and a swee
   };
   await clock.pass(3 * SWEEP_MS);
   expect(a.complaints).toContain("sweep of processes failed");
-  expect(a.complaints).toContain("ended what a server that died had left running");
+  expect(a.complaints).toContain("ended leftover processes of a dead server");
   expect(counts).toEqual([]);
 });

@@ -4,12 +4,12 @@ import type { Engine } from "../api.ts";
 import { requireScope } from "./scope.ts";
 
 /**
- * What a caller does to a session, defined once for all surfaces: its name, the scope it needs, what it takes and what it
- * does. MCP tools, the console and the HTTP API derive theirs from here; how they describe it, read it off the wire and
- * present the result is their own.
+ * Defines operations of callers on sessions once for all surfaces: name, scope, fields and effect. MCP tools, the console and
+ * the HTTP API derive operations from here; how to describe an action, read its input and present its result is up to each
+ * surface.
  */
 
-/** The caller with the engine that it acts on. `by` names the surface in the log. */
+/** A caller with its engine. `by` names the surface in the log. */
 export interface ActingCaller {
   readonly engine: Engine;
   readonly caller: Caller;
@@ -22,25 +22,25 @@ export type ArgumentsOf<F extends Fields> = z.output<ReturnType<typeof z.strictO
 
 export interface SessionAction<F extends Fields, A, R> {
   readonly name: string;
-  /** What a caller needs for it. */
+  /** Scope that `run` requires of a caller. */
   readonly scope: Scope;
-  /** What it takes, and how much of it. */
+  /** Fields of the input, with limits. */
   readonly fields: F;
-  /** Throws PERMISSION_DENIED before anything is done for a caller without the scope. */
+  /** Throws PERMISSION_DENIED for a caller without `scope`, before anything is done. */
   readonly run: (acting: ActingCaller, args: A) => Promise<R>;
 }
 
-/** Any of them, for what is asked of all. */
+/** Any action, for code common to all actions. */
 export type AnySessionAction = SessionAction<Fields, never, unknown>;
 
-/** An action that is given its fields as they are. */
+/** Defines an action that takes its `fields` unchanged. */
 export function defineAction<const F extends Fields, R>(
   definition: SessionAction<F, ArgumentsOf<F>, R>,
 ): SessionAction<F, ArgumentsOf<F>, R> {
   return checked(definition);
 }
 
-/** An action that is given a request which each surface puts together: from the fields, and from what it knows itself. */
+/** Defines an action that takes a request, built by each surface from the `fields` and its own knowledge. */
 export function defineRequest<const F extends Fields, A, R>(
   definition: SessionAction<F, A, R>,
 ): SessionAction<F, A, R> {

@@ -13,5 +13,5 @@ const KINDS: readonly Readonly<Record<string, AnySessionAction>>[] = [
   answering,
 ];
 
-/** All that a caller can do to sessions. Whatever a surface offers of it has its name, its scope and its limits from here. */
+/** All actions on sessions. Every surface has name, scope and limits of an action from here. */
 export const ACTIONS: readonly AnySessionAction[] = KINDS.flatMap((kind) => Object.values(kind));

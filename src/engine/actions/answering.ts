@@ -7,9 +7,9 @@ import { defineAction, defineRequest } from "./action.ts";
 import { refuseMalformedUpdates } from "./given-rules.ts";
 import { DenyMessage, RequestId, SessionId } from "./input.ts";
 
-/** What is decided of what Claude Code asks. */
+/** Actions on requests of Claude Code. */
 
-/** Which of it goes together, each surface says in its own words. */
+/** Answers a request. Each surface says in its own words which fields go together. */
 export const answer = defineRequest({
   name: "answer",
   scope: "approve",
@@ -29,7 +29,7 @@ export const answer = defineRequest({
   },
 });
 
-/** Keeps a request open for more time, with whom it is. */
+/** Keeps a request open for more time, with the present approver (`Engine.extend`). */
 export const moreTime = defineAction({
   name: "more_time",
   scope: "approve",

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What an audit log may hold of what a caller has sent. Never what was said: prompts and inputs may hold anything. */
+/** Fields of a caller's input that an audit log may hold. Excludes prompts and tool inputs, because of secrets in them. */
 const About = z.object({
   action: z.string().max(50).exactOptional().catch(""),
   sessionId: z.string().max(100).exactOptional().catch(""),

@@ -6,7 +6,7 @@ import { Attachments, IdempotencyKey, Prompt, SessionId } from "./input.ts";
 import { refuseMalformedRules } from "./given-rules.ts";
 import { refuseNul } from "./unsafe-text.ts";
 
-/** How work begins, and how it goes on. Which options a caller may name is for its surface to say. */
+/** Actions that begin or continue work. Each surface decides which options a caller may name. */
 
 const said = { prompt: Prompt, attachments: Attachments, idempotencyKey: IdempotencyKey };
 
@@ -14,7 +14,6 @@ interface ToSession {
   readonly sessionId: string;
 }
 
-/** A session with its first prompt. */
 export const start = defineRequest({
   name: "start",
   scope: "run",
@@ -26,7 +25,7 @@ export const start = defineRequest({
   },
 });
 
-/** A session in which nothing runs yet. */
+/** Creates a session in which nothing runs yet. */
 export const create = defineRequest({
   name: "create",
   scope: "run",
@@ -38,7 +37,7 @@ export const create = defineRequest({
   },
 });
 
-/** The next prompt of a session. */
+/** Sends the next prompt of a session (`Engine.prompt`). */
 export const reply = defineRequest({
   name: "reply",
   scope: "run",
@@ -47,7 +46,7 @@ export const reply = defineRequest({
     engine.prompt(caller.principal, sessionId, request),
 });
 
-/** The next prompt, in a copy of a session. */
+/** Sends the next prompt in a copy of a session. */
 export const fork = defineRequest({
   name: "fork",
   scope: "run",
@@ -56,7 +55,7 @@ export const fork = defineRequest({
     engine.fork(caller, sessionId, request),
 });
 
-/** The next prompt of a session of Claude Code that is not in the store. */
+/** Sends the next prompt of a Claude Code session that is not in the store. */
 export const adopt = defineRequest({
   name: "adopt",
   scope: "run",

@@ -4,7 +4,7 @@ import type { SessionOptions } from "../../domain/options.ts";
 import type { PermissionUpdate } from "../../domain/permission.ts";
 import { pathName } from "./unsafe-text.ts";
 
-/** Refuses rules that Claude Code would drop in silence: their caller takes a tool for denied that runs. */
+/** Refuses rules that Claude Code would drop silently, because the caller would wrongly take a tool for denied. */
 export function refuseMalformedRules(options: Partial<SessionOptions>): void {
   const [first] = malformedRules(options);
   if (first) throw invalidArgument(pathName(first.path), first.problem);

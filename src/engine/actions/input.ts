@@ -1,21 +1,21 @@
 import { z } from "zod";
 import { AttachmentSource } from "../../domain/prompt.ts";
 
-/** What a caller gives to an action, and how much of it: the same whichever way it comes in. */
+/** Input of actions with its limits, for every surface. */
 
 /**
- * Far above any real prompt. In UTF-8 it fits into what a message without attachments may hold over HTTP (8 MiB), and into
- * a line over stdio.
+ * Maximum length of a prompt, characters. Far above any real prompt; in UTF-8 it fits into a message without attachments over
+ * HTTP (8 MiB), and into a line over stdio.
  */
 const MAX_PROMPT = 2_097_152;
 
-/** As it was written: what stands around it may be part of it. */
+/** Not trimmed, because whitespace around the text may be part of the prompt. */
 export const Prompt = z
   .string()
   .max(MAX_PROMPT)
   .refine((text) => text.trim() !== "", "must not be empty");
 
-/** What one request to the model may hold. */
+/** Maximum number of images in one request to the model. */
 const MAX_IMAGES = 20;
 
 export const Attachments = z.array(AttachmentSource).max(MAX_IMAGES).exactOptional();
@@ -31,17 +31,15 @@ export const TaskId = Id;
 
 export const Title = z.string().trim().min(1).max(200);
 
-/** Why a session was ended: as much as its log keeps. */
+/** Reason for the end of a session. The log keeps no more characters (`MAX_REASON`). */
 export const Reason = z.string().trim().max(500);
 
-/** Why a request is denied. */
 export const DenyMessage = z.string().min(1).max(20_000);
 
-/** Longer than any rule that an answer is remembered by. */
+/** Rule of a remembered answer. The limit is above the length of any such rule. */
 export const RuleText = z.string().min(1).max(1_000);
 
-/** What sessions are sought by. */
 export const SearchText = z.string().min(1).max(1_000);
 
-/** Sessions in a page of a list. */
+/** Default and maximum of `limit` for a page of sessions. */
 export const [PAGE_DEFAULT, MAX_PAGE] = [50, 200] as const;

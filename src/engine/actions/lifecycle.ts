@@ -2,11 +2,11 @@ import { statusOf } from "../../domain/session.ts";
 import { defineAction } from "./action.ts";
 import { PromptId, Reason, RuleText, SessionId, Title } from "./input.ts";
 
-/** Ends a turn or a session, renames it, and changes what it keeps: waiting prompts and remembered answers. */
+/** Actions that end a turn or a session, rename a session, and change waiting prompts and remembered answers. */
 
 const fields = { sessionId: SessionId };
 
-/** Ends the running turn; where none runs nothing is sent. */
+/** Ends the running turn. A no-op if none runs. */
 export const interrupt = defineAction({
   name: "interrupt",
   scope: "run",
@@ -20,7 +20,7 @@ export const interrupt = defineAction({
   },
 });
 
-/** Ends the turn of this prompt alone, or drops the prompt where it still waits. */
+/** Ends the turn of `promptId` alone, or drops the prompt if it still waits. */
 export const interruptPrompt = defineAction({
   name: "interrupt_prompt",
   scope: "run",
@@ -30,7 +30,7 @@ export const interruptPrompt = defineAction({
   },
 });
 
-/** Ends a session permanently. `already`: how it had ended before. */
+/** Ends a session permanently. `already`: reason of an earlier end. */
 export const cancel = defineAction({
   name: "cancel",
   scope: "run",
@@ -43,7 +43,7 @@ export const cancel = defineAction({
   },
 });
 
-/** Takes no more prompts from now on. `already`: its status, where it had ended before. */
+/** Closes a session to further prompts. `already`: status of a session that had ended before. */
 export const close = defineAction({
   name: "close",
   scope: "run",
@@ -56,7 +56,6 @@ export const close = defineAction({
   },
 });
 
-/** Deletes what is kept of a session here. */
 export const remove = defineAction({
   name: "delete",
   scope: "run",
@@ -71,7 +70,7 @@ export const rename = defineAction({
   run: async ({ caller: { principal }, engine }, { sessionId, title }) => engine.rename(principal, sessionId, title),
 });
 
-/** Runs the prompts that are held. */
+/** Runs the prompts marked `held`. */
 export const releaseQueue = defineAction({
   name: "release_queue",
   scope: "run",
@@ -80,7 +79,7 @@ export const releaseQueue = defineAction({
     engine.queue(principal, sessionId, { do: "release", by }),
 });
 
-/** Drops the prompts that are held. */
+/** Drops the prompts marked `held`. */
 export const dropQueue = defineAction({
   name: "drop_queue",
   scope: "run",
@@ -89,7 +88,7 @@ export const dropQueue = defineAction({
     engine.queue(principal, sessionId, { do: "drop", by }),
 });
 
-/** Takes back answers that were to hold until the session ends: one by its rule, or all. Resolves with their rules. */
+/** Revokes remembered answers by `rule`, or all. Resolves with their rules. */
 export const revoke = defineAction({
   name: "revoke",
   scope: "approve",

@@ -6,7 +6,7 @@ import { PermissionMode } from "../../domain/permission.ts";
 import { defineAction, type ActingCaller } from "./action.ts";
 import { PromptId, SessionId, TaskId } from "./input.ts";
 
-/** What Claude Code itself is asked: at once where it runs, in this server or in another. */
+/** Requests to Claude Code itself, carried out at once if a process runs, in this or another server. */
 
 const fields = { sessionId: SessionId };
 
@@ -14,7 +14,7 @@ async function ask({ by, caller, engine }: ActingCaller, sessionId: string, requ
   return engine.control(caller, sessionId, request, by);
 }
 
-/** From its next request to the model on. */
+/** Takes effect with the next request to the model. */
 export const setModel = defineAction({
   name: "set_model",
   scope: "run",
@@ -33,14 +33,14 @@ export const setPermissionMode = defineAction({
   },
 });
 
-/** Stops what runs in the background. */
+/** Stops a background task. */
 export const stopTask = defineAction({
   name: "stop_task",
   scope: "run",
   fields: { ...fields, taskId: TaskId },
   run: async (acting, { sessionId, taskId }) => {
     const { state } = await acting.engine.get(acting.caller.principal, sessionId);
-    // Claude Code stops an unknown one without a word.
+    // Claude Code gives no error for an unknown task.
     if (!state.background.some((task) => task.id === taskId)) {
       const running = state.background.map((task) => task.id).join(", ");
       throw invalidArgument("taskId", `no task ${taskId} is running. Running: ${running === "" ? "none" : running}.`);
@@ -56,7 +56,7 @@ export const taskOutput = defineAction({
   run: async (acting, { sessionId, taskId }) => ask(acting, sessionId, { do: "task-output", taskId }),
 });
 
-/** How full the context is, and what the session has cost. */
+/** Returns the fill of the context, and the cost of the session. */
 export const usage = defineAction({
   name: "usage",
   scope: "read",
@@ -64,7 +64,7 @@ export const usage = defineAction({
   run: async (acting, { sessionId }) => ask(acting, sessionId, { do: "usage" }),
 });
 
-/** Files back to what they were before a prompt, by default the last; `dryRun` only tells what would change. */
+/** Restores files to their state before a prompt, by default the last. `dryRun` only reports the changes. */
 export const rewind = defineAction({
   name: "rewind",
   scope: "run",

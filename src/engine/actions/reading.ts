@@ -5,9 +5,9 @@ import type { SessionQuery } from "../ports.ts";
 import { defineAction, defineRequest, type ActingCaller } from "./action.ts";
 import { SearchText, SessionId } from "./input.ts";
 
-/** What is only looked at. */
+/** Actions that only read. */
 
-/** The caller's own sessions, the newest first. */
+/** Lists the caller's own sessions, the newest first. */
 export const list = defineRequest({
   name: "list",
   scope: "read",
@@ -29,7 +29,7 @@ interface Part {
   readonly limit: number;
 }
 
-/** What has happened in a session: its log, or that there is something new in it. */
+/** Reads a session's log. Also used by surfaces that only report new events. */
 export const events = defineRequest({
   name: "events",
   scope: "read",
@@ -38,7 +38,7 @@ export const events = defineRequest({
     engine.read(principal, sessionId, from, limit),
 });
 
-/** What the session's own edits were, from the log, and how the folder stands in git. What its shells did, only git knows. */
+/** Returns the session's own edits from the log, and the git state of the folder. Changes by shells are visible to git only. */
 export const diff = defineAction({
   name: "diff",
   scope: "read",
@@ -58,7 +58,7 @@ const Hunk = z.looseObject({
   lines: z.array(z.string()),
 });
 
-/** What Claude Code says of a file that a tool has changed. */
+/** Claude Code's report of a file that a tool has changed. */
 const Edit = z.looseObject({
   tool_use_result: z.looseObject({ filePath: z.string(), structuredPatch: z.array(Hunk), type: z.string().optional() }),
   message: z.looseObject({ content: z.array(z.unknown()) }),
@@ -76,7 +76,7 @@ const Result = z.looseObject({ type: z.literal("tool_result"), tool_use_id: z.st
 
 const PAGE = 500;
 
-/** By file, in the order in which each was changed first; one patch an edit. */
+/** Groups patches by file, in order of first change; a patch per edit. */
 async function filesOf(sessionId: string, { caller: { principal }, engine }: ActingCaller): Promise<JsonObject[]> {
   const files = new Map<string, string[]>();
   const written = new Map<string, string>();
@@ -94,7 +94,7 @@ async function filesOf(sessionId: string, { caller: { principal }, engine }: Act
   return [...files].map(([path, patches]) => ({ path, edits: patches.length, patch: patches.join("\n") }));
 }
 
-/** A new file has no patch: what was written stands in the call. */
+/** Remembers the content of a Write call, because the report of a new file has no patch. */
 function remember(written: Map<string, string>, message: JsonObject): void {
   const call = Call.safeParse(message);
   for (const block of call.data?.message.content ?? []) {

@@ -2,8 +2,8 @@ import { AppError } from "../../domain/error.ts";
 import type { Caller, Scope } from "../../domain/principal.ts";
 
 /**
- * Throws PERMISSION_DENIED; `what` names what the caller wanted. Every action asks here before it runs. A surface asks
- * earlier as well, with the scope of the action, so that it does not even look at arguments that it will not use.
+ * Throws PERMISSION_DENIED without the scope `needed`; `what` names the action. Every action checks before it runs. A surface
+ * also checks earlier, so that it does not read arguments in vain.
  */
 export function requireScope({ scopes }: Pick<Caller, "scopes">, needed: Scope, what: string): void {
   if (scopes.includes(needed)) return;

@@ -1,13 +1,13 @@
 import { invalidArgument } from "../../domain/error.ts";
 
-/** Text that JSON can carry and that what comes after us cannot: refused wherever it comes in. */
+/** Refuses text that JSON can carry but later consumers cannot, at every entry. */
 
 type Path = readonly PropertyKey[];
 
-/** Deeper than any real argument: beyond it, whatever walks through the value may run out of stack. */
+/** Maximum nesting, deeper than any real argument. Code that walks through a deeper value may run out of stack. */
 const MAX_DEPTH = 100;
 
-/** Refuses half characters, `__proto__` keys, endless nesting. */
+/** Refuses lone surrogates, `__proto__` keys and nesting beyond `MAX_DEPTH`. */
 export function refuseUnsafeText(value: unknown, path: Path = []): void {
   if (typeof value === "string") return refuseHalfCharacter(value, path);
   if (typeof value !== "object" || value === null) return;
@@ -20,7 +20,7 @@ export function refuseUnsafeText(value: unknown, path: Path = []): void {
   }
 }
 
-/** NUL ends a string in the arguments, the environment and the paths of a process. */
+/** Refuses NUL, which ends a string in the arguments, the environment and the paths of a process. */
 export function refuseNul(value: unknown, path: Path = []): void {
   if (typeof value === "string" && value.includes("\0")) {
     throw invalidArgument(pathName(path), "must not contain a NUL character. Remove it.");
@@ -39,10 +39,10 @@ function refuseHalfCharacter(text: string, path: Path): void {
   throw invalidArgument(pathName(path), `${problem} Remove it, or replace it with U+FFFD.`);
 }
 
-/** Characters. */
+/** Maximum length of a path in `pathName`, characters. */
 const MAX_NAME = 120;
 
-/** The field as an error names it: in one line, whatever its name holds. */
+/** Returns the field's name for an error: in one line, whatever the name holds. */
 export function pathName(path: Path): string {
   if (path.length === 0) return "arguments";
   const whole = path.map(String).join(".");

@@ -3,18 +3,18 @@ import { AppError } from "../../domain/error.ts";
 import type { PermissionMode, Decision, PermissionUpdate } from "../../domain/permission.ts";
 import type { Caller } from "../../domain/principal.ts";
 
-/** How much a caller may approve, whichever way: by an answer, by an option of a session, or by its mode. */
+/** Limits how much a caller may approve, by an answer, by an option of a session, or by its permission mode. */
 
 /**
- * `most` is the operator's word, which does not bind who has the scope decide; `own` that of the session, which can only be
- * stricter.
+ * Returns the caller's bound. `most` is the operator's and does not bind the scope decide; `own` is the session's and can only
+ * be stricter.
  */
 export function boundOf(most: Bound, { scopes }: Pick<Caller, "scopes">, own: Bound = "all"): Bound {
   if (!scopes.includes("approve")) return "none";
   return scopes.includes("decide") ? own : tighter(most, own);
 }
 
-/** What runs unasked in a mode beside what does so in `default`. */
+/** Tool uses that run without asking in a mode, beyond those in `default`. */
 const MODES: Readonly<Record<PermissionMode, Bound>> = {
   default: "none",
   plan: "none",
@@ -36,20 +36,20 @@ export function checkModeWithin(mode: PermissionMode | undefined, bound: Bound):
   );
 }
 
-/** The sentence that tells a caller what of its request was left out. */
+/** Returns the sentence for a caller about a part of the request that was left out. */
 export function leftOut(what: string, bound: Bound): string {
   const shown = what.length > MAX_LENGTH ? `${what.slice(0, MAX_LENGTH)}...` : what;
   return `${shown}: left out, because it lets more run without asking than ${whoseBound(bound)}. Those tool uses need approval instead.`;
 }
 
-/** Characters. */
+/** Maximum length of `what`, characters. */
 const MAX_LENGTH = 300;
 
 function whoseBound(bound: Bound): string {
   return bound === "none" ? "this caller may approve (nothing)" : `callers may approve here (${bound})`;
 }
 
-/** The decision without the permission updates by which a caller would approve more than its bound. */
+/** Returns the decision without permission updates that exceed the caller's bound. */
 export function decisionWithin(decision: Decision, bound: Bound): { decision: Decision; withheld: readonly string[] } {
   if (decision.behavior === "deny" || !decision.updatedPermissions) return { decision, withheld: [] };
   const { updatedPermissions: updates, ...rest } = decision;
@@ -66,7 +66,7 @@ function isWithinBound(update: PermissionUpdate, bound: Bound): boolean {
       return mayUseMode(update.mode, bound);
     case "addRules":
       return update.behavior !== "allow" || bound === "all";
-    // What it replaces can have been stricter.
+    // `replaceRules` may replace stricter rules.
     case "replaceRules":
     case "addDirectories":
       return bound === "all";

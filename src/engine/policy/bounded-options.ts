@@ -3,20 +3,20 @@ import type { SessionOptions } from "../../domain/options.ts";
 import { type OptionsWith, traitsOf } from "../../domain/options/traits.ts";
 import { leftOut, mayUseMode } from "./bound.ts";
 
-/** The options of a session without those by which its caller would approve more than its bound. */
+/** Removes session options that approve more than the caller's bound. */
 
 export interface Withheld<T> {
   readonly options: T;
-  /** A sentence for each thing that was left out. */
+  /** A sentence for each part that was left out. */
   readonly withheld: readonly string[];
 }
 
 type Given = Partial<SessionOptions>;
 
-/** What takes the place of an option, undefined for nothing, and what was left out in words. */
+/** Replacement of an option (`undefined` for none), and the left-out part in words. */
 type Cut = readonly [change: { readonly [K in keyof Given]?: Given[K] | undefined }, what: string] | undefined;
 
-/** Each takes one thing out and names it. */
+/** Each function removes one option, or part of it, and names the removed part. */
 const CUTS: { readonly [K in OptionsWith<"approves", "by value">]: (options: Given, bound: Bound) => Cut } = {
   permissionMode: cutMode,
   allowedTools: cutTools,
@@ -38,7 +38,7 @@ export function withinBound<T extends Given>(options: T, bound: Bound): Withheld
   return { options: within, withheld: cuts.map(([, what]) => leftOut(what, bound)) };
 }
 
-/** Options that may let anything run unasked, whatever their value. */
+/** Removes options that may let anything run without asking, whatever the value (`approves: "everything"`). */
 function cutWhole(options: Given): NonNullable<Cut>[] {
   const names = Object.keys(options).filter((name) => traitsOf(name).approves === "everything");
   return names.map((name) => [{ [name]: undefined }, name]);
@@ -49,14 +49,14 @@ function cutMode({ permissionMode: mode }: Given, bound: Bound): Cut {
   return [{ permissionMode: "default" }, `permissionMode ${mode}`];
 }
 
-/** A tool by its name may be used on anything, a path may be a link: none of these is less than all. */
+/** A tool by its name may be used on anything, and a path may be a link, so no rule is less than `all`. */
 function cutTools({ allowedTools }: Given): Cut {
   const kept = allowedTools?.filter((rule) => HARMLESS.has(rule)) ?? [];
   const cut = allowedTools?.filter((rule) => !HARMLESS.has(rule)) ?? [];
   return cut.length === 0 ? undefined : [{ allowedTools: kept }, `allowedTools ${cut.join(", ")}`];
 }
 
-/** They ask for nothing in any case. */
+/** Tools that never ask. */
 const HARMLESS: ReadonlySet<string> = new Set(["AskUserQuestion", "TaskGet", "TaskList", "TodoWrite", "ToolSearch"]);
 
 function cutAgents({ agents }: Given, bound: Bound): Cut {
@@ -76,13 +76,15 @@ function cutAgents({ agents }: Given, bound: Bound): Cut {
   return cut.length === 0 ? undefined : [{ agents: Object.fromEntries(changed) }, cut.join(", ")];
 }
 
-/** Commands in the sandbox run unasked unless that is switched off; what switches it on can stand in settings. */
+/**
+ * Commands in the sandbox run without asking unless `autoAllowBashIfSandboxed` is false. `enabled` can also come from settings.
+ */
 function cutSandbox({ sandbox: { autoAllowBashIfSandboxed: isAllowed, enabled } = {}, sandbox }: Given): Cut {
   if (isAllowed === false || (enabled !== true && isAllowed !== true)) return undefined;
   return [{ sandbox: { ...sandbox, autoAllowBashIfSandboxed: false } }, "sandbox.autoAllowBashIfSandboxed"];
 }
 
-/** Skills that are named run unasked, and can bring rules of their own that allow. */
+/** Named `skills` run without asking, and can bring allow rules of their own. */
 function cutSkills({ skills }: Given): Cut {
   if (skills === undefined || skills.length === 0) return undefined;
   return [{ skills: undefined }, `skills ${skills === "all" ? "all" : skills.join(", ")}`];
@@ -95,7 +97,7 @@ function cutServers({ mcpServers = {} }: Given): Cut {
 
 type Servers = NonNullable<Given["mcpServers"]>;
 
-/** The servers without the policies by which their tools run unasked. */
+/** Returns the servers without `always_allow` policies of tools. */
 function askingServers(given: Servers): { servers: Servers; cut: string[] } {
   const cut: string[] = [];
   const changed = Object.entries(given).map(([name, server]) => {

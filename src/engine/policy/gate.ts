@@ -12,31 +12,31 @@ import { optionsOf } from "../../domain/session.ts";
 import { checkLocalCommand } from "../../security/local-commands.ts";
 import type { SessionRecord } from "../ports.ts";
 
-/** The operator's permissions for sessions, read at every use: bypass can be switched at run time. */
+/** Permissions of the operator for sessions, read at every use, because bypass can be switched at run time. */
 export interface Gate {
   allowsBypass(): boolean;
-  /** The tool by which a caller may allow it, if there is one. */
+  /** Tool by which a caller may allow `bypassPermissions`, if any. */
   readonly switchedBy?: string | undefined;
-  /** In the gate of one session: it was started where bypassPermissions was not allowed. */
+  /** Set in the gate of a session that was started without bypassPermissions being allowed. */
   readonly isBegunWithout?: boolean;
-  /** The most that any caller may approve. */
+  /** Maximum risk that any caller may approve. */
   readonly callerApproves: Bound;
-  /** Whether every session of this server runs in the sandbox. */
+  /** `required` if every session of this server runs in the sandbox. */
   readonly sandbox: SessionPolicy["sandbox"];
-  /** Hosts that commands may reach then. */
+  /** Hosts that commands in the sandbox may reach. */
   readonly sandboxDomains: readonly string[];
-  /** Callers have a tool to answer requests with. */
+  /** True if callers have a tool to answer requests. */
   readonly callersAnswer: boolean;
-  /** The nesting depth of this server in sessions of such servers, and its maximum. */
+  /** Nesting depth of this server in sessions of such servers, and its limit `maxDepth`. */
   readonly depth: number;
   readonly maxDepth: number;
-  /** Whether the principal may use the operator's options without the scope admin. */
+  /** True if the principal may use the operator's options without the scope admin. */
   grantsOperatorOptions(principal: Principal): boolean;
-  /** Where the principal's sessions may work; undefined for one that this server does not know. */
+  /** Returns the folders for the principal's sessions; `undefined` for a principal unknown to this server. */
   placesOf(principal: Principal): Places | undefined;
 }
 
-/** Options of which a part is for the operator. */
+/** Options with a part that only the operator may set. */
 const CHECKED_BY_VALUE: {
   readonly [K in OptionsWith<"access", "by value">]: (given: Partial<SessionOptions>) => void;
 } = {
@@ -46,8 +46,9 @@ const CHECKED_BY_VALUE: {
 };
 
 /**
- * Refuses options that only the operator, callers with the scope admin, and principals that the operator names may use. Checked
- * where options are given: a session continues with those of its start, whichever token of its principal sends the next prompt.
+ * Refuses options reserved for the operator, for callers with the scope admin, and for principals named by the operator.
+ * Checked only for new options: a session continues with the options of its start, whichever token of its principal sends the
+ * next prompt.
  */
 export function checkGiven(gate: Gate, { principal, scopes }: Caller, options: Partial<SessionOptions>): void {
   if (scopes.includes("admin") || gate.grantsOperatorOptions(principal)) return;
@@ -65,7 +66,7 @@ function refuseOption(name: string, why: string): never {
 
 const OTHER_MODE = "A session that has it goes on in another mode: claude_code_session, set_permission_mode.";
 
-/** Every route to bypassPermissions passes this check. `instead` says what helps without it. */
+/** Guards every route to bypassPermissions. `instead` says what helps without it. */
 export function checkMode(gate: Gate, mode: string | undefined, instead = OTHER_MODE): void {
   if (mode !== "bypassPermissions" || gate.allowsBypass()) return;
   if (gate.isBegunWithout) {
@@ -81,7 +82,7 @@ export function checkMode(gate: Gate, mode: string | undefined, instead = OTHER_
   );
 }
 
-/** A caller without the scope approve may only deny. */
+/** Throws PERMISSION_DENIED for a `decision` other than `deny` of a caller without the scope approve. */
 export function checkAnswers({ scopes }: Caller, { decision }: { readonly decision: string }): void {
   if (decision === "deny" || scopes.includes("approve")) return;
   const had = scopes.length === 0 ? "no scope" : scopes.join(", ");
@@ -93,7 +94,7 @@ export function checkDecision(gate: Gate, decision: Decision): void {
   for (const update of updates) if (update.type === "setMode") checkMode(gate, update.mode);
 }
 
-/** Whether this server runs inside a session, at the maximum depth. */
+/** True if this server runs inside a session, at `maxDepth`. */
 export function isNested({ depth, maxDepth }: Pick<Gate, "depth" | "maxDepth">): boolean {
   return depth > 0 && depth >= maxDepth;
 }
@@ -107,7 +108,7 @@ export function refuseNested({ depth }: Pick<Gate, "depth">): never {
   throw new AppError("PERMISSION_DENIED", `This server ${where}. ${advice}`);
 }
 
-/** Refuses a session that the operator does not allow: before it is created, and at each prompt. */
+/** Refuses a session that the operator does not allow: before the creation, and at each prompt. */
 export function checkOptions(gate: Gate, options: SessionOptions): void {
   if (gate.depth >= gate.maxDepth) refuseNested(gate);
   checkMode(gate, options.permissionMode);
@@ -117,7 +118,7 @@ export function checkOptions(gate: Gate, options: SessionOptions): void {
   }
 }
 
-/** Whether the session may get another prompt, by the options of its next process and the mode of its present one. */
+/** Throws if the session may get no further prompt, by the options of the next process and the mode of the present process. */
 export function checkSession(gate: Gate, { spec, state }: SessionRecord): void {
   checkOptions(gate, optionsOf(spec, state));
   if (isUp(state)) checkMode(gate, state.reported.permissionMode);
@@ -132,17 +133,17 @@ export function isForbidden(gate: Gate, record: SessionRecord): boolean {
   }
 }
 
-/** Control requests that start Claude Code if it does not run. */
+/** Control requests that start Claude Code unless a process runs. */
 const STARTING: ReadonlySet<ControlRequest["do"]> = new Set(["usage", "rewind"]);
 
-/** Whether the command may start Claude Code: the server that takes it checks the session first. */
+/** True if the command may start Claude Code. The server that takes the command checks the session first. */
 export function startsWork({ data, kind }: Command, record: SessionRecord): boolean {
   if (kind === "queue") return data.do === "release";
   if (kind === "control") return startsClaude(data.request, record);
   return kind === "prompt";
 }
 
-/** Whether Claude Code has to be started for this request. */
+/** True if Claude Code has to be started for `request`. */
 export function startsClaude(request: ControlRequest, { state }: Pick<SessionRecord, "state">): boolean {
   return !isUp(state) && STARTING.has(request.do);
 }

@@ -6,8 +6,8 @@ import { limitsUnder } from "./operator.ts";
 import type { Policy } from "./policy.ts";
 
 /**
- * The policy of a turn is the tighter of two: that of the session, and that of the client that sent the prompt. A process keeps the one it was
- * started under; where that is less strict than the turn's, another process is started.
+ * Derives the policy of a turn: the tighter of the session's policy and the policy of the client that sent the prompt. A
+ * process keeps the policy of its start (`policyOfStart`); if the turn's is stricter, another process is started.
  */
 
 type Senders = Pick<SessionState, "senders">;
@@ -19,18 +19,21 @@ function addedIn({ senders = {} }: Senders, prompts: readonly Sent[]): AddedPoli
   return [...names].flatMap((name) => senders[name]?.policy ?? []);
 }
 
-/** Prompts whose policy holds now. A turn that Claude Code began by itself is under that of the prompt before it. */
+/**
+ * Returns the prompts with the policies in force. A turn that Claude Code began by itself keeps the policy of the prompt
+ * before.
+ */
 function inForce(state: SessionState): readonly Sent[] {
   const prompts = promptsOf(state);
   return prompts.length > 0 || state.sender === undefined ? prompts : [{ sender: state.sender }];
 }
 
-/** The text of what holds, of the session and of these senders. */
+/** Tightens the session's policy by the policies in `added`. */
 function textOf({ begun, here }: Policy, added: readonly AddedPolicy[]): SessionPolicy {
   return added.reduce<SessionPolicy>((text, each) => tighterPolicy(withAdded(begun, each), text), here);
 }
 
-/** Returns the policy that holds now. */
+/** Returns `policy`, tightened for the present turn. */
 export function policyOfTurn(policy: Policy, state: SessionState): Policy {
   const added = addedIn(state, inForce(state));
   if (added.length === 0) return policy;
@@ -40,8 +43,8 @@ export function policyOfTurn(policy: Policy, state: SessionState): Policy {
 }
 
 /**
- * What a mode may let run unasked: it lasts, so it holds for the prompts that wait as well. A process that is to check
- * nothing starts anew, and Claude Code begins no turn in it by itself.
+ * Returns the policy for permission modes. A mode lasts, so waiting prompts count as well. For `allowsBypass` the last sender
+ * does not count between turns: a process without checks starts anew, so Claude Code begins no turn by itself in it.
  */
 export function policyOfModes(
   policy: Policy,
@@ -54,7 +57,7 @@ export function policyOfModes(
   return { allowsBypass, callerApproves: tighter(callerApproves, policy.sessionApproves) };
 }
 
-/** Tells whether the session's process, if it has one, was started under terms that are strict enough for the prompt. */
+/** True if the session's process, if any, was started under terms strict enough for `added`. */
 export function isStrictEnough(policy: Policy, state: SessionState, added: AddedPolicy | undefined): boolean {
   const { process } = state;
   if (process.phase !== "starting" && process.phase !== "live") return true;
@@ -62,8 +65,8 @@ export function isStrictEnough(policy: Policy, state: SessionState, added: Added
 }
 
 /**
- * Returns what a process that starts now adds to the policy that the session began under. `former` is that of a process that ends for this
- * one: where it was not strict enough, both hold, so that two senders in turn do not make it start anew each time.
+ * Returns the policy that a process starting now adds to the session's. `former` is the addition of the process that ends for
+ * it: if `former` was not strict enough, both hold, so that two alternating senders do not restart the process each time.
  */
 export function policyOfStart(policy: Policy, state: SessionState, former?: AddedPolicy): AddedPolicy | undefined {
   const text = textOf(policy, addedIn(state, inForce(state)));
@@ -72,7 +75,7 @@ export function policyOfStart(policy: Policy, state: SessionState, former?: Adde
   return addedBy(both, policy.begun, OF_PROCESSES);
 }
 
-/** The text of what the session's process was started under. */
+/** Returns the policy that the session's process was started under, tightened by `here`. */
 export function policyOfProcess(
   { begun, here }: Pick<Policy, "begun" | "here">,
   { process }: SessionState,

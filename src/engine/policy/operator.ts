@@ -11,29 +11,29 @@ import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { Command } from "../../domain/command.ts";
 import { checkModeWithin, decisionWithin } from "./bound.ts";
 
-/** Terms that the operator of this server allows, as stored with a session, and what of it holds for a session of another's. */
+/** Terms of this server's operator, as stored with a session, and the effect on sessions of other operators. */
 
-/** The terms under which a client, or the server itself, starts and continues sessions. */
+/** Terms for a client, or the server itself, to start and continue sessions. */
 export interface Operator {
-  /** `placesOf` comes from these terms as well. */
+  /** `gate.placesOf` belongs to these terms as well. */
   readonly gate: Gate;
   readonly limits: Limits;
-  /** Default of sessionInitTimeoutMs, ms. */
+  /** Default of `sessionInitTimeoutMs`, ms. */
   readonly initMs: number;
-  /** The environment record with which the processes of its sessions start; "" is that of the server itself. */
+  /** Environment record for the processes of the client's sessions; "" for the server's own environment. */
   readonly environmentId: string;
-  /** Terms that its sessions may not leave, whatever `gate` and `limits` say: the tighter of both holds. */
+  /** Terms that no session may leave, whatever `gate` and `limits` say: the tighter of both holds. */
   readonly bounds?: Pick<Operator, "gate" | "limits"> | undefined;
   /**
-   * Of a server that runs the sessions of many clients: what it adds to the policy of a session is `bounds` only. Its own terms are
-   * for sessions that have no policy, and for what no client has sent.
+   * True for a server that runs the sessions of many clients. Only `bounds` are added to the policy of a session; the server's
+   * own terms are for sessions without a policy, and for work that no client has sent.
    */
   readonly addsOnlyBounds?: boolean | undefined;
 }
 
 type Begun = Pick<SessionRecord, "policy" | "principal">;
 
-/** Returns the policy of these terms alone, within their bounds: for a session that begins under them. */
+/** Returns the policy of a session that begins under these terms: `own` tightened by `bounds`. */
 export function ownPolicy({ bounds, ...own }: Terms, principal: Principal): SessionPolicy {
   return tighterPolicy(bounds && policyOfTerms(bounds, principal), policyOfTerms(own, principal));
 }
@@ -65,7 +65,7 @@ function timesOf(limits: Limits): SessionPolicy["limits"] {
   return { requestDeliveredMs, requestMaxMs, requestUnseenMs, turnMaxMs, inactivityMs, idleProcessMs, stopGraceMs };
 }
 
-/** Returns what holds for the session under these terms: what it began under, and what they allow. */
+/** Returns the policy of a stored session under these terms: `policy` tightened by the operator's. */
 export function policyFor(operator: Terms, { policy, principal }: Begun): SessionPolicy {
   const { addsOnlyBounds, bounds, gate, limits } = operator;
   if (!policy || !addsOnlyBounds) return tighterPolicy(policy, ownPolicy(operator, principal));
@@ -73,7 +73,7 @@ export function policyFor(operator: Terms, { policy, principal }: Begun): Sessio
   const own = { ...policyOfTerms({ gate, limits }, principal), allowsBypass: true };
   const most = policyOfTerms(bounds, principal);
   const { limits: times, rules, ...added } = addedBy(most, own) ?? {};
-  // Terms that bounds leave out are each client's own.
+  // Terms that `bounds` leaves out are each client's own.
   const allow = most.rules.allow.join() === own.rules.allow.join() ? policy.rules.allow : most.rules.allow;
   const ofBounds = {
     ...(rules && { rules: { ...rules, allow } }),
@@ -84,7 +84,7 @@ export function policyFor(operator: Terms, { policy, principal }: Begun): Sessio
 
 type Times = SessionPolicy["limits"];
 
-/** A time of `most` that is not that of `own` is a bound. */
+/** Only a time in `most` that differs from `own` is a bound. */
 function timesBoundBy(most: Times, own: Times, begun: Times): Times {
   const isBound = (name: keyof Times) => most[name] !== own[name];
   return {
@@ -98,7 +98,7 @@ function timesBoundBy(most: Times, own: Times, begun: Times): Times {
   };
 }
 
-/** The session as the runtime is asked about it under these terms. */
+/** Returns the session in the form that the runtime checks, with `policyFor` applied. */
 export function placedSession(
   operator: Operator,
   { policy, principal, spec }: Pick<SessionRecord, "policy" | "principal" | "spec">,
@@ -124,7 +124,7 @@ export function limitsUnder({
   return { ...limits, callerApproves, approvalChain, approverTimeoutMs, unattended, rules: { ...parsed, home } };
 }
 
-/** The bounds that the session lives under at an owner with these terms. */
+/** Returns the policy of the session at an owner with the terms of `operator`. */
 export function policyAtOwner(
   operator: Operator,
   { policy, principal, spec }: Pick<SessionRecord, "policy" | "principal" | "spec">,
@@ -136,18 +136,18 @@ export function policyAtOwner(
   return { ...policyOf(spec, limits, operator.initMs), begun: policy ?? here, here, unattended };
 }
 
-/** The gate of this server, no more open than the one that the session began behind. */
+/** Returns the gate of this server, no more open than the gate at the start of the session. */
 export function gateUnder(operator: Operator, session: Begun): Gate {
   const { callerApproves } = policyFor(operator, session);
   const isBegunWithout = session.policy?.allowsBypass === false;
-  // It can be switched while the server runs.
+  // Read at each use, because bypass can be switched while the server runs.
   const allowsBypass = () => policyFor(operator, session).allowsBypass;
   const { bounds, gate } = operator;
   const maxDepth = Math.min(gate.maxDepth, bounds?.gate.maxDepth ?? gate.maxDepth);
   return { ...gate, allowsBypass, isBegunWithout, callerApproves, maxDepth };
 }
 
-/** Throws PERMISSION_DENIED where the session began under rules that this server, being older, cannot keep. */
+/** Throws PERMISSION_DENIED if the session began under rules that an older version such as this cannot parse. */
 export function checkRules({ policy }: { readonly policy?: SessionPolicy | undefined }): void {
   for (const behavior of ["ask", "deny"] as const) {
     const unread = policy?.rules[behavior].find((text) => !parseRule(text, behavior).ok);
@@ -157,7 +157,7 @@ export function checkRules({ policy }: { readonly policy?: SessionPolicy | undef
   }
 }
 
-/** Each once, as tighterPolicy() leaves them: the policy that a session begins under is the one that its process starts under. */
+/** Returns each text once, like `tighterPolicy`, so that a session's policy equals the policy of its process. */
 function textsOf(rules: readonly Rule[]): string[] {
   return [...new Set(rules.map(({ text }) => text))];
 }
@@ -170,8 +170,8 @@ function readable(texts: readonly string[], behavior: RuleBehavior): Rule[] {
 }
 
 /**
- * What the owner of a session has against a command. A command was checked where it was given; that can be at a server whose
- * operator allows more than the owner's. Undefined where there is nothing.
+ * Returns the owner's objection to a command, or `undefined`. A command was checked by the server that took it, whose operator
+ * may allow more than the owner's.
  */
 export function objectionTo(
   command: Command,

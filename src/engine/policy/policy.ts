@@ -4,88 +4,88 @@ import type { SupervisionOptions } from "../../domain/options/traits.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Rules } from "./rules.ts";
 
-/** What a client says of its sessions while no client attends to them. */
+/** Terms of a client for its unattended sessions. */
 interface UnattendedTerms {
-  /** A request that can be shown to no one waits, or is denied at once. */
+  /** Fate of a request that can be shown to no client: `wait`, or `deny` at once. */
   readonly requests: "wait" | "deny";
-  /** What turns may cost then, USD. */
+  /** Maximum cost of unattended turns, USD. */
   readonly maxUsd: number;
 }
 
-/** What the server says of them. */
+/** Terms of the server for unattended sessions. */
 export interface WhileUnattended {
-  /** A session that no client has waited on, read or followed for this time is unattended, ms. */
+  /** Time without a client that waits on, reads or follows the session until the session is unattended, ms. */
   readonly afterMs: number;
-  /** How long turns may run then, time spent waiting for a decision not counted, ms. */
+  /** Maximum running time of unattended turns without waits for decisions, ms. */
   readonly maxMs: number;
 }
 
-/** What holds of sessions that no client attends to. */
+/** Terms for sessions that no client attends to. */
 type UnattendedPolicy = UnattendedTerms & WhileUnattended;
 
-/** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
+/** Bounds of one session: the operator's `Limits`, narrowed by the session's own options. All times in ms. */
 export interface Policy {
-  /** What the session began under, which is stored with it. */
+  /** Policy of the session at its start, stored with the session. */
   readonly begun: SessionPolicy;
-  /** The same, with what its owner adds. The client that sends a prompt may add more: policy/of-turn.ts. */
+  /** `begun`, tightened by the owner. The client that sends a prompt may add more: policy/of-turn.ts. */
   readonly here: SessionPolicy;
-  /** The operator's; a session's own are Claude Code's to heed. */
+  /** Rules of the operator. Claude Code enforces a session's own rules. */
   readonly rules: Rules;
-  /** The most that a caller may approve in the session. */
+  /** Maximum risk that a caller may approve in the session. */
   readonly callerApproves: Bound;
-  /** The most by the session's own options, which bounds those as well whom the operator's bound does not. */
+  /** Maximum by the session's own options, also for callers that `callerApproves` does not bind. */
   readonly sessionApproves: Bound;
-  /** The session's folder, which paths of rules count from. */
+  /** Folder of the session, the base of paths in rules. */
   readonly cwd: string;
-  /** What becomes of a turn that is lost: told, or gone on with by Claude Code's own means. */
+  /** Fate of a lost turn: `report` it, or `resume` by Claude Code's own means. */
   readonly onLost: "report" | "resume";
-  /** The approvers in their order. Empty: every request is denied. */
+  /** Approvers in order. Empty: every request is denied. */
   readonly approvalChain: readonly ApproverName[];
-  /** How long a request is with each of them but the caller, counted from when it was first shown to them, or else from when they got it. */
+  /** Time limits of approvers other than the caller, from the first showing of the request, or else from its arrival. */
   readonly approverTimeoutMs: Readonly<Record<ApproverName, number>>;
-  /** Time limit of the caller as approver, from when it gets the request, if the caller chose one. */
+  /** Time limit that the caller chose as an approver, from the arrival of the request. */
   readonly requestTimeoutMs: number | undefined;
-  /** Its default, counted from the first delivery to the caller. */
+  /** Default time limit of the caller, from the first delivery. */
   readonly requestDeliveredMs: number;
-  /** Its maximum, however late the caller has seen the request. */
+  /** Maximum time limit of the caller, even for a request that the caller has seen late. */
   readonly requestMaxMs: number;
-  /** How long a request stays open that was shown to no approver. */
+  /** Time limit of a request that no approver was shown. */
   readonly requestUnseenMs: number;
-  /** From spawn to Claude Code's answer to initialize. */
+  /** Time limit from spawn to Claude Code's answer to `initialize`. */
   readonly initMs: number;
-  /** A turn's length as its caller wants it, time spent waiting for a decision not counted; undefined is no bound. */
+  /** Time limit of a turn by its caller, without waits for decisions; `undefined` is no bound. */
   readonly turnMs: number | undefined;
-  /** Nothing is kept of the conversation: the session ends with its process. */
+  /** True if nothing is kept of the conversation: the session ends with its process. */
   readonly ephemeral: boolean;
-  /** What a turn may cost, USD; undefined is no bound. */
+  /** Maximum cost of a turn, USD; `undefined` is no bound. */
   readonly budgetUsd: number | undefined;
-  /** A turn's length, time spent waiting for a decision not counted. */
+  /** Time limit of a turn by the operator, without waits for decisions; see `turnMs`. */
   readonly turnMaxMs: number;
-  /** No sign of life from Claude Code in a turn, time spent waiting for a decision not counted. */
+  /** Maximum time without a sign of life from Claude Code in a turn, without waits for decisions. */
   readonly inactivityMs: number;
-  /** From the end of a turn until its process is closed. */
+  /** Time from the end of a turn until its process is closed. */
   readonly idleProcessMs: number;
-  /** Of a server that goes on without clients; undefined for others, whose requests and turns know no such bounds. */
+  /** Set on a server that goes on without clients; `undefined` elsewhere, without such bounds. */
   readonly unattended: UnattendedPolicy | undefined;
-  /** From an interrupt until the process that did not obey is killed. */
+  /** Time from an interrupt until a process that does not obey is killed. */
   readonly stopGraceMs: number;
 }
 
-/** What a session's own options say. */
+/** Values from a session's own options. */
 type Own = Pick<
   Policy,
   "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
 >;
 
-/** What is not told by limits, but by the session's row and its server. */
+/** Values from the session's row and its server, not from `Limits`. */
 type OfSession = Pick<Policy, "begun" | "here" | "unattended">;
 
-/** The operator's bounds, without what a session's own options say. */
+/** Bounds of the operator, without values from a session's own options (`Own`). */
 export interface Limits extends Omit<Policy, keyof (Own & OfSession)> {
   readonly unattended: UnattendedTerms;
 }
 
-/** `usualInitMs` is the default of sessionInitTimeoutMs. An option of supervision that is not read here does not compile. */
+/** `usualInitMs`: default of `sessionInitTimeoutMs`. A supervision option that is not read here does not compile. */
 export function policyOf(
   options: SupervisionOptions,
   limits: Limits,

@@ -1,16 +1,16 @@
 import { foldedPath, foldedSpellings } from "../../security/normal-path.ts";
 
-/** Rules for paths, written as in a .gitignore: what matches a folder matches all that is in it. */
+/** Matches rules for paths, written like a .gitignore: a match of a folder covers everything in it. */
 
 export interface Bases {
-  /** The session's folder, by each of its names. */
+  /** Names of the session's folder: the given path, and the real path if different. */
   readonly cwd: readonly string[];
   readonly home: string;
 }
 
 /**
- * `//x` is absolute, `~/x` in the home folder, `/x`, `./x` and `x/y` in the session's folder, `x` at any depth in it. Widely:
- * whatever a file system could take for the same path matches too.
+ * True if `path` matches: `//x` is absolute, `~/x` in the home folder, `/x`, `./x` and `x/y` in the session's folder, `x` at
+ * any depth in the folder. With `widely`, spellings that a file system could take for the path match too.
  */
 export function matchesPath(content: string, path: string, bases: Bases, widely: boolean): boolean {
   const { pattern, starts } = rootOf(content, bases);
@@ -34,14 +34,14 @@ function rootOf(content: string, { cwd, home }: Bases): { pattern: string; start
   return { pattern: isName ? `**/${content}` : content, starts: cwd };
 }
 
-/** C:\x is /c/x. */
+/** Converts `C:\x` to `/c/x`. */
 function slashed(path: string): string {
   const drive = /^([A-Za-z]):(?=[\\/]|$)/.exec(path)?.[1];
   if (drive === undefined) return path;
   return `/${drive.toLowerCase()}${path.slice(2).replaceAll("\\", "/")}`;
 }
 
-/** Undefined for what does not lie below `start`; "" for itself. */
+/** Returns the path below `start`: "" for `start` itself, `undefined` for any path outside. */
 function wayFrom(start: string, path: string): string | undefined {
   const folder = start.endsWith("/") ? start : `${start}/`;
   if (`${path}/` === folder) return "";
@@ -60,7 +60,7 @@ function toExpression(pattern: string, widely: boolean): RegExp {
   return new RegExp(`^${source.join("")}$`, widely ? "isu" : "su");
 }
 
-/** `*` and `?` stay in a folder, [a-z] is one of these characters. */
+/** `*` and `?` stay in a folder, `[a-z]` is a set of characters. */
 function toSegment(part: string, widely: boolean): string {
   const set = /\[([!^]?)([^\]/]+)\]/g;
   let [source, at] = ["", 0];

@@ -6,8 +6,8 @@ import { whyUnread } from "../../security/shell/unread.ts";
 import { matchesPath, type Bases } from "./rule-path.ts";
 
 /**
- * What the rules say of a request: deny beats ask, ask beats allow. An allow rule holds only where all of the request is
- * what it names, a rule that denies or asks where any of it is.
+ * Evaluates rules for a request: deny beats ask, ask beats allow. An allow rule has to cover all of the request, a deny or ask
+ * rule any part (`widely`).
  */
 
 export interface Rules extends Readonly<Record<RuleBehavior, readonly Rule[]>> {
@@ -16,13 +16,12 @@ export interface Rules extends Readonly<Record<RuleBehavior, readonly Rule[]>> {
 
 export interface Verdict {
   readonly behavior: RuleBehavior;
-  /** The rule's text. */
   readonly rule: string;
-  /** The rule may not be meant: why it cannot be told what the command runs. */
+  /** Reason why the command cannot be parsed. The rule may not be meant. */
   readonly unclear?: string;
 }
 
-/** Undefined where no rule says anything. */
+/** Returns `undefined` if no rule applies. */
 export function judge(ask: PermissionRequest, rules: Rules, cwd: string): Verdict | undefined {
   const bases = basesOf(ask, rules, cwd);
   for (const behavior of ["deny", "ask"] as const) {
@@ -35,13 +34,13 @@ export function judge(ask: PermissionRequest, rules: Rules, cwd: string): Verdic
   return unclear && { behavior: "ask", rule: unclear.rule, unclear: unclear.why };
 }
 
-/** A rule that a request cannot be checked against, and why, in words. */
+/** A rule that a request cannot be checked against, with the reason in words. */
 interface Unchecked {
   readonly rule: string;
   readonly why: string;
 }
 
-/** The first rule that may match a shell command whose text does not show what it runs, or which files it means. */
+/** Returns the first rule that may match a shell command, if the text hides the programs or the files used. */
 export function uncheckedBy(denying: readonly Rule[], ask: PermissionRequest): Unchecked | undefined {
   const { input, toolName } = ask;
   const unread = typeof input["command"] === "string" ? whyUnread(input["command"]) : undefined;
@@ -51,7 +50,10 @@ export function uncheckedBy(denying: readonly Rule[], ask: PermissionRequest): U
   );
 }
 
-/** A deny or ask rule that may match a command that cannot be parsed: an approver is asked, unless a rule allows exactly this command. */
+/**
+ * Returns a deny or ask rule that may match an unparsable command. An approver is asked, unless a rule allows exactly the
+ * command.
+ */
 function unclearBy(rules: readonly Rule[], { input, toolName }: PermissionRequest): Unchecked | undefined {
   const shell = shellOf(toolName);
   const { command } = input;
@@ -64,7 +66,7 @@ function unclearBy(rules: readonly Rule[], { input, toolName }: PermissionReques
   return undefined;
 }
 
-/** Whether the rule allows just this command, letter by letter. */
+/** True if the rule allows exactly the command, letter by letter. */
 export function isTheCommand({ content }: Rule, { input }: PermissionRequest): boolean {
   const { command } = input;
   return content !== undefined && typeof command === "string" && isExactly(content, command);
@@ -74,7 +76,10 @@ export function basesOf({ cwd: real }: PermissionRequest, { home }: Pick<Rules, 
   return { cwd: real === undefined ? [cwd] : [cwd, real], home };
 }
 
-/** No rule allows a question, nor a change of a file that runs commands by itself (`CAN_RUN`). */
+/**
+ * True if `rule` covers the whole request. No rule allows a question, nor a change of a file that runs commands by itself
+ * (`CAN_RUN`).
+ */
 export function allows(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
   if (ask.kind === "question" || ask.risk?.why.includes(CAN_RUN)) return false;
   if (!namesTool(rule.toolName, ask.toolName)) return false;
@@ -99,23 +104,23 @@ function speaksOf(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
     const { command } = input;
     return typeof command !== "string" || speaksOfCommand(content, command, shell === "Bash");
   }
-  // What cannot be told may be what is meant.
+  // A request without `paths` may concern a denied file.
   if (isForFiles(rule)) return paths?.some((path) => matchesPath(content, path, bases, true)) ?? true;
   return saysContent(content, ask, true);
 }
 
-/** Tells whether a rule for files matches one of the paths that a shell command mentions. */
+/** True if a rule for files matches a path in `mentions` of a shell command. */
 export function speaksOfMention(rule: Rule, toolName: string, mentions: readonly string[], bases: Bases): boolean {
   const { content = "" } = rule;
   return mayBeMentioned(rule, toolName) && mentions.some((path) => matchesPath(content, path, bases, true));
 }
 
-/** Tells whether the rule is for files that a command of the tool could use. */
+/** True if the rule is for files that a command of the tool could use. */
 function mayBeMentioned(rule: Rule, toolName: string): boolean {
   return rule.content !== undefined && isForFiles(rule) && shellOf(toolName) !== undefined;
 }
 
-/** Whose rules hold for the commands of the tool: what Monitor watches is run by Bash. */
+/** Returns the tool whose rules hold for commands of `toolName`: Monitor runs its commands in Bash. */
 function shellOf(toolName: string): "Bash" | "PowerShell" | undefined {
   if (toolName === "Bash" || toolName === "Monitor") return "Bash";
   return toolName === "PowerShell" ? "PowerShell" : undefined;
@@ -128,7 +133,7 @@ function isForFiles({ toolName }: Rule): boolean {
 function namesTool(named: string, toolName: string): boolean {
   if (namedBy(named).includes(toolName)) return true;
   if (!named.startsWith("mcp__")) return false;
-  // mcp__server is all of its tools.
+  // `mcp__server` covers all tools of the server.
   return named.includes("*") ? fitsGlob(named, toolName) : toolName.startsWith(`${named}__`) && isServer(named);
 }
 
@@ -136,7 +141,7 @@ function isServer(named: string): boolean {
   return !named.slice("mcp__".length).includes("__");
 }
 
-/** What stands in the brackets of a rule for anything but commands and files. */
+/** Compares the `content` of a rule for a tool without commands and files. */
 function saysContent(content: string, { input, toolName }: PermissionRequest, widely: boolean): boolean {
   switch (toolName) {
     case "WebFetch":
@@ -156,7 +161,7 @@ function isText(value: unknown, content: string): boolean {
   return content.endsWith(":*") ? value.startsWith(content.slice(0, -2)) : fitsGlob(content, value);
 }
 
-/** Who denies a host means what is below it too. */
+/** With `widely` (deny and ask rules), a host covers its subdomains too. */
 function isHost(pattern: string, url: unknown, widely: boolean): boolean {
   if (typeof url !== "string" || !URL.canParse(url)) return widely;
   const host = new URL(url).hostname.toLowerCase().replace(/\.$/, "");

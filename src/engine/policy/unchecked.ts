@@ -4,8 +4,8 @@ import type { SessionRecord } from "../ports.ts";
 import { uncheckedBy } from "./rules.ts";
 
 /**
- * The rule that denies and that a request cannot be checked against, with the reason, for the person who decides. Rules of
- * Claude Code's settings files are known to the running process alone.
+ * Returns the deny rule that a request cannot be checked against, with the reason, for the person who decides. Rules of Claude
+ * Code's settings files are known to the running process alone.
  */
 export function uncheckedFor(
   request: PermissionRequest,

@@ -11,81 +11,84 @@ import type { AgentResult } from "../../domain/turn.ts";
 
 /** Runs Claude Code. */
 
-/** What a process of Claude Code tells the engine, in the engine's words. */
+/** Signals from a process of Claude Code, in the engine's words. */
 export type AgentSignal =
-  /** What Claude Code needs is being installed, before the session waits for a slot. */
+  /** Installation of missing parts, before the session waits for a slot. */
   | { type: "installing"; percent: number }
   | { type: "installed" }
-  /** There is a slot for the process: it is started now. */
+  /** The process has a slot and is started now. */
   | { type: "admitted" }
-  /** `missing` are the prompts of `rerunOf` that Claude Code has not written down: they never ran. */
+  /** `missing`: prompts of `rerunOf` that Claude Code has not recorded, so they never ran. */
   | {
       type: "started";
       pid?: number;
       startedAt?: string;
       resumed: boolean;
       missing?: readonly string[];
-      /** Who holds its pipes, where that is not this server. */
+      /** Holder of the process's pipes; absent if this server holds them. */
       shim?: ShimRef;
-      /** The environment record that it was started with, if that is not the server's own. */
+      /** Environment record of the start; absent for the server's own. */
       environmentId?: string;
     }
   /**
-   * In place of `started`, of a process that ran before. `lost` is how many of its lines, other than partial text, can no longer be
-   * read; `environmentId` is the record that its shim has given back.
+   * Replaces `started` for a process that ran before. `lost`: number of its lines, partial text excluded, that can no longer be
+   * read. `environmentId`: record that its shim has given back.
    */
   | { type: "attached"; lost: number; environmentId?: string }
-  /** Claude Code answered its initialize: the process takes turns. */
+  /** Claude Code has answered `initialize`, so the process takes turns. */
   | { type: "ready" }
   /** A sign of life without news. */
   | { type: "alive" }
   | { type: "reported"; model?: string; permissionMode?: string; transcriptId?: string }
-  /** Claude Code's own busy flag. Idle is the end of a turn: the first `result` is not. `id` is unique per frame. */
+  /** Claude Code's own busy flag. `idle` is the end of a turn, the first `result` is not. `id` is unique per frame. */
   | { type: "busy"; id: string }
-  /** `agents`: ids of subagents that still run although Claude Code lists them nowhere. Said again when one of them ends. */
+  /** `agents`: ids of subagents that still run although Claude Code lists them nowhere. Repeated after one of them ends. */
   | { type: "idle"; agents?: readonly string[] }
-  /** A message for the log, trimmed of file bodies. `toolUseId` is the last tool call in it. */
+  /** A message for the log, trimmed of file bodies. `toolUseId`: last tool call in `message`. */
   | { type: "message"; message: JsonObject; toolUseId?: string }
   | { type: "result"; result: AgentResult; message: JsonObject }
-  /** The cost so far, cumulative over the session; `atStart` before the process has taken a prompt. */
+  /** Cost so far, USD, cumulative over the session. `atStart`: before the process has taken a prompt. */
   | { type: "spent"; costUsdTotal: number; atStart: boolean }
-  /** Claude Code has finished with, or refused, the prompt of this id. */
+  /** Claude Code has finished, or refused, the prompt `promptId`. */
   | { type: "prompt-settled"; promptId: string }
   | { type: "background"; tasks: BackgroundTask[] }
   | { type: "asked"; request: PermissionRequest }
-  /** Claude Code no longer waits for this answer. */
+  /** Claude Code no longer waits for the answer. */
   | { type: "withdrawn"; requestId: string }
   | { type: "notice"; kind: NoticeKind; message: string; details?: JsonObject }
   /**
-   * Always the last signal of a process, and always sent. `error` says in one line why it could not run; `subtype` is the
-   * `errorSubtype` of the turn, of one that was not started.
+   * Always the last signal of a process, and always sent. `error`: reason why the process could not run, one line. `subtype`:
+   * `errorSubtype` of the turn, for a process that was not started.
    */
   | { type: "exited"; code: number | null; signal: string | null; error?: string; subtype?: string };
 
-/** What a request would be with another input. */
+/** Assessment of a request with changed input (`updatedInput`). */
 export interface Judgement extends Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk"> {
-  /** The rules that deny in the session: its own and those of Claude Code's settings, in Claude Code's words. */
+  /** Deny rules of the session, from its options and Claude Code's settings, in Claude Code's syntax. */
   readonly denying: readonly string[];
-  /** Absolute paths that a shell command could mean, as far as its text shows them. */
+  /** Absolute paths that a shell command could mean, as far as the text shows. */
   readonly mentions?: readonly string[];
 }
 
-/** One running Claude Code. But for `control` and `judge`, none of these methods throws or blocks; what comes of them arrives as signals. */
+/** A running Claude Code. Apart from `control` and `judge`, no method throws or blocks; outcomes arrive as signals. */
 export interface AgentProcess {
   push(prompt: { id: string; text: string; attachments: readonly Attachment[] }): void;
-  /** Resolves with Claude Code's answer; rejects with an AppError when it refuses, or is gone before it has answered. */
+  /** Resolves with Claude Code's answer. Rejects with an `AppError` if Claude Code refuses, or is gone before answering. */
   control(request: ControlRequest): Promise<JsonObject>;
   answer(requestId: string, decision: Decision): void;
-  /** Undefined for a request that is not open; rejects where it cannot be told. */
+  /** Resolves with `undefined` for a request that is not open; rejects if the risk cannot be determined. */
   judge(requestId: string, input: JsonObject): Promise<Judgement | undefined>;
   interrupt(): void;
-  /** The stop recipe: interrupt, end of input, close, and SIGKILL to the whole tree at the end of its bounds. */
+  /** Stops in steps: interrupt, end of input, close, and SIGKILL to the whole tree at the end of the time limits. */
   stop(): void;
-  /** SIGKILL to the whole tree, now. */
+  /** Sends SIGKILL to the whole tree, now. */
   kill(): void;
-  /** Another server has the session now: one that it can go on with is left to it, as it is; any other is killed. */
+  /** Leaves the process to the server that has the session now, or kills a process that no server can go on with. */
   letGo(): void;
-  /** What its lines up to this one have told is stored: they need not be kept for another owner. Nothing, where they are not kept. */
+  /**
+   * Confirms that all news up to `line` is stored, so that its lines need not be kept for another owner. A no-op if none are
+   * kept.
+   */
   acknowledge(line: number): void;
 }
 
@@ -94,131 +97,134 @@ export interface AgentStart {
   principal: Principal;
   options: SessionOptions;
   /**
-   * What the operators allow: of the server that the session began at, and of this one. Its folders bind as those of this
-   * server do, here and in all that takes a policy.
+   * Policy of the operators: of the server that the session began at, and of this server. Folders bind like this server's own,
+   * here and in every method with a policy.
    */
   policy: SessionPolicy;
-  /** The environment record that the process starts with; "" is that of the server itself. */
+  /** Environment record for the start; "" is the server's own. */
   environmentId: string;
-  /** The id under which Claude Code keeps the session; another than `sessionId` once it was cleared. */
+  /** Id of Claude Code's transcript; differs from `sessionId` after /clear. */
   transcriptId: string;
-  /** No process has run for this session before: there is nothing to resume. */
+  /** True if no process has run for the session before, so there is nothing to resume. */
   first: boolean;
-  /** Claude has answered in this session: `transcriptId` has a transcript. */
+  /** True if Claude has answered in the session, so `transcriptId` has a transcript. */
   hasSpoken: boolean;
-  /** Another session of Claude Code that this one begins with. */
+  /** Session of Claude Code at the beginning of this session. */
   origin?: Origin;
-  /** Forget what came after this message. */
+  /** Forgets the conversation after this message. */
   resumeAt?: string;
-  /** The prompts of the turn that the last process was lost in: go on with it; what it had finished is not done again. */
+  /** Prompts of the turn lost with the last process. Claude Code goes on with the turn and repeats no finished work. */
   rerunOf?: readonly string[];
-  /** Put into the environment of all that the process starts, so that it can be found again. */
+  /** Tag in the environment of every process started from here, to find leftovers by. */
   processTag: string;
-  /** Nothing is started before; rejects when it is to be started no more. */
+  /** Resolves once the process may start; rejects if the start is cancelled. */
   admitted: Promise<void>;
-  /** Whether one more process may be kept in reserve, beside those that run. */
+  /** Resolves with true if another spare may be kept beside the running processes. */
   hasFreeSlot: () => Promise<boolean>;
-  /** The lease's: who has a lower one may no longer tell the process anything. */
+  /** Epoch of the lease. An owner with a lower epoch may no longer write to the process. */
   epoch: number;
   /**
-   * `line` comes with the last signal of what Claude Code's line of that number has told, when all lines before it are told as well.
-   * A line that tells nothing comes with `alive`, then or later.
+   * Receives a signal. `line` comes with the last signal of Claude Code's line of that number, once all lines before are
+   * reported. A line without news comes with `alive`, then or later.
    */
   onSignal: (signal: AgentSignal, line?: number) => void;
-  /** The end of what is being written just now, "" when it is whole: told live only, and in no log. */
+  /** Gets the end of the text being written, "" once complete. Live only, in no log. */
   onPartial: (text: string) => void;
 }
 
-/** A process that ran before, whose shim is there. */
+/** Reattachment to the process of a former owner, through a `shim`. */
 export interface AgentReattach extends AgentStart {
   reattach: {
     shim: ShimRef;
-    /** What follows this line is told. */
+    /** Last line already reported; later lines follow. */
     line: number;
     epoch: number;
-    /** Requests that are open in the session. `withdrawn` follows for each that Claude Code no longer waits for. */
+    /** Requests open in the session. `withdrawn` follows for each that Claude Code no longer waits for. */
     open: readonly PermissionRequest["requestId"][];
-    /** The last messages of the running turn, in order, at most 200. */
+    /** Last messages of the running turn, in order, at most 200. */
     spoken: readonly JsonObject[];
-    /** What answers have changed of the permissions of the process, in order. */
+    /** Permission changes that answers made in the process, in order. */
     changes: readonly PermissionUpdate[];
   };
 }
 
-/** Of a recorded process whose owner died. `ours`: this server may attach to it; `theirs`: another may; `gone`: no server can. */
+/**
+ * Standing of a recorded process whose owner died. `ours`: this server may attach; `theirs`: another may; `gone`: no server
+ * can.
+ */
 export type ShimStanding = "ours" | "theirs" | "gone";
 
-/** A session, as far as it is about where it may work. */
+/** Parts of a session that decide on allowed folders. */
 export interface PlacedSession extends Readonly<Pick<AgentStart, "environmentId" | "policy" | "principal">> {
   readonly options: Pick<SessionOptions, "cwd" | "env">;
 }
 
-/** What is known of a process whose owner died. `startedAt` is in the system's own unit; it tells a reused pid apart. */
+/** Facts about a process whose owner died. `startedAt`, in the system's own unit, tells a reused pid apart. */
 export interface Leftover {
   processTag: string;
   pid?: number;
   startedAt?: string;
 }
 
-/** A session that Claude Code has a transcript of. */
+/** A session with a transcript of Claude Code. */
 export interface FoundSession {
-  /** The folder it was in last. */
+  /** Last folder of the session. */
   cwd: string | undefined;
 }
 
-/** A start that is thought of: of a process for a new session, or for one that goes on. */
+/** A possible start of a process, for a new session or to continue one. */
 export interface StartRequest extends Pick<AgentStart, "environmentId" | "options" | "policy" | "principal"> {
-  /** The session begins with nothing that was said before. */
+  /** True if the session begins without an earlier conversation. */
   isNew?: boolean;
-  /** The session of Claude Code that it goes on with. */
+  /** Transcript id of the session to continue. */
   goesOnWith?: string | undefined;
 }
 
-/** What there is to know of a start before it is made. */
+/** Facts about a start before it is made. */
 export interface StartPlan {
-  /** Whose configuration and money it would use. */
+  /** Configuration and payer of the process. */
   identity: Identity;
-  /** Of a new session: the id of a spare that is kept for it. Where there is none, any id will do. */
+  /** Id of a spare kept for a new session. Without `spareId`, any id will do. */
   spareId?: string | undefined;
-  /** The process that has what it goes on with open just now, in a terminal or wherever else. */
+  /** Process that has the session `goesOnWith` open at present, in a terminal or elsewhere. */
   openIn?: OpenIn | undefined;
 }
 
-/** A process that has a session open, and how it was started, in Claude Code's word. */
+/** A process with a session open. `how`: kind of its start, in Claude Code's word. */
 export interface OpenIn {
   pid: number;
   how: string;
 }
 
-/** How a folder stands against its last commit in git. */
+/** State of a folder against its last commit in git. */
 export type WorkTree =
   | {
-      /** Undefined where there is none yet: every file is an added one. */
+      /** `undefined` before the first commit: every file is an added one. */
       commit?: string;
       diff: string;
       /** New files, relative to the folder. */
       untracked: string[];
-      /** The diff, or the list of new files, goes on. */
+      /** Set if the diff, or the list of new files, goes on. */
       truncated?: true;
     }
-  /** Why nothing of it is shown, in sentences. */
+  /** Reason why nothing is shown, in sentences. */
   | { refused: string };
 
-/** Processes that were started ahead of the sessions that will have them. */
+/** Processes started ahead of their sessions (`--spares`). */
 export interface Spares {
-  /** How many of them no session has yet. */
+  /** Number of spares without a session. */
   readonly available: number;
-  /** Ends those. */
+  /** Ends the `available` spares. */
   retire(): Promise<void>;
 }
 
 /** The environment records of clients, in memory only. */
 export interface SessionEnvironments {
-  /** Whose configuration and money such a process would use. Undefined where this server has no such record. */
+  /** Returns the configuration and payer of a process with this record; `undefined` if this server has no such record. */
   identityOf(environmentId: string, principal: Principal, options: Pick<SessionOptions, "env">): Identity | undefined;
-  /** The session has to do with this record: it is kept, and its secrets are masked in the session's events. */
+  /** Keeps the record for the session, and masks secrets of the record in the session's events. */
   hold(sessionId: string, environmentId: string): void;
-  /** The record of a connection, open or opened within `ms`, with which a process of the session has that identity. */
+  /** Finds the record of a connection, open or opened within `ms`, that gives a process of the session `identity`. */
   find(
     identity: Identity,
     session: { readonly principal: Principal; readonly options: Pick<SessionOptions, "env"> },
@@ -229,33 +235,33 @@ export interface SessionEnvironments {
 export interface AgentRuntime {
   readonly environments: SessionEnvironments;
   /**
-   * Checks a start before it is made, once for each prompt and each new session. Throws AppError: INVALID_ARGUMENT naming the
-   * field for a start that would fail, PERMISSION_DENIED for a principal whose folders are unknown (as do all methods that take a
-   * principal). A prompt to a live process, or to a session of another server, is planned as well: the configuration may have
-   * changed since its start.
+   * Checks a start, once for each prompt and each new session. Throws `AppError`: INVALID_ARGUMENT naming the field for a start
+   * that would fail, PERMISSION_DENIED for a principal with unknown folders (as all methods with a principal do). A prompt to a
+   * live process, or to a session of another server, is planned as well, because the configuration may have changed since its
+   * start.
    */
   plan(request: StartRequest): Promise<StartPlan>;
   readonly spares: Spares;
   /**
-   * Not of a start but of an answer: the folders that it would open to a process that runs. Refuses them as `plan` does;
-   * where the principal is confined to folders, resolves with them as they really are.
+   * Checks folders that an answer would open to a running process. Refuses them as `plan` does; for a principal confined to
+   * folders, resolves with their real paths.
    */
   checkFolders(session: PlacedSession, folders: readonly string[]): Promise<string[]>;
-  /** Of a prompt, whether or not it starts anything: reads the images that go with it. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
-  attach(session: PlacedSession, sources: readonly AttachmentSource[]): Promise<Attachment[]>;
-  /** Undefined where the folder is in no repository. Refuses a folder as `plan` does. */
-  workTree(session: PlacedSession): Promise<WorkTree | undefined>;
   /**
-   * Of an adoption, before there is anything to plan: what Claude Code itself knows of a session, of those that a session with
-   * these options could go on with.
+   * Reads the images of a prompt, even if the prompt starts nothing. Throws INVALID_ARGUMENT for a file that is no image, too
+   * large or outside the folders.
    */
+  attach(session: PlacedSession, sources: readonly AttachmentSource[]): Promise<Attachment[]>;
+  /** Resolves with `undefined` outside a repository. Refuses a folder as `plan` does. */
+  workTree(session: PlacedSession): Promise<WorkTree | undefined>;
+  /** Looks up a transcript of Claude Code for an adoption, among those that a session with `options` could continue. */
   find(
     sessionId: string,
     by: Omit<PlacedSession, "options"> & { readonly options: Pick<SessionOptions, "env"> },
   ): Promise<FoundSession | undefined>;
   /**
-   * Installs what Claude Code needs and this machine has not got, and tells how much of it is done, in percent; says nothing
-   * where nothing is missing, nor after the end. Rejects with an AppError that says what to do.
+   * Installs missing parts of Claude Code. `onProgress` gets percents, none if nothing is missing, and none after the end.
+   * Rejects with an `AppError` that says what to do.
    */
   installMissing(
     session: Pick<AgentStart, "environmentId"> & {
@@ -264,23 +270,27 @@ export interface AgentRuntime {
     onProgress: (percent: number) => void,
   ): Promise<void>;
   /**
-   * Starts Claude Code for the session: new, or resumed where a transcript of that id exists. It judges folders once more, as
-   * late as can be, and says as signals what there is to say of the process that starts: a start need not have been planned
-   * (one that goes on with a lost turn), or may come long after.
+   * Starts Claude Code for the session: new, or resumed if a transcript of `transcriptId` exists. Checks folders again as late
+   * as possible and reports objections as signals, because a start need not have been planned (a rerun of a lost turn), or may
+   * come long after.
    */
   start(request: AgentStart): AgentProcess;
   shimOf(process: SessionState["process"]): Promise<ShimStanding>;
-  /** Why a process is `gone`, beyond the death of its owner: a sentence for people. Undefined where it had no shim. */
+  /**
+   * Resolves with the reason why a process is `gone`, beyond the death of its owner, a sentence for people; `undefined` for a
+   * process without a shim.
+   */
   whyGone(processTag: string, process: SessionState["process"]): Promise<string | undefined>;
   /**
-   * Goes on with a process whose owner died. Signals come as from `start`, without `admitted`, and `attached` in place of `started`;
-   * requests that Claude Code still waits for are asked again. Where it cannot: `exited`, when the process has gone.
+   * Goes on with a process whose owner died. Signals come as from `start`, without `admitted`, and with `attached` in place of
+   * `started`; requests that Claude Code still waits for are asked again. If this fails, `exited` follows once the process has
+   * gone.
    */
   reattach(request: AgentReattach): AgentProcess;
-  /** Ends a process that a dead owner left, with all it started; resolves when it is gone. */
+  /** Ends a process that a dead owner left, and all processes started from there; resolves once all are gone. */
   endLeftover(leftover: Leftover): Promise<void>;
-  /** Ends what dead servers of this store have left, whatever is recorded of it; resolves with how many processes that were. */
+  /** Ends all leftover processes of dead servers of this store, recorded or not. Resolves with the number of processes. */
   endAllLeftovers(): Promise<number>;
-  /** Resolves when no process of this runtime is left. The caller has stopped them; stopping takes a bounded time. */
+  /** Resolves once no process of this runtime is left. The caller has called `stop` before, so the time is bounded. */
   drain(): Promise<void>;
 }

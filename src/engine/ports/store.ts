@@ -8,17 +8,17 @@ import type { SessionState, SessionStatus } from "../../domain/session.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { type Unreadable, unreadableText } from "../../domain/unreadable.ts";
 
-/** Somewhere to keep sessions. */
+/** Contract of a store for sessions. */
 
 export interface NewSession {
   id: string;
   principal: Principal;
   spec: SessionOptions;
-  /** What the operator of the server that makes it allows; it stays as it is. */
+  /** Policy of the operator at the creation; never changes. */
   policy?: SessionPolicy;
   state: SessionState;
   at: number;
-  /** Unique per principal: the second create with it gives back the first session. */
+  /** Unique per principal: a second `create` with the key returns the first session. */
   idempotencyKey?: string;
 }
 
@@ -26,35 +26,35 @@ export interface SessionRecord {
   readonly id: string;
   readonly principal: Principal;
   readonly spec: SessionOptions;
-  /** That under which the session began; undefined where it cannot be read. */
+  /** Policy that the session began under; `undefined` if unreadable. */
   readonly policy: SessionPolicy | undefined;
   readonly state: SessionState;
   readonly title: string | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Counts every change of the row, for compare and set. */
+  /** Number of changes of the row, for compare-and-set (`update`). */
   readonly rev: number;
-  /** The node that owns the session and whether its lease is alive; undefined without an owner. */
+  /** The node that owns the session, with `alive` from its lease; `undefined` without an owner. */
   readonly owner: { readonly nodeId: string; readonly alive: boolean } | undefined;
-  /** Given when its row cannot be read: the state says then that nothing runs and that the last turn failed. */
+  /** Set if the row cannot be read. `state` then says that nothing runs and that the last turn failed. */
   readonly unreadable?: Unreadable;
 }
 
-/** The right to write a session. `epoch` grows with each claim: a writer with an older one is fenced. */
+/** Right to write a session. `epoch` grows with each claim; a writer with an older epoch is fenced. */
 export interface Lease {
   readonly sessionId: string;
   readonly nodeId: string;
   readonly epoch: number;
-  /** True when the claim took the session from a node whose lease had run out. */
+  /** True if the claim took the session from a node with an expired lease. */
   readonly tookOver: boolean;
 }
 
 export interface Append {
-  /** In order; their ids go on from `state.lastEventId` of the row, without a gap. */
+  /** In order. Their ids follow `state.lastEventId` of the row, without a gap. */
   events: readonly SessionEvent[];
   at: number;
   state: SessionState;
-  /** More is done because of it than to answer a caller: it must stand, whatever becomes of the machine. */
+  /** True if effects other than replies follow, so the write must survive a crash of the machine. */
   acted?: boolean;
 }
 
@@ -64,42 +64,41 @@ export interface SessionQuery {
   cwd?: string;
   /** Only sessions changed at or after this time, ms since the epoch. */
   since?: number;
-  /** Found in the title, the folder or the first prompt, whatever the case. */
+  /** Text to find in the title, the folder or the first prompt, case-insensitive. */
   text?: string;
-  /** Where the page before ended. */
+  /** Position of the last session in the previous page. */
   before?: { readonly updatedAt: number; readonly id: string };
   limit: number;
 }
 
-/** A status that no session has is missing. */
+/** Number of sessions by status. Statuses without a session are absent. */
 export type SessionCounts = Partial<Readonly<Record<SessionStatus, number>>>;
 
 export interface PurgeQuery {
-  /** Only sessions that last changed before this time, ms since the epoch. */
+  /** Only sessions last changed before, ms since the epoch. */
   before: number;
   statuses: readonly SessionStatus[];
-  /** Only these sessions. */
   ids?: readonly string[];
   limit: number;
 }
 
 export interface InboxItem {
   readonly command: Command;
-  /** Fenced like an append: the answer of an owner that lost its lease is dropped. */
+  /** Replies to the command. Fenced like `append`: the reply of an owner without a valid lease is dropped. */
   ack(reply: CommandReply): Promise<void>;
 }
 
-/** Thrown by a write whose lease is no longer the session's. */
+/** Thrown by a write if another lease (`epoch`) holds for the session. */
 export class FencedError extends Error {
   override readonly name = "FencedError";
 }
 
-/** Thrown by `update` when the row has changed since it was read. */
+/** Thrown by `update` if the row has changed since the read. */
 export class ConflictError extends Error {
   override readonly name = "ConflictError";
 }
 
-/** Why a session cannot be told of, or worked in, at present; `isLoss` as the store says it. */
+/** Reason why a session cannot be read or continued at present. `isLoss` as in the store's error. */
 export class StoreTroubleError extends AppError {
   readonly isLoss: boolean;
 
@@ -109,92 +108,98 @@ export class StoreTroubleError extends AppError {
   }
 }
 
-/** Whether the store says that what was stored before may be missing, or may no longer be changed by this server. */
+/** True if the store says that stored data may be missing, or may no longer be changed by this server (`isLoss`). */
 export function isLoss(error: unknown): boolean {
   return error instanceof Error && "isLoss" in error && error.isLoss === true;
 }
 
-/** The record, for what needs more of it than its id. Throws when the row cannot be read. */
+/** Returns `record`. Throws INTERNAL if `record` is unreadable. */
 export function readable<T extends Pick<SessionRecord, "id" | "unreadable">>(record: T): T {
   const { id: sessionId, unreadable } = record;
   if (unreadable) throw new AppError("INTERNAL", unreadableText(unreadable), { sessionId });
   return record;
 }
 
-/** No answer to a sent command came in time. */
+/** Thrown if `send` gets no answer in time. */
 export class NoAnswerError extends Error {
   override readonly name = "NoAnswerError";
 }
 
-/** What stands about sessions, but for what happened in them. */
+/** Rows of sessions, without events. */
 export interface SessionRows {
-  /** Idempotent by id and by (principal, idempotencyKey): `created` is false when the session was there before. */
+  /** Idempotent by id and by (principal, `idempotencyKey`): `created` is false if the session was there before. */
   create(session: NewSession): Promise<{ record: SessionRecord; created: boolean }>;
   get(id: string): Promise<SessionRecord | undefined>;
-  /** The session that has, or ever had, this transcript of Claude Code: the one of this id, or one to which `/clear` gave it. */
+  /** Returns the session that has, or ever had, the transcript of Claude Code: by its id, or given by `/clear`. */
   holderOf(transcriptId: string): Promise<SessionRecord | undefined>;
-  /** Whose session it is, which never changes: far less work than all of it. */
+  /** Returns the principal, which never changes. Far less work than `get`. */
   principalOf(id: string): Promise<Principal | undefined>;
-  /** Compare and set of what is not the owner's to write. Throws ConflictError. */
+  /** Compare-and-set of fields that the owner does not write. Throws `ConflictError`. */
   update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord>;
-  /** Newest first. One that cannot be read has the status `error`. */
+  /** Newest first. An unreadable session has the status `error`. */
   list(query: SessionQuery): Promise<SessionRecord[]>;
-  /** A session as it is stored, whether it can be read or not. */
+  /** Returns a session as stored, readable or not. */
   raw(id: string): Promise<JsonObject | undefined>;
 }
 
-/** The events of sessions. Only the owner writes, all read. */
+/** Events of sessions. Only the owner writes, all read. */
 export interface SessionLog {
-  /** State and events in one transaction; visible to readers only when durable. Throws FencedError. */
+  /** Stores state and events in one transaction; visible to readers only once durable. Throws `FencedError`. */
   append(lease: Lease, change: Append): Promise<void>;
   /**
-   * Events with `id >= from`, in order, at most `limit`; of these `types` only: the others are passed over unread. One that cannot be
-   * read is a notice of kind `data_loss` in its place.
+   * Returns events with `id >= from`, in order, at most `limit`. With `types`, passes over all others unread. An unreadable
+   * event is replaced by a notice of kind `data_loss`.
    */
   read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]>;
-  /** Those that are there, then each as it comes; no gap, none twice. Ends when `signal` aborts. */
+  /** Yields stored events, then each new event; no gap, no duplicates. Ends if `signal` aborts. */
   tail(id: string, from: number, signal: AbortSignal): AsyncIterable<StoredEvent>;
 }
 
-/** Which nodes live, and which of them owns what. */
+/** Living nodes, and the sessions owned by each. */
 export interface SessionLeases {
-  /** Renews this node's lease. A node that does not do so within `ttlMs` loses its sessions to the next node that claims them. */
+  /** Renews this node's lease. Without a renewal within `ttlMs`, its sessions go to the next node that claims them. */
   heartbeat(ttlMs: number): Promise<void>;
-  /** Undefined when another living node owns it, it does not exist, or this node's own lease has run out. */
+  /**
+   * Returns `undefined` if another living node owns the session, there is no such session, or this node's own lease has run
+   * out.
+   */
   claim(id: string): Promise<Lease | undefined>;
   release(lease: Lease): Promise<void>;
-  /** Sessions recorded as at work whose owner is dead or gone, of all principals, at most `limit`; none that cannot be read. */
+  /**
+   * Returns sessions recorded as at work with a dead owner, or none, of all principals, at most `limit`. Excludes unreadable
+   * sessions.
+   */
   abandoned(limit: number): Promise<SessionRecord[]>;
-  /** Sessions in which something runs or is about to, and whose owner lives, of all principals. */
+  /** Returns sessions with running or imminent work and a living owner, of all principals. */
   atWork(): Promise<SessionRecord[]>;
-  /** Where the servers of this store are reached over HTTP, those of the last day included. */
+  /** HTTP addresses of the servers of this store, those of the last day included. */
   urls(): Promise<string[]>;
-  /** Other processes of this machine that run sessions of this store, also frozen ones; `urls` as above. */
+  /** Processes of this machine, except this, that run sessions of this store, frozen processes included; `urls` as above. */
   servers(): Promise<readonly { readonly pid: number; readonly urls: readonly string[] }[]>;
 }
 
 /** Commands on their way to the owners of sessions. */
 export interface SessionInbox {
-  /** To the owner, wherever it is; idempotent by command id. Throws NoAnswerError. */
+  /** Sends to the owner, on any node; idempotent by command id. Throws `NoAnswerError`. */
   send(id: string, command: Command, timeoutMs: number): Promise<CommandReply>;
-  /** What is sent to a session, for its owner to answer. */
+  /** Yields commands sent to the session, for the owner to answer. */
   receive(lease: Lease, signal: AbortSignal): AsyncIterable<InboxItem>;
 }
 
-/** What keeps the store from growing, and tells how it stands. */
+/** Size of the store, and deletion of sessions. */
 export interface StoreMaintenance {
-  /** Bytes that the store takes up. */
+  /** Size of the store, bytes. */
   size(): Promise<number>;
-  /** How many sessions there are, by the status that is recorded, of all principals. */
+  /** Number of sessions by recorded status, of all principals. */
   count(): Promise<SessionCounts>;
-  /** Deletes sessions without a living owner that match; the oldest first; returns how many. */
+  /** Deletes matching sessions without a living owner, the oldest first; returns the number. */
   purge(query: PurgeQuery): Promise<number>;
 }
 
 /**
- * Where sessions live. One instance is one node. All engines pass the suite in test/support/store/suite.ts; reasons in
- * docs/decisions.md. It and its five ports can be spread, and no method needs a `this`: what wraps a store names what it changes and
- * forwards nothing by hand, as in `{ ...store, log: { ...store.log, append } }`.
+ * An opened store, which is one node. All storage engines pass the suite in test/support/store/suite.ts; reasons in
+ * docs/decisions.md. The backend and the five ports can be spread, and no method needs `this`, so a wrapper names only its
+ * changes, as in `{ ...store, log: { ...store.log, append } }`.
  */
 export interface SessionBackend {
   readonly nodeId: string;
@@ -203,11 +208,14 @@ export interface SessionBackend {
   readonly leases: SessionLeases;
   readonly inbox: SessionInbox;
   readonly maintenance: StoreMaintenance;
-  /** What this node owns stays its own until its lease runs out: releasing is the engine's, which knows what still runs. */
+  /**
+   * Keeps this node's sessions until the lease runs out. Only the engine releases sessions, because only the engine knows what
+   * still runs.
+   */
   readonly close: () => Promise<void>;
 }
 
-/** What callers are told while the log of a session cannot be written. */
+/** Refusal of callers while the log of a session cannot be written. */
 
 export function cannotBeWritten(error: unknown): Refusal {
   const reason = messageOf(error).replace(/[.\s]*$/, ".");

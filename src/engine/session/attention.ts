@@ -3,11 +3,11 @@ import type { Command } from "../../domain/command.ts";
 import type { Ownership } from "../ownership.ts";
 import type { Clock, Logger, SessionBackend, SessionRecord } from "../ports.ts";
 
-/** Who counts for how long no client attends to a session is told at most this often that one does, ms. */
+/** Minimum interval between `attend` commands, ms. */
 const TELL_MS = 30_000;
-/** The same in relation to the time after which a session is unattended. */
+/** Divisor of `afterMs`: the interval is at most a tenth of the time after which a session is unattended. */
 const SHARE = 10;
-/** Sessions of which it is remembered; the one told of longest ago is forgotten first. */
+/** Maximum number of sessions with a remembered time. The oldest is forgotten first. */
 const MAX_TOLD = 10_000;
 
 interface Dependencies {
@@ -19,7 +19,10 @@ interface Dependencies {
 
 type Owners = Pick<Ownership, "attend" | "command" | "owns" | "stateOf" | "tell">;
 
-/** Tells the owners of sessions that a client waits on them, reads or follows them, which it may do every second. */
+/**
+ * Tells the owners of sessions that a client waits on them, reads or follows them. Throttled, because clients may do so every
+ * second.
+ */
 export class Attention {
   readonly #dependencies: Dependencies;
   readonly #ownership: Owners;
@@ -37,14 +40,14 @@ export class Attention {
       if (unattended && this.#isDue(id, unattended.afterMs / SHARE)) this.#ownership.attend(id);
       return;
     }
-    // Another server that goes on without clients; one without an owner counts nothing.
+    // Tells only another server that goes on without clients. Without an owner nothing counts attendance.
     const isForeign = owner?.alive === true && owner.nodeId !== backend.nodeId;
     if (!isForeign || !state.attendance || !this.#isDue(id, TELL_MS)) return;
-    // A reader takes nothing over.
+    // Uses `tell`, because a reader takes nothing over.
     this.#quietly(record, this.#ownership.tell(attend(record), id));
   }
 
-  /** Of these sessions those that worked on unattended; from here on a client attends to them. */
+  /** Returns the sessions that worked on unattended, and marks them as attended. */
   take(records: readonly SessionRecord[]): SessionRecord[] {
     const found = records
       .map((record) => ({ ...record, state: this.#ownership.stateOf(record.id) ?? record.state }))
@@ -53,7 +56,7 @@ export class Attention {
     return found;
   }
 
-  /** Not waited for: the owner may be another server. */
+  /** Not awaited, because the owner may be another server. */
   #quietly({ id: sessionId }: SessionRecord, told: Promise<unknown>): void {
     told.catch((error: unknown) => {
       this.#dependencies.log.debug("an owner was not told of a client", { sessionId, error: String(error) });

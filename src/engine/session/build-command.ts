@@ -22,14 +22,14 @@ import { checkAnswers, checkDecision, checkMode } from "../policy/gate.ts";
 import { gateUnder, ownPolicy, placedSession, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, PlacedSession, SessionBackend, SessionRecord } from "../ports.ts";
 
-/** Commands for the owner of a session, built from the requests of callers and checked before they are sent. */
+/** Builds commands for the owner of a session from requests of callers, and checks them before they are sent. */
 
 interface Dependencies extends Operator {
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
 }
 
-/** A prompt as the command that gives it. */
+/** Builds the command for a prompt, with its images read. */
 export async function promptCommand(
   dependencies: Operator & { readonly runtime: AgentRuntime },
   principal: Principal,
@@ -47,7 +47,7 @@ export async function promptCommand(
   return { id: randomUUID(), principal, kind: "prompt", data };
 }
 
-/** Counts attachments as they are named: a retry names the same file, which may have changed meanwhile. */
+/** Hashes attachments by name, because a retry names the file again, whose content may have changed meanwhile. */
 function digestOf(text: string, sources: readonly AttachmentSource[]): string {
   const named = sources.map((source) => ("path" in source ? [source.path] : [source.mediaType, source.data]));
   return createHash("sha256")
@@ -56,10 +56,10 @@ function digestOf(text: string, sources: readonly AttachmentSource[]): string {
     .slice(0, DIGEST_CHARS);
 }
 
-/** 132 bits; a session keeps several. */
+/** Length of a digest in base64url: 132 bits. Short, because a session keeps several. */
 const DIGEST_CHARS = 22;
 
-/** An answer as it goes to the session's owner, and what of it was left out, because its caller may not decide so much. */
+/** Builds the command for an answer. `withheld`: parts left out, because the caller may not decide so much. */
 export async function answerCommand(
   dependencies: Dependencies,
   caller: Caller,
@@ -72,7 +72,7 @@ export async function answerCommand(
   const reach = reachOf(caller, request);
   const meant = decisionOf(request);
   checkDecision(gate, meant);
-  // People decide for themselves; a model decides what it may.
+  // People decide without a bound, a model within its bound.
   const isBound = !reach.decides && (by === CALLER || reach.asCaller);
   const bound = isBound ? boundOf(gate.callerApproves, caller, record.spec.callerApproves) : "all";
   const asked = await readRequest(dependencies.backend, record, requestId);
@@ -86,8 +86,8 @@ export async function answerCommand(
 }
 
 /**
- * A program that answers where people do is not taken for one of them: what it allows counts for no more than the calling
- * model's answer, unless it has the scope decide. To deny is harmless.
+ * Sets `asCaller` for a program that answers in place of people, without the scope decide: an allow counts for no more than the
+ * calling model's answer. A denial is harmless.
  */
 function reachOf(
   { scopes }: Caller,
@@ -97,7 +97,10 @@ function reachOf(
   return by === CALLER || asPerson || decision === "deny" ? {} : { asCaller: true };
 }
 
-/** Throws INVALID_ARGUMENT where a question is allowed as it was asked: Claude would be told that its user has said nothing. */
+/**
+ * Throws INVALID_ARGUMENT if a question is allowed without answers, because Claude would be told that its user has said
+ * nothing.
+ */
 function checkAnswered({ input, kind, requestId }: PermissionRequest, updatedInput: JsonObject = {}): void {
   if (kind !== "question") return;
   const answers = Answers.safeParse(updatedInput["answers"]).data;
@@ -118,7 +121,7 @@ function rememberedBy({ request, eventId }: FullRequest): Remember | undefined {
   return { rules: rulesToRemember(request), level: request.risk?.level ?? "all", eventId };
 }
 
-/** Undefined where it is not open: who has answered it, the owner knows. */
+/** Returns `undefined` if the request is not open. The owner knows the earlier answer. */
 async function readRequest(
   backend: SessionBackend,
   record: SessionRecord,
@@ -129,7 +132,7 @@ async function readRequest(
   return request && { request, eventId: open.eventId };
 }
 
-/** A caller's answer, as the decision for Claude Code. */
+/** Converts a caller's answer to the decision for Claude Code. */
 function decisionOf(request: AnswerRequest): Decision {
   if (request.decision === "deny") {
     const message = request.denyMessage ?? "The request was denied.";
@@ -143,7 +146,7 @@ function decisionOf(request: AnswerRequest): Decision {
   };
 }
 
-/** Folders that it would open to Claude Code are checked like those of the start, and opened as they really are. */
+/** Checks folders that the answer opens to Claude Code like folders of a start, and replaces them by their real paths. */
 export async function withinPlaces(
   runtime: Pick<AgentRuntime, "checkFolders">,
   session: PlacedSession,
@@ -161,7 +164,7 @@ export async function withinPlaces(
   }
 }
 
-/** What is asked of Claude Code itself, as the command that asks it. Throws PERMISSION_DENIED for a mode that is too much. */
+/** Builds the command for a request to Claude Code. Throws PERMISSION_DENIED for a mode that allows too much. */
 export function controlCommand(
   operator: Operator,
   caller: Caller,
@@ -178,7 +181,7 @@ export function controlCommand(
   return { id: randomUUID(), principal, kind: "control", data: { ...data, ...decides } };
 }
 
-/** The command, with the environment record that a process is started with for it. */
+/** Adds the environment record for a process that the command may start. */
 export function startedWith(command: Command, environmentId: string): Command {
   if (command.kind === "prompt") return { ...command, data: { ...command.data, environmentId } };
   if (command.kind === "queue") return { ...command, data: { ...command.data, environmentId } };

@@ -3,9 +3,9 @@ import { z } from "zod";
 import type { Command, CommandReply } from "../../domain/command.ts";
 import type { Engine } from "../api.ts";
 
-/** Operations that are one command to the owner of a session. */
+/** Operations that are a single command to the owner of a session. */
 
-/** The reply to a command that was carried out. */
+/** Reply to a command that was carried out. */
 export type Done = Extract<CommandReply, { ok: true }>;
 
 type Operations = Pick<

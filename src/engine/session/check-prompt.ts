@@ -9,7 +9,7 @@ import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
 import { environmentFor, environmentOrRefusal } from "./environment.ts";
 import { refuseOpen } from "./records.ts";
 
-/** Whether a session may continue here: the server that takes a prompt checks it, whichever server started the session. */
+/** Decides if a session may continue here. The server that takes a prompt checks, whichever server started the session. */
 
 interface House extends Operator {
   readonly backend: Pick<SessionBackend, "nodeId" | "rows">;
@@ -17,11 +17,11 @@ interface House extends Operator {
 }
 
 interface Owners {
-  /** Resolves when what a dead owner left of the session has ended. */
+  /** Resolves once everything that a dead owner left of the session has ended. */
   settled(sessionId: string): Promise<void>;
 }
 
-/** Its options and folders are judged as they are by now. Resolves with the record of its environment; throws AppError. */
+/** Checks the options and folders that the session has by now. Resolves with its environment record; throws `AppError`. */
 export async function checkPrompt(house: House, owners: Owners, record: SessionRecord): Promise<string> {
   const { backend, runtime } = house;
   const { id, principal, state } = record;
@@ -29,7 +29,7 @@ export async function checkPrompt(house: House, owners: Owners, record: SessionR
   checkSession(gateUnder(house, record), record);
   const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
   const starts = !isForeign && state.process.phase === "none";
-  // What a dead owner left may just be ending.
+  // Leftovers of a dead owner may still be ending.
   if (starts) await owners.settled(id);
   const environmentId = starts ? environmentOrRefusal(house, record) : presentOf(house, record, isForeign);
   const { openIn } = await runtime.plan({
@@ -40,13 +40,13 @@ export async function checkPrompt(house: House, owners: Owners, record: SessionR
     ...(starts && state.processCount > 0 && { goesOnWith: state.transcriptId ?? id }),
   });
   if (!starts) return house.environmentId;
-  // It can be our own, which another prompt has started meanwhile.
+  // The process in `openIn` may be this server's own, started for another prompt meanwhile.
   const now = openIn && (await backend.rows.get(id));
   if (openIn && now?.state.process.phase === "none") refuseOpen(id, openIn);
   return environmentId;
 }
 
-/** Of a process that runs: its own, as far as this server knows it. */
+/** Returns the environment record of the running process, as far as this server knows it. */
 function presentOf({ environmentId, runtime }: House, record: SessionRecord, isForeign: boolean): string {
   const last = isForeign ? undefined : environmentFor(runtime.environments, record);
   return last ?? environmentId;
@@ -59,14 +59,14 @@ export async function mayPrompt(...about: Parameters<typeof checkPrompt>): Promi
   );
 }
 
-/** Of a session, and what it knows. */
+/** The owner of a session, with its present state. */
 interface Owner {
   readonly runtime: Pick<ActorContext["runtime"], "environments">;
   readonly session: ActorSession;
   readonly state: SessionState;
 }
 
-/** What the owner has against a command that was let through where it was given, maybe by another server. */
+/** Returns the owner's refusal of a command, or `undefined`. The server that let the command through may have been another. */
 export function refusalAtOwner(command: Command, owner: Owner): CommandReply | undefined {
   const { gate, policy } = owner.session;
   const { allowsBypass, callerApproves } = policyOfModes(policy, owner.state);
@@ -77,7 +77,7 @@ export function refusalAtOwner(command: Command, owner: Owner): CommandReply | u
   return command.kind === "prompt" && !hasEnvironmentFor(command.data, owner) ? NO_ENVIRONMENT : undefined;
 }
 
-/** Whether something is to run without any checks. */
+/** True if the command lets tools run without any checks. */
 function bypasses({ data, kind }: Command, { session, state }: Owner): boolean {
   const modes =
     kind === "control" && data.request.do === "configure"
@@ -90,7 +90,7 @@ function bypasses({ data, kind }: Command, { session, state }: Owner): boolean {
   return modes.includes("bypassPermissions");
 }
 
-/** Undefined where each client allows it whose prompt this would be for. `isAllowed`: for those that run and wait. */
+/** Returns `undefined` if every client concerned allows bypass. `isAllowed` covers prompts that run or wait. */
 function bypassRefusal(command: Command, isAllowed: boolean): Refusal | undefined {
   const isSenders = command.kind === "prompt";
   if (isSenders ? command.data.policy?.allowsBypass !== false : isAllowed) return undefined;
@@ -100,7 +100,7 @@ function bypassRefusal(command: Command, isAllowed: boolean): Refusal | undefine
   return { code: "PERMISSION_DENIED", message };
 }
 
-/** A prompt to a process runs in it as it is; else one has to be started for it. */
+/** True if the prompt goes to a running process, or this server has an environment to start one. */
 function hasEnvironmentFor({ environmentId = "" }: CommandOf<"prompt">["data"], owner: Owner): boolean {
   const { session, state } = owner;
   const { environments } = owner.runtime;

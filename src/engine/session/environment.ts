@@ -4,19 +4,22 @@ import type { Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionRecord } from "../ports.ts";
 
 /**
- * The environment record with which a process starts: that of the client whose prompt starts it, if it is for the same configuration folder
- * and payer as the session; else the last one of the session, if this server has it.
+ * Chooses the environment record for the start of a process: that of the client whose prompt needs the process, if
+ * configuration folder and payer match the session; otherwise the session's last record, if this server has it.
  */
 
 type Environments = AgentRuntime["environments"];
 type Shown = Pick<SessionRecord, "principal" | "spec"> & { readonly state: SessionState };
 
-/** Time that a session without a process waits for a client of its identity, ms: clients of a dead daemon connect to the next one. */
+/**
+ * Time that a session without a process waits for a client of its identity, ms, because clients of a dead daemon connect to the
+ * next.
+ */
 const CLIENT_MS = 10_000;
 
 export const GONE = "The environment of its client is gone.";
 
-/** The first that this server has and that may be used: of these, and the session's last one. */
+/** Returns the first record of `wanted`, then the session's last, that this server has and the session may use. */
 export function environmentFor(
   environments: Pick<Environments, "identityOf">,
   { principal, spec, state }: Shown,
@@ -30,8 +33,8 @@ export function environmentFor(
 }
 
 /**
- * Finds one for what no client has sent just now: waits for a client of the session's identity. A server that runs the sessions of many
- * clients (`addsOnlyBounds`) has an environment of its own that is no client's.
+ * Finds a record for work that no client has just sent; waits for a client of the session's identity. The own environment of a
+ * server for many clients (`addsOnlyBounds`) belongs to no client, so it is not used.
  */
 export async function environmentOfLost(
   { addsOnlyBounds, environmentId: own }: Pick<Operator, "addsOnlyBounds" | "environmentId">,
@@ -48,7 +51,10 @@ export async function environmentOfLost(
   return environments.find(state.identity, { principal, options: optionsOf(spec, state) }, CLIENT_MS);
 }
 
-/** Throws PERMISSION_DENIED, naming both, where none may be used: a session does not go on unseen with another's configuration or money. */
+/**
+ * Throws PERMISSION_DENIED, naming both identities, if no record may be used: a session must not go on silently with another
+ * configuration or payer.
+ */
 export function environmentOrRefusal(
   { environmentId, runtime }: Pick<Operator, "environmentId"> & { runtime: Pick<AgentRuntime, "environments"> },
   record: Shown & Pick<SessionRecord, "id">,
@@ -60,7 +66,7 @@ export function environmentOrRefusal(
   refuseIdentity(record.id, state.identity, now);
 }
 
-/** Throws PERMISSION_DENIED where a session would begin with what was said under another identity. */
+/** Throws PERMISSION_DENIED if a session would begin with a conversation of another identity. */
 export function checkIdentity({ id, state }: Pick<SessionRecord, "id" | "state">, now: Identity): void {
   const { identity: before } = state;
   if (before && state.process.phase === "none" && !isSame(now, before)) refuseIdentity(id, before, now);

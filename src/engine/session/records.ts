@@ -23,26 +23,26 @@ import {
   readable,
 } from "../ports.ts";
 
-/** The rows of sessions: creation (new, as a copy of another, or of a transcript on disk), renaming and deletion. */
+/** Creates, renames and deletes the rows of sessions: new, copied from another, or adopted from a transcript on disk. */
 
 export interface Beginning {
-  /** Undefined for a session that has an id of its own. */
+  /** Id of the adopted session; `undefined` for a session with a new id. */
   readonly goesOnWith?: string;
   readonly spec: SessionOptions;
-  /** What it has from the session it begins with. */
+  /** State taken from the session to fork or adopt. */
   readonly inherited: Partial<Pick<SessionState, "origin" | "reportedCostUsd" | "savedCostUsd">>;
-  /** That of the session it begins with. */
+  /** Policy of the session to fork or adopt. */
   readonly policy?: SessionPolicy | undefined;
 }
 
-/** A session that can be made. */
+/** A session that has passed all checks and can be created. */
 export interface PlannedSession extends Pick<Beginning, "inherited" | "spec"> {
   readonly id: string;
   readonly identity: Identity;
   readonly policy: SessionPolicy;
 }
 
-/** What the runtime has to say about it. Throws where it cannot be started. */
+/** Asks the runtime for a plan. Throws if the session cannot be started. */
 export async function planned(
   dependencies: Operator & { runtime: AgentRuntime },
   principal: Principal,
@@ -70,7 +70,7 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
     throw new AppError("SESSION_BUSY", `The session is busy and cannot be forked now. ${advice}`, { sessionId: id });
   }
   const { reportedCostUsd, savedCostUsd, transcriptId = id } = state;
-  // Treats a session with an `origin` as not new, because the fork would lose the memory of that origin.
+  // Treats a session with an `origin` as not new, because the fork would lose the memory of the origin.
   const isNew = !hasSpoken(state) && state.origin === undefined;
   const origin = {
     transcriptId,
@@ -108,7 +108,7 @@ export async function adopted(
   return { ...goesOnWith, spec, policy: known?.policy, inherited: { origin: { transcriptId: sessionId, ...at } } };
 }
 
-/** Two processes with the same session open do not see each other's turns. */
+/** Throws SESSION_BUSY, because two processes with one session open do not see each other's turns. */
 export function refuseOpen(sessionId: string, { how, pid }: OpenIn): never {
   const advice = "Close it there, or fork it with forkSession: true.";
   const problem = `Session ${sessionId} is open in another Claude Code (process ${String(pid)}, ${how}). ${advice}`;
@@ -117,11 +117,11 @@ export function refuseOpen(sessionId: string, { how, pid }: OpenIn): never {
 
 interface Created {
   readonly record: SessionRecord;
-  /** False when a retry has found the session that the first try had made. */
+  /** False if a retry has found the session of the first try. */
   readonly created: boolean;
 }
 
-/** The row of the session; idempotent by key. */
+/** Creates the row of the session; idempotent by `idempotencyKey`. */
 export async function createSession(
   { backend, clock }: { backend: SessionBackend; clock: Clock },
   principal: Principal,
@@ -134,9 +134,9 @@ export async function createSession(
   return backend.rows.create({ id, principal, spec, policy, state, at, ...key });
 }
 
-/** Attempts to change a row that its owner writes at the same time. */
+/** Maximum number of attempts to change a row while its owner writes to the row. */
 const TRIES = 5;
-/** How long the process of a closed session may take to end, and the interval of checks, ms. */
+/** Time limit for the process of a closed session to end, and interval of checks, ms. */
 const END_MS = 10_000;
 const LOOK_MS = 50;
 
@@ -147,13 +147,13 @@ export async function rename(backend: SessionBackend, get: () => Promise<Session
       await backend.rows.update(id, rev, { title });
       return;
     } catch (error) {
-      // Its owner has written something meanwhile.
+      // The owner has written to the row meanwhile.
       if (!(error instanceof ConflictError) || attempt === TRIES) throw error;
     }
   }
 }
 
-/** Waits until the owner releases the session, after its process has ended; then deletes it. */
+/** Deletes the session after its process has ended and the owner has released it. */
 export async function deleteClosed(
   { backend, clock }: { backend: SessionBackend; clock: Clock },
   sessionId: string,

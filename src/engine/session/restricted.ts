@@ -7,9 +7,9 @@ import type { Clock, Logger, SessionBackend, SessionRecord } from "../ports.ts";
 import { isAbandoned } from "../recovery.ts";
 import { waitLooking } from "./wait.ts";
 
-/** Engines for callers who may start nothing: they read sessions and leave them as they are. */
+/** Engines for callers who may start nothing. Such a caller reads sessions and leaves them as they are. */
 
-/** The operations that read. */
+/** Operations that only read. */
 export type Looking = Pick<Engine, "get" | "list" | "wait">;
 
 interface Dependencies {
@@ -19,9 +19,8 @@ interface Dependencies {
 }
 
 /**
- * `ownership` throws the reason why a session cannot be read: its log cannot be written, or the store is lost. `onLook` is told
- * of each session that is read or waited for, and `shown` maps a record to what is shown: the record itself, or the session after
- * recovery.
+ * Returns the reading operations. `ownership` throws if the session's log cannot be written, or the store is lost. `onLook`
+ * gets each session that is read or waited for. `shown` returns a record as recorded, or the session after recovery.
  */
 export function lookingOf(
   dependencies: Dependencies,
@@ -34,7 +33,7 @@ export function lookingOf(
   const { backend } = dependencies;
   const get: Looking["get"] = async (principal, sessionId) => {
     const record = await backend.rows.get(sessionId);
-    // If the session is gone and was one of ours, this throws why.
+    // Throws the reason if the session is gone and was at work on this server.
     if (!record) ownership.refuseLost(sessionId);
     if (record?.principal !== principal) throw sessionNotFound(sessionId);
     ownership.refuseTrouble(sessionId);
@@ -64,8 +63,9 @@ export function lookingOf(
 }
 
 /**
- * For callers without the scope run. A session whose server has died is shown as it was recorded, because a takeover ends
- * processes, writes to the log and may start Claude Code again (`onLost`). The periodic recovery and callers with the scope run do that.
+ * Returns the engine for callers without the scope run. Shows a session of a dead server as recorded, because a takeover ends
+ * processes, writes to the log and may start Claude Code again (`onLost`). Periodic recovery, or a caller with the scope run,
+ * takes the session over.
  */
 export function readerOf(engine: Engine, looking: Looking): Engine {
   const isLeft = async (principal: string, id: string) => isAbandoned(await looking.get(principal, id));
@@ -77,7 +77,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
     throw new AppError("SESSION_BUSY", `${problem}. ${advice}`, { sessionId: id });
   };
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseReader());
-  // Every operation is named: a new one is closed to readers until it is opened here.
+  // Names every operation: a new operation is closed to readers until opened here.
   return {
     ...looking,
     forCaller: (caller) => engine.forCaller(caller),
@@ -114,7 +114,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
   };
 }
 
-/** Which control requests only read: all that a caller without the scope run may make. */
+/** Control requests that only read, and so are open to a caller without the scope run. */
 const ONLY_READS: Readonly<Record<ControlRequest["do"], boolean>> = {
   "task-output": true,
   usage: true,
@@ -167,10 +167,13 @@ function answeringOf(
   };
 }
 
-/** For a server inside a session: the session's own shell must not approve its requests, nor start another session. */
+/**
+ * Returns the engine for a server inside a session: the session's own shell must not approve its requests, nor start another
+ * session.
+ */
 export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "depth">): Engine {
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseNested(gate));
-  // Every operation is named here too: a new one is closed until it is opened.
+  // Names every operation here too: a new operation is closed until opened.
   const nested: Engine = {
     ...looking,
     forCaller: () => nested,

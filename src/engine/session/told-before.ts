@@ -4,16 +4,16 @@ import type { PermissionUpdate } from "../../domain/permission.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { SessionBackend } from "../ports.ts";
 
-/** What the log holds about a process that a former owner has left. */
+/** Reads from the log the history of a process that a former owner has left. */
 
-/** Maximum number of messages of a turn that the reader of its attached process gets. */
+/** Maximum number of messages of a turn for the reader of an attached process. */
 const SPOKEN = 200;
-/** Maximum number that is read at once. */
+/** Maximum number of events in one read. */
 const ANSWERS = 200;
 
 type Log = Pick<SessionBackend["log"], "read">;
 
-/** What answers have changed of the permissions of the last process. Each process begins without such changes. */
+/** Returns the permission changes that answers made in the last process. Each process begins without such changes. */
 export async function changesIn(log: Log, sessionId: string): Promise<PermissionUpdate[]> {
   const types: EventType[] = ["process.started", "permission.answered", "question.answered"];
   let changes: PermissionUpdate[] = [];
@@ -31,7 +31,7 @@ export async function changesIn(log: Log, sessionId: string): Promise<Permission
   }
 }
 
-/** The last messages of the running turn. */
+/** Returns the last messages of the running turn, at most `SPOKEN`. */
 export async function spokenIn(
   log: Log,
   sessionId: string,

@@ -14,13 +14,13 @@ const NEWS = new Set<StoredEvent["type"]>([
 /** Interval at which a waiting call checks that the owner lives, ms. */
 const LOOK_MS = 1_000;
 
-/** `look` rejects when an owner has died, or the store has lost data. */
+/** Waits for an event in one of the sessions. `look` rejects if an owner has died, or the store has lost data. */
 export async function waitLooking(
   dependencies: { backend: SessionBackend; clock: Clock; log: Pick<Logger, "debug"> },
   look: () => Promise<void>,
   request: WaitRequest,
 ): Promise<string | undefined> {
-  // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any or .timeout while it is waited for.
+  // Holds one controller from here: Node 20 can collect an awaited signal of `AbortSignal.any` or `AbortSignal.timeout`.
   const enough = new AbortController();
   const stop = () => enough.abort();
   const timer = setTimeout(stop, request.timeoutMs);
@@ -40,7 +40,7 @@ export async function waitLooking(
   }
 }
 
-/** Waits on the log alone, so the owner of the session makes no difference. Resolves to undefined when the signal aborts. */
+/** Waits on the log alone, so the owner of the session makes no difference. Resolves to `undefined` if `signal` aborts. */
 async function waitForOne(
   backend: SessionBackend,
   { sessions, signal, until }: Omit<WaitRequest, "timeoutMs">,
@@ -60,8 +60,8 @@ async function waitForOne(
 }
 
 /**
- * If nothing runs in any of the sessions: the first with an event at or after its cursor, or else the first. An idle session does
- * not end a wait for others.
+ * If nothing runs in any session, returns the first with an event at or after its cursor, otherwise the first. An idle session
+ * alone does not end a wait for others.
  */
 async function nobodyToWaitFor(
   backend: SessionBackend,
@@ -80,7 +80,7 @@ interface Wait {
   signal: AbortSignal;
 }
 
-/** True once the session has what was waited for, false when the signal aborted first. */
+/** True once the session has the awaited event, false if the signal aborts first. */
 async function waitForSession(backend: SessionBackend, { sessionId, cursor, until, signal }: Wait): Promise<boolean> {
   if ((await backend.rows.principalOf(sessionId)) === undefined) return true;
   for await (const event of backend.log.tail(sessionId, cursor, signal)) {
@@ -95,7 +95,7 @@ async function waitForSession(backend: SessionBackend, { sessionId, cursor, unti
   return false;
 }
 
-/** A request that a rule has answered is no news: its answer follows directly. */
+/** True for a request that a rule has answered: no news, because the answer follows directly. */
 async function isRuled(backend: SessionBackend, sessionId: string, event: StoredEvent): Promise<boolean> {
   if (event.type !== "permission.asked" && event.type !== "question.asked") return false;
   const [next] = await backend.log.read(sessionId, event.id + 1, 1);
@@ -103,7 +103,7 @@ async function isRuled(backend: SessionBackend, sessionId: string, event: Stored
   return next.data.by === "rule" && next.data.requestId === event.data.requestId;
 }
 
-/** No turn runs, and no prompt waits to run. */
+/** True if no turn runs, and no prompt waits to run. */
 export function nothingRuns({ closed, queue, turn }: SessionState): boolean {
   return closed !== undefined || (turn === null && queue.every(({ held }) => held));
 }
@@ -113,8 +113,8 @@ async function never(): Promise<never> {
 }
 
 /**
- * Reading a session notices that its owner has died, or that the store has lost data, so a waiting call reads at intervals.
- * Returns a function that ends it.
+ * Calls `look` at intervals, because only a reader notices a dead owner or a loss of data. Returns a function that ends the
+ * calls.
  */
 function lookEvery(
   ms: number,
@@ -127,7 +127,7 @@ function lookEvery(
     cancel = clock.after(ms, () => {
       look()
         .catch((error: unknown) => {
-          log.debug("while waiting", { error: String(error) });
+          log.debug("a waiting call could not read a session", { error: String(error) });
           if (isLoss(error)) onLoss(error);
         })
         .finally(() => {

@@ -142,8 +142,8 @@ function noteReach(state: SessionState, limits: TurnLimits = {}): void {
 const REACH = ["atConsole", "decides", "noCaller", "noDialog", "unattended"] as const;
 
 function noteWaiting(draft: Draft): void {
-  const why = "The client of this prompt allows less than the one under which the running Claude Code was started.";
-  const message = `${why} The prompt waits until nothing runs there, and another process takes it.`;
+  const why = "The client of this prompt has stricter terms than the running Claude Code was started under.";
+  const message = `${why} The prompt waits until nothing runs, then another process takes it.`;
   emit(draft, { type: "notice", data: { kind: "waiting", message } });
 }
 

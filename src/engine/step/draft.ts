@@ -35,9 +35,8 @@ export type Happening =
   | { type: "shutdown" };
 
 /**
- * `at`: ms since the epoch, only for people, because clocks can be set. `elapsedMs`: time awake since the previous input, as
- * measured
- * by the owner; 0 for the first input of an owner, because time without an owner does not count.
+ * Time of an input. `at`: ms since the epoch, only for people, because clocks can be set. `elapsedMs`: time awake since the
+ * previous input, as measured by the owner; 0 for the first input of an owner, because time without an owner does not count.
  */
 export type Input = Happening & { at: number; elapsedMs: number };
 

@@ -92,7 +92,7 @@ function denyUnshown(draft: Draft, request: OpenRequest): boolean {
 }
 
 const UNSHOWN =
-  "No one is there who could allow this, and this server's operator has such requests denied. Continue without it, or say at the end what you could not do.";
+  "No approver can be shown this request, and the operator of this server denies such requests. Continue without it, or say at the end what you could not do.";
 
 /** Follows a change of connected clients. */
 export function onReach(draft: Draft, reach: Reach): void {
