@@ -35,19 +35,14 @@ export interface Engine {
    * Claude Code has no session of this id, SESSION_BUSY if another process has it open.
    */
   adopt(caller: Caller, request: AdoptRequest): Promise<Begun>;
-  /**
-   * Sends the next prompt. Throws SESSION_BUSY while a turn runs (see `whenBusy`), CANCELLED after the session was cancelled.
-   */
+  /** Sends the next prompt. Throws SESSION_BUSY while a turn runs (see `whenBusy`), CANCELLED if the session was cancelled. */
   prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
   /**
    * Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer if there was one, and PERMISSION_DENIED for an answer that
    * does not count: to allow takes the scope approve, and a place on the approval chain.
    */
   answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number } & Bounded>;
-  /**
-   * Passes the request to the next approver, because `from` cannot or will not answer. A no-op if another approver has the
-   * request.
-   */
+  /** Passes the request on, because `from` cannot or will not answer. A no-op if another approver has the request. */
   pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void>;
   /** Keeps the request open for more time, with its present approver. Throws like `answer`. */
   extend(principal: Principal, sessionId: string, requestId: string): Promise<void>;
@@ -62,10 +57,7 @@ export interface Engine {
    * drops the prompt if it waits; held prompts stay held.
    */
   interrupt(principal: Principal, sessionId: string, by: string, promptId?: string): Promise<{ cursor: number }>;
-  /**
-   * Interrupts the turn of a prompt after its client has gone, or drops the prompt if it waits. Other prompts of the session
-   * run undisturbed.
-   */
+  /** Interrupts the turn of a prompt without a client, or drops the prompt if it waits. Other prompts run undisturbed. */
   clientGone(principal: Principal, sessionId: string, promptId: string): Promise<void>;
   /** Ends the session permanently. A no-op for a closed session. */
   cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void>;
@@ -99,9 +91,7 @@ export interface Engine {
    * held, and processes end after the running turn. Resolves with the number of such sessions.
    */
   enforceGate(): Promise<number>;
-  /**
-   * Begins nothing more. Running turns have `graceMs` to end; then they are recorded as interrupted by shutdown and stopped.
-   */
+  /** Begins nothing more. Running turns have `graceMs` to end; then they are recorded as interrupted and stopped. */
   stop(graceMs: number): Promise<void>;
   /** Ends everything: records running turns as interrupted by shutdown, then stops their processes. */
   drain(): Promise<void>;

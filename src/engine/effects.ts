@@ -84,10 +84,7 @@ export class EffectRunner {
     }
   }
 
-  /**
-   * Acknowledges an exit that arrives after this owner has gone. Otherwise the shim would keep the exit for a next owner, and
-   * start one.
-   */
+  /** Acknowledges an exit after this owner has gone. Otherwise the shim would keep it for a next owner, and start one. */
   drop(happening: Happening): void {
     if (happening.type === "signal" && happening.signal.type === "exited" && happening.line !== undefined)
       this.acknowledge(new Map([[happening.processId, happening.line]]));

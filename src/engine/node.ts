@@ -70,8 +70,7 @@ export class EngineNode {
   }
 
   /**
-   * Returns readers for a client: sessions as recorded, and after recovery. Reading counts as attending, and `named` gets the
-   * ids.
+   * Returns readers for a client: sessions as recorded, and after recovery. A read counts as attending; `named` gets the id.
    */
   lookings(named: (sessionId: string) => void = () => undefined): Readonly<Record<"looking" | "recovered", Looking>> {
     const onLook = (record: SessionRecord) => {

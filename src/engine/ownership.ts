@@ -192,9 +192,7 @@ export class Ownership {
     }
   }
 
-  /**
-   * Returns `undefined` if another server owns the session, or this server is stopping. Concurrent claims share one attempt.
-   */
+  /** Returns `undefined` if another server owns the session or this server is stopping. Concurrent claims share one attempt. */
   async claim(record: SessionRecord): Promise<SessionActor | undefined> {
     const running = this.#claims.get(record.id);
     if (running) return running;

@@ -29,7 +29,7 @@ export interface Step {
  * Computes the next state of a session: a pure function of the state and one input, and the only writer of `SessionState`. The
  * actor stores `state` and `events` in one transaction, then performs `effects`.
  *
- * A session is `open` until `closed`, for good. While open:
+ * A session is `open` until `closed`, which is final. While open:
  *
  *   turn     none ── prompt, or Claude Code is busy by itself ──> running ── Claude Code is idle ──> none
  *            A turn of origin `prompt` cannot end while Claude Code still owes a prompt (`awaiting`); a turn of origin `self`
@@ -103,9 +103,7 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
   return { state: draft.state, events: draft.events, effects: draft.effects };
 }
 
-/**
- * A happening with its time of arrival: `at` in ms since the epoch, for people; `tick` in ms of time awake, for time limits.
- */
+/** A happening with its arrival: `at` in ms since the epoch, for people; `tick` in ms of time awake, for time limits. */
 export type Arrival = Happening & { readonly at: number; readonly tick: number };
 
 /** Applies all `arrivals` in order, as one step. `counted`: tick up to which the state counts time awake. */

@@ -76,9 +76,7 @@ function cutAgents({ agents }: Given, bound: Bound): Cut {
   return cut.length === 0 ? undefined : [{ agents: Object.fromEntries(changed) }, cut.join(", ")];
 }
 
-/**
- * Commands in the sandbox run without asking unless `autoAllowBashIfSandboxed` is false. `enabled` can also come from settings.
- */
+/** Sandboxed commands run without asking unless `autoAllowBashIfSandboxed` is false. Settings can set `enabled` too. */
 function cutSandbox({ sandbox: { autoAllowBashIfSandboxed: isAllowed, enabled } = {}, sandbox }: Given): Cut {
   if (isAllowed === false || (enabled !== true && isAllowed !== true)) return undefined;
   return [{ sandbox: { ...sandbox, autoAllowBashIfSandboxed: false } }, "sandbox.autoAllowBashIfSandboxed"];

@@ -19,10 +19,7 @@ function addedIn({ senders = {} }: Senders, prompts: readonly Sent[]): AddedPoli
   return [...names].flatMap((name) => senders[name]?.policy ?? []);
 }
 
-/**
- * Returns the prompts with the policies in force. A turn that Claude Code began by itself keeps the policy of the prompt
- * before.
- */
+/** Returns prompts with a policy in force. A turn that Claude Code began by itself keeps the policy of the last prompt. */
 function inForce(state: SessionState): readonly Sent[] {
   const prompts = promptsOf(state);
   return prompts.length > 0 || state.sender === undefined ? prompts : [{ sender: state.sender }];

@@ -50,10 +50,7 @@ export function uncheckedBy(denying: readonly Rule[], ask: PermissionRequest): U
   );
 }
 
-/**
- * Returns a deny or ask rule that may match an unparsable command. An approver is asked, unless a rule allows exactly the
- * command.
- */
+/** Returns a deny or ask rule that may match an unparsable command. Asks an approver, unless a rule allows exactly it. */
 function unclearBy(rules: readonly Rule[], { input, toolName }: PermissionRequest): Unchecked | undefined {
   const shell = shellOf(toolName);
   const { command } = input;
@@ -76,10 +73,7 @@ export function basesOf({ cwd: real }: PermissionRequest, { home }: Pick<Rules, 
   return { cwd: real === undefined ? [cwd] : [cwd, real], home };
 }
 
-/**
- * True if `rule` covers the whole request. No rule allows a question, nor a change of a file that runs commands by itself
- * (`CAN_RUN`).
- */
+/** True if `rule` covers the whole request. Never for a question, or a change of a file that runs commands (`CAN_RUN`). */
 export function allows(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
   if (ask.kind === "question" || ask.risk?.why.includes(CAN_RUN)) return false;
   if (!namesTool(rule.toolName, ask.toolName)) return false;

@@ -85,10 +85,7 @@ export interface AgentProcess {
   kill(): void;
   /** Leaves the process to the server that has the session now, or kills a process that no server can go on with. */
   letGo(): void;
-  /**
-   * Confirms that all news up to `line` is stored, so that its lines need not be kept for another owner. A no-op if none are
-   * kept.
-   */
+  /** Confirms that all news up to `line` is stored, so that no next owner needs these lines. A no-op if none are kept. */
   acknowledge(line: number): void;
 }
 
@@ -148,10 +145,7 @@ export interface AgentReattach extends AgentStart {
   };
 }
 
-/**
- * Standing of a recorded process whose owner died. `ours`: this server may attach; `theirs`: another may; `gone`: no server
- * can.
- */
+/** Standing of a process after its owner died. `ours`: this server may attach; `theirs`: another may; `gone`: none can. */
 export type ShimStanding = "ours" | "theirs" | "gone";
 
 /** Parts of a session that decide on allowed folders. */

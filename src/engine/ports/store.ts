@@ -159,16 +159,10 @@ export interface SessionLog {
 export interface SessionLeases {
   /** Renews this node's lease. Without a renewal within `ttlMs`, its sessions go to the next node that claims them. */
   heartbeat(ttlMs: number): Promise<void>;
-  /**
-   * Returns `undefined` if another living node owns the session, there is no such session, or this node's own lease has run
-   * out.
-   */
+  /** Returns `undefined` if another living node owns the session, there is no session, or this node's lease has run out. */
   claim(id: string): Promise<Lease | undefined>;
   release(lease: Lease): Promise<void>;
-  /**
-   * Returns sessions recorded as at work with a dead owner, or none, of all principals, at most `limit`. Excludes unreadable
-   * sessions.
-   */
+  /** Returns sessions recorded as at work without a living owner, of all principals, at most `limit`, readable ones only. */
   abandoned(limit: number): Promise<SessionRecord[]>;
   /** Returns sessions with running or imminent work and a living owner, of all principals. */
   atWork(): Promise<SessionRecord[]>;
@@ -208,10 +202,7 @@ export interface SessionBackend {
   readonly leases: SessionLeases;
   readonly inbox: SessionInbox;
   readonly maintenance: StoreMaintenance;
-  /**
-   * Keeps this node's sessions until the lease runs out. Only the engine releases sessions, because only the engine knows what
-   * still runs.
-   */
+  /** Keeps this node's sessions until the lease runs out. Only the engine knows what still runs, and releases sessions. */
   readonly close: () => Promise<void>;
 }
 

@@ -19,10 +19,7 @@ interface Dependencies {
 
 type Owners = Pick<Ownership, "attend" | "command" | "owns" | "stateOf" | "tell">;
 
-/**
- * Tells the owners of sessions that a client waits on them, reads or follows them. Throttled, because clients may do so every
- * second.
- */
+/** Tells owners that a client waits on, reads or follows a session. Throttled, because clients may do so every second. */
 export class Attention {
   readonly #dependencies: Dependencies;
   readonly #ownership: Owners;

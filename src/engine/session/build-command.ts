@@ -97,10 +97,7 @@ function reachOf(
   return by === CALLER || asPerson || decision === "deny" ? {} : { asCaller: true };
 }
 
-/**
- * Throws INVALID_ARGUMENT if a question is allowed without answers, because Claude would be told that its user has said
- * nothing.
- */
+/** Throws INVALID_ARGUMENT if a question is allowed without answers: Claude would be told that its user said nothing. */
 function checkAnswered({ input, kind, requestId }: PermissionRequest, updatedInput: JsonObject = {}): void {
   if (kind !== "question") return;
   const answers = Answers.safeParse(updatedInput["answers"]).data;

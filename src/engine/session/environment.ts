@@ -11,10 +11,7 @@ import type { AgentRuntime, SessionRecord } from "../ports.ts";
 type Environments = AgentRuntime["environments"];
 type Shown = Pick<SessionRecord, "principal" | "spec"> & { readonly state: SessionState };
 
-/**
- * Time that a session without a process waits for a client of its identity, ms, because clients of a dead daemon connect to the
- * next.
- */
+/** Time to wait for a client of the session's identity, ms, because clients of a dead daemon connect to the next. */
 const CLIENT_MS = 10_000;
 
 export const GONE = "The environment of its client is gone.";

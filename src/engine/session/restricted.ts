@@ -167,10 +167,7 @@ function answeringOf(
   };
 }
 
-/**
- * Returns the engine for a server inside a session: the session's own shell must not approve its requests, nor start another
- * session.
- */
+/** Returns the engine for a server inside a session, so that its shell cannot approve its requests or start sessions. */
 export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "depth">): Engine {
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseNested(gate));
   // Names every operation here too: a new operation is closed until opened.

@@ -112,10 +112,7 @@ async function never(): Promise<never> {
   return new Promise(() => undefined);
 }
 
-/**
- * Calls `look` at intervals, because only a reader notices a dead owner or a loss of data. Returns a function that ends the
- * calls.
- */
+/** Calls `look` at intervals, because only a reader notices a dead owner or a loss. Returns a function that ends this. */
 function lookEvery(
   ms: number,
   look: () => Promise<void>,

@@ -8,10 +8,7 @@ export const KEYS_KEPT = 20;
 
 type Prompt = CommandOf<"prompt">;
 
-/**
- * Replies to a prompt that was accepted before, and returns true. Also covers a command repeated after its first owner died
- * before replying.
- */
+/** Replies to a prompt accepted before, and returns true. Also for a command repeated because its first owner died. */
 export function answerRetry(draft: Draft, command: Prompt): boolean {
   const key = keyOf(command);
   const seen = draft.state.recentKeys.find((recent) => recent.key === key);
@@ -30,10 +27,7 @@ export function noteKey(state: SessionState, command: Prompt, cursor: number): v
   state.recentKeys = [...known.slice(0, 1), ...known.slice(1).slice(1 - KEYS_KEPT)];
 }
 
-/**
- * Returns the refusal of another prompt under a known key, or `undefined`. A prompt without `digest` (from an older server)
- * counts as a retry.
- */
+/** Returns the refusal of another prompt under a known key. A prompt without `digest` (older server) counts as a retry. */
 export function whyNotUnderKey({ recentKeys }: SessionState, command: Prompt, session: string): Refusal | undefined {
   const { digest } = command.data;
   const seen = recentKeys.find(({ key }) => key === keyOf(command));

@@ -12,10 +12,7 @@ const MAX_TEXT = 4_096;
 
 type Sent = CommandOf<"prompt">["data"];
 
-/**
- * Returns only differences: no policy if the terms are those of the session, no environment if the prompt uses the server's
- * own.
- */
+/** Returns differences only: no policy if equal to the session's, no environment if it is the server's own. */
 export function senderOf({ policy: { begun } }: Draft, { environmentId = "", policy }: Sent): Sender {
   const added = policy && addedBy(policy, begun);
   return { ...(environmentId !== "" && { environmentId }), ...(added && { policy: added }) };

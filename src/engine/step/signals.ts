@@ -184,10 +184,7 @@ function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, {
   }
 }
 
-/**
- * Stops a turn that has spent `budgetUsd`. Each prompt has the budget anew, in whatever process; Claude Code's own count is per
- * process.
- */
+/** Stops a turn that has spent `budgetUsd`. Each prompt has the budget anew; Claude Code's own count is per process. */
 function checkBudget({ at, effects, policy, state }: Draft, turn: Turn, costUsdTotal: number): void {
   const spent = turn.costUsd + Math.max(0, costUsdTotal - state.reportedCostUsd);
   if (policy.budgetUsd === undefined || spent < policy.budgetUsd || turn.stopping || turn.pending) return;

@@ -6,7 +6,7 @@ import { settleAllRequests } from "./requests/requests.ts";
 
 type Closed = Omit<NonNullable<SessionState["closed"]>, "at">;
 
-/** Closes the session for good, without waiting: the turn is over for every reader, and the process stops later. */
+/** Closes the session permanently, without waiting: the turn is over for every reader, and the process stops later. */
 export function closeSession(draft: Draft, ending: Ending, closed: Closed): void {
   const { at, effects, state } = draft;
   if (state.closed) return;

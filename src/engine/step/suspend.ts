@@ -34,9 +34,7 @@ function holdForbidden(draft: Draft): void {
   emit(draft, { type: "notice", data: { kind: "warning", message } });
 }
 
-/**
- * Ends a suspended process once idle. Called after each step. Background tasks keep the process unless `suspendReason` is set.
- */
+/** Ends a suspended process once idle. Called after each step. Background tasks keep it unless `suspendReason` is set. */
 export function suspendWhenIdle(draft: Draft): void {
   const { process, queue, suspending, suspendReason, turn } = draft.state;
   if (!suspending) return;

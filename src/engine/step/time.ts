@@ -57,9 +57,7 @@ export function beIdle({ at, state }: Draft): void {
   state.idleMs = 0;
 }
 
-/**
- * True if a reader without an event sees no difference: transcript id, wait for a slot and times of open requests are equal.
- */
+/** True if readers without an event see no change of transcript id, wait for a slot and times of open requests. */
 export function showsTheSame(before: SessionState, after: SessionState): boolean {
   if (before.transcriptId !== after.transcriptId || waits(before) !== waits(after)) return false;
   return after.requests.every(({ expiresAt }, index) => before.requests[index]?.expiresAt === expiresAt);

@@ -53,10 +53,7 @@ export function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
   else startAndPush(draft, prompt);
 }
 
-/**
- * Gives the waiting prompt to a new process after the ending process is gone. `former`: policy that the ended process was
- * started under.
- */
+/** Gives the waiting prompt to a new process, once the old one is gone. `former`: policy that the old one started under. */
 export function runPending(draft: Draft, turn: Turn, former: AddedPolicy | undefined): void {
   turn.pending = false;
   if (!turn.rerun && !turn.prompt) return;
@@ -164,10 +161,7 @@ function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {
   return { outcome: "failed", errorSubtype, ...(result.category && { category: result.category }) };
 }
 
-/**
- * Ends the turn once Claude Code is idle, or gone after its result. The first reason to stop decides, otherwise the last
- * result.
- */
+/** Ends the turn once Claude Code is idle, or gone after its result. `stopping` decides, otherwise the last result. */
 export function finishTurn(draft: Draft, turn: Turn): void {
   endTurn(draft, turn, endingOf(turn));
 }

@@ -171,10 +171,7 @@ const MAX_LEFT_MS = 86_400_000;
 const ALREADY_DENIED =
   "The user has already denied this request, and only the reason is still open. It cannot be allowed any more.";
 
-/**
- * Adds the console's time limit to the time left. Returns the refusal if the console is no approver here, or the request is
- * already denied.
- */
+/** Adds the console's time limit to the time left. Returns a refusal without a console, or after a denial. */
 export function extend(draft: Draft, request: OpenRequest): Refusal | undefined {
   const { approvalChain } = draft.policy;
   if (request.denial !== undefined) return denied(ALREADY_DENIED);

@@ -36,9 +36,7 @@ export interface Answer {
   updatedPermissions?: PermissionUpdate[];
 }
 
-/**
- * Origin of an answer. With `isMasked` the log lacks part of the answer, so a repeated request cannot be answered from the log.
- */
+/** Origin of an answer. With `isMasked` the log lacks part of the answer, so the log cannot repeat it. */
 interface Given {
   readonly commandId?: string;
   readonly isMasked?: boolean;
@@ -164,10 +162,7 @@ export function settleAllRequests(draft: Draft, by: AnsweredBy): void {
   for (const request of draft.state.requests) settleRequest(draft, request, { behavior: "deny", by });
 }
 
-/**
- * Marks the request as shown to `approver`. Unless the caller chose a time limit, time runs from here, within the operator's
- * cap.
- */
+/** Marks the request as shown to `approver`. Unless the caller chose a time limit, time runs from here, up to a cap. */
 export function markDelivered(draft: Draft, { requestId, whole, page, approver = CALLER }: Delivered): void {
   const { at, state } = draft;
   const request = state.requests.find((open) => open.requestId === requestId);

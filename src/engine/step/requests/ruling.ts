@@ -23,10 +23,7 @@ export function ruleFor(draft: Draft, request: PermissionRequest): Ruling | unde
   return { decision: { behavior, message }, rule };
 }
 
-/**
- * Returns a remembered answer to a request of no greater risk. The answer of a caller counts only while a caller may still give
- * it.
- */
+/** Returns a remembered answer for no greater risk. A caller's answer counts only while a caller may still give it. */
 function rememberedFor(
   { policy, state }: Draft,
   request: PermissionRequest,
