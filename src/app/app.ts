@@ -31,59 +31,59 @@ export type { OwnCommand } from "./terms.ts";
 export interface AppSettings extends StoreSettings, RecordSettings {
   config: Config;
   bounds?: EngineSettings["bounds"];
-  /** How deep this server is nested in sessions of servers like it. */
+  /** Nesting depth: 0 outside sessions, 1 in a session of a claude-agents-mcp server, and so on. */
   depth: number;
-  /** How this process was started: what its client on stdio and those over HTTP begin with. */
+  /** Start of this process, for clients on stdio and over HTTP. */
   start: ClientStart;
   info: { name: string; version: string };
-  /** Served to the person at this machine, whatever the configuration says of HTTP. */
+  /** Set to serve HTTP to the local user, regardless of the HTTP settings. */
   local?: LocalHttp | undefined;
-  /** The file that settings were read from. */
+  /** Path of the settings file, if any. */
   configFile?: string | undefined;
-  /** What approvers sign or log in with, by their names. */
+  /** Secrets by which approvers sign or log in, by `ApproverName`. */
   approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
-  /** Clients come and go while it runs: running turns may end before it does. */
+  /** True for a daemon: clients come and go, and running turns may end before the daemon does. */
   outlivesClients?: boolean | undefined;
-  /** Why this process serves a client that was to have a daemon. */
+  /** Reason for serving a client without the daemon it wanted. */
   withoutDaemon?: string | undefined;
-  /** Where clients of this server leave work to a daemon, which runs what they start. */
+  /** Set if this process leaves the work of its clients to a daemon, through `Operations`. */
   operations?: Operations | undefined;
-  /** Who holds the pipes of Claude Codes, so that the next server goes on with them; undefined where they end with this one. */
+  /** Settings of the shims. `undefined` if Claude Codes end with this server. */
   shim?: EngineSettings["shim"];
   named?: EngineSettings["named"];
-  /** What `isolationOf` has found. */
+  /** Result of `isolationOf`. */
   isolation?: readonly string[] | undefined;
 }
 
 export interface App {
   readonly log: Logger;
-  /** Serves one MCP client on stdin and stdout. `onClose` is called when the client is gone. */
+  /** Serves an MCP client on stdin and stdout. Calls `onClose` when the client is gone. */
   serveStdio(onClose: () => void): void;
-  /** Serves one more MCP client, on these streams. */
+  /** Serves a further MCP client, on `client.streams`. */
   serveClient(client: ServedClient): { close(): Promise<void> };
-  /** Performs operations that another process of this user leaves to this one, until that process leaves. */
+  /** Performs operations for another process of this user, until that process leaves. */
   serveOperations(client: ServedClient & Required<Pick<ServedClient, "streams">>): void;
-  /** Serves MCP over HTTP as configured, with our tools unless there is a `factory`. Throws ConfigError. */
+  /** Serves MCP over HTTP as configured, with our tools unless `factory` is given. Throws ConfigError. */
   serveHttp(factory?: ServerFactory): Promise<Pick<HttpServing, "url" | "notify">>;
-  /** The number of sessions in which something goes on here. */
+  /** Number of sessions at work in this process. */
   atWork(): number;
-  /** What this node runs. Starts the engine. */
+  /** Reports processes, turns and shims of this node. Starts the engine. */
   report(): Promise<NodeReport>;
-  /** Starts the engine and opens its store, as the first call would. */
+  /** Starts the engine and opens its store, as the first call does. */
   open(): Promise<void>;
-  /** Loads and starts what the first session would, the Agent SDK included: from then on the files of this program may vanish. */
+  /** Loads and starts all that the first session needs, so that files of this program may be deleted afterwards. */
   preload(): Promise<void>;
-  /** Running turns have the drain time to end where clients come and go; then what runs is recorded as interrupted. Safe to call again. */
+  /** Ends the server; idempotent. Turns get `drainMs` first in a daemon and over HTTP, then count as interrupted. */
   close(): Promise<void>;
 }
 
 export interface NodeReport {
   readonly nodeId: string;
-  /** Claude Code processes, spares included. */
+  /** Number of Claude Code processes, spares included. */
   readonly processes: number;
-  /** Sessions in which a turn runs. */
+  /** Sessions with a running turn. */
   readonly turns: readonly { readonly sessionId: string; readonly title: string }[];
-  /** Those that hold its processes, and why there is none although there should be. */
+  /** Shims of the processes. `fallback` is the reason for having none although configured. */
   readonly shim: { readonly fallback: string | undefined; readonly shims: readonly ShimReport[] };
 }
 
@@ -91,7 +91,7 @@ export interface ServedClient extends Pick<StdioOptions, "onClose" | "streams"> 
   readonly start: Terms;
 }
 
-/** What gives each Claude Code a pid namespace of its own, as configured; throws ConfigError where that cannot be had. */
+/** Returns the command prefix for a pid namespace per Claude Code; empty with `none`. Throws ConfigError if unavailable. */
 export async function isolationOf({ processIsolation }: Config): Promise<readonly string[]> {
   if (processIsolation === "none") return [];
   const { pidNamespace } = await import("../claude/supervise/isolation.ts");
@@ -102,12 +102,12 @@ export async function isolationOf({ processIsolation }: Config): Promise<readonl
   });
 }
 
-/** Those of a client that has this server to itself, and of all that come over HTTP. */
+/** Returns the terms of the only client on stdio, and of all HTTP clients. */
 export function ownTerms({ config, environment, start }: Pick<AppSettings, "config" | "environment" | "start">): Terms {
   return { ...start, config, environment, isOwn: true };
 }
 
-/** The one assembly. Nothing that a first `initialize` does not need is loaded before the first tool call. */
+/** Assembles the application. Modules not needed by a first `initialize` are loaded by the first tool call. */
 export function createApp(settings: AppSettings): App {
   const { config, environment } = settings;
   const { environments, masker } = recordsOf(settings);
@@ -135,7 +135,7 @@ export function createApp(settings: AppSettings): App {
   });
   const serveClient = clientServer(connections, optionsFor);
   const http = new Readiness<HttpServing, ServerFactory>(async (factory) => {
-    // Its clients have no lasting connection of their own: together they are one.
+    // HTTP clients have no lasting connection, so all share one.
     const connection = connections.open(ownTerms(settings));
     const options = optionsFor(connection);
     const serving = await startHttp(settings, {
@@ -150,7 +150,7 @@ export function createApp(settings: AppSettings): App {
     return serving;
   });
   const close = lazy(async () => {
-    // First that which starts sessions: what it has started is there then.
+    // `http` first, because it starts `sessions`: then `sessions.end()` sees everything started.
     const serving = await http.end();
     const running = await sessions.end();
     if (serving) await leave(serving, running?.engine, config);
@@ -175,7 +175,7 @@ function ofSessions(
   return {
     atWork: () => sessions.now?.engine.atWork() ?? 0,
     report: async () => reportOf(await sessions.ready()),
-    // Counting opens the store, and with it the driver.
+    // `count()` opens the store and loads the driver.
     open: async () => void (await (await sessions.ready()).store.maintenance.count()),
     preload: async () => loadAll(await sessions.ready(), environment),
   };
@@ -250,7 +250,7 @@ function clientServer(
 
 interface HttpStart extends Pick<HttpParts, "audit" | "log" | "sessions"> {
   readonly connection: Connection;
-  /** What is served in place of our tools, with sessions of its own, if any. */
+  /** Served in place of our tools, with sessions of its own, if any. */
   readonly factory: ServerFactory | undefined;
   readonly options: ServerOptions;
 }
@@ -260,7 +260,7 @@ async function startHttp(
   { connection: { bypass }, factory, options, ...parts }: HttpStart,
 ): Promise<HttpServing> {
   const { serveOverHttp } = await import("./http.ts");
-  // When one of these clients is gone is known by its protocol session.
+  // `leaving` is unused: an HTTP client ends with its protocol session.
   const own: ServerFactory = (context) => createMcpServer({ ...options, leaving: undefined }, context);
   return serveOverHttp({
     ...parts,
@@ -274,20 +274,20 @@ async function startHttp(
   });
 }
 
-/** First `/readyz` fails, for load balancers; then running turns may end, and waiting calls get their results. */
+/** Fails `/readyz` first, for load balancers. Then running turns may end, and waiting calls get results. */
 async function leave(serving: HttpServing, engine: Engine | undefined, { drainMs }: Config): Promise<void> {
   serving.refuseNew();
   await engine?.stop(drainMs);
   await serving.close();
 }
 
-/** That turns were interrupted is written first; while processes end, approvers are told. */
+/** Records the interruption of turns first. Approvers get the news while processes end. */
 async function end(started: Running | undefined): Promise<void> {
   await started?.engine.stop(0);
   await Promise.all([started?.engine.drain(), started?.approvers.close(APPROVERS_GRACE_MS)]);
 }
 
-/** What approvers have not been told when all else has ended has so long, ms. */
+/** Time for approvers to get the last news, ms. Runs while processes end. */
 const APPROVERS_GRACE_MS = 2_000;
 
 function auditTo(file: string | undefined, log: Logger, masker: Masker): Audit | undefined {

@@ -18,13 +18,13 @@ import { FirstAnswer } from "../tools/first-answer.ts";
 import { canAnswer, namesOf, sendsLogs, type ToolName } from "../tools/listed.ts";
 import { ReportedTools } from "../tools/reported-tools.ts";
 
-/** What MCP clients are served with, by the terms of each. */
+/** Builds the options of the MCP server that serves a client, from the client's terms. */
 
 interface ClientSettings {
   readonly config: Config;
   readonly info: { readonly name: string; readonly version: string };
   readonly outlivesClients?: boolean | undefined;
-  /** Why this process serves a client that was to have a daemon. */
+  /** Reason for serving a client without the daemon it wanted. */
   readonly withoutDaemon?: string | undefined;
 }
 
@@ -32,12 +32,12 @@ interface ClientParts {
   readonly audit: Audit | undefined;
   readonly masker: Masker;
   readonly log: Logger;
-  /** The engine of the node and its terms; resolved by the first tool call. */
+  /** Returns the engine and `termsOf`. The first tool call starts the engine. */
   readonly running: () => Promise<Pick<Running, "engine" | "termsOf">>;
   readonly stateFolder: string;
 }
 
-/** Makes the options of each connection. */
+/** Returns a function to build the options of each connection. */
 export function clientOptions(settings: ClientSettings, parts: ClientParts): (connection: Connection) => ServerOptions {
   const { log, running } = parts;
   const offer = async () => ({ library: (await import("../mcp/resources/library.ts")).LIBRARY });
@@ -50,7 +50,10 @@ export function clientOptions(settings: ClientSettings, parts: ClientParts): (co
   return (connection) => serverOptionsOf(connection, shared);
 }
 
-/** What becomes of a client's work when the client ends; undefined where that is as with any server on stdio, or over HTTP. */
+/**
+ * Returns a note for the first answer if work outlives the client, or if the client wanted a daemon and has none. Otherwise
+ * `undefined`: work ends as with any server on stdio or over HTTP.
+ */
 function noteOf({
   masker,
   settings,
@@ -65,7 +68,7 @@ function noteOf({
   return `Work is interrupted when this client ends, because no daemon can be had: ${masker.text(withoutDaemon)}`;
 }
 
-/** Tools that end the work of one session; the daemon has that of all clients. */
+/** Tools that end the work of a single session, with advice. Ending the daemon would end the sessions of all clients. */
 const STOPPING: readonly (readonly [ToolName, string])[] = [
   ["claude_code_session", "cancel it with claude_code_session (action: cancel)"],
   ["claude_session_close", "close it with claude_session_close"],
@@ -73,7 +76,7 @@ const STOPPING: readonly (readonly [ToolName, string])[] = [
 
 const DAY_MS = 86_400_000;
 
-/** Sessions in memory end with this process, and so does what was signed for them. */
+/** Signs with a random key if sessions are in memory, because both end with this process. */
 async function stateKey({ store }: Config, { log, stateFolder }: Pick<ClientParts, "log" | "stateFolder">) {
   if (store && !storeTraits(store).isShared) return crypto.getRandomValues(new Uint8Array(32));
   return signingKey({ purpose: "request-state", stateFolder, lost: "open forms are lost", log });
@@ -82,11 +85,11 @@ async function stateKey({ store }: Config, { log, stateFolder }: Pick<ClientPart
 interface SharedParts extends ClientParts {
   readonly settings: ClientSettings;
   readonly common: Pick<ServerOptions, "following" | "info" | "states">;
-  /** Of all connections that ask for it. */
+  /** Shared by all connections with `dynamicDescription`. */
   readonly learned: ReportedTools;
 }
 
-/** What the clients of one connection are served with. */
+/** Builds the options for `connection`. */
 function serverOptionsOf(connection: Connection, shared: SharedParts): ServerOptions {
   const { bypass, config, leaving, log } = connection;
   const toolNames = namesOf(config.toolsets, config.query);
@@ -128,7 +131,7 @@ async function depsOf(connection: Connection, parts: ForDeps): Promise<ToolDeps>
   };
 }
 
-/** What tools learn of the configuration. */
+/** Returns the part of `ToolDeps` derived from the configuration. */
 function toolSettings(
   { config, environment }: Pick<Connection, "config" | "environment">,
   listed: readonly ToolName[],
@@ -171,7 +174,7 @@ function toolSettings(
 
 const beginTask: StartTask = async (...given) => (await import("../mcp/tasks/task-id.ts")).startTask(...given);
 
-/** What the HTTP endpoint asks about a message. */
+/** Returns checks of a message for the HTTP endpoint. The first use loads the tools. */
 export function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
   const judges = lazy(async () => import("../mcp/tools.ts"));
   return {
@@ -192,12 +195,12 @@ async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
   return { tools: toolsOf(config.toolsets, { query, gate }), library: LIBRARY, prompts };
 }
 
-/** An empty one would be no secret. */
+/** Treats "" as unset, because an empty secret protects nothing. */
 function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessEnv): string | undefined {
   return secret === "" ? undefined : secret;
 }
 
-/** Loads what else the first calls would load but the Agent SDK: from then on the other files of this program may vanish. */
+/** Loads all modules of the first calls, except the Agent SDK. Files of this program may be deleted afterwards. */
 export async function preload(): Promise<void> {
   await Promise.all([
     import("../claude/check/folders.ts"),

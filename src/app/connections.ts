@@ -8,33 +8,32 @@ import type { Environments } from "../claude/environments.ts";
 import { unknownVariables } from "../config/load.ts";
 import { withClaudePath } from "../domain/client-environment.ts";
 
-/** A client that is connected. */
 export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"> {
-  /** Short; in lines of the log and of the audit log. */
+  /** Short id for lines of the log and of the audit log, such as `c1`. */
   readonly id: string;
-  /** The environment record with which its sessions start. */
+  /** Id of the environment record for the client's sessions. */
   readonly environmentId: string;
-  /** The switch of this client alone; it ends with the connection. */
+  /** Bypass switch of this client alone. `close` ends it. */
   readonly bypass: BypassSwitch;
-  /** Work that ends with this client. */
+  /** Work to end with the client. */
   readonly leaving: Leaving;
-  /** Notes that it makes a call: what it can show is known from then on. */
+  /** Call on each tool call, so that `reach` counts the client. `showsForms` is true if the client can show forms. */
   readonly heard: (showsForms: boolean) => void;
-  /** Notes that it has to do with this session, whose requests can be shown to it from then on. */
+  /** Call for each session named by the client, so that `reach` counts the client for requests of `sessionId`. */
   readonly named: (sessionId: string) => void;
-  /** The log with the connection's id in each line. */
+  /** Logger that adds the connection's `id` to each line. */
   readonly log: Logger;
 }
 
 interface ConnectionsOptions {
-  /** The operator's setting: it holds while no client is connected. */
+  /** Setting of the operator, in force while no client is connected. */
   readonly allowsBypass: boolean;
   readonly environments: Environments;
-  /** Says that clients may allow bypass. */
+  /** False if the bounds forbid bypass to all clients. */
   readonly mayAllow: boolean;
 }
 
-/** The clients of one engine. */
+/** Open connections of an engine. */
 export class Connections {
   readonly #allowsBypass: boolean;
   readonly #mayAllow: boolean;
@@ -42,14 +41,14 @@ export class Connections {
   readonly #environments: Environments;
   readonly #open = new Map<string, Connection>();
   readonly #records = new Map<string, ReturnType<Environments["open"]>>();
-  /** By their spelling, the newest last; kept when the client leaves, since spares that were started under them are still good. */
+  /** By spelling, newest last. Kept after the client has left, because spares started under these command lines stay usable. */
   readonly #ownCommands = new Map<string, OwnCommand>();
   readonly #onNewCommand: (() => void)[] = [];
   #count = 0;
 
-  /** Clients that have made a call, and whether they show forms. */
+  /** Clients with at least one call; the value is `showsForms` of the last. */
   readonly #showsForms = new Map<string, boolean>();
-  /** The sessions that each of them has named. */
+  /** Ids of the sessions named by each client, oldest first. */
   readonly #named = new Map<string, Set<string>>();
   readonly #onReach: ((sessionId: string) => void)[] = [];
 
@@ -64,7 +63,7 @@ export class Connections {
     this.#count += 1;
     const id = `c${String(this.#count)}`;
     const log = withFields(this.#log, { connection: id });
-    // Variables of the server itself were logged at its start.
+    // Unknown variables of the server were logged at its start.
     if (!isOwn) for (const problem of unknownVariables(terms.environment)) log.warn(problem);
     this.#learn(ownCommands);
     const leaving = new Leaving(log);
@@ -106,7 +105,7 @@ export class Connections {
     if (isNew) this.#tellReach([sessionId]);
   }
 
-  /** Whom the session's requests can be shown: of the clients that have named it. */
+  /** Returns who can be shown requests of `sessionId`. Only clients with a call count, and only if they have named it. */
   reach(sessionId: string): Reach {
     const clients = [...this.#showsForms].filter(([id]) => this.#named.get(id)?.has(sessionId));
     return { caller: clients.length > 0, user: clients.some(([, showsForms]) => showsForms) };
@@ -120,13 +119,16 @@ export class Connections {
     for (const sessionId of sessionIds) for (const listener of this.#onReach) listener(sessionId);
   }
 
-  /** For sessions, which may have prompts of several clients: what any of these allows; without clients, the operator. */
+  /**
+   * True if any client allows bypass, because a session may have prompts of several clients. Without clients, the operator
+   * decides.
+   */
   allowsBypass(): boolean {
     if (this.#open.size === 0) return this.#allowsBypass;
     return [...this.#open.values()].some(({ bypass }) => bypass.isAllowed());
   }
 
-  /** Called when a client has a command line that none has had before. */
+  /** Calls `listener` after a client has come with a new command line. */
   onNewCommand(listener: () => void): void {
     this.#onNewCommand.push(listener);
   }
@@ -155,8 +157,8 @@ export class Connections {
 }
 
 /**
- * Characters of all command lines, which stand in one argument of each process that is started: Linux takes 131072 bytes. The
- * command line of the client that came longest ago is forgotten first.
+ * Maximum length of all command lines together, characters. Each process gets them in one argument, limited by Linux to 131,072
+ * bytes. The least recently used is forgotten first.
  */
 const MAX_OWN = 60_000;
 
@@ -164,7 +166,7 @@ function lengthOf(spelled: ReadonlyMap<string, OwnCommand>): number {
   return [...spelled.keys()].reduce((sum, { length }) => sum + length, 0);
 }
 
-/** Sessions of one connection; the one that it named longest ago is forgotten first. */
+/** Maximum number of sessions per connection. The least recently named session is forgotten first. */
 const MAX_NAMED = 10_000;
 
 function recordOf({ config, environment }: Pick<Terms, "config" | "environment">) {

@@ -15,7 +15,7 @@ import { createRequests } from "../http/permission-requests.ts";
 import type { Readiness } from "./readiness.ts";
 import type { Audit } from "../tools/audit.ts";
 
-/** The console, put together: its API over the engine, and the page, served by the HTTP server. */
+/** Assembles the console: API over the engine and page, both served over HTTP. */
 
 export interface ConsoleParts {
   readonly config: Config;
@@ -23,13 +23,13 @@ export interface ConsoleParts {
   readonly sessions: Readiness<Running, OverHttp>;
   readonly allowsBypass: () => boolean;
   readonly publicUrl: () => string;
-  /** Aborted when the server is about to stop. */
+  /** Aborts on `refuseNew`, before the server stops. */
   readonly leaving: AbortSignal;
   readonly audit: Audit | undefined;
   readonly log: Logger;
 }
 
-/** Beside this file's bundle, as the build leaves it. */
+/** Built page, relative to the bundle of this file. */
 const PAGE_FOLDER = fileURLToPath(new URL("../console", import.meta.url));
 
 export function consoleOf(parts: ConsoleParts): NonNullable<HttpAppOptions["console"]> {

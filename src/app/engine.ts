@@ -37,36 +37,35 @@ import type { Connection, Connections } from "./connections.ts";
 import { processLimitsOf, unattendedOf } from "./limits.ts";
 import { connectionTerms, operatorOf } from "./operator.ts";
 
-/** What runs sessions, put together; loaded by the first tool call. */
+/** Assembles engine, runtime, store and approvers. Loaded by the first tool call. */
 
 export interface EngineSettings {
   readonly config: Config;
-  /** The environment of the server. */
+  /** Environment of the server, not of a client. */
   readonly environment: NodeJS.ProcessEnv;
-  /** What no client can leave. */
+  /** Terms no client can loosen. */
   readonly bounds?: Bounds | undefined;
-  /** How deep this server is nested in sessions of servers like it. */
+  /** Nesting depth: 0 outside sessions, 1 in a session of a claude-agents-mcp server, and so on. */
   readonly depth: number;
-  /** By the name of an approver. */
   readonly approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
   readonly info: { readonly version: string };
   readonly outlivesClients?: boolean | undefined;
-  /** The file that settings were read from. */
+  /** Path of the settings file, if any. */
   readonly configFile?: string | undefined;
-  /** Another process runs what clients start: this one looks for nothing that it could take over. */
+  /** True if a daemon runs the sessions: this process takes none over. */
   readonly runsNothing?: boolean | undefined;
-  /** Resolves when this server has its name. Until then it changes nothing that belongs to another server of the name. */
+  /** Resolves once this server holds its daemon name. Before, it leaves everything of a former holder unchanged. */
   readonly named?: Promise<void> | undefined;
-  /** See `ShimSettings`; undefined where Claude Codes end with this server. */
+  /** See `ShimSettings`. `undefined` if Claude Codes end with this server. */
   readonly shim?: Omit<ShimSettings, "log" | "sdk"> | undefined;
-  /** Words before every command that give it a pid namespace of its own. */
+  /** Command prefix to give each command a pid namespace of its own. */
   readonly isolation?: readonly string[] | undefined;
 }
 
-/** An engine and what it runs on. */
+/** `Engine` with its dependencies. */
 export interface Running {
   readonly engine: Engine;
-  /** What the engine takes of a connection. */
+  /** Converts a connection to terms for `engine.forConnection`. */
   readonly termsOf: (connection: Connection) => ConnectionTerms;
   readonly store: SessionBackend;
   readonly spares: Pick<Spares, "available">;
@@ -75,17 +74,17 @@ export interface Running {
   readonly approvers: Pick<StartedApprovers, "close">;
 }
 
-/** What there is where clients come over HTTP. */
+/** Dependencies for clients over HTTP. */
 export interface OverHttp extends ApproverHttp {
-  /** Told of each change of a session that this server has written. */
+  /** Called after each session change written by this server. */
   readonly onAppended: OnAppended;
-  /** Where this server is reached; * stands for any text. */
+  /** URL patterns of this server; * stands for any text. */
   readonly ownUrls: readonly string[];
 }
 
 interface EngineParts {
   readonly backend: SessionBackend;
-  /** The same for all servers that share the store, and for no others. */
+  /** Name of the store: equal for servers with a common store, otherwise different. */
   readonly storeName: string;
   readonly process: { readonly pid: number; readonly startedAt: string };
   readonly http: OverHttp | undefined;
@@ -120,7 +119,8 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     log,
   });
   adoptWhenNamed(runtime, settings);
-  // Sessions in spares that were started without it could start this server again by it, or write what the client's sessions start.
+  // Replaces spares: a session in an older spare could start this server by the new command line, or write files run by
+  // sessions of the new client.
   connections.onNewCommand(() => runtime.spares.stir());
   environments.onOpen(() => runtime.spares.stir());
   const { bounds = {} } = settings;
@@ -144,13 +144,13 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   return { engine, termsOf, store, spares, shims, startGuards, approvers };
 }
 
-/** Shims that a former server of the name has left belong to the server that has the name. */
+/** Takes over shims of a former server, but only once this server holds the name, because the shims belong to the holder. */
 function adoptWhenNamed({ shims }: ClaudeRuntime, { named }: EngineSettings): void {
   if (named) void named.then(() => shims?.adopt());
   else shims?.adopt();
 }
 
-/** Locator and preparation of Claude Code. */
+/** Creates the locator and the preparation of Claude Code. */
 function claudeOf({ environment }: EngineSettings, log: Logger): Pick<ClaudeSettings, "claude" | "preparation"> {
   const place = { environment, cacheFolder: cacheFolder(environment) };
   const packages = new PackageCache(place);
@@ -158,7 +158,7 @@ function claudeOf({ environment }: EngineSettings, log: Logger): Pick<ClaudeSett
   return { claude, preparation: new Preparation({ claude, packages }) };
 }
 
-/** Where this server keeps what is its own. */
+/** Returns the server's own files and folders. */
 function installationOf({ config, configFile, environment }: EngineSettings): Installation {
   const state = stateFolder(environment, process.platform);
   const { store = defaultStore(state, process.platform) } = config;
@@ -173,7 +173,7 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
   };
 }
 
-/** What is closed to sessions whatever environment records there are. */
+/** Returns places closed to sessions under every environment record. */
 async function serverPlaces(settings: EngineSettings): Promise<ServerPlaces> {
   const installation = installationOf(settings);
   const principals = Object.values(settings.config.principals);
@@ -185,7 +185,10 @@ async function serverPlaces(settings: EngineSettings): Promise<ServerPlaces> {
   };
 }
 
-/** Every step of a request stands in the audit log too. Its session's principal is looked up, so it may come a moment later. */
+/**
+ * Copies each step of a request to the audit log. An entry may come a moment late, because the session's principal is looked
+ * up.
+ */
 function auditorOf({ audit, backend, log }: EngineParts): { readonly onAppended: OnAppended } | undefined {
   if (!audit) return undefined;
   const write = async (sessionId: string, entries: readonly JsonObject[]) => {

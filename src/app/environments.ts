@@ -4,18 +4,18 @@ import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import { withClaudePath } from "../domain/client-environment.ts";
 import { createSessionMasks, type SessionMasks } from "../log/session-masks.ts";
 
-/** The environments of a server and of its clients, and what is masked because of them. */
+/** Creates environment records of a server and its clients, and masks for secrets in them. */
 
 export interface RecordSettings {
-  /** Servers with the same key give equal records the same id; without one ids are good for this server alone. */
+  /** Key of record ids: servers with an equal `environmentKey` give equal records equal ids. By default, random. */
   readonly environmentKey?: Buffer | undefined;
-  /** The environment of this server is no client's: sessions of a client that has left do not go on in it. */
+  /** True if the server's environment belongs to no client, so that sessions of a departed client do not continue in it. */
   readonly isApart?: boolean | undefined;
 }
 
 interface Settings extends RecordSettings {
   readonly config: { readonly claudePath?: string | undefined };
-  /** Environment of the server itself. */
+  /** Environment of the server, not of a client. */
   readonly environment: NodeJS.ProcessEnv;
   readonly approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
 }
@@ -25,7 +25,7 @@ interface Records {
   readonly masker: SessionMasks;
 }
 
-/** Made before anything is logged: what is secret in a record is masked as soon as there is one. */
+/** Call before the first log line: `learn` masks the secrets of a record as soon as the record exists. */
 export function recordsOf(settings: Settings): Records {
   const { config, environment, environmentKey = randomBytes(32), isApart = false } = settings;
   const masker = createSessionMasks({ ...environment, ...secretsOf(settings) });
@@ -34,7 +34,7 @@ export function recordsOf(settings: Settings): Records {
   return { masker, environments: new Environments(environmentKey, own, { isApart, learn }) };
 }
 
-/** As variables, by whose names the masker knows what is secret. */
+/** Returns secrets as variables, because the masker recognizes secrets by variable names. */
 function secretsOf({ approverSecrets = new Map() }: Settings): Record<string, string> {
   return Object.fromEntries([...approverSecrets].map(([name, secret]) => [`${name}_SECRET`.toUpperCase(), secret]));
 }

@@ -25,19 +25,19 @@ import { storeLocation } from "./store.ts";
 import { connectionLimit } from "../security/descriptors.ts";
 import type { Audit } from "../tools/audit.ts";
 
-/** The assembly of a server that is reached over HTTP; loaded only for one. */
+/** Assembles a server reached over HTTP. Loaded only if needed. */
 
 export interface HttpParts {
   readonly config: Config;
-  /** What is served. */
+  /** Creates the MCP server for a client. */
   readonly factory: ServerFactory;
-  /** Given where what is served has sessions that can be followed. */
+  /** Set if the served sessions can be followed. */
   readonly following?: HttpEndpointOptions["following"];
   readonly environment: NodeJS.ProcessEnv;
-  /** Where to listen, and the one token that is taken, where it is not the configuration that says so. */
+  /** Address and only accepted token for the local user, in place of the configured ones. */
   readonly local: LocalHttp | undefined;
   readonly allowsBypass: () => boolean;
-  /** What runs sessions: started here, once it is known where this server is reached. */
+  /** Engine, started here because its start needs `ownUrls`. */
   readonly sessions: Readiness<Running, OverHttp>;
   readonly version: string;
   readonly scopeMissing: HttpAppOptions["scopeMissing"];
@@ -46,30 +46,30 @@ export interface HttpParts {
   readonly log: Logger;
 }
 
-/** For the person at this machine alone. */
+/** Settings of a server for the local user alone. */
 export interface LocalHttp {
-  /** host:port */
+  /** `host:port` */
   readonly address: string;
   readonly token: string;
 }
 
 export interface HttpServing {
-  /** Where MCP is served. */
+  /** URL of MCP. */
   readonly url: string;
   readonly notify: HttpEndpoint["notify"];
-  /** From here on readiness is denied. */
+  /** Makes `/readyz` fail from now on. */
   refuseNew(): void;
-  /** Ends calls and streams: what they were told is told, what they wait for is over. */
+  /** Ends calls and streams. Answers already given are still delivered, waits are cut short. */
   close(): Promise<void>;
 }
 
-/** After the last call was ended, its answer has so long to be taken, ms. */
+/** Time for clients to take the last answers after all calls have ended, ms. */
 const LAST_WORDS_MS = 2_000;
 
-/** One can listen there, and go nowhere. */
+/** Addresses to listen on, but not to connect to. */
 const EVERY_ADDRESS = /\/\/(?:0\.0\.0\.0|\[::\])(?=:|$)/;
 
-/** Throws ConfigError where it cannot listen. */
+/** Throws ConfigError if `address` cannot be listened on. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const { config, factory, log, scopeMissing, sessions, takesAttachments, version } = parts;
   const { host, port } = addressOf(parts.local?.address ?? config.http ?? "");
@@ -84,7 +84,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   });
   const leaving = new AbortController();
   let origin = "";
-  // A user of this machine connects directly, whatever proxy the servers that share the settings have.
+  // A local user connects directly, even if `config.publicUrl` names a proxy.
   const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin.replace(EVERY_ADDRESS, "//localhost");
   const auth = await authenticatorOf(parts, host, publicUrl);
   const metrics = createMetrics({ version, gaugeSources: () => sessions.now, log });
@@ -128,7 +128,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   };
 }
 
-/** Derives the key from the state folder and the store together: other servers of the two go on with the clients of this one. */
+/** Derives the key from state folder and store, so that another server with both accepts the clients of this server. */
 async function keyOfIds({ config, environment, log }: HttpParts): Promise<Uint8Array> {
   const folder = stateFolder(environment, process.platform);
   const lost = "clients of the 2025 protocol begin anew";
@@ -152,7 +152,7 @@ function cutting(metrics: ReturnType<typeof createMetrics>, log: Logger): Listen
   };
 }
 
-/** Who has a token sends it with the first request: so long a connection may be open without, ms. */
+/** Maximum age of a connection without a token, ms. Clients with a token send it with the first request. */
 const ANONYMOUS_MS = 10_000;
 
 async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<void> {
@@ -178,15 +178,15 @@ async function authenticatorOf({ config, environment, local, log }: HttpParts, h
   });
 }
 
-/** Only the user of this machine. */
+/** Accepts the local user only. */
 const NO_OTHERS = { principals: {}, oauth: undefined };
 
-/** The audit log has refused requests beside those that were served. */
+/** Adds refused requests to the audit log. */
 function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
   return audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
 }
 
-/** Answers to what is asked are taken down as well. */
+/** Serves answers to permission requests and writes the audit log of them. */
 function requestsOf({ audit, sessions }: HttpParts): Requests {
   return createRequests({
     by: "webhook",
@@ -195,18 +195,18 @@ function requestsOf({ audit, sessions }: HttpParts): Requests {
   });
 }
 
-/** For the person who starts the server; the log is for programs. */
+/** Writes for the person at the terminal, because `log` is for programs. */
 const writeToStderr = (text: string): void => void process.stderr.write(text);
 
 function cannotListen(flag: string, error: unknown): never {
   throw new ConfigError(`${flag}: cannot listen: ${error instanceof Error ? error.message : String(error)}.`, error);
 }
 
-/** Every URL under which a session of this server could come back to it. */
+/** Returns URL patterns by which a session could reach this server. */
 function urlsOf({ hosts }: Names, origin: string, publicUrl: string): string[] {
   const { port } = new URL(origin);
   const own = [...hosts].map((host) => `http://${host}:${port}/*`);
-  // A host name may also lead here through a proxy, whose scheme and port are unknown.
+  // A host name may also lead here through a proxy of unknown scheme and port.
   const names = [...hosts].filter((host) => !LOOPBACK.has(host));
   const proxied = names.flatMap((host) => [`http://${host}/*`, `https://${host}/*`, `https://${host}:*/*`]);
   return [`${publicUrl.replace(/\/+$/, "")}/*`, ...own, ...proxied];

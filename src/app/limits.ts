@@ -7,9 +7,9 @@ import type { EngineOptions } from "../engine/node.ts";
 import type { ProcessLimits } from "../engine/process-limiter.ts";
 import type { Connections } from "./connections.ts";
 
-/** What the settings set limits to: turns, requests, unattended work, processes. */
+/** Derives limits from settings: turns, requests, unattended work, processes. */
 
-/** `home`: the folder that a leading ~ stands for in rules. */
+/** `home` replaces a leading ~ in rules. */
 export function limitsOf(config: Config, home: string): EngineOptions["limits"] {
   const { approverTimeoutMs, approvers, callerMs } = parseApprovals(config.approvals);
   return {
@@ -43,13 +43,16 @@ export function processLimitsOf({ maxLive = livesInMemory() }: Config): ProcessL
   return { maxLive, maxStarting, maxBackground: Math.floor(maxLive * constants().maxBackgroundShare) };
 }
 
-/** What a Claude Code at work takes of the memory, bytes. */
+/** Memory used by a working Claude Code, bytes. */
 const PROCESS_BYTES = 110_000_000;
 
-/** Half of the memory is for others. */
+/** Leaves half of `totalmem()` to the rest of the machine. */
 function livesInMemory(): number {
   return Math.max(4, Math.floor(totalmem() / 2 / PROCESS_BYTES));
 }
 
-/** An interrupt takes 250 ms at most, 1,500 with a shell running: who has not obeyed by then does not listen. */
+/**
+ * Wait after an interrupt, ms; then Claude Code counts as hung. An interrupt takes 250 ms at most, 1,500 ms with a running
+ * shell.
+ */
 const STOP_GRACE_MS = 10_000;

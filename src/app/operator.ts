@@ -14,10 +14,10 @@ import { canAnswer, namesOf, switchIn } from "../tools/listed.ts";
 /** Translates the settings of a client, or of the server itself, into the terms of the engine. */
 
 interface Parts {
-  /** Depth to which this server is nested in sessions of servers like it. */
+  /** Nesting depth: 0 outside sessions, 1 in a session of a claude-agents-mcp server, and so on. */
   readonly depth: number;
   readonly environmentId: string;
-  /** Terms that no client can leave. */
+  /** Terms no client can loosen. */
   readonly bounds: Bounds;
   readonly allowsBypass: () => boolean;
 }
@@ -32,12 +32,12 @@ export function operatorOf(
   const terms = { ...own, initMs: constants().sessionInitTimeoutMs, environmentId };
   if (Object.keys(bounds).length === 0) return terms;
   const atMost = atBounds(config, bounds);
-  // The switch of a connection is no part of them.
+  // `bounds` do not depend on the bypass switch of a connection.
   const bypass = () => bounds.allowBypass ?? true;
   return { ...terms, bounds: allowed({ config: atMost, environment }, { allowsBypass: bypass, depth }) };
 }
 
-/** Returns the terms of one connection. */
+/** Returns the terms of a connection for the engine. */
 export function connectionTerms(
   { bypass, environmentId, id, named, ...given }: Given & Pick<Connection, "bypass" | "environmentId" | "id" | "named">,
   parts: Pick<Parts, "bounds" | "depth">,
@@ -63,12 +63,12 @@ function allowed({ config, environment }: Given, { allowsBypass, depth }: Pick<P
   return { gate, limits: limitsOf(config, homeIn(environment)) };
 }
 
-/** Hosts that commands may reach in the sandbox. */
+/** Returns the hosts of `WebFetch` allow rules, which sandboxed commands may reach. */
 function sandboxDomainsOf(config: Given["config"]): string[] {
   return hostsOf(rulesOf(config).allow);
 }
 
-/** Returns that part of a confinement which is stored with the principal's sessions. */
+/** Returns the fields of `confinement` to store with the principal's sessions. */
 function sessionPlaces(confinement: Confinement | undefined): Places | undefined {
   if (!confinement) return undefined;
   const { allowDirs, spawnWrapper, trustDirs, trustsRecord } = confinement;

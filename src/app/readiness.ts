@@ -1,8 +1,8 @@
 import { AppError } from "../domain/error.ts";
 
 /**
- * Whether something is there that takes a while to start: one promise of it for all who wait, and one answer for all who
- * ask. Over HTTP a server is asked before what runs its sessions is there, and told to end while that starts.
+ * Starts a slow resource once, for all callers: `ready` waits for the start, `now` and `get` do not. Over HTTP a server gets
+ * requests before its engine has started, and may be told to end during the start.
  */
 export class Readiness<T, How = never> {
   readonly #start: (how: How | undefined, over: AbortSignal) => Promise<T>;
@@ -10,30 +10,30 @@ export class Readiness<T, How = never> {
   #now: T | undefined;
   readonly #over = new AbortController();
 
-  /** `over` aborts when nothing is wanted any more: what may wait for long is not waited for then. */
+  /** `over` aborts on `end`: from then on `start` must not wait for anything slow. */
   constructor(start: (how: How | undefined, over: AbortSignal) => Promise<T>) {
     this.#start = start;
   }
 
-  /** Starts it unless it was started before; after a failed start the next call tries again. */
+  /** Starts the resource unless started before. After a failed start the next call tries again. */
   async ready(how?: How): Promise<T> {
     if (!this.#started && this.#over.signal.aborted) throw new AppError("INTERNAL", "The server is shutting down.");
     this.#started ??= this.#begin(how);
     return this.#started;
   }
 
-  /** What is there now; undefined before it is ready. */
+  /** The started resource; `undefined` until the start is over. */
   get now(): T | undefined {
     return this.#now;
   }
 
-  /** For those who do not wait: throws AppError before it is ready. */
+  /** Returns the resource to callers that cannot wait. Throws AppError before the start is over. */
   get(): T {
     if (this.#now === undefined) throw new AppError("INTERNAL", "The server starts. Try again in a moment.");
     return this.#now;
   }
 
-  /** From here on nothing is started. Resolves with what has been, once its start is over. */
+  /** Prevents further starts. Waits for a start under way, then resolves with the resource, if any. */
   async end(): Promise<T | undefined> {
     this.#over.abort();
     return this.#started?.catch(() => undefined);

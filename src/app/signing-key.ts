@@ -3,12 +3,15 @@ import type { Logger } from "../engine/ports.ts";
 interface KeyUse {
   readonly purpose: "protocol-session" | "request-state";
   readonly stateFolder: string;
-  /** Until this process ends, without a key file. */
+  /** Consequence of an unusable key file, for the log: `open forms are lost`. */
   readonly lost: string;
   readonly log: Pick<Logger, "warn">;
 }
 
-/** Makes the key for `purpose`. Where that of the state folder cannot be used, what is signed is good for this process alone. */
+/**
+ * Returns the key for `purpose` from the state folder. If the key file is unusable, returns a random key, valid for this
+ * process only.
+ */
 export async function signingKey({ log, lost, purpose, stateFolder }: KeyUse): Promise<Uint8Array> {
   const { keyFor } = await import("../security/key-file.ts");
   try {

@@ -8,15 +8,14 @@ import type { Append, Logger, SessionBackend } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
 import type { Audit } from "../tools/audit.ts";
 
-/** Those whom requests are taken to, put together. */
+/** Starts the approvers of the configuration. */
 
 export interface ApproverDependencies {
   readonly config: Config;
-  /** By name. */
   readonly secrets: ReadonlyMap<ApproverName, string>;
   readonly version: string;
   readonly store: Pick<SessionBackend, "log" | "rows">;
-  /** Called later only. */
+  /** Must not be called during the start, because the engine does not exist yet. */
   readonly engine: () => OfferVerbs;
   readonly http: ApproverHttp | undefined;
   readonly audit: Audit | undefined;
@@ -26,11 +25,11 @@ export interface ApproverDependencies {
 
 export interface StartedApprovers {
   readonly followers: readonly { readonly onAppended: (sessionId: string, change: Append) => void }[];
-  /** What is under way has so long. */
+  /** Ends all approvers. Deliveries under way get up to `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
-/** All that the configuration asks for, begun. */
+/** Starts each approver in use by `config`. */
 export async function startApprovers(dependencies: ApproverDependencies): Promise<StartedApprovers> {
   const { engine, log, store } = dependencies;
   const { approvers } = parseApprovals(dependencies.config.approvals);

@@ -22,17 +22,14 @@ import {
 import { modeInForce } from "../tools/query/settings.ts";
 import { createApp } from "./app.ts";
 
-/**
- * Writes to stdout what a proxy answers before its daemon is there, as this server answers it. The build starts this program,
- * which is no part of the package.
- */
+/** Writes the static answers of a proxy to stdout, as a real server gives them. Run by the build; not part of the package. */
 
-/** Versions of the 2025 era that a client may ask for. A proxy leaves others to the daemon. */
+/** Supported versions of the 2025 era. A proxy leaves clients with other versions to the daemon. */
 const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"];
 const REVISION = "2026-07-28";
 const LISTS = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
 
-/** Checked beyond the value itself: with other settings, or by what is there on the machine. */
+/** Settings checked against other settings or the machine. A proxy leaves clients with any of them to the daemon. */
 const CHECKED_AT_START = [
   ...Object.keys(approverFields),
   ...Object.keys(httpFields),
@@ -41,14 +38,14 @@ const CHECKED_AT_START = [
   "query.cwd",
 ];
 
-/** Toolsets for each combination of capabilities. */
+/** A toolset for each combination of capabilities. */
 const TOOLSETS = [
   { toolset: "agent", prompts: true, logs: true },
   { toolset: "query", prompts: false, logs: true },
   { toolset: "configure", prompts: false, logs: false },
 ];
 
-/** Names under which clients are answered differently. */
+/** Client names with different answers. */
 const CLIENTS = [
   { client: "client", oneWait: false },
   { client: "claude-code", oneWait: true },
@@ -61,7 +58,7 @@ interface Asked {
 
 type Ask = (method: string, asked?: Asked) => Promise<JsonFields>;
 
-/** A server with these flags, and what its clients ask. */
+/** Starts a server with flags `argv`. Returns functions to ask it as a client of each era. */
 function server(...argv: string[]): Record<Era, Ask> {
   const config = loadConfig({ argv: [...argv, "--log-level", "silent", "--store", "memory:"], env: {} });
   const start = { cwd: () => "/", ownCommands: [], config, environment: {} };
@@ -99,7 +96,7 @@ function fieldsOf(value: unknown): JsonFields {
   return { ...value };
 }
 
-/** Throws for an error, and for an answer that a proxy would write otherwise. */
+/** Throws on an error, and on an answer that a proxy would serialize differently. */
 function resultIn(line: string, method: string): JsonFields {
   const { id, jsonrpc, result } = fieldsOf(JSON.parse(line));
   if (`${JSON.stringify({ result, jsonrpc, id })}\n` === line) return fieldsOf(result);
@@ -126,7 +123,7 @@ async function capabilities(): Promise<Record<string, JsonFields>> {
   return Object.fromEntries((await Promise.all(rows)).flat());
 }
 
-/** By variant and name. Throws where the eras differ, which no proxy knows. */
+/** Returns tools by variant and name. Throws if the eras differ, because a proxy has one list for both. */
 async function tools(): Promise<StaticFile["tools"]> {
   const variants = [false, true].flatMap((diskResume) => CLIENTS.map((each) => ({ ...each, diskResume })));
   const listed: [string, Record<string, ListedTool>][] = await Promise.all(
@@ -160,7 +157,7 @@ function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Versions whose answers are those of the first. */
+/** Returns the versions with the same answers as the first. */
 async function versions(): Promise<string[]> {
   const { legacy } = server();
   const answers = await Promise.all(

@@ -4,11 +4,11 @@ import { defaultStore, storeTraits, type StoreLocation } from "../config/store.t
 import type { Logger, SessionBackend } from "../engine/ports.ts";
 import { realPathOf } from "../security/paths.ts";
 
-/** Where the sessions of this user are, and the way to them; what it needs is loaded by its first use. */
+/** Finds and opens the session store of the user. Loads modules on first use. */
 
 export interface StoreSettings {
   readonly config: Pick<Config, "store">;
-  /** The environment of the server; what is secret in it is masked wherever it would be written. */
+  /** Environment of the server. Secrets in its variables are masked in everything written. */
   readonly environment: NodeJS.ProcessEnv;
 }
 
@@ -16,7 +16,7 @@ export function storeLocation({ config: { store }, environment }: StoreSettings)
   return store ?? defaultStore(stateFolder(environment, process.platform), process.platform);
 }
 
-/** Whether SQLite is there: part of Node, or a package that npm has installed. */
+/** True if SQLite is available, as part of Node or as a package installed by npm. */
 export async function hasDriver(): Promise<boolean> {
   return (await import("../store/sqlite/connect/driver.ts")).hasDriver();
 }
@@ -25,7 +25,7 @@ async function installDriver(): Promise<void> {
   await (await import("../store/sqlite/connect/driver.ts")).installDriver();
 }
 
-/** npm goes on when this process ends, which does not wait for it. */
+/** Installs the driver, but stops waiting once `over` aborts. npm continues after the end of this process. */
 async function driverUnless(over?: AbortSignal): Promise<void> {
   const ended = new Promise<never>((_, reject) => {
     over?.addEventListener("abort", () => reject(new Error("The server is shutting down.")));
@@ -33,7 +33,10 @@ async function driverUnless(over?: AbortSignal): Promise<void> {
   await Promise.race([installDriver(), ended]);
 }
 
-/** Of two servers with the same store it is the same, whatever links lead there; sessions in memory are one server's alone. */
+/**
+ * Names the store: equal for all servers of a file, whatever links lead to it. A store in memory is named by `nodeId`, because
+ * it belongs to one server.
+ */
 export async function storeNameOf(location: StoreLocation, { nodeId }: SessionBackend): Promise<string> {
   const { file, isShared, text } = storeTraits(location);
   if (!isShared) return nodeId;
@@ -46,20 +49,20 @@ export async function thisProcess(): Promise<{ pid: number; startedAt: string }>
   return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? UNKNOWN };
 }
 
-/** Tells whether process `pid` is still the process that started at `startedAt`. */
+/** True if process `pid` still runs and started at `startedAt`. */
 export async function isRunning(pid: number, startedAt: string): Promise<boolean> {
   return (await processes()).isRunning(pid, startedAt);
 }
 
-/** Tells whether the system has said when the process began. */
+/** False for `UNKNOWN`: the system has not reported a start time. */
 export async function isKnownStart(startedAt: string): Promise<boolean> {
   return startedAt !== (await processes()).UNKNOWN;
 }
 
-/** Not before the first call: `initialize` is answered without. */
+/** Loaded on first use, because `initialize` runs without `tree.ts`. */
 const processes = async () => import("../claude/supervise/tree.ts");
 
-/** The sessions at `location`, shared by all servers that use the same file. */
+/** Opens the sessions at `location`. If Node has no SQLite, npm installs the driver first. */
 export async function connectStore(
   location: StoreLocation,
   { log, over, urls = [] }: { log: Logger; over?: AbortSignal; urls?: readonly string[] | undefined },

@@ -8,47 +8,47 @@ import type { ClientHello } from "../daemon/wire.ts";
 import { stat } from "../security/files/limited.ts";
 import { namesOf } from "../tools/listed.ts";
 
-/** The start of this server by a client, which belongs to that client and not to the process that serves it. */
+/** Start of this program by a client. With a daemon, another process serves the client. */
 export interface ClientStart {
-  /** The folder in which it was started: the default `cwd`, and the one from which relative paths count. Throws AppError. */
+  /** Start folder of the client: default of `cwd`, and base of relative paths. Throws AppError. */
   readonly cwd: () => string;
-  /** The client's command line in all spellings under which a session could start this server again. */
+  /** All spellings of the client's command line, because a session could start this server again by any of them. */
   readonly ownCommands: readonly OwnCommand[];
 }
 
-/** [command, ...args] */
+/** `[command, ...args]` */
 export type OwnCommand = readonly [string, ...string[]];
 
-/** Properties of one connection, and not of the process that serves it. */
+/** Properties of a connection, not of the serving process. */
 export interface Terms extends ClientStart {
-  /** Terms are the client's, all other settings the server's. */
+  /** Client's terms, and the server's for all other settings. */
   readonly config: Config;
-  /** The environment of the client's end. */
+  /** Environment of the client's process. */
   readonly environment: NodeJS.ProcessEnv;
-  /** True where that environment is the server's own. */
+  /** True if `environment` is the server's own. */
   readonly isOwn?: boolean;
-  /** Sessions that the client has had to do with before. */
+  /** Ids of sessions used by the client on earlier connections. */
   readonly sessions?: readonly string[];
 }
 
-/** The terms of a client of a daemon. Throws ConfigError for settings that it may not give, or that cannot be used. */
+/** Returns the terms of a client of a daemon. Throws ConfigError for settings that are invalid or not for clients. */
 export function termsOf(
   hello: ClientHello,
   { ownCommands, server }: Pick<Terms, "ownCommands"> & { readonly server: ServerSettings },
 ): Terms {
   const { cwd, environment, purpose, sessions = [] } = hello;
-  // The console is a server itself.
+  // The console command is itself a server and may give server settings.
   const settingsOf = purpose === "operations" ? termsWithin : clientSettings;
   return { config: settingsOf(server, sourcesOf(hello)), environment, cwd: () => cwd, ownCommands, sessions };
 }
 
-/** Names what is wrong with the terms of a client by what has given them. */
+/** Names each faulty term in the message by the client's source: flag, variable or file key. */
 export function namedForClient(error: unknown, hello: ClientHello, { user }: ServerSettings): unknown {
   if (!(error instanceof ConfigError)) return error;
   return new ConfigError(bySource(error.message, new Map([...user.given, ...givenIn(sourcesOf(hello))])), error);
 }
 
-/** Queries that name no folder run in it: without it each of them fails, and names what its caller has not given. Throws ConfigError. */
+/** Throws ConfigError unless `query.cwd` is a folder. Otherwise every query without `cwd` would fail and blame its caller. */
 export async function requireQueryFolder({ query, toolsets }: Config): Promise<void> {
   const { cwd } = query;
   if (cwd === undefined || !namesOf(toolsets, query).includes("claude_code_query")) return;
@@ -57,7 +57,7 @@ export async function requireQueryFolder({ query, toolsets }: Config): Promise<v
   throw new ConfigError(`query.cwd is ${JSON.stringify(cwd)}: there is no such folder. Name an existing one.`);
 }
 
-/** Takes it for a folder that may be on a disk that does not answer now. */
+/** True unless `error` means "not found": the folder may be on a disk that does not answer now. */
 function mayBeThere(error: unknown): boolean {
   return !(error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR"));
 }
@@ -73,7 +73,7 @@ function readerOf(file: ClientHello["configFile"]): NonNullable<ConfigSources["r
   };
 }
 
-/** The home folder of who has this environment. */
+/** Returns the home folder of the environment's user. */
 export function homeIn({ HOME, USERPROFILE }: NodeJS.ProcessEnv): string {
   return (process.platform === "win32" ? USERPROFILE : HOME) ?? homedir();
 }

@@ -7,7 +7,7 @@ import { tighter } from "../domain/approvals/risk.ts";
 
 /** Bounds: terms that the operator gives, and no client of a server can leave. */
 
-/** Nothing is left of a term within its bound. The message names neither whose it is, nor whose bound: see `named`. */
+/** No value of a term is within its bound. The message names neither source; see `named`. */
 export class OutOfBoundsError extends ConfigError {
   readonly key: keyof Terms;
   readonly #own: string;
@@ -20,7 +20,7 @@ export class OutOfBoundsError extends ConfigError {
     this.#bound = bound;
   }
 
-  /** Makes the error with the place of the value and that of the bound. */
+  /** Returns the error with the sources of the value (`from`) and of the bound (`by`). */
   named(from: string, by: string): ConfigError {
     return new ConfigError(
       `${from}: ${this.#own} is out of bounds. ${by} allows ${this.#bound}. Name some of these.`,
@@ -29,10 +29,10 @@ export class OutOfBoundsError extends ConfigError {
   }
 }
 
-/** A term that is not there is each connection's own. */
+/** A term without a bound is free for each connection. */
 export type Bounds = Partial<Terms>;
 
-/** The terms among what is given. Throws ConfigError for a value that is not allowed. */
+/** Returns the terms in `given`. Throws ConfigError for a value that is not allowed. */
 export function boundsOf(given: GivenByKey): Bounds {
   const ofTerm = (key: string) => TERMS.find((term) => key === term || key.startsWith(`${term}.`));
   const ofTerms = [...given].filter(([key]) => ofTerm(key) !== undefined);
@@ -43,7 +43,7 @@ export function boundsOf(given: GivenByKey): Bounds {
 
 const TERMS = SETTINGS.filter(({ of }) => of === "term").map(({ key }) => key);
 
-/** Keys of `query` that are not given bound nothing. */
+/** Makes keys of `query` that are not given bound nothing. */
 const UNBOUND: GivenByKey = new Map(
   Object.entries({ maxExecutionMs: MAX_TIMER_MS, maxBytes: 33_554_432 }).map(([key, value]) => [
     `query.${key}`,
@@ -51,7 +51,7 @@ const UNBOUND: GivenByKey = new Map(
   ]),
 );
 
-/** A connection's settings as they would be if it had chosen the bounds: the policy of its sessions is the tighter of both. */
+/** Returns a connection's settings with each term at its bound. The policy of its sessions is the tighter of both. */
 export function atBounds(config: Config, bounds: Bounds): Config {
   const both = (own: readonly string[], more: readonly string[] = []) => [...own, ...more];
   const { query } = withinBounds(config, bounds);
@@ -63,14 +63,14 @@ export function atBounds(config: Config, bounds: Bounds): Config {
 }
 
 /**
- * A connection's settings within bounds. Rules, folders and the chain of approvers stay its own here: the policy of its sessions
- * combines them, by real paths and for each home folder (`atBounds`). Throws OutOfBoundsError where nothing is left.
+ * Returns a connection's settings within bounds. Rules, folders and approval chain stay unchanged here: policies of sessions
+ * combine them by real paths and home folder (`atBounds`). Throws OutOfBoundsError if nothing is left.
  */
 export function withinBounds(config: Config, bounds: Bounds): Config {
   return { ...config, ...combined(bounds, config) };
 }
 
-/** Bounds of two sources, neither of which can be left. Throws ConfigError for a term that only a policy can combine, if both give it. */
+/** Combines the bounds of two sources. Throws ConfigError if both give a term that only a policy can combine. */
 export function commonBounds(bounds: Bounds, further: Bounds): Bounds {
   const twice = Object.entries(COMBINED).find(
     ([key, combine]) => combine === byPolicy && Object.hasOwn(bounds, key) && Object.hasOwn(further, key),
@@ -104,7 +104,7 @@ const strict =
   (bound, own) =>
     bound === strictest ? bound : own;
 
-/** A term that has no line here does not compile. */
+/** A term without a line here does not compile. */
 const COMBINED: { readonly [Key in keyof Terms]-?: Combine<Terms[Key]> } = {
   maxWaitMs: (bound, own) => (bound === undefined ? own : Math.min(bound, own ?? bound)),
   turnMaxMs: lesser,
@@ -114,7 +114,7 @@ const COMBINED: { readonly [Key in keyof Terms]-?: Combine<Terms[Key]> } = {
   permissionMaxMs: lesser,
   allowBypass: both,
   approvals: byPolicy,
-  // Undefined is less than all over HTTP.
+  // `undefined` is less than `all` over HTTP.
   callerApproves: (bound = "all", own) => (bound === "all" ? own : tighter(bound, own ?? bound)),
   allowRules: byPolicy,
   askRules: byPolicy,
@@ -128,7 +128,7 @@ const COMBINED: { readonly [Key in keyof Terms]-?: Combine<Terms[Key]> } = {
   maxDepth: lesser,
   toolsets: commonToolsets,
   dynamicDescription: both,
-  // The other keys are defaults that a call may replace.
+  // All other keys are mere defaults: a call may replace them.
   query: (bound, own) => ({
     ...own,
     enabled: both(bound.enabled, own.enabled),

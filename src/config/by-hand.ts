@@ -1,25 +1,27 @@
 import { isStorePath } from "./store-spelling.ts";
 
-/** Checks values of settings without schemas, for the proxy, which loads none. */
+/** Checks settings without schemas, for the proxy. */
 
-/** Conversion of a text from a flag or a variable to the value that a file would hold as JSON. */
+/** Conversion of the text of a flag or variable to the JSON value of a file. */
 export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories" | "store" | "json";
 
 /**
- * Who a setting belongs to: `term` to one connection, which may differ from the others of its server; `server` to all sessions of a
- * server, so that no client of a daemon may give it; `client` to the client's own process, which reads it before it connects.
+ * Owner of a setting.
+ * - `term`: a connection; clients of a server may differ.
+ * - `server`: all sessions of a server, so clients of a daemon cannot give it.
+ * - `client`: the client's own process, before it connects.
  */
 export type SettingClass = "term" | "server" | "client";
 
-/** All that a schema asks of a value, beside its reading. A text, a path or a word is never empty. */
+/** Checks beside `Reading`. A text, a path or a word is never empty. */
 export interface ByHand {
   readonly least?: number;
   readonly most?: number;
-  /** The only values, or words, that are allowed. */
+  /** Only allowed values or words. */
   readonly values?: readonly string[];
-  /** A regular expression that texts match. */
+  /** Regular expression for texts. */
   readonly form?: string;
-  /** Words that are equal up to a colon do not occur twice. */
+  /** True if no two words may be equal up to a colon. */
   readonly isOnceEach?: boolean;
 }
 

@@ -2,12 +2,12 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { PRODUCT } from "../domain/names.ts";
 
-/** Where this server keeps what it may lose: in the user's cache folder, where each system has it. */
+/** Returns the folder for expendable files, in the user's cache folder of each system. */
 export function cacheFolder(env: Readonly<Record<string, string | undefined>>): string {
   const { LOCALAPPDATA: local, XDG_CACHE_HOME: cache } = env;
-  // Beside the state folder, which lies there too.
+  // Next to the state folder, because Windows has both in `LOCALAPPDATA`.
   if (process.platform === "win32") return join(local ?? join(homedir(), "AppData", "Local"), `${PRODUCT}-cache`);
   if (process.platform === "darwin") return join(homedir(), "Library", "Caches", PRODUCT);
-  // A relative path there is to be ignored, as the specification has it.
+  // The XDG specification says to ignore a relative path.
   return join(cache?.startsWith("/") === true ? cache : join(homedir(), ".cache"), PRODUCT);
 }

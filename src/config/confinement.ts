@@ -6,12 +6,12 @@ import { ANYWHERE } from "./setting.ts";
 type Terms = Pick<Config, "allowDirs" | "http" | "oauth" | "principals" | "trustDirs">;
 
 /**
- * The folders that each principal's sessions may use: for the operator all that the server may use, for a named user those of
- * their entry, for any other principal those of the server if an authorization server vouches for them, else none.
+ * Returns the folders for sessions of a principal. The operator has all of the server's, a named user those of `principals`,
+ * anyone else the server's if vouched for by an authorization server (`oauth`), otherwise none.
  */
 export function confinements({ allowDirs, http, oauth, principals, trustDirs }: Terms): Confine {
   const server = { allowDirs, trustDirs, spawnWrapper: [] };
-  // Claude Code records what its user has trusted, for themselves: a server for others does not take that for their trust.
+  // Claude Code records trust of the local user only, so a server for others ignores that record.
   const local = { ...server, trustsRecord: http === undefined, operatorOptions: true };
   const subject = { ...server, trustsRecord: false, operatorOptions: false };
   return (principal) => {

@@ -2,50 +2,50 @@ import { ConfigError } from "./error.ts";
 import { CONSTANTS_VARIABLE } from "../domain/names.ts";
 
 /**
- * Times and limits that are no settings. Tests give others in a variable that is in no document: a JSON object of some of these names.
+ * Times and limits without a setting. Tests override them in an undocumented variable (`CONSTANTS_VARIABLE`), as a JSON object.
  */
 
 const USUAL = {
-  /** A turn ends after this long without a message of Claude Code, ms. */
+  /** Time without a message of Claude Code after which a turn ends, ms. */
   inactivityMs: 1_800_000,
-  /** For a start of Claude Code, where the session has no `sessionInitTimeoutMs`, ms. */
+  /** Time for the start of Claude Code if its session has no `sessionInitTimeoutMs`, ms. */
   sessionInitTimeoutMs: 60_000,
-  /** A session is unattended once no client has looked at it for this long, ms. */
+  /** Time without a look of any client after which a session is unattended, ms. */
   unattendedAfterMs: 600_000,
-  /** For turns of an unattended session, ms. */
+  /** Maximum duration of a turn of an unattended session, ms. */
   unattendedMaxMs: 14_400_000,
-  /** Between searches for expired sessions and processes of dead servers, ms. */
+  /** Interval of the search for expired sessions and for processes of dead servers, ms. */
   cleanupIntervalMs: 60_000,
-  /** Of the processes, how many background work alone may keep while sessions queue. */
+  /** Share of the processes that background work alone may keep while sessions queue. */
   maxBackgroundShare: 0.5,
-  /** Ends Claude Code by the reaper alone where the server dies, and not by the kernel. */
+  /** True to end Claude Code after the death of the server by the reaper alone, not by the kernel. */
   reaperAlone: false,
-  /** A client waits this long for its daemon, ms. */
+  /** Wait of a client for its daemon, ms. */
   daemonStartMs: 5_000,
-  /** After the end of its input a client is answered for this long, ms. */
+  /** Time for answers to a client after the end of its input, ms. */
   lastAnswersMs: 45_000,
-  /** A daemon ends after this long without clients and work, ms. */
+  /** Time without clients and work after which a daemon ends, ms. */
   daemonIdleMs: 600_000,
-  /** Has Claude Code held by a shim, where the system can. */
+  /** True to run Claude Code in a shim, if the system allows. */
   shim: true,
-  /** A shim keeps Claude Code for this long without its server, ms. */
+  /** Time for Claude Code in a shim without its server, ms. */
   keepMs: 300_000,
-  /** Open requests of each principal. */
+  /** Maximum number of open requests per principal. */
   maxStreams: 256,
-  /** Open connections; 0 is half of the file descriptors that the server may have, at most 4096. */
+  /** Maximum number of open connections. 0 means half of the server's file descriptors, at most 4096. */
   maxConnections: 0,
   maxBodyBytes: 33_554_432,
-  /** To receive the body of a request, ms; headers have a quarter of it. */
+  /** Time to receive the body of a request, ms. Headers have a quarter of it. */
   receiveMs: 60_000,
-  /** A client that reads nothing of its answer for this long is cut off, ms. */
+  /** Time without reading after which a client is cut off, ms. */
   sendMs: 30_000,
-  /** A protocol session (2025 clients) is forgotten after this long without an open request, ms. */
+  /** Time without an open request after which a protocol session (2025 clients) is forgotten, ms. */
   idleClientMs: 3_600_000,
-  /** Of a delivery of the webhook. */
+  /** Maximum number of attempts per delivery of the webhook. */
   notifyAttempts: 5,
-  /** Before the second attempt, ± 25 %; each further delay is four times as long, ms. */
+  /** Delay before the second attempt, ms, ± 25 %. Each further delay is four times as long. */
   notifyRetryMs: 2_000,
-  /** An attempt without a response has failed after this long, ms. */
+  /** Time without a response after which an attempt has failed, ms. */
   notifyTimeoutMs: 10_000,
 };
 
@@ -53,7 +53,7 @@ export type Constants = Readonly<typeof USUAL>;
 
 let read: { readonly text: string | undefined; readonly constants: Constants } = { text: undefined, constants: USUAL };
 
-/** Throws ConfigError for a variable with anything else in it. */
+/** Throws ConfigError if `text` is anything but an object of known constants. */
 export function constants(text = process.env[CONSTANTS_VARIABLE]): Constants {
   if (read.text !== text) read = { text, constants: { ...USUAL, ...given(text) } };
   return read.constants;

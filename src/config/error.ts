@@ -1,6 +1,6 @@
 import { escapeControlChars } from "../security/control-chars.ts";
 
-/** A setting that cannot be used. The message is one line for the operator: where the value came from, what is allowed. */
+/** A setting cannot be used. The message is a single line for the operator: source of the value, then allowed values. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 

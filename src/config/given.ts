@@ -12,25 +12,25 @@ import { ANYWHERE, type Setting } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
 
 /**
- * Values as flags, variables and files give them, before they are checked. Relative paths count from the current directory, in a
+ * Reads values of flags, variables and files before they are checked. Relative paths count from the current directory, in a
  * file from the file's folder.
  */
 
 export interface ConfigSources {
-  /** Words behind the command. */
+  /** Arguments after the command. */
   readonly argv: readonly string[];
   readonly env: Environment;
-  /** Relative paths of flags and variables count from it. A daemon gives that of its client; default: that of this process. */
+  /** Base of relative paths in flags and variables. Default: current folder of this process. A daemon gives its client's. */
   readonly cwd?: string;
-  /** The folder that a leading ~ stands for; default: that of the user of this process. */
+  /** Replaces a leading ~. Default: home folder of the user of this process. */
   readonly home?: string;
   /** Settings of the user's file; none is read by default. */
   readonly user?: Pick<UserFile, "given">;
-  /** The text of a file. Throws when it cannot be read. */
+  /** Returns the text of a file. Throws if the file cannot be read. */
   readonly readFile?: (path: string) => string;
 }
 
-/** The user's file of settings, in the folder of configurations: see user-file.ts. */
+/** Settings of the user, from the configuration folder (`user-file.ts`). */
 export interface UserFile {
   readonly path: string;
   readonly given: GivenByKey;
@@ -39,19 +39,19 @@ export interface UserFile {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A value before it is checked, and where it came from. */
+/** A value with its source, not yet checked. */
 export interface Given {
   readonly value: unknown;
-  /** Names the source in messages: a flag, a variable, or a key and its file. */
+  /** Name of the source in messages: a flag, a variable, or a key and its file. */
   readonly from: string;
 }
 
-/** The folder that relative paths count from, and the user's. */
+/** Base of relative paths, and the home folder. */
 type Base = () => { readonly folder: string; readonly home: string | undefined };
 
 export type GivenByKey = ReadonlyMap<string, Given>;
 
-/** The start folder is looked up where a path counts from it: it can have been deleted. */
+/** Looks up the start folder only for a relative path, because the folder can have been deleted. */
 const startOf =
   ({ cwd, home }: ConfigSources): Base =>
   () => ({ folder: cwd ?? process.cwd(), home });
@@ -61,7 +61,7 @@ export function fromFlags(sources: ConfigSources): GivenByKey {
   for (const { setting, written, text, negated } of readFlags(sources.argv)) {
     const value = text === undefined ? !negated : fromText(setting, text, startOf(sources));
     const before = given.get(setting.key)?.value;
-    // A list grows with each flag; of any other setting the last flag counts.
+    // Lists grow with each flag. Otherwise the last flag counts.
     const joined = setting.reading === "directories" && before !== undefined ? [before, value].flat() : value;
     given.set(setting.key, { value: joined, from: written });
   }
@@ -75,7 +75,7 @@ export function fromVariables(sources: ConfigSources): GivenByKey {
   for (const setting of SETTINGS) {
     const text = sources.env[setting.variable];
     if (text === undefined) continue;
-    // Clients hand on unset variables as empty ones. An empty list of directories is refused: it would allow everything.
+    // Clients pass unset variables on as empty. An empty list of directories is refused, because it would allow everything.
     if (text === "" && setting.reading !== "directories") continue;
     const value =
       setting.reading === "directories"
@@ -90,7 +90,7 @@ export function fromVariables(sources: ConfigSources): GivenByKey {
   return new Map([...withKeys(given, start), ...keys]);
 }
 
-/** Reads the file of `--config`, where there is one. */
+/** Reads the file of `--config`, if any. */
 export function fromConfigFile(
   path: Given | undefined,
   { home, readFile = readText }: Pick<ConfigSources, "home" | "readFile">,
@@ -105,11 +105,11 @@ export function fromConfigFile(
 interface InFile {
   readonly name: string;
   readonly home: string | undefined;
-  /** Path of the object inside the file that has the keys. */
+  /** Path of the object inside the file, such as `bounds.`. */
   readonly within?: string;
 }
 
-/** Throws ConfigError for a key that is not among those of `settings`. */
+/** Throws ConfigError for a key missing in `settings`. */
 export function fromObject(
   content: JsonObject,
   settings: readonly Setting[],
@@ -131,7 +131,7 @@ export function fromObject(
   return withKeys(given, base);
 }
 
-/** The keys of `query` each by itself, since they come from several sources. What is no object is refused later. */
+/** Splits `query` into its keys, because they have several sources. Leaves a non-object for the schema to refuse. */
 function withKeys(given: GivenByKey, base: Base): GivenByKey {
   const query = given.get("query");
   const content = JsonObject.safeParse(query?.value);
@@ -156,7 +156,7 @@ function unknownKey(key: string, name: string, advice: string): ConfigError {
   return new ConfigError(`Unknown key "${key}" in ${name}.${advice}`);
 }
 
-/** `what` names the file in messages. Throws ConfigError. */
+/** Reads the JSON object in file `name`. `what` names the file in messages. Throws ConfigError. */
 export function readObject(name: string, what: string, readFile = readText): JsonObject {
   let text: string;
   try {
@@ -175,20 +175,20 @@ export function readObject(name: string, what: string, readFile = readText): Jso
   return parsed.data;
 }
 
-/** A rule for a tool, Bash(echo a, b), is one word. */
+/** Commas outside parentheses: the rule `Bash(echo a, b)` is a single word. */
 const COMMA = /,(?![^(]*\))/;
 
-/** The comma, and what separates directories on any system. */
+/** Comma, and the separators of directories on any system. */
 const ANY_SEPARATOR = /[,:;]/;
 
-/** A flag that may stand alone is in a variable and in the file a switch as well. */
+/** Reads true and false for a setting that may stand alone as a flag (`alone`), in a variable or file. */
 function switched({ alone }: Setting, value: unknown): unknown {
   if (alone === undefined) return value;
   if (value === true || value === "true" || value === "1") return alone;
   return value === false || value === "false" || value === "0" ? undefined : value;
 }
 
-/** The value that a file would hold; text that cannot be read so stays as it is, and the schema refuses it. */
+/** Converts `text` to the JSON value of a file. Unreadable text stays as it is, for the schema to refuse. */
 function fromText(setting: Setting, text: string, start: Base): unknown {
   switch (setting.reading) {
     case "number":
@@ -214,7 +214,7 @@ function fromSwitch(text: string): boolean | string {
   return text === "false" || text === "0" ? false : text;
 }
 
-/** What is none stays as it was written. */
+/** False for `memory:`, which is no path. */
 function isPath({ reading }: Setting, value: unknown): boolean {
   return reading === "path" || (reading === "store" && typeof value === "string" && isStorePath(value));
 }
@@ -227,7 +227,7 @@ function fromJson(text: string): unknown {
   }
 }
 
-/** Paths inside `value` made absolute, a leading ~ being the home folder; what is no path is left for the schema to refuse. */
+/** Makes paths in `value` absolute; a leading ~ is the home folder. Other values stay, for the schema to refuse. */
 function absolute(value: unknown, base: Base): unknown {
   if (Array.isArray(value)) return value.map((each) => absolute(each, base));
   if (typeof value !== "string" || value === "") return value;
@@ -240,7 +240,7 @@ export function refused({ value, from }: Given, { allowed }: Setting): ConfigErr
 }
 
 /**
- * A message with the sources of settings in place of their flags and keys: who has set a variable looks for no flag. In advice a flag
+ * Replaces flags and keys in `message` by their sources: a user who has set a variable looks for no flag. In advice, a flag
  * with a value stays.
  */
 export function bySource(message: string, given: GivenByKey): string {

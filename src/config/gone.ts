@@ -1,6 +1,6 @@
 import { ConfigError } from "./error.ts";
 
-/** Settings of earlier builds, by their keys, and what is there instead: one that is given must not be ignored silently. */
+/** Removed settings, by key, with their replacement. A removed setting must not be ignored silently. */
 
 const QUERY =
   "Enable Cwd Model PermissionMode MaxTurns MaxMessages IncludeSystemMessages AllowedTools MaxExecutionMs MaxBytes";
@@ -40,7 +40,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
   notifyTimeoutMs: "an attempt fails after 10 s",
 };
 
-/** The seed servers have this one: it is accepted without effect. */
+/** Accepted without effect, because configurations of predecessors contain this variable. */
 const IGNORED = "CLAUDE_CODE_MCP_CLEANUP_INTERVAL_MS";
 
 const GONE = Object.keys(INSTEAD).map((key) => {
@@ -50,7 +50,7 @@ const GONE = Object.keys(INSTEAD).map((key) => {
 
 export const GONE_VARIABLES = GONE.map(({ variable }) => variable).filter((name) => name !== IGNORED);
 
-/** Throws ConfigError if `name` is the flag, variable or key of such a setting. `from` names it in the message. */
+/** Throws ConfigError if `name` is the flag, variable or key of a removed setting. `from` names it in the message. */
 export function refuseGone(name: string, from = name): void {
   const gone = GONE.find(({ flag, key, variable }) => [`--${flag}`, `--no-${flag}`, key, variable].includes(name));
   if (gone) throw new ConfigError(`${from} is no setting any more: ${INSTEAD[gone.key] ?? ""}. Leave it out.`);

@@ -3,18 +3,18 @@ import { ConfigError } from "./error.ts";
 import { Principals } from "./principals.ts";
 import { count, json, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
 
-/** Settings of a server that is reached over HTTP. Without `http` they have no effect, but for what principals may do. */
+/** Settings of a server over HTTP. Without `http` they have no effect, except for rights of principals. */
 
-/** Where `--http` alone listens. */
+/** Address of `--http` without a value. */
 export const DEFAULT_LISTEN = "127.0.0.1:7465";
 
 const OAuth = z
   .strictObject({
     /** URL of the authorization server. */
     issuer: z.string().min(1),
-    /** That the tokens must have. */
+    /** Required audience of tokens. */
     audience: z.string().min(1).exactOptional(),
-    /** URL of the keys that sign them. */
+    /** URL of the keys that sign tokens. */
     jwks: z.string().min(1).exactOptional(),
   })
   .readonly()
@@ -109,7 +109,7 @@ export const httpFields = {
   ),
 };
 
-/** host:port, or a port alone on loopback. Throws ConfigError. */
+/** Parses `host:port`, or a port alone on loopback. Throws ConfigError. */
 export function addressOf(text: string): { host: string; port: number } {
   const [, host = "127.0.0.1", digits = ""] = /^(?:(\[[\da-f:.]+\]|[^:]+):)?(\d{1,5})$/i.exec(text) ?? [];
   const port = digits === "" ? Number.NaN : Number(digits);

@@ -19,15 +19,14 @@ import { ANYWHERE } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
 
 /**
- * Settings by their sources: flags over variables over the file of `--config` over the user's file over the defaults. A list of a
- * higher source replaces the list of a lower one. Throws ConfigError with one line that names the source of the bad value and what
- * is allowed.
+ * Merges settings: flags over variables over the file of `--config` over the user's file over defaults. Lists are replaced, not
+ * joined. Throws ConfigError with a line that names the source of the bad value and the allowed values.
  */
 export function loadConfig(sources: ConfigSources): Config {
   return checked(new Map([...(sources.user?.given ?? []), ...givenIn(sources)]));
 }
 
-/** Reads all that is given beside the user's file. Throws ConfigError. */
+/** Reads all sources except the user's file. Throws ConfigError. */
 export function givenIn(sources: ConfigSources): GivenByKey {
   const flags = fromFlags(sources);
   const variables = fromVariables(sources);
@@ -35,13 +34,13 @@ export function givenIn(sources: ConfigSources): GivenByKey {
   return new Map([...file, ...variables, ...flags]);
 }
 
-/** The file of `--config`; undefined where there is none. */
+/** Returns the path of the file of `--config`, if any. */
 export function configFileOf(sources: ConfigSources): string | undefined {
   const path = fromFlags(sources).get(CONFIG_FILE.key) ?? fromVariables(sources).get(CONFIG_FILE.key);
   return typeof path?.value === "string" ? path.value : undefined;
 }
 
-/** Returns how deep this server is nested: 0 unless a server above it set the variable for the Claude Code that started this one. */
+/** Returns the nesting depth: 0 unless an outer server has set `DEPTH_VARIABLE` for the Claude Code around this one. */
 export function readDepth(env: Environment): number {
   const text = env[DEPTH_VARIABLE] ?? "";
   if (text === "") return 0;
@@ -49,10 +48,10 @@ export function readDepth(env: Environment): number {
   throw new ConfigError(`${DEPTH_VARIABLE} is ${shown(text)}: must be a whole number. Servers set it; unset it.`);
 }
 
-/** They stand in no table: a flag or a file of settings is no place for them. */
+/** Not in `SETTINGS`, because a secret must not stand in flags or files. */
 const SECRETS = ["CLAUDE_CODE_MCP_RESUME_SECRET", ...SECRET_VARIABLES];
 
-/** A sentence for each variable that has our prefix and yet no effect: a misspelt bound is no bound. */
+/** Returns a sentence for each variable with our prefix but no effect, because a misspelt bound would not hold. */
 export function unknownVariables(env: Environment): string[] {
   const known = SETTINGS.map(({ variable }) => variable);
   const ofServers = [CONSTANTS_VARIABLE, DEPTH_VARIABLE, PROCESS_VARIABLE, ...SECRETS];
@@ -61,7 +60,7 @@ export function unknownVariables(env: Environment): string[] {
     .map((name) => `${name} is not a setting of this version and has no effect.${didYouMean(name, known)}`);
 }
 
-/** Settings with these values, the others with their defaults. Throws ConfigError. */
+/** Returns a complete configuration: `given` and defaults. Throws ConfigError. */
 export function checked(given: GivenByKey): Config {
   const settings = [...SETTINGS, ...QUERY_KEYS].filter(({ key, inFile }) => inFile && given.has(key));
   const parsed = Config.safeParse(valuesOf(given));
@@ -72,14 +71,14 @@ export function checked(given: GivenByKey): Config {
   const source = bad === undefined ? undefined : given.get(bad.key);
   if (bad === undefined || source === undefined) throw parsed.error;
   const issue = parsed.error.issues.find((each) => isOf(bad.key, each));
-  // A refinement of ours says what is wrong.
+  // Issues of our own refinements already say what is wrong.
   if (issue?.code === "custom") throw new ConfigError(`${source.from} cannot be used: ${issue.message}`);
   if (bad.reading !== "json") throw refused(source, bad);
   const where = issue?.path.slice(1).map(String).join(".") ?? "";
   throw new ConfigError(`${source.from} cannot be used${where && `, at ${where}`}: ${issue?.message ?? bad.allowed}.`);
 }
 
-/** As a file would hold them. */
+/** Returns the values as a file would hold them. */
 function valuesOf(given: GivenByKey): Record<string, unknown> {
   const entries = [...given]
     .filter(([key]) => key !== CONFIG_FILE.key)
@@ -90,7 +89,7 @@ function valuesOf(given: GivenByKey): Record<string, unknown> {
   return Object.fromEntries([...others, ...(query.length > 0 ? [["query", Object.fromEntries(query)] as const] : [])]);
 }
 
-/** What each setting by itself could not tell. */
+/** Checks settings against each other. Throws ConfigError. */
 function consistent(config: Config, given: GivenByKey): Config {
   try {
     checkApprovers(config);
@@ -102,7 +101,7 @@ function consistent(config: Config, given: GivenByKey): Config {
   }
 }
 
-/** A server without a tool is a mistake that would go unnoticed. */
+/** Throws ConfigError if no tool would be listed, because that mistake would go unnoticed. */
 function listingSomething(config: Config): Config {
   if (config.query.enabled || config.toolsets.some((toolset) => toolset !== "query")) return config;
   throw new ConfigError(

@@ -2,13 +2,16 @@ import { realpath } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isNetworkKind, mountOf, readMounts } from "../security/files/mounts.ts";
 
-/** The kind of such a file system that the folder is on, or would be made on; undefined elsewhere, and where the system does not tell. */
+/**
+ * Returns the kind of network file system that `folder` is or would be on. `undefined` elsewhere, and if the system does not
+ * tell.
+ */
 export async function networkKindOf(folder: string): Promise<string | undefined> {
   const mounts = await readMounts();
   return mounts.length === 0 ? undefined : networkKind(await existing(folder), mounts);
 }
 
-/** The folder, or the nearest one above it that is there, as a real path. */
+/** Returns the real path of `folder`, or of the nearest existing folder above. */
 async function existing(folder: string): Promise<string> {
   try {
     return await realpath(folder);
@@ -18,7 +21,7 @@ async function existing(folder: string): Promise<string> {
   }
 }
 
-/** Of a real path. */
+/** `folder` must be a real path. */
 export function networkKind(folder: string, mounts: Parameters<typeof mountOf>[1]): string | undefined {
   const { kind = "" } = mountOf(folder, mounts) ?? {};
   return isNetworkKind(kind) ? kind : undefined;

@@ -5,22 +5,22 @@ import { SETTINGS } from "./schema.ts";
 import type { Setting } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
 
-/** A flag as it was written. `text` is undefined for a flag that stands without a value. */
+/** A flag as written. `text` is `undefined` for a flag without a value. */
 export interface Flag {
   readonly setting: Setting;
-  /** With its dashes, "--no-" included, for messages. */
+  /** With dashes and "--no-", for messages. */
   readonly written: string;
   readonly text: string | undefined;
-  /** `--no-x` of a boolean. */
+  /** True for `--no-x` of a boolean. */
   readonly negated: boolean;
 }
 
-/** Flags that every command takes, before it reads its own. */
+/** Flags of every command, read before the command's own. */
 export const FLAGS_OF_ALL: readonly string[] = ["--help", "--version"];
 
-/** Reads the arguments behind the command, in their order. Throws ConfigError. */
+/** Reads the arguments after the command, in order. Throws ConfigError. */
 export function readFlags(argv: readonly string[]): Flag[] {
-  // Not strict: parseArgs only cuts the arguments up, since its own errors name neither a near match nor what is allowed.
+  // Not strict, because errors of `parseArgs` name neither a near match nor the allowed values.
   const { tokens } = parseArgs({ args: withValues(argv), options: OPTIONS, strict: false, tokens: true });
   return tokens.flatMap((token) => {
     if (token.kind === "option-terminator") return [];
@@ -33,7 +33,7 @@ export function readFlags(argv: readonly string[]): Flag[] {
   });
 }
 
-/** A flag that may stand alone, and does, with the value that this means. */
+/** Gives each flag that stands alone the value of `alone`, if the flag may stand alone. */
 function withValues(argv: readonly string[]): string[] {
   return argv.map((arg, at) => {
     const alone = SETTINGS.find(({ flag }) => arg === `--${flag}`)?.alone;
@@ -67,7 +67,7 @@ function readFlag({ name, rawName: written, value: text, inlineValue }: OptionTo
   if (setting.reading === "boolean") {
     if (negated && text !== undefined) throw new ConfigError(`${written} takes no value.`);
   } else if (text === undefined || (inlineValue !== true && text.startsWith("--"))) {
-    // "--a --b" is a forgotten value far more often than the value "--b", which --a=--b still gives.
+    // "--a --b" is a forgotten value far more often than the value "--b", which can still be given as `--a=--b`.
     throw new ConfigError(`${written} needs a value: ${setting.allowed}.`);
   }
   return { setting, written, text, negated };

@@ -1,9 +1,9 @@
 import { homedir } from "node:os";
 import { delimiter, resolve } from "node:path";
 
-/** Paths in settings, without a schema: the proxy reads them too, which loads none. */
+/** Reads paths in settings without a schema, because the proxy uses these functions and loads no schema. */
 
-/** Absolute, a leading ~ being the home folder: by default that of the user of this process. */
+/** Resolves `path` against `base`. A leading ~ stands for `home`, by default that of the user of this process. */
 export function absolutePath(path: string, base: string, home = homedir()): string {
   return resolve(
     base,
@@ -11,7 +11,7 @@ export function absolutePath(path: string, base: string, home = homedir()): stri
   );
 }
 
-/** As in PATH; a comma separates too where an absolute path follows it. A folder whose name ends in one takes the flag. */
+/** Splits `text` as PATH is split, and at a comma before an absolute path. A folder with a comma at its end needs the flag. */
 export function directoriesIn(text: string): string[] {
   return text.split(delimiter).flatMap((part) => part.split(/,(?=[~/\\]|[a-z]:[/\\])/i));
 }

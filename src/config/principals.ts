@@ -6,7 +6,7 @@ import { ANYWHERE } from "./setting.ts";
 import { LOCAL_PRINCIPAL, Principal, Scope } from "../domain/principal.ts";
 import { PRODUCT } from "../domain/names.ts";
 
-/** What the operator settles for a user by name: how they are authenticated, what they may do, and what their sessions may use. */
+/** Named users: how they are authenticated, and what they and their sessions may do. */
 
 const absolute = z.string().refine((path) => isAbsolute(path), "must be an absolute path");
 const digest = z
@@ -15,21 +15,21 @@ const digest = z
 
 export const PrincipalTerms = z
   .strictObject({
-    /** SHA-256 of their tokens: one or several, so that they can be changed without a pause. The tokens themselves are kept nowhere. */
+    /** SHA-256 of tokens; several, so that a token can be changed without a pause. Tokens themselves are not stored. */
     tokenSha256: z.union([digest, z.array(digest).min(1)]).exactOptional(),
-    /** With a JWT: the most that its own scopes can give. */
+    /** With a JWT, the upper limit of its own scopes. */
     scopes: z.array(Scope).min(1).default(["read", "run"]),
-    /** A person sits at their clients: what comes back in a form is that person's answer, not the calling model's. */
+    /** True if a person sits at the clients: submitted forms count as that person's answers, not the calling model's. */
     attended: z.boolean().default(false),
-    /** In place of the server's; "any" is every folder. Over HTTP one of the two must be given. */
+    /** Replaces the server's. "any" is every folder. Over HTTP, either must be given. */
     allowDirs: z.union([z.literal(ANYWHERE), z.array(absolute).min(1)]).exactOptional(),
-    /** In place of the server's. */
+    /** Replaces the server's. */
     trustDirs: z.array(absolute).exactOptional(),
-    /** The Claude configuration folder of their sessions, with its own login, settings and transcripts. */
+    /** Claude configuration folder of the user's sessions, with its own login, settings and transcripts. */
     claudeConfigDir: absolute.exactOptional(),
-    /** Put before the command of each of their Claude Codes: another user of the system, a container. */
+    /** Prefix of each Claude Code command, to run as another system user or in a container. */
     spawnWrapper: z.array(z.string().min(1)).min(1).exactOptional(),
-    /** They may use options that reach beyond their folders (env, mcpServers, sandbox ...). With scope admin they may anyway. */
+    /** Allows options that reach beyond the folders (`env`, `mcpServers`, `sandbox` ...). Scope `admin` allows them anyway. */
     operatorOptions: z.boolean().default(false),
   })
   .readonly();
@@ -53,8 +53,8 @@ interface AccessSettings {
 }
 
 /**
- * Over HTTP every principal but the operator has folders, or it is said that they have all. `isAnywhere`: the file says so for
- * the whole server. Throws ConfigError.
+ * Over HTTP every principal except the operator needs folders, or "any". `isAnywhere` is true if the file says "any" for the
+ * whole server. Throws ConfigError.
  */
 export function checkConfined(config: AccessSettings, isAnywhere: boolean): void {
   const { allowDirs, auth, http, oauth, principals } = config;
@@ -70,7 +70,7 @@ export function checkConfined(config: AccessSettings, isAnywhere: boolean): void
   throw new ConfigError(`--oauth: sessions of all its subjects could start in any folder of this machine. ${advice}`);
 }
 
-/** Words of examples and common guesses: their digests are refused as those of tokens. */
+/** Words of examples and common guesses. Their digests are refused as `tokenSha256`. */
 
 const WORDS = [
   [
@@ -119,7 +119,7 @@ const WORDS = [
   ["ccm_", "ccm_...", "<token>", "TOKEN", "$TOKEN", "ada", "bob", "ann"],
 ].flat();
 
-/** Throws ConfigError where a token is easy to guess. */
+/** Throws ConfigError if a token is easy to guess. */
 export function checkTokens(principals: Principals): void {
   for (const [name, { tokenSha256 = [] }] of Object.entries(principals)) {
     const word = [tokenSha256]
@@ -134,7 +134,7 @@ export function checkTokens(principals: Principals): void {
 
 let digests: Map<string, string> | undefined;
 
-/** The word whose SHA-256, in hexadecimal digits, this is; also with the end of line that `echo` puts behind it. */
+/** Returns the word with this SHA-256 in hexadecimal. Also tries the end of line that `echo` adds. */
 function wordOf(sha256: string): string | undefined {
   digests ??= new Map(
     WORDS.flatMap((word) => [word, word.toUpperCase(), capital(word)]).flatMap((word) =>

@@ -1,22 +1,22 @@
 import { readFile, stat } from "node:fs/promises";
 import { ConfigError } from "./error.ts";
 
-/** A larger file holds something else. */
+/** A larger file cannot be a secret. */
 const MAX_BYTES = 8_192;
 
-/** The text of a file that holds a `kind` of secret, which only the user of the server can read or write. Throws ConfigError. */
+/** Reads a file with a `kind` of secret. Throws ConfigError unless only the user of the server can read and write it. */
 export async function readPrivate(file: string, kind: "secret" | "token"): Promise<string> {
   try {
     const found = await stat(file);
     if (!found.isFile() || found.size > MAX_BYTES)
       throw new ConfigError(`${file} is not a regular file. Name a file that contains the ${kind}.`);
-    // Windows has no such bits; there the folder of the user protects it.
+    // Windows has no mode bits; the user's folder protects the file there.
     if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
       throw new ConfigError(
         `The ${kind} file ${file} is readable by other users. Run chmod 600 on it, and replace the ${kind}.`,
       );
     }
-    // Sessions can run as another user (spawnWrapper), who would choose what is in it.
+    // Sessions can run as another user (`spawnWrapper`), who would otherwise choose the content.
     if (process.geteuid !== undefined && found.uid !== process.geteuid() && found.uid !== 0) {
       throw new ConfigError(`The ${kind} file ${file} belongs to another user. Change its owner (chown).`);
     }

@@ -16,8 +16,8 @@ import {
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
- * Settings of the query toolset: keys of the setting `query`, each under the variable of seed 003 as well. They are defaults of
- * claude_code_query and of nothing else: what a call gives wins.
+ * Settings of the query toolset: keys of `query`, each also under the variable of a predecessor. Only defaults of
+ * `claude_code_query`: arguments of a call win.
  */
 
 const FLAG = "query";
@@ -100,10 +100,10 @@ export const queryFields = {
   }),
 };
 
-/** The keys, as settings of their own: `query.model`. */
+/** The keys as settings of their own, such as `query.model`. */
 export const QUERY_KEYS: readonly Setting[] = Object.entries(fields).map(([key, schema]) =>
   settingOf(`${FLAG}.${key}`, "term", schema),
 );
 
-/** Those that have a variable of their own. */
+/** Keys that have a variable of their own. */
 export const QUERY_VARIABLES = QUERY_KEYS.filter(({ variable }) => variable !== VARIABLE);

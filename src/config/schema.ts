@@ -5,7 +5,10 @@ import type { SettingClass } from "./by-hand.ts";
 import { named, settingOf, storeLocation, type Setting } from "./setting.ts";
 import { termFields } from "./terms.ts";
 
-/** Settings that the process of a client reads before it connects. The proxy reads them without this table: src/proxy/own-server.ts. */
+/**
+ * Settings that a client's process reads before it connects. The proxy reads them without this table
+ * (`src/proxy/own-server.ts`).
+ */
 const clientFields = {
   daemon: named(/^\w[\w.-]{0,79}$/, {
     placeholder: "auto|off|<name>",
@@ -24,22 +27,22 @@ const clientFields = {
 };
 
 /**
- * Every setting of the server, once: what a flag, a variable and the configuration file accept, the help text and
- * docs/configuration.md are all read off this table. A setting stands here only when it has an effect.
+ * Every setting of the server, once. Parsing of flags, variables and files, the help text and docs/configuration.md are derived
+ * from `fields`. Add a setting only if it has an effect.
  */
 const fields = { ...termFields, ...serverFields, ...clientFields };
 
-/** Settings that only their approvers know: checked here, and read where the approver is. */
+/** Settings of approvers, checked here and read by their approvers only. */
 const OF_APPROVERS: object = approverFields;
 
-/** The settings as the program uses them: checked, complete, frozen. Every `...Ms` is in ms, every path absolute. */
+/** Settings as the program uses them: checked, complete, frozen. Every `...Ms` is in ms, every path absolute. */
 export const Config = z.strictObject({ ...OF_APPROVERS, ...fields }).readonly();
 export type Config = z.output<typeof Config>;
 
 /** Settings that belong to a connection. */
 export type Terms = Pick<Config, keyof typeof termFields>;
 
-/** The place of the file cannot stand in the file. */
+/** Not allowed in a file: a file cannot give its own path. */
 export const CONFIG_FILE: Setting = {
   key: "config",
   inFile: false,
@@ -57,7 +60,7 @@ function settingsIn(all: Readonly<Record<string, z.ZodType>>, of: SettingClass):
   return Object.entries(all).map(([key, schema]) => settingOf(key, of, schema));
 }
 
-/** All settings, in the order of the table. */
+/** All settings, in the order of the help text. */
 export const SETTINGS: readonly Setting[] = [
   ...settingsIn(termFields, "term"),
   ...settingsIn({ ...serverFields, ...approverFields }, "server"),

@@ -5,32 +5,32 @@ import { givenIn, loadConfig } from "./load.ts";
 import { SETTINGS, type Config } from "./schema.ts";
 import { readUserFile } from "./user-file.ts";
 
-/** Settings of a server, and those of its clients within them. */
+/** Reads the settings of a server, and those of its clients within bounds. */
 
 export interface ServerSettings {
   /** Settings of the server, within the bounds of the user's file. */
   readonly config: Config;
-  /** Bounds of its clients. */
+  /** Bounds of the server's clients. */
   readonly bounds: Bounds;
   readonly user: UserFile;
-  /** Given at the start of a named daemon: its terms are bounds as well. */
+  /** Values given at the start of a named daemon. Terms among them are bounds as well. */
   readonly given?: GivenByKey;
 }
 
-/** Reads the settings of a server that this process becomes. Throws ConfigError. */
+/** Reads the settings of the server that this process becomes. Throws ConfigError. */
 export function serverSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const user = readUserFile(sources);
   return { config: bounded({ bounds: user.bounds, user }, sources), bounds: user.bounds, user };
 }
 
-/** Reads the settings of a named daemon: the terms that it was started with are bounds of its clients. Throws ConfigError. */
+/** Reads the settings of a named daemon. Terms given at its start become bounds of its clients. Throws ConfigError. */
 export function daemonSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const settings = serverSettings(sources);
   const given = givenIn(sources);
   return { ...settings, bounds: commonBounds(settings.bounds, boundsOf(given)), given };
 }
 
-/** Reads the settings of an automatic daemon. Throws ConfigError, also for a term: it would hold for none of its clients. */
+/** Reads the settings of an automatic daemon. Throws ConfigError, also for a term, which would hold for none of its clients. */
 export function automaticSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const settings = serverSettings(sources);
   const given = givenIn(sources);
@@ -41,19 +41,22 @@ export function automaticSettings(sources: Omit<ConfigSources, "user">): ServerS
   throw new ConfigError(`daemon run: ${from} would hold for no client of this daemon. ${advice}`);
 }
 
-/** Returns a client's terms within bounds, with the settings of its daemon. Throws ConfigError where the client gives one of those. */
+/**
+ * Returns a client's terms within bounds, with the settings of its daemon. Throws ConfigError if the client gives server
+ * settings.
+ */
 export function clientSettings(server: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
   refuseServerSettings(sources, server.user.path);
   return termsWithin(server, sources);
 }
 
-/** Returns the terms of a client that is a server itself: it may give settings of a server, which are for itself. */
+/** Returns the terms of a client that is a server itself, and so may give server settings for itself. */
 export function termsWithin(server: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
   const own = bounded(server, sources);
   return { ...own, ...Object.fromEntries(OF_SERVER.map(({ key }) => [key, Reflect.get(server.config, key)])) };
 }
 
-/** Throws ConfigError, which says whose bounds a value is out of. */
+/** Throws ConfigError that names the source of the value and of the bound. */
 function bounded(
   { bounds, given, user }: Omit<ServerSettings, "config">,
   sources: Omit<ConfigSources, "user">,
@@ -75,7 +78,7 @@ function bounded(
 
 const OF_SERVER = SETTINGS.filter(({ of }) => of === "server");
 
-/** Throws ConfigError where a client of a daemon gives a setting of the server. `path` is that of the user's file. */
+/** Throws ConfigError if a client of a daemon gives a setting of the server. `path` is that of the user's file. */
 export function refuseServerSettings(sources: ConfigSources, path: string): void {
   const given = givenIn(sources);
   const settings = OF_SERVER.filter(({ key }) => given.has(key));

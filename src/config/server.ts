@@ -1,7 +1,7 @@
 import { httpFields } from "./http.ts";
 import { choice, count, optionalCount, path } from "./setting.ts";
 
-/** Settings of a server: the same for all its sessions and clients, so that no client of a daemon gives them. */
+/** Settings of a server, equal for all its sessions and clients. Clients of a daemon cannot give them. */
 export const serverFields = {
   maxLive: optionalCount({ least: 1, most: 10_000 }, "what half of the memory holds, at 110 MB each; at least 4", {
     flag: "max-live",

@@ -3,34 +3,34 @@ import type { ByHand, Reading, SettingClass } from "./by-hand.ts";
 import { STORE_ALLOWED, StoreSetting } from "./store.ts";
 import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 
-/** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
+/** Constructors of settings. Each makes a schema for the value and notes texts for the help text and the docs. */
 
-/** What the table says of a setting beside its schema. */
+/** Texts of a setting. */
 interface About {
-  /** Without the dashes. */
+  /** Without dashes. */
   readonly flag: string;
   readonly variable: string;
-  /** The first sentence stands in the help text as well, where it has one line. */
+  /** The first sentence is the line in the help text. */
   readonly meaning: string;
 }
 
 export interface Setting extends About {
   readonly of: SettingClass;
-  /** The key in `Config` and in the file. */
+  /** Key in `Config` and in the file. */
   readonly key: string;
   readonly inFile: boolean;
   readonly reading: Reading;
-  /** What stands behind the flag in the help text; empty for a flag that takes no value. */
+  /** Text after the flag in the help text; empty for a flag without a value. */
   readonly placeholder: string;
-  /** The values that are allowed, in words that follow "must be". */
+  /** Allowed values, in words that follow "must be". */
   readonly allowed: string;
-  /** The default, in words. */
+  /** Default, in words. */
   readonly fallback: string;
-  /** The value of a flag that stands alone, where it may. */
+  /** Value of a flag that stands alone. `undefined` if a value is required. */
   readonly alone?: string | undefined;
-  /** No word of the list has a colon or a semicolon: they separate as well as a comma does. */
+  /** True if colons and semicolons separate words as commas do, because no word contains them. */
   readonly plainWords?: boolean | undefined;
-  /** All that the schema asks of a value of this reading; undefined where only the schema can tell. */
+  /** All checks of the schema beside `reading`. `undefined` if only the schema can check. */
   readonly byHand?: ByHand | undefined;
 }
 
@@ -53,7 +53,7 @@ function whole({ least, most, fallback }: Range, unit: Unit, about: About) {
   return z.int().min(least).max(most).default(fallback).register(details, field);
 }
 
-/** `fallback` says in words what holds where nothing is set. */
+/** `fallback` describes the value in force if nothing is set. */
 function optionalWhole(
   { least, most, fallback }: Omit<Range, "fallback"> & { fallback: string },
   unit: Unit,
@@ -108,7 +108,7 @@ export function text(fallback: string, about: About) {
     });
 }
 
-/** Some words, or a name of this form; `allowed` says both. */
+/** Some words, or a name that matches `form`. `allowed` describes both. */
 export function named(
   form: RegExp,
   { allowed, fallback, placeholder, ...about }: About & Pick<Setting, "allowed" | "fallback" | "placeholder">,
@@ -117,7 +117,7 @@ export function named(
   return z.string().regex(form).optional().register(details, field);
 }
 
-/** `alone` is the value of the flag without one; undefined where it needs one. */
+/** `alone` is the value of a flag that stands alone. `undefined` if a value is required. */
 export function optionalText(fallback: string, alone: string | undefined, about: About) {
   const switched = `; in a variable or the file also true or 1 for ${alone ?? ""}, and false or 0 for ${fallback}`;
   const allowed = `a text, not empty${alone === undefined ? "" : switched}`;
@@ -129,7 +129,7 @@ export function optionalText(fallback: string, alone: string | undefined, about:
     .register(details, { ...about, reading: "text", placeholder, allowed, fallback, alone });
 }
 
-/** A value with an inside: JSON as text in a flag or a variable. */
+/** A structured value: JSON text in a flag or a variable. */
 export function json<T extends z.ZodType>(schema: T, about: About): T {
   const allowed = "a JSON object";
   details.add(schema, { ...about, reading: "json", placeholder: "<json>", allowed, fallback: "none" });
@@ -153,7 +153,7 @@ export function words(fallback: string, about: About) {
     });
 }
 
-/** Words of one form, in an order that means something. */
+/** Words that match `form`, in a meaningful order. */
 export function inOrder(
   form: RegExp,
   allowed: string,
@@ -173,7 +173,7 @@ export function inOrder(
     });
 }
 
-/** Permission rules; an invalid one has an error text of its own. */
+/** Permission rules. An invalid rule has its own error text. */
 export function rules(behavior: RuleBehavior, about: About) {
   return z
     .array(z.string())
@@ -192,7 +192,7 @@ export function rules(behavior: RuleBehavior, about: About) {
     });
 }
 
-/** Some of the values, at least one. */
+/** Some of `values`, at least one. */
 export function choices<const T extends readonly [string, ...string[]]>(
   values: T,
   fallback: NoInfer<T[number]>,
@@ -232,7 +232,7 @@ export function choice<const T extends readonly [string, ...string[]]>(
     });
 }
 
-/** Without one it depends on other settings; `fallback` says how. */
+/** Without a value, other settings decide; `fallback` says how. */
 export function optionalChoice<const T extends readonly [string, ...string[]]>(
   values: T,
   fallback: string,
@@ -246,10 +246,10 @@ export function optionalChoice<const T extends readonly [string, ...string[]]>(
     .register(details, { ...about, reading: "text", placeholder, allowed, fallback, byHand: { values } });
 }
 
-/** In a file, in place of a list of directories: no directory is left out, and that is meant. */
+/** In a file, in place of a list of directories: all directories, on purpose. */
 export const ANYWHERE = "any";
 
-/** With `orAnywhere` a file may say so; it reads as the empty list. */
+/** With `orAnywhere` a file may say `ANYWHERE`, which reads as the empty list. */
 export function directories(fallback: string, about: About, orAnywhere = false) {
   const list = "directories, none of them empty (a list in a file; in a variable separated as in PATH, or by commas)";
   const allowed = orAnywhere ? `${list}, or "${ANYWHERE}" in a file` : list;
@@ -279,7 +279,7 @@ export function storeLocation(fallback: string, about: About) {
   });
 }
 
-/** The setting that one of the schemas above makes under this key. */
+/** Returns the setting for a schema made by a function above. */
 export function settingOf(key: string, of: SettingClass, schema: z.ZodType): Setting {
   const known = details.get(schema);
   if (known === undefined) throw new Error(`${key} is not made by one of the functions of setting.ts`);

@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from "node:fs";
 
-/** Bytes. */
+/** Maximum size, bytes. */
 const MAX_SETTINGS = 1_048_576;
 
-/** The text of a file of settings. Throws for anything that could block its reader without end, or fill its memory. */
+/** Reads a settings file. Throws for files that could block the read without end (such as pipes) or fill the memory. */
 export function readSettingsFile(path: string): string {
   const about = statSync(path);
   if (!about.isFile()) throw new Error("it is no regular file");

@@ -1,6 +1,6 @@
 import { invalidArgument } from "../domain/error.ts";
 
-/** Checked at each use, because it can be deleted meanwhile. Throws AppError. */
+/** Looks the folder up at each use, because it can be deleted meanwhile. Throws AppError. */
 export function startFolder(): string {
   try {
     return process.cwd();

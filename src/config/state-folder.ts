@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { posix, win32 } from "node:path";
 import { PRODUCT } from "../domain/names.ts";
 
-/** What this program keeps for the user, where each system has it. */
+/** Returns the folder for data of this program, at the usual place of each system. */
 export function stateFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
   if (platform === "win32") {
     const local = env["LOCALAPPDATA"] ?? win32.join(env["USERPROFILE"] ?? homedir(), "AppData", "Local");
@@ -11,13 +11,16 @@ export function stateFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): 
   const home = env["HOME"] ?? homedir();
   if (platform === "darwin") return posix.join(home, "Library", "Application Support", PRODUCT);
   const state = env["XDG_STATE_HOME"];
-  // A relative path there is to be ignored, as the specification has it.
+  // The XDG specification says to ignore a relative path.
   return posix.join(state?.startsWith("/") ? state : posix.join(home, ".local", "state"), PRODUCT);
 }
 
 const USER_FILE = "config.json";
 
-/** The user's file of settings (user-file.ts), where each system has configurations. A relative path in the variable is to be ignored. */
+/**
+ * Returns the path of the user's settings file (`user-file.ts`). Ignores a relative `XDG_CONFIG_HOME`, as the specification
+ * says.
+ */
 export function userFilePath(
   env: Readonly<Record<string, string | undefined>>,
   platform: NodeJS.Platform = process.platform,

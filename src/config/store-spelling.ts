@@ -1,27 +1,29 @@
 /**
- * How `--store` spells each kind of store. Without a schema, because the proxy reads settings too and loads none. The schema
- * (store.ts) reads the same table, and refuses what no row of it matches.
+ * Spelling of each kind of store in `--store`. Has no schema, because the proxy reads settings too and loads none. The schema
+ * in `store.ts` uses `SPELLINGS` and refuses texts that match no row.
  */
 
-/** A new kind does not compile without its spelling here, its location in store.ts and its case in store/open.ts. */
+/** A new kind does not compile without its spelling here, its location in `store.ts` and its case in `store/open.ts`. */
 export type StoreKind = "memory" | "sqlite";
 
 interface Spelling {
-  /** Whether a text is of this kind; it is of one at most. */
+  /** True if `text` is of this kind. At most one kind matches. */
   readonly matches: (text: string) => boolean;
-  /** The text is a path, which is made absolute before the schema sees it. */
+  /** True if the text is a path, to be made absolute before the schema sees it. */
   readonly isPath: boolean;
-  /** Sessions outlive their server, and other servers see them. */
+  /** True if sessions outlive their server and are visible to others. */
   readonly isShared: boolean;
 }
 
-/** SQLite's names for a store in memory and for a file (as a path, each would create a file of this name), and any URL. */
+/**
+ * Matches SQLite's names for a store in memory and for a file (as paths, each would create an oddly named file), and any URL.
+ */
 const NO_PATH = /^\s*(?:file:|:memory:\s*$|[a-z][a-z\d+.-]+:\/\/)/i;
 
-/** As `--store` takes it. */
+/** Value of `--store`. */
 export const MEMORY = "memory:";
 
-/** Without `--store`, in the state folder. */
+/** Name in the state folder, without `--store`. */
 export const STORE_FILE = "store.db";
 
 export const SPELLINGS: Readonly<Record<StoreKind, Spelling>> = {
@@ -29,12 +31,12 @@ export const SPELLINGS: Readonly<Record<StoreKind, Spelling>> = {
   sqlite: { matches: (text) => text !== MEMORY && !NO_PATH.test(text), isPath: true, isShared: true },
 };
 
-/** Undefined for a spelling of no kind. */
+/** Returns `undefined` for a spelling of no kind. */
 export function storeKindOf(text: string): StoreKind | undefined {
   return KINDS.find((kind) => SPELLINGS[kind].matches(text));
 }
 
-/** The text is left as it was written unless it is a path. */
+/** True for a path. Any other text stays as written. */
 export function isStorePath(text: string): boolean {
   const kind = storeKindOf(text);
   return kind !== undefined && SPELLINGS[kind].isPath;

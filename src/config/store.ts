@@ -3,21 +3,21 @@ import { z } from "zod";
 import { MEMORY, SPELLINGS, STORE_FILE, storeKindOf, type StoreKind } from "./store-spelling.ts";
 
 /**
- * Where sessions are kept. The kinds are listed in store-spelling.ts. Only that file, this one and `openStore` (store/open.ts)
- * tell them apart, and none compiles without one of them; all other code reads `storeTraits`.
+ * Location of the sessions. Kinds are told apart only in `store-spelling.ts`, here and in `openStore`; a kind missing there
+ * does not compile. All other code reads `storeTraits`.
  */
 export type StoreLocation =
   /** Sessions end with their server. */
   | { readonly kind: "memory" }
-  /** A file, by its absolute path. */
+  /** Absolute path of a file. */
   | { readonly kind: "sqlite"; readonly file: string };
 
 export interface StoreTraits {
-  /** As it is said with --store. */
+  /** Value of `--store`. */
   readonly text: string;
-  /** What no session may touch, and what needs a local disk: the SQLite file of the sessions, by its absolute path. */
+  /** Absolute path of the SQLite file: closed to sessions, and to be kept on a local disk. */
   readonly file?: string;
-  /** Sessions outlive their server, and other servers see them. */
+  /** True if sessions outlive their server and are visible to others. */
   readonly isShared: boolean;
 }
 
@@ -31,14 +31,14 @@ export function storeTraits(location: StoreLocation): StoreTraits {
   }
 }
 
-/** The location without `--store`. `folder` is the state folder. */
+/** Returns the location without `--store`. `folder` is the state folder. */
 export function defaultStore(folder: string, platform: NodeJS.Platform): StoreLocation & { readonly file: string } {
   return { kind: "sqlite", file: (platform === "win32" ? win32 : posix).join(folder, STORE_FILE) };
 }
 
 export const STORE_ALLOWED = `a path, or ${MEMORY}`;
 
-/** A path is absolute by now. */
+/** Expects paths to be absolute already. */
 export const StoreSetting = z
   .string()
   .min(1)

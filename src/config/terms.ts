@@ -3,7 +3,7 @@ import { queryFields } from "./query.ts";
 import { choice, choices, count, directories, milliseconds, optionalMilliseconds, path, toggle } from "./setting.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 
-/** Terms of one connection: clients of a server may differ in them. */
+/** Settings of a connection. Clients of a server may differ in them. */
 export const termFields = {
   maxWaitMs: optionalMilliseconds({ least: 1_000, most: 3_600_000 }, "45000; 1800000 where the client is Claude Code", {
     flag: "max-wait-ms",

@@ -6,14 +6,11 @@ import { JsonObject } from "../domain/json.ts";
 import { readSettingsFile } from "./settings-file.ts";
 import { userFilePath } from "./state-folder.ts";
 
-/**
- * The file that every server of a user reads at its start: settings of the server, defaults of terms, and `bounds` that no client
- * can leave.
- */
+/** Reads the settings file of a user, common to all servers: server settings, defaults of terms, and `bounds` for clients. */
 
 const BOUNDS = "bounds";
 
-/** Says nothing where there is no such file. Throws ConfigError. */
+/** Returns empty settings if there is no file. Throws ConfigError. */
 export function readUserFile({ env, home, readFile }: Pick<ConfigSources, "env" | "home" | "readFile">): UserFile {
   const path = userFilePath(env);
   const { [BOUNDS]: bounds = {}, ...settings } = contentOf(path, readFile);
@@ -48,7 +45,7 @@ function isAbsent(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR");
 }
 
-/** With it each client that starts a server would listen there. */
+/** Throws ConfigError for `http`, because each client that starts a server would listen there. */
 function refuseHttp(settings: JsonObject, path: string): void {
   if (!("http" in settings)) return;
   throw new ConfigError(

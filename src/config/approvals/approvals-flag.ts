@@ -4,13 +4,13 @@ import { CALLER, type ApproverName } from "../../domain/approvals/answer-source.
 import { ConfigError } from "../error.ts";
 import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
-/** The approval chain as an operator writes it: `user:300000,webhook,caller`. */
+/** Parses the approval chain as an operator writes it: `user:300000,webhook,caller`. */
 
 export interface Approvals {
   readonly approvers: readonly ApproverName[];
-  /** How long a request is with each of them but the caller, ms. The console may have 0. */
+  /** Time of each approver except the caller to answer, ms. The console may have 0. */
   readonly approverTimeoutMs: Readonly<Record<ApproverName, number>>;
-  /** The same of the calling model, from when it has seen the request. */
+  /** Time of the calling model, ms, counted from its first sight of the request. */
   readonly callerMs: number;
 }
 
@@ -18,10 +18,10 @@ const MIN_MS = 1_000;
 
 const NAMES = APPROVERS.map(({ name }) => name);
 
-/** An approver, and ms where its time is said. */
+/** Name of an approver, with an optional time, ms. */
 export const APPROVAL_ENTRY = new RegExp(`^(${NAMES.join("|")})(?::(\\d{1,12}))?$`);
 
-/** What APPROVAL_ENTRY allows, in words. */
+/** Values that `APPROVAL_ENTRY` allows, in words. */
 export const APPROVAL_ENTRIES = `names, each as name or name:ms, of ${NAMES.join(", ")}`;
 
 /** Throws ConfigError. */
@@ -41,7 +41,7 @@ export function parseApprovals(words: readonly string[]): Approvals {
   return { approvers, approverTimeoutMs, callerMs };
 }
 
-/** `callersMs` is that of the calling model where it is said. */
+/** Returns default times. `callersMs` is the time of the calling model, if given. */
 function usualTimes(callersMs = 0): Record<ApproverName, number> {
   const times = APPROVERS.map(({ name, time: { atLeastCallers = false, usualMs } }) => {
     return [name, atLeastCallers ? Math.max(usualMs, callersMs) : usualMs] as const;

@@ -4,7 +4,7 @@ import { APPROVERS } from "../../approvers/approvers.ts";
 import type { ApproverName } from "../../domain/approvals/answer-source.ts";
 import { parseApprovals } from "./approvals-flag.ts";
 
-/** What approvers bring to the configuration: settings, secrets and protected files of their own. */
+/** Collects settings, secrets and protected files of all approvers. */
 
 export const approverFields: Readonly<Record<string, z.ZodType>> = Object.fromEntries(
   APPROVERS.flatMap(({ settings }) => Object.entries(settings ?? {})),
@@ -16,10 +16,10 @@ export function checkApprovers(config: Settings & { readonly approvals: readonly
   for (const { check, name } of APPROVERS) check?.(config, approvers.includes(name));
 }
 
-/** Variables of the environment that hold a secret of an approver. */
+/** Environment variables that hold a secret of an approver. */
 export const SECRET_VARIABLES: readonly string[] = APPROVERS.flatMap(({ secret }) => secret?.variable ?? []);
 
-/** By the approver's name. Read at the start, so that the operator sees what is wrong. Throws ConfigError. */
+/** Reads secrets by name of the approver. Done at the start, so that the operator sees errors. Throws ConfigError. */
 export async function readApproverSecrets(
   config: Settings,
   environment: NodeJS.ProcessEnv,

@@ -9,7 +9,7 @@ import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
 import { didYouMean } from "../../domain/suggest.ts";
 import { inOrder, optionalChoice, rules, choice } from "../setting.ts";
 
-/** Settings of who approves what Claude Code asks. */
+/** Settings of permission requests: approvers, rules, and the most that the caller may approve. */
 export const approvalFields = {
   approvals: inOrder(APPROVAL_ENTRY, APPROVAL_ENTRIES, {
     fallback: "user,caller,console:0",
@@ -42,7 +42,7 @@ export const approvalFields = {
   }),
 };
 
-/** Entries of an approver that needs no setting of its own, and whose time needs no check. */
+/** Returns the entries of an approver that `byHand` can check: no setting and no time to validate. */
 function wordsByHand({ check, name, time }: Approver): string[] {
   if (check) return [];
   return time.mayHaveNone === true ? [name, `${name}:0`] : [name];
@@ -54,7 +54,7 @@ function whoTheyAre(): string {
 
 type ApprovalConfig = z.output<z.ZodObject<typeof approvalFields>>;
 
-/** Messages of other sessions are denied, unless a rule names them. */
+/** Denies messages of other sessions unless a rule allows or asks for `PEER_MESSAGE`. */
 export function rulesOf({ allowRules, askRules, denyRules }: ApprovalConfig): Record<RuleBehavior, Rule[]> {
   const [allow, ask, deny] = [parsed(allowRules, "allow"), parsed(askRules, "ask"), parsed(denyRules, "deny")];
   const hearsPeers = [...allow, ...ask].some(({ toolName }) => toolName === PEER_MESSAGE);
@@ -68,7 +68,7 @@ export function callerApprovesOf({
   return callerApproves ?? (http === undefined ? "all" : "edits");
 }
 
-/** The schema has refused what cannot be read. */
+/** Skips invalid rules, because the schema has refused them. */
 function parsed(texts: readonly string[], behavior: RuleBehavior): Rule[] {
   return texts.flatMap((text) => {
     const read = parseRule(text, behavior);
@@ -76,7 +76,7 @@ function parsed(texts: readonly string[], behavior: RuleBehavior): Rule[] {
   });
 }
 
-/** A sentence for each rule whose tool is not known here: Claude Code may have it, or the rule never matches. */
+/** Returns a sentence for each rule with an unknown tool. Claude Code may have the tool, or the rule never matches. */
 export function unknownTools(config: ApprovalConfig): string[] {
   const names = KNOWN_TOOLS.map(({ name }) => name);
   return Object.values(rulesOf(config))
@@ -87,7 +87,7 @@ export function unknownTools(config: ApprovalConfig): string[] {
     });
 }
 
-/** Settings of the sandbox that holds every session. */
+/** Settings of the sandbox for all sessions. */
 export const sandboxFields = {
   sandbox: choice(["off", "required"], "off", {
     flag: "sandbox",
@@ -97,7 +97,7 @@ export const sandboxFields = {
   }),
 };
 
-/** The hosts that rules let WebFetch read. */
+/** Returns the hosts that rules let `WebFetch` read. */
 export function hostsOf(allowRules: readonly Rule[]): string[] {
   return allowRules
     .filter(({ content, toolName }) => toolName === "WebFetch" && content?.startsWith(DOMAIN) === true)
