@@ -4,94 +4,162 @@ import type { Setting } from "../config/setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { CLIENTS } from "../install/clients.ts";
 
-/** The help text, read off the tables of commands and settings, in at most 100 columns. */
+/** Builds the help text from the tables of commands and settings, in at most `COLUMNS` columns. */
 
-const COMMANDS = {
-  serve: "Serve MCP on stdin and stdout. The default command.",
-  console: "Serve the web console while this command runs: watch, start, reply, approve.",
-  sessions: "List, show, count, export and delete stored sessions, with or without a running server.",
-  daemon: "List and stop the daemons that run the sessions of your clients, read their logs, or run one yourself.",
-  doctor: "Check what would keep sessions from working, with a command that fixes each problem.",
-  demo: "Run a Claude Code session against a built-in scripted model: no account, no cost.",
-  install: "Write this server into the configuration of an MCP client, after showing the change.",
-  uninstall: "Remove this server from the configuration of an MCP client, after showing the change.",
-  token: "Create a token for a client of an HTTP server and print it once. It is not stored.",
-  help: "Print this text, or that of one command.",
-  version: "Print the version.",
-};
-const DEMO_FLAGS = {
-  "--live": "Use the model of your own Claude Code login instead, which costs a few cents.",
-  "--json": "Write JSON Lines, for programs.",
-  "--keep": "Keep the folder that the session worked in.",
-};
-const CONSOLE_FLAGS = {
-  "--port <n>": "Port to listen on at 127.0.0.1. Default: 0, a free port.",
-  "--store <path>":
-    "File in which sessions are kept, as for serve. All other flags of serve work too, except --http and --notify-*.",
-  "--daemon <name>": "Start and reply in this named daemon, in place of the automatic one. With off: in this process.",
-};
-const DOCTOR_FLAGS = {
-  "--json":
-    'Write {"findings":[{"id","level","text","fix"}]}, after --fix with "fixed" and "notFixed". The levels are ok, warning and error.',
-  "--fix":
-    "Fix what is safe: modes of the state folder, stale sockets and temporary files. Install what the first session would.",
-  "--store <path>, --http <address>, ...": "All flags of serve work too: name those that your servers have.",
-};
-const DAEMON_VERBS = {
-  run: "Serve clients on a local socket, in the foreground, until it is stopped or idle.",
-  status: "List the daemons of this state folder. The default verb. The exit code is 1 when there is none.",
-  "stop [NAME...]":
-    "Drain and stop the daemon, or the named ones if there are several, and wait for their end. Asks if turns run.",
-  "logs [NAME]": "Print the log of a daemon, also of one that has ended. Default: the one written last.",
-};
-const DAEMON_FLAGS = {
-  "run --daemon <name>":
-    "Name for clients that give the same flag. All flags of serve work too, except --http. Default: the automatic daemon, with settings of the server.",
-  "run --ready-fd <n>": "Write one line to this file descriptor: ready, or why it did not start.",
-  "stop --all": "Stop all daemons of this state folder.",
-  "stop --yes": "Skip the confirmation.",
-  "logs --follow, -f": "Go on with the lines that are appended.",
-  "status, stop --json": "Write JSON, for programs.",
-};
+const COLUMNS = 100;
+const INDENT = 32;
+
+interface Command {
+  /** Arguments after the name of the program. */
+  readonly usage: string;
+  /** Line in the list of commands. */
+  readonly about: string;
+  /** Follows `about` on the command's own page. */
+  readonly more?: string;
+  readonly listsClients?: true;
+  readonly verbs?: Readonly<Record<string, string>>;
+  readonly flags?: Readonly<Record<string, string>>;
+  /** Path of the document with details. */
+  readonly docs?: string;
+  /** Replaces the page made of the fields above. */
+  readonly page?: () => string;
+}
+
 const UNINSTALL_FLAGS = {
   "--scope <user|project>": "The user's own file, the default, or that of the project in this folder.",
   "--yes": "Skip the confirmation. Required without a terminal.",
   "--json": "Write JSON, for programs.",
 };
-const INSTALL_FLAGS = {
-  ...UNINSTALL_FLAGS,
-  "--print": "Print what to paste, and write nothing.",
-  "-- <flags>": "Flags of serve, which the client will pass to the server. Paths must be absolute.",
-};
-const TOKEN_FLAGS = { "--json": "Write JSON, for programs." };
-const SESSIONS_VERBS = {
-  list: "List sessions, newest first. The default verb.",
-  "show ID": "Show one session. A unique prefix of its id is enough, here and below.",
-  stats: "Show counts, durations, error rates and costs of all sessions. Also: sessions --stats.",
-  "export ID": "Write the whole log of a session.",
-  "delete ID...": "Delete sessions without a running turn, with their logs, after a confirmation.",
-};
-const SESSIONS_FLAGS = {
-  "list --status <status>": "Only sessions with this status, such as running or idle. Repeatable.",
-  "list --cwd, stats --cwd <dir>": "Only sessions that work in this folder.",
-  "list --since <time>": "Only sessions changed since then: 12h, 7d, 2026-01-31.",
-  "stats --since <time>": "Only events since then.",
-  "list --text <text>": "Only sessions with this text in the title, the folder or the first prompt.",
-  "list --limit <n>": "Maximum number of sessions. Default: 50.",
-  "list, show, stats --json": "Write JSON, for programs.",
-  "export --format <format>": "jsonl (one event per line, as stored; the default) or markdown (to read).",
-  "export --output <file>": "Write to a new file instead of stdout.",
-  "export --force": "Overwrite the file.",
-  "delete --older-than <time>": "Instead of ids: all sessions without an event since then, such as 30d.",
-  "delete --yes": "Skip the confirmation.",
-  "--store <path>": "File in which sessions are kept, as for serve.",
-  "--config <path>": "JSON file with settings, as for serve.",
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  serve: {
+    usage: "[serve] [flags]",
+    about: "Serve MCP on stdin and stdout. The default command.",
+    page: servePage,
+  },
+  console: {
+    usage: "console [flags]",
+    about: "Serve the web console while this command runs: watch, start, reply, approve.",
+    flags: {
+      "--port <n>": "Port to listen on at 127.0.0.1. Default: 0, a free port.",
+      "--store <path>":
+        "File in which sessions are kept, as for serve. All other flags of serve work too, except --http and --notify-*.",
+      "--daemon <name>":
+        "Start and reply in this named daemon, in place of the automatic one. With off: in this process.",
+    },
+    docs: "docs/console.md",
+  },
+  sessions: {
+    usage: "sessions [<verb>] [flags]",
+    about: "List, show, count, export and delete stored sessions, with or without a running server.",
+    verbs: {
+      list: "List sessions, newest first. The default verb.",
+      "show ID": "Show one session. A unique prefix of its id is enough, here and below.",
+      stats: "Show counts, durations, error rates and costs of all sessions. Also: sessions --stats.",
+      "export ID": "Write the whole log of a session.",
+      "delete ID...": "Delete sessions without a running turn, with their logs, after a confirmation.",
+    },
+    flags: {
+      "list --status <status>": "Only sessions with this status, such as running or idle. Repeatable.",
+      "list --cwd, stats --cwd <dir>": "Only sessions that work in this folder.",
+      "list --since <time>": "Only sessions changed since then: 12h, 7d, 2026-01-31.",
+      "stats --since <time>": "Only events since then.",
+      "list --text <text>": "Only sessions with this text in the title, the folder or the first prompt.",
+      "list --limit <n>": "Maximum number of sessions. Default: 50.",
+      "list, show, stats --json": "Write JSON, for programs.",
+      "export --format <format>": "jsonl (one event per line, as stored; the default) or markdown (to read).",
+      "export --output <file>": "Write to a new file instead of stdout.",
+      "export --force": "Overwrite the file.",
+      "delete --older-than <time>": "Instead of ids: all sessions without an event since then, such as 30d.",
+      "delete --yes": "Skip the confirmation.",
+      "--store <path>": "File in which sessions are kept, as for serve.",
+      "--config <path>": "JSON file with settings, as for serve.",
+    },
+    docs: "docs/sessions.md",
+  },
+  daemon: {
+    usage: "daemon [<verb>] [flags]",
+    about: "List and stop the daemons that run the sessions of your clients, read their logs, or run one yourself.",
+    verbs: {
+      run: "Serve clients on a local socket, in the foreground, until it is stopped or idle.",
+      status: "List the daemons of this state folder. The default verb. The exit code is 1 when there is none.",
+      "stop [NAME...]":
+        "Drain and stop the daemon, or the named ones if there are several, and wait for their end. Asks if turns run.",
+      "logs [NAME]": "Print the log of a daemon, also of one that has ended. Default: the one written last.",
+    },
+    flags: {
+      "run --daemon <name>":
+        "Name for clients that give the same flag. All flags of serve work too, except --http. Default: the automatic daemon, with settings of the server.",
+      "run --ready-fd <n>": "Write one line to this file descriptor: ready, or why it did not start.",
+      "stop --all": "Stop all daemons of this state folder.",
+      "stop --yes": "Skip the confirmation.",
+      "logs --follow, -f": "Go on with the lines that are appended.",
+      "status, stop --json": "Write JSON, for programs.",
+    },
+    docs: "docs/daemon.md",
+  },
+  doctor: {
+    usage: "doctor [flags]",
+    about: "Check what would keep sessions from working, with a command that fixes each problem.",
+    more: "\nExit code 1: errors, or what --fix could not fix.",
+    flags: {
+      "--json":
+        'Write {"findings":[{"id","level","text","fix"}]}, after --fix with "fixed" and "notFixed". The levels are ok, warning and error.',
+      "--fix":
+        "Fix what is safe: modes of the state folder, stale sockets and temporary files. Install what the first session would.",
+      "--store <path>, --http <address>, ...": "All flags of serve work too: name those that your servers have.",
+    },
+    docs: "docs/troubleshooting.md",
+  },
+  demo: {
+    usage: "demo [flags]",
+    about: "Run a Claude Code session against a built-in scripted model: no account, no cost.",
+    flags: {
+      "--live": "Use the model of your own Claude Code login instead, which costs a few cents.",
+      "--json": "Write JSON Lines, for programs.",
+      "--keep": "Keep the folder that the session worked in.",
+    },
+  },
+  install: {
+    usage: "install [<client>] [flags] [-- <flags of serve>]",
+    about: "Write this server into the configuration of an MCP client, after showing the change.",
+    more: " Without a client: list them.",
+    listsClients: true,
+    flags: {
+      ...UNINSTALL_FLAGS,
+      "--print": "Print what to paste, and write nothing.",
+      "-- <flags>": "Flags of serve, which the client will pass to the server. Paths must be absolute.",
+    },
+    docs: "docs/clients.md",
+  },
+  uninstall: {
+    usage: "uninstall <client> [flags]",
+    about: "Remove this server from the configuration of an MCP client, after showing the change.",
+    listsClients: true,
+    flags: UNINSTALL_FLAGS,
+    docs: "docs/clients.md",
+  },
+  token: {
+    usage: "token [--json]",
+    about: "Create a token for a client of an HTTP server and print it once. It is not stored.",
+    flags: { "--json": "Write JSON, for programs." },
+    docs: "docs/http.md",
+  },
+  help: {
+    usage: "help [command]",
+    about: "Print this text, or that of one command.",
+    page: overview,
+  },
+  version: {
+    usage: "version",
+    about: "Print the version.",
+  },
 };
 const NAMES = Object.keys(COMMANDS);
 
 const meant = (command: string, ...words: string[]) => words.map((word) => [word, command] as const);
 
-/** Words that people type for a command. */
+/** Words people type for a command. */
 const MEANT: Readonly<Record<string, string>> = Object.fromEntries([
   ...meant("serve", "start", "run", "mcp", "server", "stdio"),
   ...meant("console", "ui", "web", "dashboard"),
@@ -102,53 +170,33 @@ const MEANT: Readonly<Record<string, string>> = Object.fromEntries([
   ...meant("uninstall", "remove", "rm"),
 ]);
 
-const COLUMNS = 100;
-const INDENT = 32;
-
-/** Throws ConfigError when `command` is given and there is no such command. */
-export function helpText(command?: string): string {
-  if (command !== undefined && !NAMES.includes(command)) throw unknownCommand(command);
-  if (command === undefined || command === "help") {
-    return page(usage(), entries("Commands", COMMANDS), examples(), flags(), more());
-  }
-  if (command === "serve")
-    return page(`Usage: claude-agents-mcp [serve] [flags]\n${COMMANDS.serve}`, `${flags()}\n${more()}`);
-  if (command === "demo")
-    return page(`Usage: claude-agents-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
-  if (command === "doctor") {
-    const head = `Usage: claude-agents-mcp doctor [flags]\n\n${COMMANDS.doctor}\nExit code 1: errors, or what --fix could not fix.`;
-    return page(head, entries("Flags", DOCTOR_FLAGS), "More: docs/troubleshooting.md.");
-  }
-  if (command === "console") {
-    const head = `Usage: claude-agents-mcp console [flags]\n\n${COMMANDS.console}`;
-    return page(head, entries("Flags", CONSOLE_FLAGS), "More: docs/console.md.");
-  }
-  if (command === "daemon") {
-    const head = `Usage: claude-agents-mcp daemon [<verb>] [flags]\n\n${COMMANDS.daemon}`;
-    return page(head, entries("Verbs", DAEMON_VERBS), entries("Flags", DAEMON_FLAGS), "More: docs/daemon.md.");
-  }
-  if (command === "install" || command === "uninstall") return installText(command);
-  if (command === "token") {
-    const head = `Usage: claude-agents-mcp token [--json]\n\n${COMMANDS.token}`;
-    return page(head, entries("Flags", TOKEN_FLAGS), "More: docs/http.md.");
-  }
-  if (command === "sessions") {
-    const head = `Usage: claude-agents-mcp sessions [<verb>] [flags]\n\n${COMMANDS.sessions}`;
-    return page(head, entries("Verbs", SESSIONS_VERBS), entries("Flags", SESSIONS_FLAGS), "More: docs/sessions.md.");
-  }
-  return page(`Usage: claude-agents-mcp version\n\n${COMMANDS.version}`);
+/** Returns the page of `command`, or the overview. Throws ConfigError for an unknown command. */
+export function helpText(command = "help"): string {
+  const found = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined;
+  if (!found) throw unknownCommand(command);
+  return found.page?.() ?? pageOf(found);
 }
 
-function installText(command: "install" | "uninstall"): string {
-  const isInstall = command === "install";
-  const use = isInstall ? "install [<client>] [flags] [-- <flags of serve>]" : "uninstall <client> [flags]";
-  const about = isInstall ? `${COMMANDS.install} Without a client: list them.` : COMMANDS.uninstall;
-  return page(
-    `Usage: claude-agents-mcp ${use}\n\n${about}`,
-    `Clients\n${indented(`${CLIENTS.map(({ id }) => id).join(", ")}.`)}`,
-    entries("Flags", isInstall ? INSTALL_FLAGS : UNINSTALL_FLAGS),
-    "More: docs/clients.md.",
+function pageOf({ about, docs, flags, listsClients, more = "", usage, verbs }: Command): string {
+  return joined(
+    `Usage: claude-agents-mcp ${usage}\n\n${about}${more}`,
+    listsClients && `Clients\n${indented(`${CLIENTS.map(({ id }) => id).join(", ")}.`)}`,
+    verbs && entries("Verbs", verbs),
+    flags && entries("Flags", flags),
+    docs && `More: ${docs}.`,
   );
+}
+
+function servePage(): string {
+  return joined(
+    `Usage: claude-agents-mcp [serve] [flags]\n${COMMANDS["serve"]?.about ?? ""}`,
+    `${settings()}\n${FILES}`,
+  );
+}
+
+function overview(): string {
+  const all = Object.entries(COMMANDS).map(([name, { about }]) => [name, about] as const);
+  return joined(usageLines(), entries("Commands", Object.fromEntries(all)), examples(), settings(), FILES);
 }
 
 export function unknownCommand(name: string): ConfigError {
@@ -157,11 +205,11 @@ export function unknownCommand(name: string): ConfigError {
   );
 }
 
-function page(...parts: string[]): string {
-  return `${parts.join("\n\n")}\n`;
+function joined(...parts: readonly (string | undefined)[]): string {
+  return `${parts.filter((part) => part !== undefined).join("\n\n")}\n`;
 }
 
-function usage(): string {
+function usageLines(): string {
   return [
     "Usage: claude-agents-mcp [serve] [flags]",
     "       claude-agents-mcp sessions [<verb>] [flags]",
@@ -190,34 +238,32 @@ const CLASSES = {
   client: "Settings of the client",
 };
 
-/** A line each, so that all are on one screen. */
-function flags(): string {
+/** Lists settings, a line each, so that all fit on one screen. */
+function settings(): string {
   const blocks = Object.entries(CLASSES).map(([of, title]) =>
-    [title, ...SETTINGS.filter((each) => each.of === of).map(flag)].join("\n"),
+    [title, ...SETTINGS.filter((each) => each.of === of).map(settingLine)].join("\n"),
   );
   return blocks.join("\n");
 }
 
-function flag({ flag: name, placeholder, meaning, reading, fallback }: Setting): string {
+function settingLine({ flag: name, placeholder, meaning, reading, fallback }: Setting): string {
   const isOn = reading === "boolean" && fallback === "true";
   const whole = reading === "boolean" ? `--${isOn ? "[no-]" : ""}${name}` : `--${name} ${placeholder}`;
   const left = whole.length < WIDTH ? whole : `--${name} <word>`;
   return `  ${left.padEnd(WIDTH)} ${summaryOf(meaning)}`;
 }
 
-/** The values of a longer one are in the docs. */
+/** Width of a flag with its values. Longer values are in the docs only. */
 const WIDTH = 36;
 
-/** The first sentence. */
+/** Returns the first sentence. */
 function summaryOf(meaning: string): string {
   return meaning.split(/(?<=\.) (?=[A-Z]|memory)/)[0] ?? "";
 }
 
-function more(): string {
-  return "Each is a variable and a key of a file, too: docs/configuration.md in this package.";
-}
+const FILES = "Each is a variable and a key of a file, too: docs/configuration.md in this package.";
 
-/** A name and what it is, side by side where the name leaves room. */
+/** Formats a name and its text, side by side if `name` leaves room. */
 function entry(name: string, about: string): string {
   const text = indented(about);
   return name.length + 4 > INDENT ? `  ${name}\n${text}` : `  ${name}`.padEnd(INDENT) + text.slice(INDENT);

@@ -2,9 +2,9 @@ import type { ParseArgsConfig } from "node:util";
 import { readOwn } from "../own-flags.ts";
 import { ConfigError } from "../../config/error.ts";
 
-/** What stands behind `sessions VERB`, and how times and counts are written there. */
+/** Reads the arguments of `sessions VERB`, times and counts included. */
 
-/** The settings of the server that say where the sessions are. */
+/** Settings that locate the store. */
 const STORE_FLAGS = { store: { type: "string" }, config: { type: "string" } } as const;
 
 export interface StoreFlags {
@@ -14,20 +14,20 @@ export interface StoreFlags {
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 
-/** `words` names what the verb takes beside flags. Throws ConfigError, naming what it takes. */
+/** `command` has the verb, `words` names the arguments beside flags, both for messages. Throws ConfigError with the list of allowed arguments. */
 export function readArguments<O extends Options>(
-  verb: string,
+  command: string,
   args: string[],
   { options, words = "" }: { readonly options: O; readonly words?: string },
 ) {
-  return readOwn(`sessions ${verb}`, args, { options: { ...options, ...STORE_FLAGS }, words });
+  return readOwn(command, args, { options: { ...options, ...STORE_FLAGS }, words });
 }
 
-/** The one session that a verb is about. */
-export function oneId(verb: string, positionals: readonly string[]): string {
+/** Returns the only id in `positionals`. Throws ConfigError for none or several. */
+export function oneId(command: string, positionals: readonly string[]): string {
   const [id, ...others] = positionals;
-  if (id === undefined || id === "") throw new ConfigError(`sessions ${verb} needs the id of a session, or its start.`);
-  if (others.length > 0) throw new ConfigError(`sessions ${verb} takes one id, not ${String(positionals.length)}.`);
+  if (id === undefined || id === "") throw new ConfigError(`${command} needs the id of a session, or its start.`);
+  if (others.length > 0) throw new ConfigError(`${command} takes one id, not ${String(positionals.length)}.`);
   return id;
 }
 
@@ -45,11 +45,11 @@ export function wholeNumber(flag: string, text: string, most: number): number {
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
-/** A point in time, ms since the epoch: so long ago (7d, 12h), or a date. */
+/** Returns ms since the epoch for an age (7d, 12h) or a date. */
 export function pointInTime(flag: string, text: string, now: number): number {
   const [, count = "", unit = ""] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
   const ago = Number(count) * (UNIT_MS[unit] ?? Number.NaN);
-  // `Date.parse` accepts much that is no ISO date, with unexpected results.
+  // `Date.parse` accepts much more than ISO dates, with unexpected results.
   const at = Number.isNaN(ago) && /^\d{4}-\d\d/.test(text) ? Date.parse(text) : now - ago;
   if (!Number.isNaN(at)) return at;
   throw new ConfigError(`--${flag} is "${text}": must be like 30m, 12h, 7d or 2w, or a date like 2026-01-31.`);

@@ -10,13 +10,13 @@ import { count, isTurnAbandoned, statusWord } from "./words.ts";
 
 const FLAGS = { "older-than": { type: "string" }, yes: { type: "boolean" } } as const;
 
-/** The same that a server's own clean-up takes. */
+/** Statuses that may be deleted, as in the clean-up by servers. */
 const AT_REST: readonly SessionStatus[] = ["idle", "error", "cancelled", "closed"];
 
-/** Sessions named in a question; deleted in one go. */
+/** Number of sessions named in the question, and deleted per transaction. */
 const [NAMED, BATCH] = [10, 100];
 
-/** What it takes to delete a session, and to see that it has changed since. */
+/** Id of a session to delete, and its `updatedAt`, to detect a change meanwhile. */
 interface Doomed {
   readonly id: string;
   readonly updatedAt: number;
@@ -24,15 +24,15 @@ interface Doomed {
 
 interface Choice {
   readonly doomed: readonly Doomed[];
-  /** The first of them, to show. */
+  /** First sessions, to show. */
   readonly sample: readonly SessionRecord[];
-  /** Old enough, and not at rest. */
+  /** Number of sessions old enough, but still active. */
   readonly kept: number;
 }
 
-/** Deletes sessions with their logs: those that are named, or those that have been idle for the given time. */
+/** Deletes named sessions, or all idle for the given time, with their logs. */
 export async function remove(argv: string[]): Promise<number> {
-  const { positionals: ids, values } = readArguments("delete", argv, { options: FLAGS, words: "ids" });
+  const { positionals: ids, values } = readArguments("sessions delete", argv, { options: FLAGS, words: "ids" });
   const { "older-than": age, yes = false } = values;
   if (nestingDepth() > 0) {
     throw new ConfigError(
@@ -58,7 +58,7 @@ export async function remove(argv: string[]): Promise<number> {
   });
 }
 
-/** All of them or none: throws AppError when one is not there, or must not be deleted. */
+/** Chooses all named sessions. Throws AppError if one is missing or must not be deleted. */
 async function theseSessions(store: Store, ids: readonly string[]): Promise<Choice> {
   const found = new Map<string, SessionRecord>();
   for (const id of ids) {
@@ -75,7 +75,7 @@ async function theseSessions(store: Store, ids: readonly string[]): Promise<Choi
   return { doomed: sample, sample: sample.slice(0, NAMED), kept: 0 };
 }
 
-/** Why a session cannot be deleted now, and what to do. */
+/** Returns the reason why a session cannot be deleted now, with advice. */
 function problemOf(record: SessionRecord): string | undefined {
   if (isTurnAbandoned(record)) {
     return "was left running by a server that is gone. Start a server, which ends leftover processes, then delete it.";
@@ -93,7 +93,7 @@ async function olderThan(store: Store, before: number): Promise<Choice> {
   const doomed: Doomed[] = [];
   const sample: SessionRecord[] = [];
   let kept = 0;
-  // The place of a session that was changed at that very moment, and comes last of those.
+  // "" sorts before every id, so sessions changed exactly at `before` are excluded.
   for await (const record of allSessions(store, { before: { updatedAt: before, id: "" } })) {
     if (problemOf(record) !== undefined) kept += 1;
     else {
@@ -104,7 +104,7 @@ async function olderThan(store: Store, before: number): Promise<Choice> {
   return { doomed, sample, kept };
 }
 
-/** Asks on a terminal. Throws ConfigError where there is none. */
+/** Asks on a terminal. Throws ConfigError without one. */
 async function confirmed(store: Store, { doomed, sample }: Choice): Promise<boolean> {
   const what = `${count(doomed.length, "session")} would be deleted`;
   const rest = doomed.length - sample.length;
@@ -119,7 +119,7 @@ async function confirmed(store: Store, { doomed, sample }: Choice): Promise<bool
   return isConfirmed("Delete?");
 }
 
-/** What has begun to run since it was looked at stays. */
+/** Deletes only sessions unchanged since they were chosen. */
 async function purge(store: Store, doomed: readonly Doomed[]): Promise<number> {
   let deleted = 0;
   for (let start = 0; start < doomed.length; start += BATCH) {

@@ -11,12 +11,12 @@ import { count, jsonLine } from "./words.ts";
 
 const FLAGS = { format: { type: "string" }, output: { type: "string" }, force: { type: "boolean" } } as const;
 
-/** Events held at a time, however long the log is. */
+/** Number of events held at a time, whatever the length of the log. */
 const PAGE = 32;
 
-/** Makes text of the log, page by page. */
+/** Converts a log to text, page by page. */
 interface Format {
-  /** `stored` is the row of a session that cannot be read. */
+  /** `stored` is the row of an unreadable session. */
   begin(record: SessionRecord, stored: JsonObject | undefined): string;
   page(events: readonly StoredEvent[]): string;
 }
@@ -31,14 +31,14 @@ const FORMATS = {
 
 interface Sink {
   write(text: string): Promise<void>;
-  /** `whole` when all was written; what was begun and not finished is taken away where that can be. */
+  /** `whole` is true if everything was written. Otherwise an incomplete file is removed, if possible. */
   end(whole: boolean): Promise<void>;
 }
 
 /** Writes the whole log of a session to a file or to stdout. */
 export async function exportLog(argv: string[]): Promise<number> {
-  const { positionals, values } = readArguments("export", argv, { options: FLAGS, words: "an id" });
-  const id = oneId("export", positionals);
+  const { positionals, values } = readArguments("sessions export", argv, { options: FLAGS, words: "an id" });
+  const id = oneId("sessions export", positionals);
   const { force = false, output } = values;
   if (force && output === undefined) throw new ConfigError("--force requires --output. Add it.");
   const format = FORMATS[oneOf("format", values.format ?? "jsonl", ["jsonl", "markdown"])]();
@@ -54,7 +54,7 @@ export async function exportLog(argv: string[]): Promise<number> {
 async function writeLog(store: Store, record: SessionRecord, to: { format: Format; sink: Sink }): Promise<number> {
   const { format, sink } = to;
   const { id, state, unreadable } = record;
-  // Ends the export at the present last event. An unreadable row does not say how long its log is.
+  // Ends at the present last event. An unreadable row does not tell the length of its log.
   const end = unreadable ? Number.MAX_SAFE_INTEGER : state.lastEventId;
   let written = 0;
   let isWhole = false;
@@ -84,7 +84,7 @@ const STDOUT: Sink = {
   end: () => Promise.resolve(),
 };
 
-/** A log is for its owner only, as the store is. */
+/** Creates a file readable by its owner only, like the store. */
 async function openFile(path: string, force: boolean): Promise<Sink> {
   const file = await open(path, force ? "w" : "wx", 0o600).catch((error: unknown) => {
     throw notWritten(path, error);
@@ -97,7 +97,7 @@ async function openFile(path: string, force: boolean): Promise<Sink> {
     },
     async end(whole) {
       await file.close();
-      // What stood there before is gone in any case, and it need not be a plain file.
+      // With `force` the former content is lost anyway, and the path may not be a plain file.
       if (!whole && !force) await rm(path, { force: true });
     },
   };

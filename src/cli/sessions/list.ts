@@ -16,10 +16,10 @@ const FLAGS = {
 
 const [LIMIT, MAX_LIMIT] = [50, 10_000];
 const STATUS_WORDS: readonly StatusWord[] = [...SessionStatus.options, "abandoned"];
-/** As what the turns are recorded whose server is gone. */
+/** Recorded statuses of a turn whose server is gone. */
 const RECORDED: readonly SessionStatus[] = ["running", "waiting_permission"];
 
-/** Of the prompt, for programs, in characters. */
+/** Maximum length of the prompt in JSON, characters. */
 const PROMPT_JSON = 200;
 
 interface Found {
@@ -27,9 +27,9 @@ interface Found {
   readonly more: boolean;
 }
 
-/** Prints the sessions that match, newest first. */
+/** Prints matching sessions, newest first. */
 export async function list(argv: string[]): Promise<number> {
-  const { values } = readArguments("list", argv, { options: FLAGS });
+  const { values } = readArguments("sessions list", argv, { options: FLAGS });
   const { cwd, since, status, text } = values;
   const limit = values.limit === undefined ? LIMIT : wholeNumber("limit", values.limit, MAX_LIMIT);
   const words = status?.map((word) => oneOf("status", word, STATUS_WORDS));

@@ -3,22 +3,22 @@ import { UNREADABLE } from "../../domain/unreadable.ts";
 import { exactUsd } from "../../domain/usage.ts";
 import { folder, isoTime, oneLine, span, statusWord, usd } from "./words.ts";
 
-/** Sessions as lines of a table, and as objects for programs. */
+/** Formats sessions as lines of a table, and as objects for programs. */
 
 export interface Row {
   readonly record: SessionRecord;
-  /** The beginning of the first one. */
+  /** Beginning of the first prompt. */
   readonly prompt: string;
 }
 
-/** Of a prompt, in characters: whole ones of thousands of sessions would not fit into memory. */
+/** Maximum length of a prompt, characters. Whole prompts of thousands of sessions would not fit into memory. */
 const MAX_PROMPT_CHARS = 1000;
 
 export async function rowOf(store: Store, record: SessionRecord): Promise<Row> {
   return { record, prompt: (await firstPrompt(store, record.id)).slice(0, MAX_PROMPT_CHARS) };
 }
 
-/** What is known of a session without reading its log, with the names of the wire. */
+/** Returns the facts of a session outside its log, by wire name. */
 export function summary(record: SessionRecord) {
   const { createdAt, id, owner, spec, state, title, unreadable, updatedAt } = record;
   const model = state.reported.model ?? spec.model;
@@ -41,11 +41,11 @@ export function summary(record: SessionRecord) {
 }
 
 const HEAD = ["ID", "STATUS", "AGE", "CALLS", "COST", "FOLDER", "PROMPT"];
-/** Columns of numbers, which stand to the right. */
+/** Columns with numbers, aligned to the right. */
 const RIGHT: ReadonlySet<string> = new Set(["AGE", "CALLS", "COST"]);
 const [MIN_ID, MAX_FOLDER, MAX_PROMPT, MIN_PROMPT] = [8, 32, 60, 20];
 
-/** For people: as wide as the terminal, where it is one. */
+/** Formats a table for people, as wide as the terminal, if there is one. */
 export function table(rows: readonly Row[], now: number): string {
   const idLength = shortestIds(rows.map(({ record }) => record.id));
   const lines = rows.map(({ prompt, record }) => [
@@ -73,7 +73,7 @@ export function table(rows: readonly Row[], now: number): string {
   return `${shown.join("\n")}\n`;
 }
 
-/** As much of the ids as tells those apart that are shown. */
+/** Returns the length of the shortest prefix that distinguishes all `ids`. */
 function shortestIds(ids: readonly string[]): number {
   let length = MIN_ID;
   while (length < 36 && new Set(ids.map((id) => id.slice(0, length))).size < ids.length) length += 1;

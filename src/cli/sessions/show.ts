@@ -19,28 +19,28 @@ import {
   jsonLine,
 } from "./words.ts";
 
-/** Of the prompt, in characters. */
+/** Maximum length of the prompt, characters. */
 const MAX_PROMPT = 300;
 
 type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;
 
-/** A session with what its log says of it at present. */
+/** A session, with facts from its log. */
 interface Summary {
   readonly record: SessionRecord;
   readonly prompt: string;
   readonly requests: readonly { readonly request: OpenRequest; readonly about: string }[];
   readonly ended: EndOfTurn | undefined;
-  /** What Claude Code said last, and what the server has to say of the end of the turn. */
+  /** Last text of Claude Code, then messages of the server about the end of the turn. */
   readonly result: string;
 }
 
-/** Prints what is known of a session. */
+/** Prints the facts of a session. */
 export async function show(argv: string[]): Promise<number> {
-  const { positionals, values } = readArguments("show", argv, {
+  const { positionals, values } = readArguments("sessions show", argv, {
     options: { json: { type: "boolean" } },
     words: "an id",
   });
-  const id = oneId("show", positionals);
+  const id = oneId("sessions show", positionals);
   const shown = await withStore(values, async (store) => summarize(store, await findSession(store, id)));
   process.stdout.write(values.json === true ? inJson(shown) : inWords(shown, Date.now()));
   return 0;

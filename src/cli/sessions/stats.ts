@@ -7,9 +7,9 @@ import { isoTime, jsonLine, isTurnAbandoned, statusWord, count, duration, harmle
 
 const FLAGS = { cwd: { type: "string" }, since: { type: "string" }, json: { type: "boolean" } } as const;
 
-/** Prints counts, times and error rates of what has happened in the sessions. */
+/** Prints counts, durations and error rates of sessions. */
 export async function stats(argv: string[]): Promise<number> {
-  const { values } = readArguments("stats", argv, { options: FLAGS });
+  const { values } = readArguments("sessions stats", argv, { options: FLAGS });
   const cwd = values.cwd === undefined ? undefined : resolve(values.cwd);
   const since = values.since === undefined ? undefined : pointInTime("since", values.since, Date.now());
   const query = { ...(cwd !== undefined && { cwd }), ...(since !== undefined && { since }) };
@@ -27,7 +27,7 @@ export async function stats(argv: string[]): Promise<number> {
   return 0;
 }
 
-/** Counts the session, and what has happened in it since `since`, ms since the epoch. */
+/** Counts the session, and its events since `since`, ms since the epoch. */
 export async function readSession(
   store: Pick<Store, "log">,
   record: SessionRecord,
@@ -38,7 +38,7 @@ export async function readSession(
   await readFacts(store.log, record, since, tally);
 }
 
-/** The figures for people: lines of what is true of all, then a table each of tools, requests and models. */
+/** Formats the figures for people: totals, then tables of tools, requests and models. */
 
 const LABEL = 10;
 
@@ -91,7 +91,7 @@ function models(report: Report): string {
   );
 }
 
-/** Words to the left, and from column `numbersFrom` on numbers to the right. Nothing where there is no line. */
+/** Formats a table: words left, numbers right from column `numbersFrom`. Returns "" without lines. */
 function table(head: readonly string[], lines: readonly (readonly string[])[], numbersFrom: number): string {
   if (lines.length === 0) return "";
   const shown = [head, ...lines].map((line) => line.map((cell) => harmless(cell).replaceAll(/\s/g, " ")));

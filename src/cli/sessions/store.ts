@@ -9,18 +9,18 @@ import { createLogger } from "../../log/logger.ts";
 import { createMasker } from "../../log/mask.ts";
 import type { StoreFlags } from "./arguments.ts";
 
-/** The way to the sessions: those that servers on stdio have opened for the user of this machine. */
+/** Opens the store and reads sessions of the local user (`LOCAL_PRINCIPAL`). */
 
 export type Store = Awaited<ReturnType<typeof connectStore>>;
 export type SessionRecord = NonNullable<Awaited<ReturnType<Store["rows"]["get"]>>>;
 export type SessionQuery = Parameters<Store["rows"]["list"]>[0];
 
-/** Sessions read at once: each brings its whole state. */
+/** Number of sessions read at once; each has its whole state in memory. */
 const PAGE = 200;
-/** Of the sessions that an ambiguous id may mean. */
+/** Number of sessions named in the message about an ambiguous id. */
 const NAMED = 4;
 
-/** Throws AppError when there is no store yet: to look for something must not make one. */
+/** Throws AppError if there is no store, because reading must not create one. */
 export async function withStore<T>(flags: StoreFlags, work: (store: Store) => Promise<T>): Promise<T> {
   return withStoreIfAny(flags, work, (file) => {
     throw new AppError("SESSION_NOT_FOUND", `No sessions yet: there is no store at ${file}.`);
@@ -33,7 +33,7 @@ export async function withStoreIfAny<T>(
   none: (file: string) => T,
 ): Promise<T> {
   const settings = settingsOf(flags);
-  // Only now: it costs half a second, which a misspelt flag need not wait for.
+  // Loaded only after the flags are read, because loading takes half a second.
   const { connectStore, storeLocation } = await import("../../app/store.ts");
   const masker = createMasker(settings.environment);
   const location = storeLocation(settings);
@@ -59,7 +59,7 @@ function settingsOf({ config, store }: StoreFlags): StoreSettings {
   return { config: serverSettings({ argv, env: process.env }).config, environment: process.env };
 }
 
-/** Whatever else is wrong with the file, opening it says better. */
+/** True unless `file` is missing. Opening the store reports any other problem better. */
 async function exists(file: string): Promise<boolean> {
   return stat(file).then(
     () => true,
@@ -67,7 +67,7 @@ async function exists(file: string): Promise<boolean> {
   );
 }
 
-/** Newest first, a page at a time. */
+/** Yields all sessions, newest first, page by page. */
 export async function* allSessions(
   store: Store,
   query: Omit<SessionQuery, "principal" | "limit"> = {},
@@ -82,7 +82,7 @@ export async function* allSessions(
   }
 }
 
-/** The session of this id, or the only one whose id begins so. Throws AppError. */
+/** Returns the session with this `id`, or the only session with this prefix. Throws AppError. */
 export async function findSession(store: Store, id: string): Promise<SessionRecord> {
   const exact = await store.rows.get(id);
   // Accepts an unreadable session with an unknown principal.
@@ -105,17 +105,17 @@ export async function findSession(store: Store, id: string): Promise<SessionReco
   throw new AppError("INVALID_ARGUMENT", `${problem}. Give a longer prefix of the id.`);
 }
 
-/** The event of this id, where the state has one to name. */
+/** Returns the event `eventId`, if the state names one. */
 export async function eventOf(store: Store, sessionId: string, eventId: number | null | undefined) {
   if (typeof eventId !== "number") return undefined;
   const [event] = await store.log.read(sessionId, eventId, 1);
   return event?.id === eventId ? event : undefined;
 }
 
-/** Events of the first prompt's page: nothing of note comes before it. */
+/** Number of events to search for the first prompt, which is among the first. */
 const FIRST_EVENTS = 5;
 
-/** The first prompt; empty when the session died before it got one. */
+/** Returns the first prompt; "" if the session died before. */
 export async function firstPrompt(store: Store, sessionId: string): Promise<string> {
   const first = await store.log.read(sessionId, 1, FIRST_EVENTS);
   return first.find((event) => event.type === "prompt.queued")?.data.text ?? "";

@@ -4,10 +4,10 @@ import { JsonObject } from "../../domain/json.ts";
 import type { SessionRecord } from "./store.ts";
 import { count, duration, harmless, isoTime, oneLine, statusWord, subject, usd } from "./words.ts";
 
-/** Of what a tool gave back, in characters. */
+/** Maximum length of a tool's output, characters. */
 const MAX_OUTPUT = 200;
 
-/** A piece of the transcript: a line of a list, or something that stands by itself. */
+/** A piece of the transcript: an item of a list, or a block with space around it. */
 interface Piece {
   readonly kind: "item" | "block";
   readonly text: string;
@@ -17,14 +17,14 @@ const item = (text: string): Piece => ({ kind: "item", text: `- ${text}` });
 const block = (text: string): Piece => ({ kind: "block", text });
 
 /**
- * A log as Markdown, for people. What was said is quoted: whatever headings or open fences it has stay inside. It keeps
- * no more of the log than it takes to tell the next event.
+ * Formats a log as Markdown for people. Quotes texts, so that headings and open code fences stay inside. Holds only the parts
+ * of the log needed for the next event.
  */
 export class Transcript {
   #before: Piece["kind"] | undefined;
-  /** The tools that are called, by the id of the call. */
+  /** Names of the tools being called, by id of the call. */
   readonly #calls = new Map<string, string>();
-  /** What Claude Code said last, which its result mostly is. */
+  /** Last assistant text, usually equal to the result. */
   #lastText = "";
   #result = "";
 
@@ -69,7 +69,7 @@ export class Transcript {
     return this.#join(events.flatMap((event) => this.#piecesOf(event)));
   }
 
-  /** Lines of one list stand together; everything else has air around it. */
+  /** Joins pieces: items of a list without space between them, all else with an empty line. */
   #join(pieces: readonly Piece[]): string {
     const texts = pieces.map(({ kind, text }) => {
       const isClose = kind === "item" && this.#before === "item";
@@ -81,7 +81,7 @@ export class Transcript {
   }
 
   #piecesOf(event: StoredEvent): Piece[] {
-    // Passes over a type of a newer server.
+    // Skips types of a newer server.
     return decideBy(this.#pieces, event, event.at) ?? [];
   }
 
@@ -174,7 +174,7 @@ function call(name: string, input: JsonObject): string {
   return `**${oneLine(name, MAX_OUTPUT)}**${about === "" ? "" : ` ${code(about)}`}`;
 }
 
-/** As it is, on one line, whatever Markdown means by it. */
+/** Formats `text` as inline code on one line, safe from Markdown in `text`. */
 function code(text: string): string {
   const line = oneLine(text, MAX_OUTPUT);
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([ticks]) => ticks.length));
@@ -200,7 +200,7 @@ function stringOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Of an image or anything else that is no text, only its kind. */
+/** Returns the text of a tool's output. Of images and other kinds, only the kind. */
 function outputOf(content: unknown): string {
   if (typeof content === "string") return content;
   const parts = objects(content).map((part) =>

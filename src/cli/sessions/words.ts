@@ -4,33 +4,33 @@ import type { JsonObject } from "../../domain/json.ts";
 import { stripControlChars, escapeControlChars } from "../../security/control-chars.ts";
 import type { SessionRecord } from "./store.ts";
 
-/** How things are told to people. */
+/** Formats values for people. */
 
 export function oneLine(text: string, most: number): string {
-  // Far more than is shown, and far less than a prompt may hold.
+  // Keeps far more than is shown, but far less than a prompt may hold.
   const line = stripControlChars(text.slice(0, most * 4).replaceAll(/\s+/g, " ")).trim();
   const characters = Array.from(line);
   return characters.length <= most ? line : `${characters.slice(0, most - 1).join("")}…`;
 }
 
-/** A line for programs, which may be shown on a terminal all the same. */
+/** Formats a line for programs. Escaped, because a terminal may show it, too. */
 export function jsonLine(value: unknown): string {
   return `${escapeControlChars(JSON.stringify(value))}\n`;
 }
 
-/** Lines stay lines. */
+/** Removes control characters except line breaks and tabs. */
 export function harmless(text: string): string {
   return stripControlChars(text, "\n\t");
 }
 
-/** The status, and a word of its own for what the next server to look will find lost. */
+/** Status, or "abandoned" for a turn that the next server will record as lost. */
 export type StatusWord = SessionStatus | "abandoned";
 
 export function statusWord(record: SessionRecord): StatusWord {
   return isTurnAbandoned(record) ? "abandoned" : statusOf(record.state);
 }
 
-/** A turn is recorded as running, and the server that ran it is gone. (An idle session whose server is gone keeps its status here.) */
+/** True if a turn is recorded as running, but its server is gone. (An idle session keeps its status.) */
 export function isTurnAbandoned({ owner, state }: SessionRecord): boolean {
   return owner?.alive !== true && state.turn !== null;
 }
@@ -41,18 +41,18 @@ const UNITS = [
   ["m", 60_000],
 ] as const;
 
-/** About how long, in one unit: 45s, 3m, 5h, 12d. */
+/** Formats a rough duration in a single unit: 45s, 3m, 5h, 12d. */
 export function span(ms: number): string {
   const [unit, length] = UNITS.find(([, each]) => ms >= each) ?? ["s", 1000];
   return `${String(Math.max(0, Math.floor(ms / length)))}${unit}`;
 }
 
-/** How long something took. */
+/** Formats a duration, with a decimal below 10 s. */
 export function duration(ms: number): string {
   return ms < 10_000 ? `${(ms / 1000).toFixed(1)}s` : span(ms);
 }
 
-/** Tells a cost that is too small for four digits as such, not as nothing. */
+/** Shows a cost too small for four digits as such, not as 0. */
 export function usd(amount: number): string {
   if (amount > 0 && amount < 0.0001) return "<$0.0001";
   return `$${amount.toFixed(amount >= 1 ? 2 : 4)}`;
@@ -66,7 +66,7 @@ export function isoTime(at: number): string {
   return new Date(at).toISOString();
 }
 
-/** The folder as the user knows it; of a long path the end, which tells more. */
+/** Shortens a path: ~ for the home folder, and of a long path only the end, which tells most. */
 export function folder(path: string, most: number): string {
   const home = homedir();
   const short = path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
@@ -74,11 +74,11 @@ export function folder(path: string, most: number): string {
   return characters.length <= most ? characters.join("") : `…${characters.slice(1 - most).join("")}`;
 }
 
-/** The field of a tool's input that says what the call is about, whatever the tool. */
+/** Fields of a tool's input; the first present one describes the call. */
 const SUBJECTS = ["command", "file_path", "notebook_path", "url", "pattern", "query", "skill", "description", "path"];
 const MAX_SUBJECT = 160;
 
-/** What a tool is called for, in one line. */
+/** Returns the purpose of a tool call, in one line. */
 export function subject(input: JsonObject): string {
   const field = SUBJECTS.map((key) => input[key]).find((value) => typeof value === "string");
   if (typeof field === "string") return oneLine(field, MAX_SUBJECT);
