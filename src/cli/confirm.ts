@@ -1,11 +1,11 @@
 import { createInterface } from "node:readline/promises";
 
-/** Whether there is a terminal to ask on. */
+/** True if there is a terminal to ask on. */
 export function hasTerminal(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY;
 }
 
-/** Asks on the terminal. What is no yes is a no: a closed terminal and Control-C too. */
+/** Asks on the terminal. Anything but yes counts as no, including a closed terminal and Control-C. */
 export async function isConfirmed(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const left = new Promise<undefined>((resolve) => {

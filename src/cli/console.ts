@@ -14,11 +14,11 @@ import { SettingsError, whyOf } from "../proxy/failures.ts";
 import { NamedDaemon } from "../proxy/named-daemon.ts";
 import { namedDaemon, reasonForOwnServer } from "../proxy/own-server.ts";
 
-/** `claude-agents-mcp console`: the web console for the sessions of this user, for as long as the command runs. */
+/** `claude-agents-mcp console`: serves the web console for the user's sessions while the command runs. */
 
 export async function serveConsole(argv: string[]): Promise<void> {
   const { port, rest } = readPort(argv);
-  // A person reads along here, who has ended it and waits: what merely goes its way is not told, and what runs is stopped.
+  // Logs warnings only, for the person at the terminal. Does not drain, because that person has ended the command and waits.
   const argvOfConsole = ["--log-level", "warn", "--drain-ms", "0", ...rest];
   const { bounds, config } = serverSettings({ argv: argvOfConsole, env: process.env });
   if (config.http !== undefined) {
@@ -52,8 +52,8 @@ export async function serveConsole(argv: string[]): Promise<void> {
 }
 
 /**
- * Resolves to the daemon that is named, or to the automatic one of the store; to undefined where this process is to run what is started.
- * Throws ConfigError where a named one cannot be used.
+ * Resolves to the daemon for the sessions: named, or automatic for the store; `undefined` to run them in this process. Throws
+ * ConfigError for an unusable named daemon.
  */
 async function daemonFor(argv: readonly string[]): Promise<NamedDaemon | AutomaticDaemon | undefined> {
   const { env, pid, platform } = process;
@@ -71,7 +71,7 @@ async function daemonFor(argv: readonly string[]): Promise<NamedDaemon | Automat
   }
 }
 
-/** The part behind # never leaves the browser: the page signs in with it, and takes it out of the address. */
+/** The part after # never leaves the browser: the page signs in with the token and removes it from the address. */
 function linkText(url: string, token: string, hasDaemon: boolean): string {
   return [
     "Open the console at this address. It signs you in and is valid until this command ends (Ctrl-C):",

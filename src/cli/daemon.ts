@@ -21,11 +21,11 @@ import {
 } from "../daemon/status.ts";
 import { escapeControlChars } from "../security/control-chars.ts";
 
-/** `claude-agents-mcp daemon VERB`: one server for many clients, which outlives them all. */
+/** `claude-agents-mcp daemon VERB`: manages servers for many clients. */
 
-/** Resolves to the exit code; to undefined when the command goes on by itself. Throws ConfigError. */
+/** Resolves to the exit code; to `undefined` if the command goes on by itself. Throws ConfigError. */
 export async function daemon(argv: string[]): Promise<number | undefined> {
-  // Flags alone are those of `status`.
+  // Flags without a verb belong to `status`.
   const [verb = "status", ...rest] = argv[0]?.startsWith("-") === true ? ["status", ...argv] : argv;
   switch (verb) {
     case "run": {
@@ -49,11 +49,11 @@ export async function daemon(argv: string[]): Promise<number | undefined> {
 }
 
 const VERBS = ["run", "status", "stop", "logs"];
-/** Words that people type for them. */
+/** Words that people type for a verb. */
 const MEANT = { start: "run", list: "status", ls: "status", ps: "status", restart: "stop", kill: "stop", log: "logs" };
 const BOOLEAN = { type: "boolean" } as const;
 
-/** Exit code 1 when there is none. */
+/** Resolves to exit code 1 if there is no daemon. */
 async function status({ values: { json } }: { values: { json?: boolean | undefined } }): Promise<number> {
   const { folders, running: daemons, unreachable: others } = await findDaemons();
   const shimsGivenUp = await givenUpShims(folders);
@@ -112,7 +112,7 @@ interface Stop {
   };
 }
 
-/** Drains them and waits for their end. Exit code 1 when there is none, one does not end, or the person at the terminal says no. */
+/** Drains daemons and waits for their end. Exit code 1 without a daemon, if a daemon does not end, or after a "no". */
 async function stop({ positionals: names, values: { all, json, yes } }: Stop): Promise<number> {
   if (nestingDepth() > 0) {
     throw new ConfigError("daemon stop cannot run inside a session of claude-agents-mcp. Run it in your own shell.");
@@ -141,7 +141,7 @@ function notEnded(name: string, pid: number | undefined): string {
   return `claude-agents-mcp: the daemon "${name}" has not ended. ${advice}.\n`;
 }
 
-/** Resolves to whether it has ended. One that cannot be asked is told by a signal, and woken if it is stopped. */
+/** Stops a daemon; resolves to true after its end. An unreachable daemon gets SIGTERM, and SIGCONT in case it is stopped. */
 async function end(found: Found, recorded: readonly RecordedDaemon[]): Promise<boolean> {
   if ("socket" in found) {
     const hasEnded = await stopDaemon(found.socket).then(
@@ -151,7 +151,7 @@ async function end(found: Found, recorded: readonly RecordedDaemon[]): Promise<b
     if (hasEnded) return true;
   }
   const known = recorded.find(({ pid }) => pid === found.pid);
-  // Without its start time, the pid may have become that of another process.
+  // Without a start time, the pid may belong to another process by now.
   if (!known || !(await isKnownStart(known.startedAt))) return false;
   const { pid, startedAt } = known;
   const deadline = performance.now() + END_MS;
@@ -163,13 +163,13 @@ async function end(found: Found, recorded: readonly RecordedDaemon[]): Promise<b
   return true;
 }
 
-/** Longer than --drain-ms by default, ms. */
+/** Time limit of `end`, ms. Longer than the default of `--drain-ms`. */
 const END_MS = 60_000;
 const LOOK_MS = 50;
 
 type Servers = Awaited<ReturnType<Store["leases"]["servers"]>>;
 
-/** Lists the servers that use the store of this state folder; empty if the store cannot tell. */
+/** Lists the servers on the store of this state folder; empty if the store cannot tell. */
 async function otherServers(): Promise<Servers> {
   if (!(await hasDriver())) return [];
   return withStoreIfAny(
@@ -188,7 +188,7 @@ function serversLine(servers: Servers): string {
   return `Other servers use the store, and run on: ${each.join(", ")}.\n`;
 }
 
-/** Asks only where a turn runs, or may. Throws ConfigError where there is no terminal to ask on. */
+/** Asks only if turns run or may run. Throws ConfigError without a terminal. */
 async function mayInterrupt(daemons: readonly Found[]): Promise<boolean> {
   const turns = daemons.flatMap((each) => ("turns" in each ? each.turns : []));
   const unknown = daemons.flatMap((each) => ("turns" in each ? [] : [each]));
@@ -208,7 +208,7 @@ async function mayInterrupt(daemons: readonly Found[]): Promise<boolean> {
 
 type Found = RunningDaemon | UnreachableDaemon;
 
-/** Finds the daemons of this state folder: `running` in the order of their start, and `unreachable`. */
+/** Finds the daemons of this state folder: `running` in order of start, and `unreachable`. */
 async function findDaemons() {
   const state = stateFolder(process.env, process.platform);
   const folders = await socketFolders(state);
@@ -217,7 +217,10 @@ async function findDaemons() {
   return { folders, recorded, running: daemons.running, unreachable: unreachable(daemons, recorded) };
 }
 
-/** Those with these names, or the only one. Throws ConfigError where a name is unknown, or where it is not clear which is meant. */
+/**
+ * Returns the daemons with these names, or the only daemon. Throws ConfigError for an unknown name, or if several could be
+ * meant.
+ */
 function chosen(found: readonly Found[], names: readonly string[]): readonly Found[] {
   const unknown = names.find((name) => !found.some((each) => each.name === name));
   if (unknown !== undefined) {

@@ -24,7 +24,7 @@ interface Flags {
   live: boolean;
 }
 
-/** Plays one real session from client to Claude Code and back. Resolves to the exit code: 0 only when all went as told. */
+/** Plays a real session from client to Claude Code and back. Resolves to exit code 0 only if all checks passed. */
 export async function demo(argv: string[]): Promise<number> {
   const flags = readFlags(argv);
   const problem = await prepare();
@@ -51,8 +51,8 @@ export async function demo(argv: string[]): Promise<number> {
 }
 
 /**
- * Installs what the server of the demo needs: it has little of this environment. Resolves to what that server would say where
- * there is no Claude Code.
+ * Installs Claude Code for the demo's server, whose environment is nearly empty. Resolves to the error message if there is no
+ * Claude Code.
  */
 async function prepare(): Promise<string | undefined> {
   const environment = process.env;
@@ -76,7 +76,7 @@ async function prepare(): Promise<string | undefined> {
   }
 }
 
-/** Aborted by a signal, and by a reader that has seen enough (`| head`). `code` is the exit code then. */
+/** `signal` aborts on a signal, and when the reader of the output is gone (`| head`). `code` returns the exit code then. */
 function earlyEnd(): { readonly code: () => number; readonly signal: AbortSignal } {
   const early = new AbortController();
   let code = 1;
@@ -105,11 +105,13 @@ interface Run extends Flags {
   readonly signal: AbortSignal;
 }
 
-/** Rejects when `signal` is aborted, once the server has ended: nothing writes to the folder of the demo any more. */
+/**
+ * Rejects after `signal` aborts, but only once the server has ended, so that nothing writes to the folder of the demo any more.
+ */
 async function run({ home, live, screen, signal }: Run): Promise<Ending> {
   const startedAt = performance.now();
   const project = await mkdtemp(join(home, "project-"));
-  // A repository is what people work in; without git the demo runs all the same.
+  // A repository, as in practice. Without git the demo runs all the same.
   await promisify(execFile)("git", ["init", "--quiet", project]).catch(() => undefined);
   const model = live ? undefined : await startScriptedModel();
   try {

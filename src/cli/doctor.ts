@@ -5,17 +5,17 @@ import type { Finding } from "../doctor/finding.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { escapeControlChars } from "../security/control-chars.ts";
 
-/** `claude-agents-mcp doctor`: what would keep a session from working, and the commands that put it right. */
+/** `claude-agents-mcp doctor`: finds everything in the way of sessions, with commands to fix it. */
 
-/** Marks the process of the checks: an IPC channel alone does not, since any program may start us with one. */
+/** Marks the process of the checks. An IPC channel alone does not, because any program may start us with one. */
 const CHECKS_ONLY = "--checks-only";
 
-/** Limit of all checks, ms. What `--fix` does has none: an installation takes as long as the line is slow. */
+/** Time limit of all checks, ms. `--fix` has none, because an installation takes as long as the network needs. */
 const ALL_MS = 180_000;
 
 /**
- * Resolves to the exit code: 1 when there is an error among the findings. Throws ConfigError. The checks run in a process of
- * their own: where a disk hangs, a process with an open call to it cannot even exit.
+ * Resolves to exit code 1 if any finding is an error. Throws ConfigError. Checks run in a process of their own, because a
+ * process with an open call to a disk that hangs cannot even exit.
  */
 export async function doctor(argv: string[]): Promise<number> {
   const words = argv[0] === CHECKS_ONLY ? argv.slice(1) : argv;
@@ -55,7 +55,7 @@ function late(): number {
 
 async function checkAll(argv: readonly string[], rest: readonly string[]): Promise<number> {
   const json = argv.includes("--json");
-  // Loaded here alone: the process that waits needs none of it.
+  // Loaded here only, because the waiting process does not need them.
   const [{ examine }, { thisMachine }, { createMasker }] = await Promise.all([
     import("../doctor/checks.ts"),
     import("../doctor/machine.ts"),
@@ -64,7 +64,7 @@ async function checkAll(argv: readonly string[], rest: readonly string[]): Promi
   const examined = async () => examine(thisMachine(rest, process.env), json ? () => undefined : progress);
   const masker = createMasker(process.env);
   const program = await programWords();
-  // A program that is not in PATH is named as it was started.
+  // Outside PATH, names the program by the words of its start.
   const clean = (text: string) => escapeControlChars(masker.text(text.replace(/^claude-agents-mcp(?= )/, program)));
   const before = await examined();
   const mends = argv.includes("--fix")
@@ -75,7 +75,7 @@ async function checkAll(argv: readonly string[], rest: readonly string[]): Promi
   return mends.failed.length > 0 || findings.some(({ level }) => level === "error") ? 1 : 0;
 }
 
-/** The words that start this program in the user's shell. */
+/** Returns the words to start this program in the user's shell. */
 async function programWords(): Promise<string> {
   const { env, execPath, platform } = process;
   const [{ invocationOf }, { quoted }] = await Promise.all([
@@ -87,13 +87,13 @@ async function programWords(): Promise<string> {
   return [command, ...args].map(quoted).join(" ");
 }
 
-/** Resolves when the text has left this process, or its reader is gone. */
+/** Resolves once `text` has left this process, or its reader is gone. */
 async function written(text: string): Promise<void> {
   process.stdout.on("error", () => undefined);
   return new Promise((resolve) => void process.stdout.write(text, () => resolve()));
 }
 
-/** All other flags are those of serve, and what is wrong with one is a finding. */
+/** Throws ConfigError for words that are not flags. Wrong flags of `serve` become findings instead. */
 function refuseWords(rest: readonly string[]): void {
   const own = ["--json", "--fix"];
   refuseMisspelt("doctor", rest, own);
@@ -113,7 +113,7 @@ function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Outcome of `--fix`: what was done, and what could not be. */
+/** Outcome of `--fix`: results and failures. */
 interface Mends {
   readonly fixed: readonly string[];
   readonly failed: readonly string[];
@@ -121,7 +121,7 @@ interface Mends {
 
 const NONE: Mends = { fixed: [], failed: [] };
 
-/** Mends one after the other; what is to be known before an installation is told first. */
+/** Mends findings one by one. Reports a missing login before an installation starts. */
 async function mendAll(findings: readonly Finding[], onText: (text: string) => void): Promise<Mends> {
   const [fixed, failed]: [string[], string[]] = [[], []];
   const mendable = findings.flatMap(({ mend, text }) => (mend ? [{ mend, text }] : []));

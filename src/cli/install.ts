@@ -19,7 +19,7 @@ import { thesePlaces } from "../install/places.ts";
 import { entryConfig, longestCallMs, mayGiveUp, timeoutEntry } from "../install/server-args.ts";
 import { createMasker } from "../log/mask.ts";
 
-/** `claude-agents-mcp install CLIENT` writes this server into the client's configuration, `uninstall` takes it out. */
+/** `claude-agents-mcp install CLIENT` adds this server to the client's configuration, `uninstall` removes it. */
 
 interface Flags {
   readonly client: string | undefined;
@@ -27,7 +27,7 @@ interface Flags {
   readonly json: boolean;
   readonly print: boolean;
   readonly yes: boolean;
-  /** Those behind `--`. */
+  /** Arguments after `--`. */
   readonly serverArgs: readonly string[];
 }
 
@@ -93,7 +93,7 @@ function tell({ aim, change, flags, notes }: Step, result: { changed: boolean; c
   return 0;
 }
 
-/** Shows the change and asks. Throws ConfigError where there is no terminal. */
+/** Shows the change and asks. Throws ConfigError without a terminal. */
 async function isAgreed({ change, verb }: Step): Promise<boolean> {
   const { after = "", before = "", file } = change;
   const masker = createMasker(process.env);
@@ -105,7 +105,7 @@ async function isAgreed({ change, verb }: Step): Promise<boolean> {
   throw new ConfigError(`${verb}: nothing was written. Without a terminal to confirm on, --yes is required.${other}`);
 }
 
-/** What a whole file with nothing else would be: as in `examples/clients`. */
+/** Prints the entry as a whole file with nothing else, as in `examples/clients`. */
 async function print(
   aim: Aim,
   entry: Entry,
@@ -143,7 +143,7 @@ function notesOn({ client, scope }: Aim, command: Invocation, longestMs: number)
   return notes;
 }
 
-/** Without a login each session fails, after its first one has installed hundreds of megabytes. */
+/** Warns of a missing login, because each session would fail, the first after an installation of hundreds of megabytes. */
 async function loginNotes(): Promise<string[]> {
   const { found } = await findLogin(childEnvironment(process.env, { depth: 0 }));
   const problem = `no login and no key of Claude Code were found, and sessions need one, unless you give the entry a key.`;
@@ -156,7 +156,7 @@ async function invocation(scope: Scope, serverArgs: readonly string[]): Promise<
   return invocationOf({ platform, env, execPath, script, cwd: process.cwd(), shared: scope === "project" }, serverArgs);
 }
 
-/** A session's shell is the same user, and is not to change what that user's clients start. */
+/** Throws ConfigError inside a session: its shell runs as the user, but must not change what the user's clients start. */
 function refuseNested(verb: Verb): void {
   if (nestingDepth() === 0) return;
   throw new ConfigError(`${verb} cannot run inside a session of claude-agents-mcp. Run it in your own shell.`);
@@ -210,7 +210,7 @@ function readFlags(verb: Verb, argv: readonly string[]): Flags {
   return { client, scope, json, print: isPrinted, yes, serverArgs };
 }
 
-/** Throws ConfigError for a flag of the server that does not stand behind `--`. */
+/** Throws ConfigError for a flag of the server before `--`. */
 function refuseOfServer(own: readonly string[], options: object): void {
   const found = own.find((word) => {
     const [, name = ""] = /^--(?:no-)?([^=]+)/.exec(word) ?? [];

@@ -5,12 +5,12 @@ import type { Invocation } from "../install/invocation.ts";
 import { thesePlaces, type Places } from "../install/places.ts";
 import { findProgram } from "../security/programs.ts";
 
-/** `install` without a client: which there are, which are on this machine, and which have the entry. */
+/** `install` without a client: lists all clients, with presence on this machine and state of their entries. */
 
 interface Row {
   readonly client: string;
   readonly title: string;
-  /** The file of the user, or the program, is there. */
+  /** True if the user's file or the program exists. */
   readonly found: boolean;
   readonly user: Cell | null;
   readonly project: Cell | null;

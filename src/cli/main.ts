@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
- * The command line: finds the command and hands it the arguments behind it. Only Node's own modules are imported above:
- * an old Node is told so before it meets anything it cannot read, and each command loads no more than it needs.
- * Exit codes: 0 done, 1 a fault, 2 a command line or setting that cannot be used.
+ * Command line: finds the command and passes on its arguments. Imports only modules of Node, so that an old Node gets a message
+ * before a syntax error, and each command loads only its own modules. Exit codes: 0 done, 1 failure, 2 invalid command line or
+ * setting.
  */
 
 const MIN_NODE = { major: 20, minor: 19 };
@@ -20,7 +20,7 @@ async function run(argv: string[]): Promise<number | undefined> {
   return perform(command, rest);
 }
 
-/** Resolves to the exit code; to undefined when the command goes on by itself. */
+/** Resolves to the exit code; to `undefined` if the command goes on by itself. */
 async function perform(command: string, rest: string[]): Promise<number | undefined> {
   switch (command) {
     case "serve":
@@ -71,7 +71,7 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
   }
 }
 
-/** Through a daemon, or in this process. */
+/** Serves a client through a daemon, or in this process. */
 async function serveClient(argv: string[]): Promise<number | undefined> {
   const { connectToDaemon, reasonForOwnServer } = await import("../proxy/automatic.ts");
   if (reasonForOwnServer({ argv, env: process.env, pid: process.pid, platform: process.platform }) !== undefined) {
@@ -87,7 +87,7 @@ async function serveClient(argv: string[]): Promise<number | undefined> {
   });
 }
 
-/** The proxy does without it, and without the cache, which costs more than its few files take to compile. */
+/** For servers only. The proxy is so small that the compile cache would cost more than it saves. */
 async function importServer() {
   await keepCompiled();
   return import("./serve.ts");
@@ -100,8 +100,8 @@ interface CompileCache {
 const hasCompileCache = (node: object): node is CompileCache => "enableCompileCache" in node;
 
 /**
- * From 22.8 on Node can keep what it has compiled for the next start. In a folder of the user's own: it is run unseen, and
- * by default it would lie in the folder for temporary files, which all users share. Written when the server ends.
+ * Keeps compiled code for the next start (Node 22.8 and later). The folder must be the user's own, because its code is run
+ * unchecked; Node's default is in the temporary folder that all users share. Written at the end of the process.
  */
 async function keepCompiled(): Promise<void> {
   const module = await import("node:module");
@@ -122,7 +122,7 @@ async function version(): Promise<number> {
   return 0;
 }
 
-/** Says on stderr what went wrong: one line for what the operator can mend, the stack for a fault of ours. */
+/** Writes the error to stderr: a line for errors of the operator, the stack for errors of ours. */
 async function report(error: unknown): Promise<number> {
   const { ConfigError } = await import("../config/error.ts");
   if (error instanceof ConfigError) {
@@ -133,7 +133,7 @@ async function report(error: unknown): Promise<number> {
   return 1;
 }
 
-/** Puts in what has given the settings: what is found at the start names them alone. */
+/** Adds sources to a message that names settings only by flag or key. */
 async function withSources(message: string): Promise<string> {
   const [{ bySource }, { givenIn }, { readUserFile }] = await Promise.all([
     import("../config/given.ts"),
@@ -145,7 +145,7 @@ async function withSources(message: string): Promise<string> {
     try {
       return bySource(message, new Map([...readUserFile({ env }).given, ...givenIn({ argv: words, env })]));
     } catch {
-      // A command has flags of its own, and what is wrong may be one of these settings.
+      // The arguments may hold flags of a command, or the very error.
     }
   }
   return message;
@@ -167,7 +167,7 @@ if (tooOld()) {
   try {
     process.exitCode = await run(process.argv.slice(2));
   } catch (error) {
-    // A command that failed half-way may have left something open that would keep the process alive.
+    // After a failure, open handles may keep the process alive.
     process.exit(await report(error));
   }
 }

@@ -4,17 +4,17 @@ import { FLAGS_OF_ALL } from "../config/parse-flags.ts";
 import { SETTINGS } from "../config/schema.ts";
 import { didYouMean, nearest } from "../domain/suggest.ts";
 
-/** Flags of the commands beside `serve`. */
+/** Reads the flags of commands other than `serve`. */
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 
 interface Taken<O> {
   readonly options: O;
-  /** Names what a command takes beside flags; "" where that is nothing. */
+  /** Names the arguments beside flags, for messages. "" if there are none. */
   readonly words?: string;
 }
 
-/** Reads the arguments of a command that has only flags of its own. Throws ConfigError, naming what the command takes. */
+/** Reads the arguments of a command without flags of `serve`. Throws ConfigError with the list of allowed arguments. */
 export function readOwn<const O extends Options>(
   command: string,
   args: readonly string[],
@@ -33,8 +33,8 @@ export function readOwn<const O extends Options>(
 }
 
 /**
- * Takes the flags with these names, each with a value, out of a command line. The others are those of serve. Throws ConfigError for
- * a flag of neither that is nearest to one of the names: `serve` would name only its own.
+ * Takes the flags `names`, each with a value, out of a command line. `rest` is for `serve`. Throws ConfigError for an unknown
+ * flag close to one of `names`, because `serve` would suggest only its own flags.
  */
 export function ownFlags(
   command: string,
@@ -57,7 +57,7 @@ export function ownFlags(
   return { own, rest };
 }
 
-/** Throws ConfigError for a flag that neither the command nor `serve` has, and that is nearest to one of the command's `names`. */
+/** Throws ConfigError for a flag unknown to command and `serve`, if the nearest known flag is one of `names`. */
 export function refuseMisspelt(command: string, argv: readonly string[], names: readonly string[]): void {
   const ofServe = SETTINGS.flatMap(({ flag }) => [`--${flag}`, `--no-${flag}`]);
   for (const word of argv) {

@@ -7,12 +7,12 @@ import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
 
-/** How deep this process is nested in sessions: by its environment, or by an ancestor's where its own was emptied (`env -i`). */
+/** Returns the nesting depth in sessions: from the environment, or from an ancestor's if the own one was emptied (`env -i`). */
 export function nestingDepth(): number {
   return Math.max(readDepth(process.env), depthAbove(process.pid));
 }
 
-/** Before anything is served: where sessions are to run in a sandbox there must be one. Throws ConfigError. */
+/** Throws ConfigError if `--sandbox required` is set and no sandbox is available. Call before serving. */
 export async function requireSandbox({ sandbox }: Config, environment: NodeJS.ProcessEnv): Promise<void> {
   if (sandbox !== "required") return;
   const { sandboxProblem } = await import("../security/sandbox.ts");
@@ -20,7 +20,7 @@ export async function requireSandbox({ sandbox }: Config, environment: NodeJS.Pr
   if (problem !== undefined) throw new ConfigError(`--sandbox required: no sandbox is available. ${problem}`);
 }
 
-/** SQLite needs locks and memory that processes share, which such a file system does not have. Throws ConfigError. */
+/** Throws ConfigError for a store on a network file system, because SQLite needs locks and shared memory. */
 export async function refuseNetworkStore(
   { store }: Pick<Config, "store">,
   environment: NodeJS.ProcessEnv,
@@ -35,7 +35,7 @@ export async function refuseNetworkStore(
   throw new ConfigError(`${problem}. Name a file on a local disk with --store.`);
 }
 
-/** What confines the sessions, for the log. */
+/** Describes the confinement of sessions, for the log. */
 export function confinedBy({ sandbox }: Config): string {
   if (sandbox === "off") return "sessions run in Claude Code's sandbox only where they ask for it (--sandbox off)";
   return "every session runs in Claude Code's sandbox (--sandbox required)";

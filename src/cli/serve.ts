@@ -13,12 +13,12 @@ import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
 import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./preflight.ts";
 
-/** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
+/** Serves an MCP client over stdio until it leaves or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
   const settings = serverSettings({ argv, env: process.env });
   const { config } = settings;
   const { name } = readPackage();
-  // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
+  // No client starts an HTTP server, and sessions should not see its arguments.
   const words = config.http === undefined ? process.argv : process.argv.slice(0, 2);
   let whyNone = "";
   const shim = await shimFor(config, argv).catch((error: unknown) => void (whyNone = String(error)));
@@ -33,13 +33,13 @@ export async function serve(argv: string[]): Promise<void> {
   await app.serveHttp();
 }
 
-/** Loaded for the end alone; without it, a client that was killed is noticed by the next answer to it. */
+/** Loaded only at the end. If it fails, the next answer detects a killed client. */
 async function watchReader(): Promise<void> {
   const loaded = await import("../proxy/client-end.ts").catch(() => undefined);
   loaded?.endUnread(process.stdout);
 }
 
-/** The next server with the same arguments goes on with its turns; who runs it starts it again. */
+/** Returns shim settings, if any: the next server with equal arguments continues the turns of this one. */
 async function shimFor(config: Config, argv: readonly string[]): Promise<AppSettings["shim"]> {
   if (config.http === undefined || !constants().shim || process.platform === "win32") return undefined;
   // A session in memory ends with its server.
@@ -56,14 +56,17 @@ async function shimFor(config: Config, argv: readonly string[]): Promise<AppSett
   return shimSettings({ folders, name, stateFolder: folder });
 }
 
-/** Rejects with ConfigError for settings with which a client of the automatic daemon is not served. */
+/** Rejects with ConfigError for settings that the automatic daemon refuses to a client. */
 export async function checkSettings(argv: readonly string[]): Promise<void> {
   const { env } = process;
   const { daemonEnvironment } = await import("../daemon/environment.ts");
   await prepare(clientSettings(serverSettings({ argv: [], env: daemonEnvironment(env) }), { argv, env }));
 }
 
-/** Serves a client that no daemon can be had for, and ends the process when the client is gone; resolves to the client's end. */
+/**
+ * Serves a client for which no daemon can be had, and ends the process with the client. Resolves to the client's end of the
+ * streams.
+ */
 export async function serveWithoutDaemon(argv: string[], why: string): Promise<Duplex> {
   const settings = serverSettings({ argv, env: process.env });
   const { config } = settings;
@@ -87,14 +90,14 @@ interface Assembly extends Pick<AppSettings, Given> {
   readonly settings: Pick<ServerSettings, "bounds" | "config">;
 }
 
-/** Everything that is checked before a server starts, and what is found by it. Throws ConfigError. */
+/** Checks everything before a server starts, and returns the results. Throws ConfigError. */
 async function prepare(config: Config): Promise<Pick<AppSettings, "approverSecrets" | "isolation">> {
   const { env } = process;
   await Promise.all([requireSandbox(config, env), refuseNetworkStore(config, env), requireQueryFolder(config)]);
   return { isolation: await isolationOf(config), approverSecrets: await readApproverSecrets(config, process.env) };
 }
 
-/** Throws ConfigError. */
+/** Creates the application after all checks. Throws ConfigError. */
 export async function assemble({ argv, settings: { bounds, config }, ...given }: Assembly): Promise<App> {
   const prepared = await prepare(config);
   const app = createApp({
@@ -113,8 +116,8 @@ export async function assemble({ argv, settings: { bounds, config }, ...given }:
 }
 
 /**
- * Ends the process in order on a signal or a fault; the function that is returned does so for other reasons. With `handsOver` a fault
- * ends it at once: the next server goes on with its turns.
+ * Ends the process in order on a signal or an uncaught exception. The returned function does so for other reasons. With
+ * `handsOver` an exception ends the process at once: the next server continues its turns.
  */
 export function endWith(
   app: Pick<App, "close" | "log">,
@@ -129,21 +132,21 @@ export function endWith(
       .catch((error: unknown) => app.log.error("while ending", { error: String(error) }))
       .finally(() => process.exit(code));
   };
-  // Real clients send the next signal soon after the first. It changes nothing: draining has its own bounds.
+  // Clients often send the next signal soon after the first. No effect: draining has its own limits.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => end(signal, 0));
-  // Node prints warnings as plain text; stderr is JSON lines.
+  // Node prints warnings as plain text, but stderr must be JSON lines.
   process.removeAllListeners("warning");
   process.on("warning", (warning) => app.log.debug("warning", { name: warning.name, message: warning.message }));
   process.on("uncaughtException", (error) => {
     app.log.error("uncaught exception", { error: error.stack ?? error.message });
-    // What ends in order hands nothing over.
+    // An orderly end hands nothing over.
     if (handsOver && !isEnding) process.exit(1);
     end("uncaught exception", 1);
   });
   return end;
 }
 
-/** The spellings under which a configuration of Claude Code may start this very server. */
+/** Returns all spellings by which a configuration of Claude Code may start this server. */
 export function ownCommands(name: string, argv: readonly string[]): OwnCommand[] {
   const [node = process.execPath, script = name, ...args] = argv;
   return [

@@ -8,7 +8,7 @@ import { list } from "./sessions/list.ts";
 import { show } from "./sessions/show.ts";
 import { stats } from "./sessions/stats.ts";
 
-/** `claude-agents-mcp sessions VERB`: the store, with or without servers that use it. Resolves to the exit code. */
+/** `claude-agents-mcp sessions VERB`: works on the store, with or without a running server. Resolves to the exit code. */
 export async function sessions(argv: string[]): Promise<number> {
   const [verb = "list", ...rest] = spelled(argv);
   const run = VERBS.get(verb);
@@ -31,14 +31,14 @@ const VERBS: ReadonlyMap<string, (argv: string[]) => Promise<number>> = new Map(
   ["delete", remove],
 ]);
 
-/** Without a verb it is `list`; with `--stats`, wherever that stands among flags, `stats`. */
+/** Adds the default verb `list`. Turns `--stats` among flags into the verb `stats`. */
 function spelled(argv: string[]): string[] {
   if (argv[0]?.startsWith("-") === false) return argv;
   const rest = argv.filter((word) => word !== "--stats");
   return [rest.length < argv.length ? "stats" : "list", ...rest];
 }
 
-/** Words that people type for verbs. */
+/** Words that people type for a verb. */
 const MEANT = {
   ls: "list",
   get: "show",
@@ -53,13 +53,13 @@ const MEANT = {
 
 function unknownVerb(verb: string): ConfigError {
   const known = [...VERBS.keys()];
-  // An id, or the start of one.
+  // An id, or its prefix.
   const meant = /^[\da-f][\da-f-]{3,}$/i.test(verb) ? ` Did you mean show ${verb}?` : didYouMean(verb, known, MEANT);
   const advice = `"claude-agents-mcp help sessions" says more.`;
   return new ConfigError(`Unknown verb "${verb}".${meant} sessions takes ${known.join(", ")}. ${advice}`);
 }
 
-/** The reader of the output may close it early, as `head` does: that is no error. */
+/** Exits. A reader such as `head` may close the output early: no error. */
 function leave(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") console.error(`claude-agents-mcp: the output could not be written: ${error.message}`);
   process.exit(error.code === "EPIPE" ? 0 : 1);

@@ -1,7 +1,7 @@
 import { readOwn } from "./own-flags.ts";
 import { digestOf, newToken } from "../http/auth/secret.ts";
 
-/** `claude-agents-mcp token`: makes a token for a server over HTTP, and says what goes where. It is stored nowhere. */
+/** `claude-agents-mcp token`: creates a token for a server over HTTP and prints how to use it. The token is not stored. */
 export function token(argv: string[]): number {
   const { json = false } = readOwn("token", argv, { options: { json: { type: "boolean" } } }).values;
   const made = newToken();

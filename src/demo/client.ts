@@ -2,7 +2,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { z } from "zod";
 
-/** The fields of the server's answers that the demo reads. */
+/** Fields of the server's answers that the demo reads. */
 const Answer = z.looseObject({
   sessionId: z.string().optional(),
   status: z.string().optional(),
@@ -29,12 +29,12 @@ export type Answer = z.infer<typeof Answer>;
 export interface ServerCommand {
   command: string;
   args: string[];
-  /** On top of what a client hands to servers by default (PATH, HOME and the like). */
+  /** Added to `getDefaultEnvironment()` (PATH, HOME and the like). */
   env: Record<string, string>;
 }
 
 export interface DemoClient {
-  /** Throws with the server's own words when it answers with an error. */
+  /** Throws with the server's message if the answer is an error. */
   call(tool: string, args: Record<string, unknown>): Promise<Answer>;
   readonly serverVersion: string;
   readonly protocolVersion: string;
@@ -42,8 +42,8 @@ export interface DemoClient {
 }
 
 /**
- * Starts the server as any MCP client does: a child process, JSON-RPC over its stdin and stdout. Once `signal` is aborted, the
- * connection is closed, and this rejects, or else the calls that wait do.
+ * Starts the server like any MCP client: a child process with JSON-RPC over stdin and stdout. Once `signal` aborts, the
+ * connection closes, and `connect` or the pending calls reject.
  */
 export async function connect({ command, args, env }: ServerCommand, signal: AbortSignal): Promise<DemoClient> {
   signal.throwIfAborted();
@@ -71,8 +71,8 @@ export async function connect({ command, args, env }: ServerCommand, signal: Abo
 }
 
 /**
- * Resolves when the server has ended. The signal is for its open calls, which it would answer after the end of its input.
- * Not `client.close()`, which does nothing while the client asks for the versions of the server.
+ * Resolves once the server has ended. SIGTERM ends open calls, which the server would otherwise answer after the end of its
+ * input. Not `client.close()`, a no-op during the negotiation of the protocol version.
  */
 async function end(transport: StdioClientTransport): Promise<void> {
   try {

@@ -1,10 +1,10 @@
 import { styleText } from "node:util";
 
-/** Who does something in the story. */
+/** Actors of the story. */
 export type Actor = "client" | "server" | "claude" | "check" | "note";
 
 export interface Line {
-  /** ms since the demo began. */
+  /** Time since the start of the demo, ms. */
   at: number;
   who: Actor;
   text: string;
@@ -19,7 +19,7 @@ export interface Screen {
 
 const COLORS = { client: "cyan", server: "green", claude: "magenta", check: "bold", note: "dim" } as const;
 
-/** For people: one line a step, with the time it happened. In color on a terminal, plain in a pipe. */
+/** For people: a line per step, with its time. Colored if `color` is set. */
 export function textScreen(write: (text: string) => void, color: boolean): Screen {
   const paint = (format: (typeof COLORS)[Actor], text: string) => (color ? styleText(format, text) : text);
   const title = (text: string) => write(`\n${color ? styleText("bold", text) : text}\n`);
@@ -33,7 +33,7 @@ export function textScreen(write: (text: string) => void, color: boolean): Scree
   };
 }
 
-/** For programs: one JSON object a line. */
+/** For programs: a JSON object per line. */
 export function jsonScreen(write: (text: string) => void): Screen {
   return {
     title: (text) => write(`${JSON.stringify({ title: text })}\n`),

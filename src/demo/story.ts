@@ -11,9 +11,9 @@ const WAIT_MS = 20_000;
 export interface Stage {
   client: DemoClient;
   screen: Screen;
-  /** The temporary project in which Claude Code works. */
+  /** Temporary project in which Claude Code works. */
   project: string;
-  /** With a real model the prompts carry no script. */
+  /** True with a real model: prompts carry no script. */
   live: boolean;
   startedAt: number;
 }
@@ -27,7 +27,7 @@ export interface Ending {
   costUsd: number;
 }
 
-/** One session from its first prompt to its last result, as a client sees it. */
+/** Plays a session from first prompt to last result, from the view of a client. */
 export async function play(stage: Stage): Promise<Ending> {
   const teller = new Teller(stage);
   const wanted = join(stage.project, "hello.txt");
@@ -104,7 +104,7 @@ const EventText = z.looseObject({
   by: z.string().optional(),
 });
 
-/** Calls the tools and tells what it calls, what is answered and what Claude Code does. */
+/** Calls the tools, and prints calls, answers and actions of Claude Code. */
 class Teller {
   readonly #stage: Stage;
 
@@ -126,10 +126,10 @@ class Teller {
     return answer;
   }
 
-  /** Waits for what matters, answers what is asked with `answer`, until the turn has ended. */
+  /** Polls until the turn has ended, and answers requests with `answer`. */
   async follow(sessionId: string, first: Answer, answer: Record<string, unknown>): Promise<Answer> {
     let cursor = first.nextCursor;
-    // People read along: they want to know more than a model.
+    // People want more details than a model.
     const request = { sessionId, responseMode: "delta_compact", waitMs: WAIT_MS };
     let news = await this.call("claude_code_check", { action: "poll", ...request, cursor });
     for (;;) {

@@ -28,12 +28,12 @@ export const CHECKS: readonly Check[] = [
   { id: "sandbox", subject: "the sandbox", ms: 15_000, find: checkSandbox },
 ];
 
-/** Long enough to be told what takes so long, ms. */
+/** Time after which a check is reported as slow, ms. */
 const SLOW_MS = 1_000;
 
 /**
- * Runs the checks, all at once, each within its time limit; never rejects. `onSlow` is told the subject of each that takes
- * longer than a second.
+ * Runs all checks concurrently, each within its time limit; never rejects. Calls `onSlow` with the subject of each check longer
+ * than `SLOW_MS`.
  */
 export async function examine(
   machine: Machine,

@@ -13,7 +13,7 @@ const id = "claude-settings";
 
 const ANSWER_MS = 10_000;
 
-/** Settings files that Claude Code leaves out whole: none of their deny rules and hooks holds in a session. */
+/** Finds settings files that Claude Code ignores completely: none of their deny rules and hooks applies in a session. */
 export async function checkClaudeSettings(machine: Machine): Promise<Finding[]> {
   const path = await pathOf(machine);
   if (path === undefined) return [{ id, level: "ok", text: "No Claude Code can be asked for its settings files yet." }];
@@ -31,7 +31,7 @@ async function pathOf({ claude }: Machine): Promise<string | undefined> {
     const { path = bundledClaudes()[0], toInstall } = await claude.locate();
     return toInstall ? undefined : path;
   } catch (error) {
-    // The check of Claude Code says so.
+    // `checkClaude` reports that there is no Claude Code.
     if (error instanceof NoClaudeError) return undefined;
     throw error;
   }
@@ -44,7 +44,10 @@ const Response = z.object({
 
 const REQUEST = { type: "control_request", request_id: "1", request: { subtype: "get_settings" } };
 
-/** Asks without a prompt, and without hooks and MCP servers. The files of a folder that is not trusted do not count in sessions. */
+/**
+ * Asks Claude Code without a prompt, hooks or MCP servers. Skips files of an untrusted folder, because sessions ignore them,
+ * too.
+ */
 async function settingsOf(path: string, { config, cwd, environment: own }: Machine) {
   const environment = childEnvironment(own, { depth: 0 });
   const isOurs = await isTrusted(cwd, { trustDirs: config.trustDirs, trustsRecord: true }, environment);

@@ -21,7 +21,7 @@ import { quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 import { hasDaemon } from "./processes.ts";
 
-/** The entries of this server in the configuration of MCP clients: what they start, and whether that serves with their settings. */
+/** Checks entries of this server in configurations of MCP clients: the started program and its settings. */
 
 const SCOPES: readonly Scope[] = ["user", "project"];
 
@@ -30,7 +30,7 @@ export interface ClientEntry extends Started {
   readonly file: string;
 }
 
-/** Of the user, and of the project in the folder in which the command was started. */
+/** Checks entries of the user, and of the project in the current folder. */
 export async function checkClients(machine: Machine): Promise<Finding[]> {
   const entries = await clientEntries(machine);
   const faults = await Promise.all(entries.map(async (entry) => faultsOf(entry, machine)));
@@ -47,7 +47,7 @@ export async function clientEntries({ cwd, environment, script, stateFolder }: M
   const entries: ClientEntry[] = [];
   for (const aim of aims) {
     const file = fileOf(aim);
-    // In the home folder both scopes can name the same file.
+    // Both scopes can name one file in the home folder.
     if (file === undefined || seen.has(file)) continue;
     seen.add(file);
     const started = await startedBy(aim, running);
@@ -59,7 +59,7 @@ export async function clientEntries({ cwd, environment, script, stateFolder }: M
 async function faultsOf(entry: ClientEntry, machine: Machine): Promise<Finding[]> {
   const { aim, file, target } = entry;
   const { title } = aim.client;
-  // Flags restrict sessions: they stay.
+  // Keeps the flags, because sessions are restricted by them.
   const fix = install(aim, flagsOf(entry));
   switch (target.kind) {
     case "missing": {
@@ -83,14 +83,14 @@ async function faultsOf(entry: ClientEntry, machine: Machine): Promise<Finding[]
   }
 }
 
-/** The command that writes the entry anew, with these arguments of `serve`. */
+/** Returns the command to rewrite the entry with arguments `argv` of `serve`. */
 function install({ client, scope }: Aim, argv: readonly string[] = []): string {
   const place = scope === "project" ? " --scope project" : "";
   const flags = argv.length === 0 ? "" : ` -- ${argv.map(quoted).join(" ")}`;
   return `claude-agents-mcp install ${client.id}${place}${flags}`;
 }
 
-/** Returns the flags of `serve`, which is the default command. */
+/** Returns flags of `serve`, with or without the word `serve`. */
 function flagsOf({ words }: ClientEntry): readonly string[] {
   return words[0] === "serve" ? words.slice(1) : words;
 }
@@ -124,7 +124,7 @@ async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Find
   return [...(await daemonFaults(entry, settings, machine)), ...timeoutFaults(entry, own, config), ...unknown];
 }
 
-/** Returns a setting of which this machine lacks what it needs. */
+/** Returns a setting without its requirement on this machine. */
 async function missingOf({ claudePath, sandbox }: Config, machine: Machine): Promise<string | undefined> {
   if (claudePath !== undefined && !existsSync(claudePath))
     return `the Claude Code ${claudePath}, which does not exist.`;
@@ -132,7 +132,7 @@ async function missingOf({ claudePath, sandbox }: Config, machine: Machine): Pro
   return problem === undefined ? undefined : `sandbox "required", and no sandbox is available. ${problem}`;
 }
 
-/** Returns why the server would refuse them. */
+/** Returns the configuration, or the reason why the server would refuse the settings. */
 function configOf(settings: EntrySettings): Config | string {
   try {
     return entryConfig(settings);

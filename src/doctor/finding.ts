@@ -4,15 +4,15 @@ import { fileURLToPath } from "node:url";
 import { packageRoot } from "../security/owned.ts";
 import type { Machine } from "./machine.ts";
 
-/** What a check returns. Ids are part of `--json`: never rename one. */
+/** Result of a check. Never rename an `id`: scripts read it in `--json`. */
 export interface Finding {
   readonly id: string;
   /** `error`: sessions do not work, or not as intended. */
   readonly level: "ok" | "warning" | "error";
   readonly text: string;
-  /** One command that puts it right. */
+  /** A single command to fix the problem. */
   readonly fix?: string;
-  /** What `--fix` does, where that is safe: resolves to what was done. */
+  /** Action of `--fix`, only if safe. Resolves to a sentence about the change. */
   readonly mend?: () => Promise<string>;
 }
 
@@ -25,10 +25,10 @@ export interface Check {
   readonly find: (machine: Machine) => Promise<Finding[]>;
 }
 
-/** The command that mends what is safe to mend. */
+/** Command to run all safe fixes. */
 export const MEND = "claude-agents-mcp doctor --fix";
 
-/** A word for a POSIX shell, or for that of Windows. */
+/** Quotes a word for a POSIX shell, or for the shell of Windows. */
 export function quoted(word: string): string {
   if (/^[\w@%+=:,./\\-]+$/.test(word)) return word;
   return process.platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", String.raw`'\''`)}'`;
@@ -43,7 +43,7 @@ export function counted(number: number, noun: string): string {
   return `${String(number)} ${noun}${number === 1 ? "" : plural}`;
 }
 
-/** The command that brings this program up to date, with all that npm installs with it. */
+/** Returns the command to update this program, with all packages installed by npm. */
 export function reinstall(root = packageRoot(fileURLToPath(import.meta.url))): string {
   if (!existsSync(join(root, ".git"))) return "npm install -g claude-agents-mcp@latest";
   const prefix = `npm --prefix ${quoted(root)}`;

@@ -9,7 +9,7 @@ import { logFolder } from "../daemon/start.ts";
 import { counted, megabytes, MEND, quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
-/** Folders: the state folder, whose it is and who can read it; what this program takes and has left behind; trust of this folder. */
+/** Checks folders: state folder, disk space, temporary files, and trust of the current folder. */
 
 export async function checkStateFolder({ stateFolder: folder }: Machine): Promise<Finding[]> {
   const found = await stat(folder).catch(ifMissing);
@@ -21,7 +21,7 @@ export async function checkStateFolder({ stateFolder: folder }: Machine): Promis
   return [{ id: "state-folder", level: "ok", text: `${folder} is yours alone and can be written.` }];
 }
 
-/** It is made with the first session. */
+/** Checks whether the first session can create the state folder. */
 async function checkAbove(folder: string): Promise<Finding> {
   const above = await nearest(dirname(folder));
   try {
@@ -70,7 +70,7 @@ async function writeProblem(folder: string): Promise<Finding | undefined> {
   }
 }
 
-/** Others could change what servers trust, or read conversations and tokens. */
+/** Finds files open to other users, because servers trust them, and they contain conversations and tokens. */
 async function openToOthers(folder: string, found: Stats): Promise<Finding[]> {
   const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile());
   const modes = await Promise.all(
@@ -89,7 +89,7 @@ async function openToOthers(folder: string, found: Stats): Promise<Finding[]> {
   });
 }
 
-/** With less than this no session can be stored, and with less than that soon none, bytes. */
+/** Free space, bytes. Below the first limit sessions cannot be stored: an error. Below the second, a warning. */
 const [LITTLE, LESS] = [50e6, 500e6];
 
 export async function checkDisk(machine: Machine): Promise<Finding[]> {
@@ -114,7 +114,7 @@ export async function checkDisk(machine: Machine): Promise<Finding[]> {
     storeBytes >= compiledBytes
       ? "claude-agents-mcp sessions delete --older-than 7d --yes"
       : `rm -r ${quoted(compiled)}`;
-  // A command that frees little is no way out.
+  // Omits a fix that would free too little.
   const ours = Math.max(storeBytes, compiledBytes) >= LITTLE ? { fix } : {};
   const nearly = `The disk is nearly full: ${text}${"fix" in ours ? "" : " Free space there."}`;
   return [{ id: "disk", level: least < LITTLE ? "error" : "warning", text: nearly, ...ours }];
@@ -136,10 +136,13 @@ async function bytesBelow(folder: string): Promise<number> {
   return bytesOf(entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name)));
 }
 
-/** A demo that still runs is younger, ms. */
+/** Folders of running demos are younger, ms. */
 const OLD_MS = 3_600_000;
 
-/** Drafts of the cache whose process has died. Folders of demos are only named: `demo --keep` keeps them on request. */
+/**
+ * Finds drafts in the cache whose process has died. Only names folders of demos, because `demo --keep` keeps folders on
+ * purpose.
+ */
 export async function checkTemporary({ cacheFolder }: Machine): Promise<Finding[]> {
   const [demos, drafts] = await Promise.all([oldDemos(tmpdir()), deadDrafts(cacheFolder)]);
   const named = `Folders of demos, kept with --keep or left by one that ended early: ${demos.join(", ")}.`;
@@ -174,7 +177,7 @@ async function deadDrafts(folder: string): Promise<string[]> {
     .map((name) => join(folder, name));
 }
 
-/** Of the folder in which the command was started. */
+/** Checks trust of the folder in which the command was started. */
 export async function checkTrust({ config, cwd, environment }: Machine): Promise<Finding[]> {
   const trust = { trustDirs: config.trustDirs, trustsRecord: true };
   if (await isTrusted(cwd, trust, childEnvironment(environment, { depth: 0 }))) {

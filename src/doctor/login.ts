@@ -8,9 +8,9 @@ import { clientEntries } from "./clients.ts";
 import { quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
-/** Finds who pays for sessions: a login or a key, and which of them is billed. */
+/** Finds the login or key that pays for sessions. */
 
-/** Before there is a Claude Code that could be asked: what it would find. */
+/** Searches like Claude Code, because none is installed yet to be asked. */
 export async function searchLogin(machine: Machine): Promise<Finding> {
   const { files, found } = await findLogin(childEnvironment(machine.environment, { depth: 0 }));
   if (found !== undefined) {
@@ -22,7 +22,7 @@ export async function searchLogin(machine: Machine): Promise<Finding> {
   return { id: "login", ...(await unlessByEntries(machine, text)), fix: `${INSTALL} && claude auth login` };
 }
 
-/** An entry of a client may give a key: to its own sessions. */
+/** Lowers the level if entries of clients give a key, because a key pays for sessions of its client only. */
 async function unlessByEntries(machine: Machine, text: string): Promise<Pick<Finding, "level" | "text">> {
   const entries = await clientEntries(machine);
   const paid = entries.flatMap(({ aim, env }) => {
@@ -42,7 +42,7 @@ const Status = z.object({
 type Status = z.infer<typeof Status>;
 
 const STATUS_MS = 8_000;
-/** Variables that are billed before a login. */
+/** Variables that take precedence over a login. */
 const KEYS = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"] as const;
 
 /** Asks Claude Code at `path`. */
@@ -67,7 +67,7 @@ function isKey(name: string): boolean {
   return KEYS.some((each) => each === name);
 }
 
-/** Nothing of the answer is shown that could be a secret. Asked in no project: its settings are not ours to run. */
+/** Shows no part of the answer, because it could be secret. Runs outside projects, so that no settings of a project apply. */
 async function statusOf(path: string, environment: Record<string, string>): Promise<Status | string> {
   const { root: cwd } = parse(process.execPath);
   const answer = await outputOf(path, ["auth", "status"], { environment, ms: STATUS_MS, cwd });

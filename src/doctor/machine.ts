@@ -18,32 +18,32 @@ import { PackageCache } from "../packages/package-cache.ts";
 import { sandboxProblem } from "../security/sandbox.ts";
 import { StoreReport } from "./store-report.ts";
 
-/** What the checks look at. Tests replace single members: no machine of theirs has a full disk or another Node. */
+/** Everything that checks look at. Tests replace members, because no test machine has a full disk or another Node. */
 export interface Machine {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly nodeVersion: string;
   readonly cwd: string;
   readonly home: string;
-  /** The script of this program, as it was started. */
+  /** Script of this program, as started. */
   readonly script: string;
   readonly config: Config;
-  /** Why the settings cannot be used; `config` has the defaults then. */
+  /** Set if the settings cannot be used; `config` then has the defaults. */
   readonly configProblem: string | undefined;
-  /** What the user's file says, by keys; undefined where the settings cannot be used. */
+  /** Keys in the user's file; `undefined` if the settings cannot be used. */
   readonly userFile: UserSettings | undefined;
   readonly stateFolder: string;
   readonly cacheFolder: string;
-  /** Undefined where no file holds the sessions. */
+  /** `undefined` if sessions are not in a file. */
   readonly store: string | undefined;
-  /** Sessions outlive their server. */
+  /** True if sessions outlive their server. */
   readonly isStoreShared: boolean;
   readonly claude: { readonly locate: () => ReturnType<ClaudeLocator["locate"]> };
-  /** What npm has installed for this program, and what it can. */
+  /** Packages installed for this program by npm, or installable. */
   readonly packages: PackageCache;
-  /** Free for this user on the file system of the folder, bytes. */
+  /** Bytes on the file system of `folder`, free for this user. */
   readonly freeBytes: (folder: string) => Promise<number>;
   readonly networkKindOf: (folder: string) => Promise<string | undefined>;
-  /** In a process of its own: SQLite blocks, and a disk that hangs must not take us with it. */
+  /** Reads in a child process, because SQLite blocks and a disk that hangs must not block doctor. */
   readonly readStore: (file: string, ms: number) => Promise<StoreReport>;
   readonly sandboxProblem: () => Promise<string | undefined>;
 }
@@ -54,7 +54,7 @@ interface UserSettings {
   readonly bounds: readonly string[];
 }
 
-/** `argv` has the flags of serve. */
+/** `argv` has flags of `serve`. */
 export function thisMachine(argv: readonly string[], environment: NodeJS.ProcessEnv): Machine {
   const { config, problem, userFile } = settings(argv, environment);
   const { store = defaultStore(stateFolder(environment, process.platform), process.platform) } = config;

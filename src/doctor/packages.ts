@@ -8,7 +8,7 @@ import { hasDriver } from "../store/sqlite/connect/driver.ts";
 import { counted, megabytes, MEND, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
-/** What npm installs for the first session: whether it is there, or could be installed. Asks no registry. */
+/** Checks the packages that npm installs for the first session: installed or installable. Does not contact a registry. */
 export async function checkPackages(machine: Machine): Promise<Finding[]> {
   const { environment, packages } = machine;
   const missing = await missingPackages(machine);
@@ -33,7 +33,7 @@ export async function checkPackages(machine: Machine): Promise<Finding[]> {
 
 async function missingPackages({ claude, packages }: Machine): Promise<Pinned[]> {
   const { toInstall } = await claude.locate().catch((error: unknown) => {
-    // That there is none is a finding of its own.
+    // `checkClaude` reports that there is no Claude Code.
     if (error instanceof NoClaudeError) return { toInstall: undefined };
     throw error;
   });

@@ -14,10 +14,10 @@ import { describeDaemons, unreachable, type RunningDaemon, type UnreachableDaemo
 import { counted, MEND, quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
-/** What runs of ours: daemons, what dead servers have left, and who has our port. */
+/** Checks running processes: daemons, remains of dead servers, and the port of `--http`. */
 
 export async function checkDaemons({ environment, stateFolder }: Machine): Promise<Finding[]> {
-  // To look for sockets must not make their folder.
+  // Looking for sockets must not create the folder.
   if (!(await isFolder(stateFolder))) return [{ id: "daemons", level: "ok", text: "No daemon runs." }];
   const looked = await socketsOf(stateFolder).catch(refusal);
   if (looked instanceof Error) {
@@ -43,7 +43,10 @@ export async function checkDaemons({ environment, stateFolder }: Machine): Promi
   return [...found, { id: "stale-sockets", level: "warning", text: left, fix: MEND, mend }];
 }
 
-/** Daemons read the user's file at their start, by the environment of the client that starts them. */
+/**
+ * Finds daemons with outdated settings: daemons read the user's file at their start, from the environment of the starting
+ * client.
+ */
 async function settingsFaults(own: string, running: readonly RunningDaemon[]): Promise<Finding[]> {
   const fix = (name: string) => `claude-agents-mcp daemon stop ${quoted(name)}`;
   const all = running.map(async ({ name, startedAt, userFile: path = own }): Promise<Finding[]> => {
@@ -83,7 +86,7 @@ function unanswered({ name, pid, why }: UnreachableDaemon): Finding[] {
   return [{ id: "daemons", level: why === "has no socket" ? "ok" : "warning", text, fix: stop }];
 }
 
-/** Resolves to whether something listens under this name. */
+/** Resolves to true if something listens under `name`. */
 export async function hasDaemon(stateFolder: string, name: string): Promise<boolean> {
   if (!(await isFolder(stateFolder))) return false;
   const looked = await socketsOf(stateFolder).catch(refusal);
@@ -99,15 +102,15 @@ async function socketsOf(stateFolder: string) {
   return { folders, sockets: await socketsIn(folders) };
 }
 
-/** What is wrong with the state folder itself is a finding of its own. */
+/** Problems of the state folder are reported by `checkStateFolder`. */
 function refusal(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-/** Those without a daemon wait for the next one of their name. */
+/** Finds shims without a daemon. They wait for the next daemon of their name. */
 export async function checkShims({ stateFolder }: Machine): Promise<Finding[]> {
   const looked = (await isFolder(stateFolder)) ? await socketsOf(stateFolder).catch(refusal) : undefined;
-  // What is wrong with the folders of sockets is a finding of the daemons.
+  // Problems of the socket folders are reported by `checkDaemons`.
   if (!looked || looked instanceof Error) return [{ id: "shims", level: "ok", text: "No shim runs." }];
   const givenUp = await describeGivenUp(looked.folders);
   const living = async (paths: readonly string[]) => {
@@ -125,7 +128,7 @@ export async function checkShims({ stateFolder }: Machine): Promise<Finding[]> {
   return [{ id: "shims", level: "warning", text: `${text} ${why}`, fix: "claude-agents-mcp daemon status" }];
 }
 
-/** Their sessions say so as well, once a server has recovered them. */
+/** Describes processes ended by shims. Recovered sessions report this, too. */
 async function describeGivenUp(folders: readonly string[]): Promise<string> {
   const each = (await givenUpShims(folders)).flatMap(({ daemon, processes }) => {
     const [last] = processes.slice(-1);
@@ -155,7 +158,7 @@ export async function checkLeftovers({ store }: Machine): Promise<Finding[]> {
 
 const PROBE_MS = 2_000;
 
-/** Of --http. A server of ours that already listens there is no fault. */
+/** Checks the port of `--http`. Another server of ours on the port is no fault. */
 export async function checkPort({ config: { http } }: Machine): Promise<Finding[]> {
   if (http === undefined) return [];
   const { host, port } = addressOf(http);
@@ -182,7 +185,7 @@ async function listenProblem(host: string, port: number): Promise<string | undef
   }
 }
 
-/** By the shape of its /healthz. */
+/** Recognizes our servers by the fields of `/healthz`. */
 async function isOurs(address: string): Promise<boolean> {
   const url = `http://${address.replace(/^(?:0\.0\.0\.0|\[::\]):/, "127.0.0.1:")}/healthz`;
   try {

@@ -10,11 +10,11 @@ import { reinstall, type Finding } from "./finding.ts";
 import { checkLogin, searchLogin } from "./login.ts";
 import type { Machine } from "./machine.ts";
 
-/** Checks what runs sessions: Node, the settings, Claude Code and its sandbox. */
+/** Checks programs and settings: Node, settings, Claude Code, sandbox. */
 
-/** As `engines` of package.json; a test compares them. */
+/** Equal to `engines` of package.json; a test compares both. */
 const NODE = { major: 20, minor: 19 };
-/** From here on Node has SQLite. */
+/** First version of Node with SQLite. */
 const WITH_SQLITE = { major: 22, minor: 13 };
 
 export async function checkNode({ environment, nodeVersion }: Machine): Promise<Finding[]> {
@@ -56,7 +56,7 @@ export async function checkSettings({ config, configProblem, environment, userFi
   ]);
 }
 
-/** A client of a daemon may not give settings of the server, also not by a variable that it was started with. */
+/** Finds variables for the server in the environment, because a client of a daemon is refused with them. */
 function refusedClients(env: Machine["environment"], { daemon, http }: Machine["config"]): Finding | undefined {
   if (http !== undefined || daemon === "off") return undefined;
   if (reasonInSettings({ argv: [], env, platform: process.platform }) !== undefined) return undefined;
@@ -77,7 +77,7 @@ function saidBy({ bounds, keys, path }: NonNullable<Machine["userFile"]>): strin
   return `The user's file, ${path}, gives ${[...keys, limits].join(", ")}.`;
 }
 
-/** The Claude Code of the sessions, its version, and the login that it would use. */
+/** Checks the Claude Code of sessions: path, version and login. */
 export async function checkClaude(machine: Machine): Promise<Finding[]> {
   const { cacheFolder, claude, environment } = machine;
   try {

@@ -11,8 +11,8 @@ import type { StoreReport } from "./store-report.ts";
 type Opened = Extract<StoreReport, { kind: "opened" }>;
 
 /**
- * Reads the store of argv[2] and prints a `StoreReport`. Changes nothing in it, and creates none. The file is opened for writing all the
- * same: beside a rollback journal that a killed server has left, SQLite reads a file only where it may roll back.
+ * Reads the store of `argv[2]` and prints a `StoreReport`. Never changes or creates a store. Opens the file for writing anyway,
+ * because SQLite reads a file beside a rollback journal of a killed server only if it may roll back.
  */
 
 const Row = z.object({ value: z.union([z.string(), z.number()]) });
@@ -22,14 +22,14 @@ function valueOf(db: Connection, sql: string): string | number {
   return db.get(sql, Row)?.value ?? "";
 }
 
-/** Without a write-ahead log a long read would keep the servers of the store from writing. */
+/** False for a large store without a write-ahead log, because a long read would keep servers from writing. */
 function isCheckable(db: Connection, file: string): boolean {
   return (
     valueOf(db, "SELECT journal_mode AS value FROM pragma_journal_mode") === "wal" || statSync(file).size < MANY_BYTES
   );
 }
 
-/** Sessions that a finding can name, and how long the events of all may be looked at, ms. */
+/** Maximum number of sessions in a finding, and time limit of the search for damaged events, ms. */
 const [NAMED, EVENTS_MS] = [20, 20_000];
 
 const Id = z.object({ id: z.string() });

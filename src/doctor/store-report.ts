@@ -1,8 +1,8 @@
 import { z } from "zod";
 
-/** What `store-process.ts` prints. */
+/** Output of `store-process.ts`. */
 export const StoreReport = z.discriminatedUnion("kind", [
-  /** Opened, with the result of `PRAGMA quick_check`; undefined where it was not run. */
+  /** `damage` is the result of `PRAGMA quick_check`; absent if whole, or if `isChecked` is false. */
   z.object({
     kind: z.literal("opened"),
     schema: z.number(),
@@ -10,7 +10,7 @@ export const StoreReport = z.discriminatedUnion("kind", [
     sessions: z.number(),
     damage: z.string().optional(),
     isChecked: z.boolean(),
-    /** Sessions whose row cannot be read, and those of which events cannot be read; a few of each. */
+    /** `unreadable`: sessions whose row cannot be read. `lossy`: sessions with unreadable events. A few of each. */
     unreadable: z.array(z.object({ id: z.string(), why: z.string(), isNewer: z.boolean() })),
     lossy: z.array(z.string()),
   }),

@@ -4,15 +4,15 @@ import { counted, MEND, quoted, reinstall, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 import type { StoreReport } from "./store-report.ts";
 
-/** The store: on a local disk, opened, of a version that this program can use, and whole. */
+/** Checks the store: local disk, readable, usable version, undamaged. */
 
-/** Of the integrity check, which reads the whole file, ms. */
+/** Time limit of the integrity check, which reads the whole file, ms. */
 export const STORE_MS = 60_000;
 
 const LOCAL = "claude-agents-mcp --store FILE_ON_A_LOCAL_DISK";
 
 const IN_MEMORY = "Sessions are kept in memory, and end with their server (--store memory:).";
-/** The command opens the store as a server does. */
+/** `sessions list` opens the store as a server does. */
 const ELSEWHERE = `The store is not a file, and is not examined here: "claude-agents-mcp sessions list" opens it.`;
 
 export async function checkStore(machine: Machine): Promise<Finding[]> {
@@ -28,7 +28,7 @@ export async function checkStore(machine: Machine): Promise<Finding[]> {
   return [judge(store, report), ...(report.kind === "opened" ? rowsOf(store, report) : [])];
 }
 
-/** Sessions that servers cannot read, or not wholly. */
+/** Reports sessions that servers cannot read completely. */
 function rowsOf(store: string, { lossy, unreadable }: Extract<StoreReport, { kind: "opened" }>): Finding[] {
   const findings: Finding[] = [];
   const told = (ids: readonly string[]) => (ids.length === 1 ? "1 session" : `${String(ids.length)} sessions`);
@@ -78,7 +78,7 @@ const FIXES: Readonly<Record<string, (store: string) => string>> = {
   readonly: (store) => `chmod u+rwX ${quoted(dirname(store))} ${quoted(store)}`,
 };
 
-/** All of it: what stands in the log of another store would damage a new one. */
+/** Moves all files of the store, because the write-ahead log of one store would damage another. */
 function moveAway(store: string): string {
   const files = [store, `${store}-wal`, `${store}-shm`, `${store}-journal`].filter((file) => existsSync(file));
   const folder = quoted(`${store}.damaged`);

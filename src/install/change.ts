@@ -17,7 +17,7 @@ import {
   type TargetFile,
 } from "./target-file.ts";
 
-/** One file of a client, with and without the entry: planned first, and then written. */
+/** Plans and writes the change of a client's file: adds or removes the entry. */
 
 export interface Aim {
   readonly client: Client;
@@ -27,21 +27,21 @@ export interface Aim {
 }
 
 export interface Change {
-  /** As the client names it. */
+  /** Path as the client names it. */
   readonly file: string;
   readonly before: string | undefined;
-  /** Undefined for a file that goes. */
+  /** `undefined` if the file is to be deleted. */
   readonly after: string | undefined;
-  /** Writes it. Resolves to the path of the copy of the former file. */
+  /** Writes the file. Resolves to the path of a copy of the former file, if any. */
   readonly perform: () => Promise<string | undefined>;
 }
 
-/** The state of the entry in a file. */
+/** State of the entry in a file. */
 export type Presence = "absent" | "installed" | "different";
 
 const pathOf = ({ table }: Client): Path => [table, PRODUCT];
 
-/** Throws UnusableFile, its message beginning with the file. */
+/** Throws UnusableFile; the message begins with the file. */
 export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
   return onFile(aim, ({ file, format, record, target }) => {
     const before = target.text;
@@ -51,7 +51,7 @@ export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
       const former = await record.read();
       const folders = await makeFolders(target);
       try {
-        // First: `uninstall` goes by it.
+        // Recorded before the file is written, because `uninstall` relies on the record.
         await record.write(following(former, { before, folders, written: digestOf(after) }));
         await writeTarget(target, after);
       } catch (error) {
@@ -65,7 +65,7 @@ export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
   });
 }
 
-/** A file that is as we have left it keeps what it was before us, and one that we have made remains ours to delete. */
+/** Updates the record. An untouched file keeps its original text; a file created by `install` stays ours to delete. */
 function following(
   former: Stored | undefined,
   { before, folders, written }: { before: string | undefined; folders: string[]; written: string },
@@ -77,7 +77,7 @@ function following(
   return { ...former, written };
 }
 
-/** The text of a file with the entry, and every other byte as it was. */
+/** Returns `text` with `entry`, every other byte unchanged. */
 export function withEntry(client: Client, format: Format, { entry, text }: { entry: Entry; text: string }): string {
   const path = pathOf(client);
   const start = text === "" && client.head ? `${JSON.stringify(client.head, null, 2)}\n` : text;
@@ -89,7 +89,7 @@ export function withEntry(client: Client, format: Format, { entry, text }: { ent
   return after;
 }
 
-/** Refuses a file that says the same in an unusual way, such as a list of tables in TOML. */
+/** For files in unusual syntax, such as a list of tables in TOML. */
 function oddFile(): UnusableFile {
   return new UnusableFile(`cannot be edited here without a change to the rest of it. Edit it by hand: ${PRINTED}.`);
 }
@@ -119,12 +119,12 @@ interface Recorded {
   readonly stored: Stored | undefined;
 }
 
-/** Undefined for a file that goes: `install` had made it, and nothing else is in it. */
+/** Returns `undefined` if the file is to be deleted: `install` created it, and nothing else is in it. */
 function textWithout(text: string, client: Client, { format, stored }: Recorded): string | undefined {
   const path = pathOf(client);
   const former = stored && format.parse(stored.before, path);
   const isNew = stored?.isNew === true;
-  // The file before could have an entry of ours too, written by hand.
+  // The file may have had an entry of ours before, written by hand.
   if (former && entryIn(former, path) === undefined && digestOf(text) === stored.written) {
     return isNew ? undefined : stored.before;
   }
@@ -137,7 +137,7 @@ function textWithout(text: string, client: Client, { format, stored }: Recorded)
   return isNew && isDeepStrictEqual(rest, client.head ?? {}) ? undefined : after;
 }
 
-/** Throws UnusableFile for a file that cannot be read. */
+/** Throws UnusableFile for an unreadable file. */
 export async function presenceOf(aim: Aim, entry: Entry): Promise<Presence> {
   const present = await presentEntry(aim);
   if (present === undefined) return "absent";
@@ -145,7 +145,7 @@ export async function presenceOf(aim: Aim, entry: Entry): Promise<Presence> {
   return isSame ? "installed" : "different";
 }
 
-/** The entry as it is in the file, which need not be one that can be written. Throws UnusableFile for one that cannot be read. */
+/** Returns the entry in the file, even if the file could not be written. Throws UnusableFile for an unreadable file. */
 export async function presentEntry(aim: Aim): Promise<JsonObject | undefined> {
   const file = fileOf(aim) ?? "";
   try {
@@ -162,7 +162,7 @@ export async function formatOf({ format }: Client): Promise<Format> {
   return (await import("./json-format.ts")).JSON_FORMAT;
 }
 
-/** Undefined where the client has no such scope. */
+/** Returns `undefined` if the client has no such scope. */
 export function fileOf({ client, places, scope }: Pick<Aim, "client" | "places" | "scope">): string | undefined {
   return client.files[scope]?.(places);
 }
@@ -180,7 +180,7 @@ async function onFile(aim: Aim, plan: (opened: Opened) => Change | Promise<Chang
   const { client, places, scope, stateFolder } = aim;
   const file = fileOf(aim);
   if (file === undefined) throw new Error(`${client.id} has no scope ${scope}`);
-  // A project can come from others: no link of it leads out of it. The user's own may, where they keep such files.
+  // Links of a project may not lead outside, because a project can come from others. The user's own links may lead within home.
   const within = scope === "project" ? [places.project] : [places.home, dirname(file)];
   try {
     const target = await readTarget(file, within, scope === "project" ? SHARED : PRIVATE);
@@ -198,7 +198,7 @@ async function onFile(aim: Aim, plan: (opened: Opened) => Change | Promise<Chang
 
 function withName(file: string, error: unknown, state = "cannot be read"): unknown {
   if (error instanceof UnusableFile) return new UnusableFile(`${file} ${error.message}`);
-  // The parsers, and comparisons of values, go down by calls.
+  // Parsers and comparisons recurse, so deep nesting exhausts the stack.
   if (error instanceof RangeError) return new UnusableFile(`${file} is nested too deep. Edit it by hand: ${PRINTED}.`);
   if (error instanceof Error && "syscall" in error) {
     return new UnusableFile(`${file} ${state}: ${error.message}. Mend that, or edit it by hand: ${PRINTED}.`);
@@ -213,7 +213,7 @@ function entryIn(value: unknown, [table, name]: Path): JsonObject | undefined {
   return entry.success ? entry.data : {};
 }
 
-/** The rest of a file; an empty table counts as none. */
+/** Returns the file without our entry. An empty table counts as absent. */
 function without(value: JsonObject, [table, name]: Path): JsonObject {
   const { [table]: servers, ...rest } = value;
   const others = JsonObject.safeParse(servers);

@@ -3,32 +3,35 @@ import type { Invocation } from "./invocation.ts";
 import type { Entry } from "./format.ts";
 import { PRODUCT } from "../domain/names.ts";
 
-/** The clients whose configuration `install` writes: which file, where in it, and what. docs/clients.md has the reasons. */
+/** Clients that `install` can configure: file, position in it, and entry. Reasons: docs/clients.md. */
 
 export type Scope = "user" | "project";
 
 export interface Client {
-  /** On the command line, and as the file in `examples/clients`. */
+  /** Name on the command line and of the file in `examples/clients`. */
   readonly id: string;
   readonly title: string;
-  /** Further names that people type for it, beside the title and the program. */
+  /** Further names that people type, beside `title` and `program`. */
   readonly aliases: readonly string[];
-  /** Its program on PATH; undefined for one that has none. */
+  /** Program on PATH, if any. */
   readonly program?: string;
   readonly format: "json" | "toml";
-  /** The name of the table of servers. */
+  /** Name of the table of servers. */
   readonly table: string;
   readonly files: Readonly<Partial<Record<Scope, (places: Places) => string>>>;
   readonly entry: (invocation: Invocation) => Entry;
-  /** How a call that takes longer than `defaultMs` is allowed; undefined where nothing is known, or needed. */
+  /** Setting that allows calls longer than `defaultMs`. Absent if unknown or not needed. */
   readonly timeout?: { readonly key: string; readonly unitMs: number; readonly defaultMs: number };
-  /** Calls of any length return; undefined where a timeout is known, or may exist. */
+  /** True if calls of any length return. Absent if a timeout exists, or may exist. */
   readonly unlimited?: true;
-  /** Opened in a browser, it makes the client add this entry after a question. */
+  /** Returns a link for browsers: the client adds the entry after a question. */
   readonly link?: (entry: Entry) => string;
-  /** Ends `npx` in the middle of an installation, whose lock then delays every `npx` for a minute: wants an installed package. */
+  /**
+   * Kills `npx` during its installation; the leftover lock delays every `npx` for a minute. Advise an installed package
+   * instead.
+   */
   readonly breaksNpx?: true;
-  /** What a new file has besides. */
+  /** Further content of a new file. */
   readonly head?: Readonly<Record<string, string>>;
 }
 
@@ -48,7 +51,7 @@ const data =
   (places: Places) =>
     joined(places, applicationData(places), ...parts);
 
-/** In the folder that a variable names, else in one of the home folder. */
+/** Uses the folder in `variable`, otherwise `folder` in the home folder. */
 const moved =
   (variable: string, folder: readonly string[], ...parts: string[]) =>
   (places: Places) =>
@@ -83,7 +86,7 @@ export const CLIENTS: readonly Client[] = [
     format: "toml",
     table: "mcp_servers",
     files: { user: moved("CODEX_HOME", [".codex"], "config.toml"), project: project(".codex", "config.toml") },
-    // Without `required` Codex begins after a second without the tools; `codex exec` refuses tools that ask.
+    // Without `required` Codex starts after a second without the tools. `codex exec` refuses tools that ask for approval.
     entry: (invocation) => ({
       ...plain(invocation),
       required: true,
@@ -102,7 +105,7 @@ export const CLIENTS: readonly Client[] = [
     table: "mcpServers",
     files: { user: home(".cursor", "mcp.json"), project: project(".cursor", "mcp.json") },
     entry: typed("stdio"),
-    // https://cursor.com/docs/mcp/install-links; the site passes it on to the application, for pages that allow only https.
+    // https://cursor.com/docs/mcp/install-links; the site redirects to the application, for pages that allow only https.
     link: (entry) =>
       `https://cursor.com/en/install-mcp?name=${PRODUCT}&config=${encodeURIComponent(Buffer.from(JSON.stringify(entry)).toString("base64"))}`,
   },
@@ -115,7 +118,7 @@ export const CLIENTS: readonly Client[] = [
     table: "servers",
     files: { user: data("Code", "User", "mcp.json"), project: project(".vscode", "mcp.json") },
     entry: typed("stdio"),
-    // The site passes it on to the application as vscode:mcp/install?JSON.
+    // The site redirects to the application: `vscode:mcp/install?JSON`.
     link: (entry) => {
       const target = `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name: PRODUCT, ...entry }))}`;
       return `https://vscode.dev/redirect?url=${encodeURIComponent(target)}`;
@@ -177,20 +180,20 @@ export const CLIENTS: readonly Client[] = [
     program: "copilot",
     format: "json",
     table: "mcpServers",
-    // Not .mcp.json, which is Claude Code's too and wants another entry.
+    // Not `.mcp.json`, because Claude Code reads it too and needs another entry.
     files: { user: moved("COPILOT_HOME", [".copilot"], "mcp-config.json"), project: project(".github", "mcp.json") },
     entry: (invocation) => ({ ...typed("local")(invocation), tools: ["*"] }),
   },
 ];
 
-/** The clients that a word may mean which is the id of none. */
+/** Returns clients that a word other than an id may mean. */
 export function clientsMeant(word: string): readonly Client[] {
   const letters = (name: string) => name.toLowerCase().replaceAll(/[^a-z]/g, "");
   const names = ({ aliases, program, title }: Client) => [title, program ?? title, ...aliases];
   return CLIENTS.filter((client) => names(client).some((name) => letters(name) === letters(word)));
 }
 
-/** The packaged application of Windows reads a file of its own: https://github.com/anthropics/claude-code/issues/26073 */
+/** The packaged application of Windows reads its own file: https://github.com/anthropics/claude-code/issues/26073 */
 function claudeDesktop(places: Places): string {
   const file = "claude_desktop_config.json";
   if (places.platform !== "win32") return data("Claude", file)(places);
@@ -199,7 +202,7 @@ function claudeDesktop(places: Places): string {
   return places.exists(packaged) ? joined(places, packaged, file) : data("Claude", file)(places);
 }
 
-/** It reads both, and merges them. */
+/** Chooses the existing file; opencode reads and merges both. */
 function opencode(places: Places, folder: string): string {
   const [json, withComments] = [joined(places, folder, "opencode.json"), joined(places, folder, "opencode.jsonc")];
   return !places.exists(json) && places.exists(withComments) ? withComments : json;

@@ -1,9 +1,9 @@
 import { structuredPatch } from "diff";
 import { escapeControlChars } from "../security/control-chars.ts";
 
-/** The change of a file as a unified diff, for a terminal. */
+/** Formats the change of a file as a unified diff, for a terminal. */
 
-/** A file in one line would fill the screen. */
+/** Long lines are cut, because a file in one line would fill the screen. */
 const MAX_COLUMNS = 160;
 const AROUND = 40;
 
@@ -22,12 +22,12 @@ export function diffText({ after, before, mask }: Shown): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Without the remark that a file has no line break at its end. */
+/** Drops the remark about a missing line break at the end. */
 function linesOf(lines: readonly string[]): string[] {
   return lines.filter((line) => !line.startsWith("\\"));
 }
 
-/** The value of a name such as API_KEY: those of other servers may stand beside the entry, or those that a user has added to it. */
+/** Masks the value after a name such as API_KEY: entries nearby, and keys added by the user, may have secrets. */
 function withoutValue(line: string): string {
   return line.replaceAll(SECRET, "$1[masked]$2");
 }
@@ -42,7 +42,7 @@ function clean(line: string): string {
     .join("\t");
 }
 
-/** Of long lines only what differs from the line that takes their place, or the beginning. */
+/** Cuts long lines to the part that differs from their counterpart, or to their start. */
 function shortened(lines: readonly string[]): string[] {
   return lines.map((line, at) => {
     if (line.length <= MAX_COLUMNS) return line;

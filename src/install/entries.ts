@@ -7,7 +7,7 @@ import { JsonObject } from "../domain/json.ts";
 import { invocationOf, realOf, type Invocation, type Running } from "./invocation.ts";
 import { findProgram } from "../security/programs.ts";
 
-/** The entries of this server in the files of clients: which are there, and what each starts. */
+/** Finds entries of this server in clients' files, and the program that each starts. */
 
 export interface Cell {
   readonly file: string;
@@ -15,7 +15,7 @@ export interface Cell {
   readonly problem?: string;
 }
 
-/** Compares the entry in the file with the one that `install` would write. Null where the client has no such scope. */
+/** Compares the entry in the file with the entry of `install`. Returns `null` if the client has no such scope. */
 export async function cellOf(aim: Aim, invocation: Invocation): Promise<Cell | null> {
   const file = fileOf(aim);
   if (file === undefined) return null;
@@ -23,39 +23,39 @@ export async function cellOf(aim: Aim, invocation: Invocation): Promise<Cell | n
   return "problem" in read ? { file, state: "unreadable", ...read } : { file, state: read.value };
 }
 
-/** What an entry starts. */
+/** Program that an entry starts. */
 export type Target =
   /** This installation. */
   | { readonly kind: "this" }
-  /** Another one, by the path of its script or program. */
+  /** Another installation, by the path of its script or program. */
   | { readonly kind: "other"; readonly path: string }
-  /** A program or script that does not exist, as the entry names it. */
+  /** A program or script that does not exist, as written in the entry. */
   | { readonly kind: "missing"; readonly path: string }
   /** A package, through npx. */
   | { readonly kind: "npx"; readonly spec: string }
-  /** Nothing: the client connects to a server over HTTP. */
+  /** No program: the client connects to a server over HTTP. */
   | { readonly kind: "http" }
-  /** A command with variables, which only the client knows. */
+  /** A command with variables, known only to the client. */
   | { readonly kind: "variable" }
-  /** The file cannot be read; the problem begins with its path. */
+  /** An unreadable file. `problem` begins with its path. */
   | { readonly kind: "unreadable"; readonly problem: string };
 
 export interface Started {
   readonly target: Target;
-  /** Words behind the program, its script or its package. */
+  /** Arguments after the program, script or package. */
   readonly words: readonly string[];
-  /** Variables that the entry gives the server, without those whose value is a variable of the client. */
+  /** Variables set by the entry. Without values that contain variables of the client. */
   readonly env: Readonly<Record<string, string>>;
-  /** The whole of it. */
+  /** The whole entry. */
   readonly entry: JsonObject;
 }
 
-/** Returns whether a word has a variable that the client replaces. */
+/** True if `word` contains a variable that the client replaces. */
 export function isVariable(word: string): boolean {
   return /\$\{|\$[A-Z_]|%\w+%|\{(?:env|file):/.test(word);
 }
 
-/** Undefined where the client has no such scope, or the file no entry. */
+/** Returns `undefined` if the client has no such scope, or the file no entry. */
 export async function startedBy(aim: Aim, running: Running): Promise<Started | undefined> {
   if (fileOf(aim) === undefined) return undefined;
   const read = await readable(async () => presentEntry(aim));
@@ -64,7 +64,7 @@ export async function startedBy(aim: Aim, running: Running): Promise<Started | u
   if (entry === undefined) return undefined;
   const { args, command } = Words.parse(entry);
   const words = [...command, ...args];
-  // `cmd /c` starts the scripts of npm on Windows.
+  // On Windows, `cmd /c` starts scripts of npm.
   const [program, ...rest] = /^cmd(?:\.exe)?$/i.test(words[0] ?? "") ? words.slice(2) : words;
   return { ...(await targetIn(program, rest, running)), env: variablesOf(entry, running.env), entry };
 }
@@ -72,7 +72,7 @@ export async function startedBy(aim: Aim, running: Running): Promise<Started | u
 const Word = z.union([z.string().transform((word) => [word]), z.array(z.string())]).catch([]);
 const Words = z.object({ command: Word, args: Word });
 
-/** By the names that clients have: opencode has `environment`, and Codex names variables of its own in `env_vars`. */
+/** Reads variables under all names in use: opencode has `environment`, Codex lists names of its own variables in `env_vars`. */
 function variablesOf(entry: JsonObject, own: Running["env"]): Record<string, string> {
   const objects = [entry["env"], entry["environment"]].map((value) => JsonObject.safeParse(value).data ?? {});
   const passed = Word.parse(entry["env_vars"]).map((name) => [name, own[name]] as const);
@@ -90,7 +90,7 @@ type Found = Pick<Started, "target" | "words">;
 async function targetIn(program: string | undefined, args: readonly string[], running: Running): Promise<Found> {
   if (program === undefined) return { target: { kind: "http" }, words: [] };
   const name = basename(program.replaceAll("\\", "/")).replace(/\.(?:exe|cmd)$/i, "");
-  // Flags of Node may have values of their own in front of the script.
+  // Flags of Node may have values before the script.
   const named = args.flatMap((word, at) => (word.startsWith("-") ? [] : [{ word, at }]));
   const [first = { word: "", at: args.length }] = named;
   const started = name === "npx" || name === "node" ? [program, first.word] : [program];
@@ -114,11 +114,11 @@ async function targetIn(program: string | undefined, args: readonly string[], ru
 
 interface Candidate {
   readonly path: string;
-  /** Place among the arguments. */
+  /** Index in the arguments. */
   readonly at: number;
 }
 
-/** Finds this installation among the files that an entry names, else one that exists. */
+/** Finds this installation among the files that an entry names, otherwise an existing file. */
 function fileIn(candidates: readonly Candidate[], args: readonly string[], { script }: Running): Found {
   const own = realOf(script);
   const ours = candidates.find(({ path }) => own !== undefined && realOf(path) === own);
@@ -137,13 +137,13 @@ async function onPath(program: string, { env, platform }: Running): Promise<stri
   return found.find((file) => file !== undefined);
 }
 
-/** It is this installation if that runs from the folder of the package runner, and is what the entry names. */
+/** Returns "this" if this installation runs from the package runner's folder, with an equal `spec`. */
 async function packageTarget(spec: string, running: Running): Promise<Target> {
   const own = await invocationOf({ ...running, shared: false }, []);
   return own.args.includes(spec) ? { kind: "this" } : { kind: "npx", spec };
 }
 
-/** With the message of the error where the file cannot be read. */
+/** Returns `problem` if the file is unreadable. */
 async function readable<T>(read: () => Promise<T>): Promise<{ readonly value: T } | { readonly problem: string }> {
   try {
     return { value: await read() };

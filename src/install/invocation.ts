@@ -4,36 +4,36 @@ import { z } from "zod";
 import { PRODUCT } from "../domain/names.ts";
 import { programFolders } from "../security/programs.ts";
 
-/** How a client starts this server. */
+/** Command for a client to start this server. */
 export interface Invocation {
   readonly command: string;
-  /** Those of the server at the end. */
+  /** Ends with the arguments of the server. */
   readonly args: readonly string[];
 }
 
-/** This process: what it was started as. */
+/** Start of this process: program, script and folder. */
 export interface Running {
   readonly platform: NodeJS.Platform;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly execPath: string;
-  /** The script as it was named: a link on PATH survives an upgrade, and what it leads to may not. */
+  /** Script as named at the start. A link on PATH survives an upgrade, its target may not. */
   readonly script: string;
   readonly cwd: string;
-  /** For a file that others share: no path of this machine where a name will do. */
+  /** True for a file shared with others: names are used instead of paths of this machine, if possible. */
   readonly shared: boolean;
 }
 
-/** A package runner's own folder, which it empties when it wants. */
+/** Folder of a package runner; emptied at any time. */
 const RUNNER = /^(.*[\\/]_npx[\\/][0-9a-f]+)[\\/]node_modules[\\/]/;
 
 /**
- * `npx -y SPEC` if that has started us; else `node` and our script by their absolute paths, which needs no PATH of a shell:
- * applications of the desktop have none. In a file that is shared, the name alone where it is on PATH.
+ * Returns `npx -y SPEC` if started by npx, otherwise `node` and the script by absolute paths, because desktop applications lack
+ * the PATH of a shell. In a shared file, the name alone if it is on PATH.
  */
 export async function invocationOf(running: Running, serverArgs: readonly string[]): Promise<Invocation> {
   const { platform, script, shared } = running;
   const folder = RUNNER.exec(script)?.[1];
-  // cmd, because npm's programs are scripts on Windows, which many clients cannot start.
+  // npm's programs are scripts on Windows, and many clients can start those only by `cmd`.
   const wrapped = (command: string, ...args: string[]): Invocation =>
     platform === "win32"
       ? { command: "cmd", args: ["/c", command, ...args, ...serverArgs] }
@@ -46,22 +46,22 @@ export async function invocationOf(running: Running, serverArgs: readonly string
   };
 }
 
-/** The entry of a published package, as the documentation shows it. */
+/** Command of the published package, as in the documentation. */
 export const PUBLISHED: Invocation = { command: "npx", args: ["-y", PRODUCT] };
 
-/** Entry of an installed package. */
+/** Command of an installed package. */
 export const INSTALLED: Invocation = { command: PRODUCT, args: [] };
 
 export function isNpx({ args, command }: Invocation): boolean {
   return command === "npx" || args[1] === "npx";
 }
 
-/** Whether others can start it: it names no path of this machine. */
+/** True if the command has no path of this machine, and so works for others. */
 export function isPortable({ args, command }: Invocation): boolean {
   return ![command, args[0] ?? ""].some((word) => posix.isAbsolute(word) || win32.isAbsolute(word));
 }
 
-/** The package that `npx` was given, with version or tag; a file beside the package says so. */
+/** Returns the package given to `npx`, with version or tag, according to a file in `folder`. */
 function specOf(folder: string, cwd: string): string {
   const spec = readSpec(folder);
   if (spec === undefined) return PRODUCT;
@@ -69,7 +69,7 @@ function specOf(folder: string, cwd: string): string {
   return /^\.{0,2}[\\/]|\.tgz$/.test(spec) && realOf(file) !== undefined ? file : spec;
 }
 
-/** More than one package is more than this entry can say. */
+/** Accepts exactly one package, because the entry can name only one. */
 const Runner = z
   .object({ _npx: z.object({ packages: z.tuple([z.string()]) }) })
   .transform(({ _npx: { packages } }) => packages[0]);
@@ -87,7 +87,7 @@ async function isOnPath(running: Running): Promise<boolean> {
   return own !== undefined && (await onPath(running, PRODUCT)).some((file) => realOf(file) === own);
 }
 
-/** A version manager's link, such as Homebrew's, stays when Node is upgraded. */
+/** Prefers a link of a version manager (such as Homebrew's), because links survive upgrades of Node. */
 async function nodeOf(running: Running): Promise<string> {
   const { execPath } = running;
   const own = realOf(execPath);
@@ -99,7 +99,7 @@ async function onPath({ env, platform }: Running, name: string): Promise<string[
   return (await programFolders(env["PATH"] ?? "")).map((folder) => join(folder, file));
 }
 
-/** Where the links of a path lead; undefined where that is nowhere. */
+/** Resolves links; `undefined` if nothing exists there. */
 export function realOf(file: string): string | undefined {
   try {
     return realpathSync(file);

@@ -3,8 +3,8 @@ import { JsonObject } from "../domain/json.ts";
 import { positionOf, syntaxFault, UnusableFile, type Entry, type Format, type Path } from "./format.ts";
 
 /**
- * JSON with comments and trailing commas, as editors keep it. `modify` of jsonc-parser reformats the lines around a change; here
- * a change is one insertion, and a comma before it.
+ * JSON with comments and trailing commas, as in editors. Does not use `modify` of jsonc-parser, which reformats nearby lines;
+ * here a change is one insertion, and a comma before it.
  */
 export const JSON_FORMAT: Format = { parse, set, remove };
 
@@ -30,7 +30,7 @@ function set(text: string, path: Path, entry: Entry): string {
   const present = valueOf(text, objectOf(text, servers, table), name);
   if (present === undefined) return insert(servers, name, entry, style);
   const value: unknown = getNodeValue(present);
-  // An entry that starts no program, but names an address, has nothing to keep.
+  // An entry with an address instead of a command has nothing to keep.
   if (present.type !== "object" || !Object.hasOwn(JsonObject.parse(value), "command")) {
     return replace(text, present, render(entry, { ...style, indent: indentAt(text, present.offset) }));
   }
@@ -59,7 +59,7 @@ function remove(text: string, path: Path, what: "entry" | "empty table"): string
   return removeProperty(left, servers.parent);
 }
 
-/** The root object; undefined where the file has no value. Throws UnusableFile. */
+/** Returns the root object; `undefined` if the file has no value. Throws UnusableFile. */
 function read(text: string): Node | undefined {
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
@@ -76,7 +76,7 @@ function objectOf(text: string, node: Node, what: string): Node {
   );
 }
 
-/** The value of a property. Of a name that occurs twice, clients disagree which one counts. */
+/** Returns the value of a property. Throws for a duplicate name, because clients disagree which one counts. */
 function valueOf(text: string, object: Node, name: string): Node | undefined {
   const found = (object.children ?? []).filter(({ children }) => children?.[0]?.value === name);
   if (found.length > 1) {
@@ -94,7 +94,7 @@ function valueAt(text: string, root: Node, [table, name]: Path): Node | undefine
 interface Style {
   readonly text: string;
   readonly eol: string;
-  /** One level of indentation. */
+  /** A level of indentation. */
   readonly unit: string;
 }
 
@@ -107,7 +107,7 @@ function styleOf(text: string, root: Node | undefined): { eol: string; unit: str
 
 const lineStart = (text: string, offset: number): number => text.lastIndexOf("\n", offset - 1) + 1;
 
-/** The white space before the line of an offset. */
+/** Returns the white space at the start of the line with `offset`. */
 function indentAt(text: string, offset: number): string {
   return /^[ \t]*/.exec(text.slice(lineStart(text, offset), offset))?.[0] ?? "";
 }
@@ -132,12 +132,12 @@ function insert(object: Node, name: string, value: unknown, style: Style): strin
   const startsLine = /^[ \t]*$/.test(text.slice(lineStart(text, last.offset), last.offset));
   const indent = startsLine ? indentAt(text, last.offset) : indentAt(text, open) + unit;
   const written = eol + indent + property(name, value, { ...style, indent });
-  // The comma of the property before, or of ours where the file ends its lists with one.
+  // The comma goes after the former last property, or after ours if the file uses trailing commas.
   if (comma !== undefined) return splice(text, lineEnd, 0, `${written},`);
   return splice(splice(text, lineEnd, 0, written), last.offset + last.length, 0, ",");
 }
 
-/** Between the last property of an object and its brace: a comma, and the end of what stands in the line of the property. */
+/** Finds the comma between a property and the closing brace, and the end of comments in the line of the property. */
 function tailOf(text: string, start: number, close: number): { comma: number | undefined; lineEnd: number } {
   const tail = text.slice(start, close);
   const tokens = [...tail.matchAll(/\/\/[^\r\n]*|\/\*[\s\S]*?\*\/|,/g)];
@@ -154,7 +154,7 @@ function removeProperty(text: string, gone: Node): string {
   const { comma } = tailOf(text, end, next?.offset ?? offset + length - 1);
   const until = comma === undefined ? end : comma + 1;
   const from = start - (/(?:\r?\n)?[ \t]*$/.exec(text.slice(0, start))?.[0].length ?? 0);
-  // A comment of one line that stands before ours must not swallow what comes behind.
+  // Keeps a line break after a line comment, which would otherwise swallow the text after it.
   const keep = /\/\/[^\r\n]*$/.test(text.slice(0, from)) && !/^\s*?[\r\n]/.test(text.slice(until)) ? "\n" : "";
   const without = splice(text, from, until - from, keep);
   if (previous === undefined || comma !== undefined) return without;
@@ -173,7 +173,7 @@ function property(name: string, value: unknown, style: Style & { readonly indent
   return `${JSON.stringify(name)}: ${render(value, style)}`;
 }
 
-/** Objects over several lines, lists in one, as `examples/clients` has them. */
+/** Writes objects over several lines and lists in one, as in `examples/clients`. */
 function render(value: unknown, style: Style & { readonly indent: string }): string {
   const parsed = JsonObject.safeParse(value);
   if (!parsed.success || Array.isArray(value)) return inOneLine(value);

@@ -2,12 +2,12 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { posix, win32 } from "node:path";
 
-/** The machine as the table of clients sees it. */
+/** Machine, as used by the table of clients. */
 export interface Places {
   readonly platform: NodeJS.Platform;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
-  /** The folder of the project: that in which the command runs. */
+  /** Folder of the project: the current folder. */
   readonly project: string;
   readonly exists: (path: string) => boolean;
 }
@@ -22,7 +22,7 @@ export function joined({ platform }: Places, ...parts: string[]): string {
   return (platform === "win32" ? win32 : posix).join(...parts);
 }
 
-/** The folder of a variable, as programs take it: an empty one is none. */
+/** Returns the folder in a variable. Empty counts as unset, as in most programs. */
 export function folderOf({ env }: Places, variable: string): string | undefined {
   const value = env[variable];
   return value === "" ? undefined : value;
@@ -31,11 +31,11 @@ export function folderOf({ env }: Places, variable: string): string | undefined 
 /** `$XDG_CONFIG_HOME`, or `~/.config`. */
 export function xdgConfig(places: Places): string {
   const folder = folderOf(places, "XDG_CONFIG_HOME");
-  // A relative path there is to be ignored, as the specification has it.
+  // The XDG specification says to ignore a relative path.
   return folder?.startsWith("/") === true ? folder : joined(places, places.home, ".config");
 }
 
-/** Where applications keep what is the user's own: each system has one folder for it. */
+/** Returns the system's folder for application data of the user. */
 export function applicationData(places: Places): string {
   if (places.platform === "win32") {
     return folderOf(places, "APPDATA") ?? joined(places, places.home, "AppData", "Roaming");

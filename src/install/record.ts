@@ -4,19 +4,19 @@ import { basename, join } from "node:path";
 import { z } from "zod";
 
 /**
- * What `install` has done to a client's file, in the state folder: `uninstall` gives a file that is unchanged since then back as
- * it was, byte for byte. Beside it lies the file as it was before the last change, for the user.
+ * Records in the state folder each change by `install`, so that `uninstall` can restore an unchanged file byte for byte. A copy
+ * of the file before the last change lies beside the record, for the user.
  */
 
 const Stored = z.object({
   file: z.string(),
-  /** The text before the first change; "" where there was no file. */
+  /** Text before the first change; "" if there was no file. */
   before: z.string(),
-  /** There was no file. */
+  /** True if there was no file. */
   isNew: z.boolean(),
-  /** SHA-256 of the text that was written. */
+  /** SHA-256 of the written text. */
   written: z.string(),
-  /** Made for the file, the deepest first. */
+  /** Folders created for the file, deepest first. */
   folders: z.array(z.string()),
 });
 export type Stored = z.infer<typeof Stored>;
@@ -25,13 +25,13 @@ export class ChangeRecord {
   readonly #folder: string;
   readonly #file: string;
 
-  /** Of one file of a client. */
+  /** Records changes of a single `file` of `client`. */
   constructor(stateFolder: string, client: string, file: string) {
     this.#folder = join(stateFolder, "clients", `${client}-${digestOf(file).slice(0, 12)}`);
     this.#file = file;
   }
 
-  /** Undefined where there is none, or none that can be used: the file is then edited as any other. */
+  /** Returns `undefined` without a usable record: the file is then edited like any other. */
   async read(): Promise<Stored | undefined> {
     try {
       const found = Stored.parse(JSON.parse(await readFile(join(this.#folder, RECORD), "utf8")));
@@ -41,7 +41,7 @@ export class ChangeRecord {
     }
   }
 
-  /** Resolves to the path of the copy. The texts can contain keys of other servers: they are for the user alone. */
+  /** Resolves to the path of the copy. Readable by the user only, because texts can contain keys of other servers. */
   async keepCopy(text: string): Promise<string> {
     return this.#write(basename(this.#file), text);
   }

@@ -10,19 +10,19 @@ import { daemonEnvironment } from "../daemon/environment.ts";
 import { checkName } from "../daemon/socket.ts";
 import { namedDaemon, reasonInSettings } from "../proxy/own-server.ts";
 
-/** Settings that a client's entry gives to the server: checked as the server would, and the timeout that they need in the client. */
+/** Checks settings in a client's entry as the server would, and finds the timeout needed in the client. */
 
 export interface EntrySettings {
   /** Arguments of `serve`. */
   readonly argv: readonly string[];
-  /** Variables of the entry, and those of its user. */
+  /** Variables of the entry and of its user. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The folder in which the client starts the server; undefined where it is not known: relative paths are refused then. */
+  /** Folder in which the client starts the server. If unknown (`undefined`), relative paths are refused. */
   readonly cwd?: string | undefined;
   readonly home?: string;
 }
 
-/** Returns the settings of the client's connection. Throws ConfigError where the server would refuse it. */
+/** Returns the settings of the client's connection. Throws ConfigError if the server would refuse them. */
 export function entryConfig({ argv, cwd, env, home }: EntrySettings): Config {
   checkDaemonName({ argv, env });
   if (cwd === undefined) refuseRelative(argv);
@@ -46,7 +46,7 @@ function checkDaemonName(start: Pick<EntrySettings, "argv" | "env">): void {
   }
 }
 
-/** The client starts the server in a folder of its own. */
+/** Throws ConfigError for relative paths, because clients start the server in a folder of their own. */
 function refuseRelative(argv: readonly string[]): void {
   for (const { setting, text = "", written } of readFlags(argv)) {
     const isPath = setting.reading === "store" ? isStorePath(text) : ["directories", "path"].includes(setting.reading);
@@ -58,8 +58,8 @@ function refuseRelative(argv: readonly string[]): void {
 }
 
 /**
- * Returns the arguments that the server takes: misspelt flags corrected, settings of the server left out. Undefined where that does
- * not help.
+ * Returns arguments acceptable to the server: misspelt flags corrected, server settings removed. `undefined` if still
+ * unacceptable.
  */
 export function mendedArgs(settings: EntrySettings): string[] | undefined {
   let argv = [...settings.argv];
@@ -88,7 +88,7 @@ function withoutServerSettings(argv: readonly string[]): string[] {
   return kept?.flatMap(wordsOf) ?? [...argv];
 }
 
-/** Arguments whose values are known: those of flags with a variable of the client are left out. */
+/** Returns the arguments with known values: without flags that contain a variable of the client. */
 export function knownArgs(argv: readonly string[], isVariable: (text: string) => boolean): string[] {
   const known = flagsOf(argv)?.filter(({ text = "" }) => !isVariable(text));
   return known?.flatMap(wordsOf) ?? [...argv];
@@ -104,17 +104,17 @@ function flagsOf(argv: readonly string[]): Flag[] | undefined {
 
 function wordsOf({ setting, text, written }: Flag): string[] {
   if (text === undefined) return [written];
-  // Behind a boolean, a word of its own would be no value.
+  // A boolean takes its value only by `=`.
   return setting.reading === "boolean" || text.startsWith("-") ? [`${written}=${text}`] : [written, text];
 }
 
-/** A call of this length can still come back, ms. */
+/** Added to the longest call, ms, so that its answer arrives in time. */
 const MARGIN_MS = 30_000;
 
-/** Limit of a call without one of its own where the client is not Claude Code, ms. */
+/** Limit of a call without a limit of its own, ms, in clients other than Claude Code. */
 const MAX_WAIT_MS = 45_000;
 
-/** The longest call of the tools that are listed, ms. */
+/** Returns the longest call of listed tools, ms. */
 export function longestCallMs(config: Pick<Config, "maxWaitMs" | "query" | "toolsets" | "turnMaxMs">): number {
   const lists = (name: Config["toolsets"][number]) => config.toolsets.includes(name) || config.toolsets.includes("all");
   return Math.max(
@@ -124,13 +124,13 @@ export function longestCallMs(config: Pick<Config, "maxWaitMs" | "query" | "tool
   );
 }
 
-/** The client's own setting, where its default is too short. */
+/** Returns the client's timeout setting, if its default is too short. */
 export function timeoutEntry({ timeout }: Client, longestMs: number): Entry {
   if (timeout === undefined || longestMs + MARGIN_MS <= timeout.defaultMs) return {};
   return { [timeout.key]: Math.ceil((longestMs + MARGIN_MS) / timeout.unitMs) };
 }
 
-/** Tells whether the client may give up a call before it returns, and no setting is known that helps. */
+/** True if the client may give up a call too early, and no known setting helps. */
 export function mayGiveUp({ timeout, unlimited }: Client, longestMs: number): boolean {
   return longestMs > MAX_WAIT_MS && timeout === undefined && unlimited === undefined;
 }

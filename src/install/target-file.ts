@@ -5,20 +5,20 @@ import { dirname } from "node:path";
 import { isInside, realPathOf } from "../security/paths.ts";
 import { PRINTED, UnusableFile } from "./format.ts";
 
-/** A client's file on disk: replaced as a whole, and only if it is as it was read. */
+/** File of a client on disk. Replaced as a whole, and only if unchanged since it was read. */
 export interface TargetFile {
-  /** Where it really lies: a link to it stays a link. */
+  /** Real path, so that a link remains a link. */
   readonly path: string;
-  /** Without its byte order mark; undefined where there is no file. */
+  /** Text without byte order mark; `undefined` without a file. */
   readonly text: string | undefined;
   readonly mark: string;
-  /** Permission bits, and those of a new file. */
+  /** Permission bits, also of a new file. */
   readonly mode: number;
 }
 
 const MARK = "\uFEFF";
 
-/** A link may lead to a place in `within`, and nowhere else. Throws UnusableFile. */
+/** Reads a client's file. Links may lead only to places in `within`. Throws UnusableFile. */
 export async function readTarget(file: string, within: readonly string[], newMode: number): Promise<TargetFile> {
   const path = await realPathOf(file);
   if (path === undefined)
@@ -42,7 +42,7 @@ export async function readTarget(file: string, within: readonly string[], newMod
   return { path, text: decoded.slice(mark.length), mark, mode: found.mode & 0o7777 };
 }
 
-/** Without its byte order mark; undefined where there is no file. Throws UnusableFile. */
+/** Returns text without byte order mark; `undefined` without a file. Throws UnusableFile. */
 export async function readText(file: string): Promise<string | undefined> {
   const found = await stat(file).catch(absent);
   if (found === undefined) return undefined;
@@ -53,7 +53,8 @@ export async function readText(file: string): Promise<string | undefined> {
 
 function refuseUnfit(found: Stats): void {
   refuseOdd(found);
-  // By its bits, because root may write it and is not meant to. A file that is replaced has the user as its owner.
+  // Checks mode bits, because root could write even a read-only file. Checks the owner, because a replaced file belongs to the
+  // user.
   if ((found.mode & 0o200) === 0)
     throw new UnusableFile(`is read-only. Make it writable, or edit it by hand: ${PRINTED}.`);
   if (process.geteuid !== undefined && found.uid !== process.geteuid()) {
@@ -61,7 +62,7 @@ function refuseUnfit(found: Stats): void {
   }
 }
 
-/** The largest that were seen have tens of megabytes: Claude Code keeps pasted texts in its own. */
+/** Bytes. Known files have tens of megabytes: Claude Code keeps pasted texts in its own. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 function refuseOdd(found: Stats): void {
@@ -77,25 +78,25 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** Resolves to the folders that were made for it, the deepest first. */
+/** Creates the folders of a file. Resolves to the created folders, deepest first. */
 export async function makeFolders({ path }: TargetFile): Promise<string[]> {
   const folder = dirname(path);
   const first = await mkdir(folder, { recursive: true });
   return first === undefined ? [] : foldersFrom(first, folder);
 }
 
-/** Removes those that are empty. */
+/** Removes empty folders. */
 export async function removeFolders(folders: readonly string[]): Promise<void> {
   for (const folder of folders) await rmdir(folder).catch(() => undefined);
 }
 
-/** Throws UnusableFile when the file has changed meanwhile. */
+/** Throws UnusableFile if the file has changed meanwhile. */
 export async function writeTarget(target: TargetFile, text: string): Promise<void> {
   const draft = `${target.path}.${randomBytes(6).toString("hex")}`;
   const handle = await open(draft, "wx", target.mode);
   try {
     await handle.writeFile(target.mark + text);
-    // `open` takes bits away (umask).
+    // `open` reduces the mode by the umask.
     if (target.text !== undefined) await handle.chmod(target.mode);
     await handle.sync();
     await handle.close();
@@ -111,7 +112,7 @@ function foldersFrom(first: string, last: string): string[] {
   return last === first || dirname(last) === last ? [last] : [last, ...foldersFrom(first, dirname(last))];
 }
 
-/** Deletes the file, and those of the folders that are empty then. */
+/** Deletes the file, and those of `folders` that become empty. */
 export async function removeTarget(target: TargetFile, folders: readonly string[]): Promise<void> {
   await refuseChanged(target);
   await rm(target.path);

@@ -2,7 +2,7 @@ import { getStaticTOMLValue, ParseError, parseTOML, type AST } from "toml-eslint
 import { JsonObject } from "../domain/json.ts";
 import { PRINTED, syntaxFault, UnusableFile, type Entry, type Format, type Path } from "./format.ts";
 
-/** TOML with an entry as a table of its own, `[mcp_servers.NAME]`, as Codex itself writes it. Only lines of that table change. */
+/** TOML with the entry as a separate table, `[mcp_servers.NAME]`, as written by Codex. Only lines of that table change. */
 export const TOML_FORMAT: Format = { parse, set, remove };
 
 function parse(text: string): JsonObject {
@@ -45,7 +45,7 @@ function setValue(text: string, { eol, key, path, value }: Change): string {
   return text.slice(0, start) + valueText(value) + text.slice(end);
 }
 
-/** With the tables below it, and the empty line before each. */
+/** Removes the entry with all tables below, and the empty line before each. */
 function remove(text: string, path: Path): string {
   return tablesOf(text, path).reduceRight((left, { range }) => {
     const start = left.lastIndexOf("\n", range[0]) + 1;
@@ -57,7 +57,7 @@ function remove(text: string, path: Path): string {
   }, text);
 }
 
-/** The entry's table and those below it, in order. Throws UnusableFile where it is written in another way. */
+/** Returns the entry's table and all below, in order. Throws UnusableFile for any other syntax. */
 function tablesOf(text: string, path: Path): AST.TOMLTable[] {
   const tables: AST.TOMLTable[] = [];
   for (const node of read(text).body[0].body) {
@@ -66,7 +66,7 @@ function tablesOf(text: string, path: Path): AST.TOMLTable[] {
       continue;
     }
     const [head, lines] = node.type === "TOMLTable" ? [node.resolvedKey, node.body] : [[], [node]];
-    // The number of a table in its list stands behind the name of the list.
+    // Skips indexes: a table's index in a list follows the name of the list.
     const names = head.filter((part) => typeof part === "string");
     const isList = node.type === "TOMLTable" && node.kind === "array";
     if (isList && (startsWith(names, path) || startsWith(path, names))) {
@@ -93,7 +93,7 @@ const startsWith = (key: readonly unknown[], start: readonly unknown[]): boolean
 const keysOf = ({ key }: AST.TOMLKeyValue): string[] =>
   key.keys.map((each) => (each.type === "TOMLBare" ? each.name : each.value));
 
-/** Throws UnusableFile. */
+/** Parses TOML. Throws UnusableFile. */
 function read(text: string): AST.TOMLProgram {
   try {
     return parseTOML(text, { tomlVersion: "1.1" });
@@ -105,7 +105,7 @@ function read(text: string): AST.TOMLProgram {
   }
 }
 
-/** Of the line of an offset, without its line break. */
+/** Returns the end of the line with `offset`, before its line break. */
 function lineEnd(text: string, offset: number): number {
   const end = /\r?\n|$/.exec(text.slice(offset));
   return offset + (end?.index ?? 0);

@@ -11,18 +11,18 @@ import { buildId, readPackage } from "../../config/version.ts";
 import type { ListenerOptions } from "../../daemon/listener.ts";
 import type { ClientHello } from "../../daemon/wire.ts";
 
-/** Decides which clients a daemon serves, and how. */
+/** Decides about clients of a daemon: served or refused, and under which terms. */
 
 interface Names {
   /** Name of the command. */
   readonly product: string;
-  /** Name of a named daemon. */
+  /** Name of a named daemon, otherwise `undefined`. */
   readonly name: string | undefined;
 }
 
-/** Serves the clients of a daemon, each under its own terms. */
+/** Returns `accept` for the listener: serves each client under its own terms. */
 export function acceptorOf(app: App, server: ServerSettings, { name, product }: Names): ListenerOptions["accept"] {
-  // Found once, it is there for all with these programs.
+  // Values of PATH with a sandbox. Found once, a sandbox is not looked for again.
   const withSandbox = new Set<string | undefined>();
   return async (hello) => {
     const { clientPid, commandLine, cwd, purpose } = hello;
@@ -47,8 +47,8 @@ export function acceptorOf(app: App, server: ServerSettings, { name, product }: 
 }
 
 /**
- * A console reads the store by itself and leaves the rest to the daemon, by a protocol of their build. The name of an automatic daemon
- * says both. Throws ConfigError.
+ * Throws ConfigError for a console with another store or build: consoles read the store themselves, and their protocol belongs
+ * to the build. Automatic daemons need no check, because store and build are in their name.
  */
 function refuseForeign(name: string, { build, environment }: ClientHello, { client, own }: Configs): void {
   const stores = [

@@ -6,7 +6,7 @@ import { ConfigError } from "../../config/error.ts";
 import { stateFolder } from "../../config/state-folder.ts";
 import { logFolder, logOf } from "../../daemon/start.ts";
 
-/** Between two looks for what was appended, ms. */
+/** Interval of polls for new lines, ms. */
 const LOOK_MS = 250;
 
 interface Flags {
@@ -14,7 +14,7 @@ interface Flags {
   readonly values: { readonly follow?: boolean | undefined };
 }
 
-/** Prints the log of a daemon, of one that has ended too; by default the one that was written last. Exit code 1 when there is none. */
+/** Prints the log of a daemon, running or ended; by default the log written last. Exit code 1 if there is none. */
 export async function logs({ positionals, values }: Flags): Promise<number> {
   const [name, ...others] = positionals;
   if (others.length > 0) throw new ConfigError("daemon logs: prints one log at a time. Name one daemon.");
@@ -31,7 +31,7 @@ export async function logs({ positionals, values }: Flags): Promise<number> {
   while (values.follow === true) {
     await sleep(LOOK_MS);
     const now = await lengthOf(log);
-    // It was emptied when it had become too long, or deleted.
+    // The log was truncated because of its length, or deleted.
     if (now === undefined) return 0;
     try {
       printed = await print(log, now < printed ? 0 : printed);
@@ -42,7 +42,7 @@ export async function logs({ positionals, values }: Flags): Promise<number> {
   return 0;
 }
 
-/** Of the daemons: shims have logs there as well. */
+/** Returns the newest log of a daemon. Skips the logs of shims in the folder. */
 async function newestIn(folder: string): Promise<string | undefined> {
   const all = await readdir(folder).catch(() => []);
   const files = all.filter((file) => file.endsWith(".log") && !file.endsWith(".shim.log"));
@@ -56,7 +56,7 @@ async function lengthOf(log: string): Promise<number | undefined> {
   return (await stat(log).catch(() => undefined))?.size;
 }
 
-/** Resolves to the position behind what was printed. */
+/** Resolves to the position after the printed text. */
 async function print(log: string, from: number): Promise<number> {
   let at = from;
   const chunks: AsyncIterable<Buffer> = createReadStream(log, { start: from });

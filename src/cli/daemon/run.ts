@@ -27,7 +27,7 @@ import { namedDaemon } from "../../proxy/own-server.ts";
 import { keyFor } from "../../security/key-file.ts";
 import { connectionLimit } from "../../security/descriptors.ts";
 
-/** `daemon run`: in the foreground, until a signal ends it, `daemon stop` does, or it was idle for too long. */
+/** `daemon run`: serves in the foreground until a signal, `daemon stop` or its idle time ends the process. */
 
 export async function run(argv: string[]): Promise<void> {
   const flags = readRunFlags(argv);
@@ -39,26 +39,26 @@ export async function run(argv: string[]): Promise<void> {
   }
 }
 
-/** The proxy that has started it waits for a line. */
+/** Writes `line` to the waiting proxy that has started this daemon. */
 function tell(fd: number | undefined, line: string): void {
   if (fd === undefined) return;
   try {
     writeSync(fd, `${line.replaceAll("\n", " ")}\n`);
     closeSync(fd);
   } catch {
-    // The starter is gone.
+    // The proxy has ended.
   }
 }
 
 interface RunFlags {
-  /** Name of a named daemon; undefined for the automatic one. */
+  /** Name of a named daemon, otherwise `undefined`. */
   readonly name: string | undefined;
   readonly readyFd: number | undefined;
-  /** Those of serve. */
+  /** Flags of `serve`. */
   readonly rest: string[];
 }
 
-/** Resolves to its name. */
+/** Resolves to the name of the daemon. */
 async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<string> {
   const isUnnamed = given === undefined;
   if (isUnnamed) keepOnly(daemonEnvironment(process.env));
@@ -70,7 +70,7 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
   const { name: product, version } = readPackage();
   const start = { cwd: startFolder, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
   const log = ownLog(folder, name);
-  // One that was started in the background; another is brought back by what runs it.
+  // Only a daemon started in the background restarts through its shim. Others are restarted by their supervisor.
   const isAutomatic = isUnnamed && log !== undefined;
   const restart = isAutomatic
     ? restartOf({ name, words: rest, main: process.argv[1] ?? "", stateFolder: folder })
@@ -103,9 +103,9 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
     await deaths.end();
   };
   process.on("uncaughtException", (error) => deaths.crashed(error));
-  // Installed before `begin`: SIGTERM then ends the sessions too, and does not hand them over as a crash does.
+  // Must precede `begin`: SIGTERM then ends the sessions, too, instead of handing them over as a crash does.
   const end = endWith({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
-  // Its operator ends a named one.
+  // A named daemon is never idle, because its operator ends it.
   const isIdle = () => isUnnamed && listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(constants().daemonIdleMs, isIdle, () => end("idle", 0));
   const socket = await unlessEnded(
@@ -129,16 +129,16 @@ interface Begin extends Pick<Naming, "folders" | "name"> {
   readonly state: string;
   readonly listener: Listener;
   readonly onNamed: () => void;
-  /** A proxy waits for the daemon. */
+  /** True if a proxy waits for the daemon. */
   readonly isAwaited: boolean;
 }
 
 /**
- * Loads what the first call needs, and listens. Only then, as the daemon of its name, it removes what dead daemons have left and takes
- * their sessions over: before, the name may be that of a daemon that lives. Resolves to the path of the socket.
+ * Loads the modules of the first call, then listens. Removes files of dead daemons and takes over their sessions only
+ * afterwards, because before, the name may belong to a living daemon. Resolves to the path of the socket.
  */
 async function begin(app: App, { folders, isAwaited, listener, name, onNamed, state }: Begin): Promise<string> {
-  // Not at the first start on this machine with a Node that has no SQLite: calls wait for its installation, and report what is wrong.
+  // False on the first start with a Node without SQLite. Calls then wait for its installation and report errors.
   const hasStore = await hasDriver();
   if (hasStore) await app.open();
   process.chdir(state);
@@ -152,7 +152,7 @@ async function begin(app: App, { folders, isAwaited, listener, name, onNamed, st
   return socket;
 }
 
-/** A signal during the start may make it fail: `closing` still ends everything in order, and the process exits behind it. */
+/** Waits for `starting`. If a signal came meanwhile, waits for the orderly end (`closing`) and throws ConfigError. */
 async function unlessEnded<T>(starting: Promise<T>, closing: () => Promise<void> | undefined): Promise<T> {
   const [started] = await Promise.allSettled([starting]);
   const ended = closing();
@@ -165,8 +165,8 @@ async function unlessEnded<T>(starting: Promise<T>, closing: () => Promise<void>
 }
 
 /**
- * After its client's first answers, which need none of what is loaded then: that is a third of the start. A session that begins earlier
- * loads it. ms.
+ * Delay of the preload, ms. Loading is a third of the start, and the first answers to a client need none of it. A session
+ * started earlier loads the modules itself.
  */
 const PRELOAD_MS = 500;
 
@@ -175,7 +175,7 @@ function preloadLater(app: App): void {
   setTimeout(() => void openAndPreload().catch((error: unknown) => app.log.warn(String(error))), PRELOAD_MS);
 }
 
-/** Leaves an automatic daemon no more where it was started by hand: its clients find the same daemon, however it was started. */
+/** Makes an automatic daemon independent of the shell around its start: its clients find an equal daemon, however started. */
 function keepOnly(environment: Readonly<Record<string, string>>): void {
   for (const name of Object.keys(process.env)) {
     if (!(name in environment)) Reflect.deleteProperty(process.env, name);
@@ -183,7 +183,7 @@ function keepOnly(environment: Readonly<Record<string, string>>): void {
   Object.assign(process.env, environment);
 }
 
-/** Terms that a named daemon is given are bounds of its clients. Throws ConfigError. */
+/** Reads the settings. Terms given to a named daemon are bounds of its clients. Throws ConfigError. */
 function settingsOf(name: string | undefined, argv: readonly string[]): ServerSettings {
   const sources = { argv, env: process.env };
   const settings = name === undefined ? automaticSettings(sources) : daemonSettings(sources);
@@ -198,10 +198,10 @@ function refuseUnfit({ http, store }: Config): void {
   }
 }
 
-/** The proxy that has started a daemon connects within this time, however busy the machine is, ms. */
+/** Time for the proxy that has started a daemon to connect, ms, even on a busy machine. */
 const FIRST_CLIENT_MS = 5_000;
 
-/** Looks from time to time whether nothing has gone on for long enough. */
+/** Calls `onIdle` once `isIdle` has been true for `ms`. */
 class IdleWatch {
   readonly #ms: number;
   readonly #isIdle: () => boolean;
@@ -215,7 +215,7 @@ class IdleWatch {
     this.#onIdle = onIdle;
   }
 
-  /** Counts only from then on, unless there is work before. */
+  /** Starts counting in `ms`, unless there is work before. */
   allow(ms: number): void {
     this.#idleSince = performance.now() + ms;
   }
@@ -230,10 +230,10 @@ class IdleWatch {
   }
 }
 
-/** The end of the last turn is noticed within this time, ms. */
+/** Interval of checks, ms: the longest delay until the end of the last turn is noticed. */
 const MAX_LOOK_MS = 10_000;
 
-/** All other flags are those of serve. */
+/** Separates the flags of `daemon run` from those of `serve`. */
 function readRunFlags(argv: readonly string[]): RunFlags {
   const { own, rest } = ownFlags("daemon run", argv, ["--daemon", "--ready-fd"]);
   const readyFd = own.get("--ready-fd");

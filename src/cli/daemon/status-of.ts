@@ -3,7 +3,7 @@ import type { App, NodeReport } from "../../app/app.ts";
 import { constants } from "../../config/constants.ts";
 import type { DeathRecord } from "../../daemon/deaths.ts";
 
-/** What a daemon says of itself, but for its connections. */
+/** Builds the status of a daemon, connections excepted. */
 
 const startedAt = new Date(Date.now() - performance.now()).toISOString();
 
@@ -19,7 +19,7 @@ export async function statusOf(app: App, { deaths, isDraining, log, userFile, ve
   const state = isDraining ? ("draining" as const) : ("ready" as const);
   const setting = constants().shim ? ("auto" as const) : ("off" as const);
   const { node: nodeVersion } = process.versions;
-  // Where no session is at work there may be no store yet: npm installs its driver, or cannot.
+  // Without a session at work the store may be missing: npm may still install its driver, or fail to.
   const { shim, ...report } = await (app.atWork() > 0 ? app.report() : reportSoon(app));
   return {
     pid: process.pid,
@@ -36,7 +36,7 @@ export async function statusOf(app: App, { deaths, isDraining, log, userFile, ve
   };
 }
 
-/** Well below the time in which a daemon has to answer, ms. */
+/** Time limit of the report, ms; well below that for a daemon's answer. */
 const REPORT_MS = 2_000;
 
 async function reportSoon(app: App): Promise<NodeReport> {

@@ -6,14 +6,14 @@ import { NameTakenError, socketsIn, type Naming } from "../../daemon/socket.ts";
 import { takeTurn } from "../../daemon/starting.ts";
 import { describeDaemons } from "../../daemon/status.ts";
 
-/** A `daemon run` whose daemon runs already: it is told the process. */
+/** Refuses `daemon run` if a daemon of that name runs already. */
 
-/** Long enough for another daemon to be ready, ms. */
+/** Long enough for another daemon to become ready, ms. */
 const TURN_MS = 30_000;
 
 /**
- * The automatic daemon: several shims may start it at once, and clients as well, and only one is to take sessions over. Throws
- * ConfigError where it runs.
+ * Takes the right to start the automatic daemon, because shims and clients may start several at once and only one may take over
+ * sessions. Throws ConfigError if a daemon runs already.
  */
 export async function turnOf(
   folders: readonly string[],
@@ -29,7 +29,7 @@ export async function turnOf(
   );
 }
 
-/** Resolves to the path of the socket. Rejects with ConfigError, which names the process that has the name. */
+/** Listens and resolves to the path of the socket. Rejects with ConfigError that names the process holding `name`. */
 export async function listenAs(
   listener: Pick<Listener, "listen">,
   { folders, name, state }: Pick<Naming, "folders" | "name"> & { readonly state: string },
@@ -39,7 +39,7 @@ export async function listenAs(
   } catch (error) {
     if (!(error instanceof NameTakenError)) throw error;
     const { running } = await describeDaemons(await placesOf(folders, name));
-    // A daemon that does not answer has left a record.
+    // A hanging daemon does not answer on its socket, but has left a record.
     const known = running[0] ?? (await recordedDaemons(state, isRunning)).find((each) => each.name === name);
     if (!known) throw error;
     const problem = `daemon run: the daemon "${name}" runs already, with pid ${String(known.pid)}`;

@@ -4,13 +4,13 @@ import type { Served } from "./records.ts";
 import { type Caller, type MessagesRequest, userTexts } from "./request.ts";
 import { parseScript, type Reply, type Script, scriptIn, ScriptError, stepAt } from "./script.ts";
 
-/** What one request gets: a reply, or an error when its script cannot be played. */
+/** Answer to a request: a reply, or an error if the script is invalid. */
 type Answer = { readonly served: Served } & ({ readonly reply: Reply } | { readonly error: ErrorAnswer });
 
-/** Where a conversation's script came from, and how many answers it has given so far. */
+/** Script of a conversation, its origin, and the number of answers so far. */
 interface Found {
   readonly script: Script;
-  /** Names this use of this script within its session. */
+  /** Identifies the use of `script` within its session. */
   readonly place: string;
   readonly answers: number;
 }
@@ -18,7 +18,7 @@ interface Found {
 const MAX_COUNTERS = 10_000;
 
 export class Conversations {
-  /** How often a step with a fault was asked for. The only state: all else is read from the request. */
+  /** Number of requests per step with a fault. The only state; all else is read from requests. */
   readonly #attempts = new Map<string, number>();
   readonly #fallback: Script | undefined;
 
@@ -42,7 +42,7 @@ export class Conversations {
     return this.#next(found, caller);
   }
 
-  /** The last script in what the user wrote. Tool results do not count: what a tool read may hold anything. */
+  /** Finds the last script in texts of the user. Tool results do not count, because a tool may read anything. */
   #find({ messages }: MessagesRequest): Found | undefined {
     for (const [at, message] of [...messages.entries()].toReversed()) {
       for (const [block, text] of [...userTexts(message).entries()].toReversed()) {
@@ -78,7 +78,7 @@ function answersIn(messages: MessagesRequest["messages"]): number {
   return messages.filter(({ role }) => role === "assistant").length;
 }
 
-/** Named latches that a script waits at: once released, a gate stays open. */
+/** Named latches in scripts. Once released, a gate stays open. */
 export class Gates {
   readonly #open = new Set<string>();
   readonly #waiting = new Map<string, Set<() => void>>();
@@ -89,7 +89,7 @@ export class Gates {
     this.#waiting.delete(name);
   }
 
-  /** Resolves when the gate is open; rejects with the signal's reason. */
+  /** Resolves when the gate is open. Rejects with the reason of `signal`. */
   async pass(name: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#open.has(name)) return;

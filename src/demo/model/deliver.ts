@@ -1,4 +1,4 @@
-/** Puts one reply on the wire: its waits, its gates, its fault, and its message in the form that was asked for. */
+/** Sends a reply: waits, gates, faults, and the message in the requested form. */
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +8,7 @@ import type { Gates } from "./conversations.ts";
 import type { FaultKind, Reply } from "./script.ts";
 import { encode, eventsOf, freshId, messageOf, type StreamEvent } from "./stream.ts";
 
-/** What one request is to get. `signal` aborts when the client goes away or the server closes. */
+/** Everything for one answer. `signal` aborts when the client leaves or the server closes. */
 export interface Delivery {
   readonly reply: Reply;
   readonly fault: FaultKind | undefined;
@@ -18,7 +18,7 @@ export interface Delivery {
   readonly signal: AbortSignal;
 }
 
-/** Ends when the response is written; rejects when `signal` aborts. */
+/** Resolves when the response is written. Rejects when `signal` aborts. */
 export async function deliver(response: ServerResponse, delivery: Delivery): Promise<void> {
   const { reply, fault, gates, signal } = delivery;
   if (reply.gateBefore !== undefined) await gates.pass(reply.gateBefore, signal);
@@ -80,7 +80,7 @@ async function write(response: ServerResponse, text: string, signal: AbortSignal
   if (!response.write(text)) await once(response, "drain", { signal });
 }
 
-/** Breaks the connection, but only once everything written so far has left. */
+/** Breaks the connection once all written data has left. */
 async function cut(response: ServerResponse): Promise<void> {
   await new Promise((resolve) => {
     response.write("", resolve);

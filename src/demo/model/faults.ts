@@ -1,4 +1,4 @@
-/** What goes wrong on purpose, and the shape of the API's errors. */
+/** Faults of the scripted model, and errors in the API's shape. */
 import type { ServerResponse } from "node:http";
 
 import { freshId, type StreamEvent } from "./stream.ts";
@@ -14,7 +14,7 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
-/** An API error as a script names it; `type` and `message` have defaults. */
+/** Error of the API in a script. `type` and `message` have defaults. */
 export interface ErrorAnswer {
   readonly status: number;
   readonly type?: string | undefined;
@@ -35,15 +35,15 @@ export function sendError(response: ServerResponse, error: ErrorAnswer): void {
   response.end(JSON.stringify({ type: "error", error: { type, message }, request_id: requestId }));
 }
 
-/** Stands where an event should be; no JSON parser takes it. */
+/** Takes the place of an event; no JSON parser accepts it. */
 export const GARBAGE = 'event: content_block_delta\ndata: {"type":"content_block_delta", oops\n\n';
 
-/** The events before a fault in mid-stream: up to the first delta, or to the message's start if it has none. */
+/** Returns the events before a fault in mid-stream: up to the first delta, or else only the start of the message. */
 export function headOf(events: readonly StreamEvent[]): readonly StreamEvent[] {
   return events.slice(0, events.findIndex((event) => event.type === "content_block_delta") + 1 || 1);
 }
 
-/** Never resolves; rejects when the client goes away or the server closes. */
+/** Never resolves. Rejects when the client leaves or the server closes. */
 export async function hang(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const abort = () => reject(signal.reason instanceof Error ? signal.reason : new Error("the hang ended"));

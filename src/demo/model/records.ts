@@ -1,39 +1,39 @@
-/** The requests a scripted model has seen, and those who wait for one. */
+/** Records requests to a scripted model, and lets tests wait for one. */
 import type { FaultKind } from "./script.ts";
 
-/** What a request got: an entry of a script (counted from 0), or why none. */
+/** Source of an answer: an entry of a script (from 0), or the reason for none. */
 export type Served =
   | { readonly entry: number; readonly fault: FaultKind | undefined }
   | { readonly none: "no script" | "past the end" | "bad script" | "model probe" | "side question" | "not a message" };
 
 export interface RequestRecord {
-  /** 1, 2, 3, … in the order of arrival. */
+  /** Number in order of arrival, from 1. */
   readonly seq: number;
-  /** Milliseconds since the epoch, when the whole request was there. */
+  /** Time of complete arrival, ms since the epoch. */
   readonly time: number;
   readonly method: string;
-  /** With the query string. */
+  /** Includes the query string. */
   readonly path: string;
   readonly model: string | undefined;
   readonly stream: boolean;
   readonly sessionId: string | undefined;
-  /** The subagent that asks; undefined for the main conversation. */
+  /** Id of the subagent; `undefined` for the main conversation. */
   readonly agentId: string | undefined;
   readonly subagent: boolean;
-  /** Names of the tools offered. */
+  /** Names of offered tools. */
   readonly tools: readonly string[];
-  /** The system prompt's blocks, joined by a newline. */
+  /** Blocks of the system prompt, joined by newlines. */
   readonly system: string;
-  /** Beta features, of the header `anthropic-beta`. */
+  /** Beta features in the header `anthropic-beta`. */
   readonly betas: readonly string[];
-  /** As the request has them: whether to think, and effort, task budget or format of the output. */
+  /** Unchanged from the request: thinking, and effort, task budget or format of the output. */
   readonly thinking: unknown;
   readonly outputConfig: Readonly<Record<string, unknown>>;
-  /** All that the model is told beside the system prompt: the texts of every message that is not its own. */
+  /** Texts of all messages except the model's own. Without the system prompt. */
   readonly told: string;
-  /** All text of the last user message that has any. */
+  /** Text of the last user message with any text. */
   readonly lastUserText: string;
-  /** How many images the messages hold. */
+  /** Number of images in the messages. */
   readonly images: number;
   readonly served: Served;
 }
@@ -46,7 +46,7 @@ interface Watcher {
   fail(reason: unknown): void;
 }
 
-/** Keeps the last 10,000 requests, fewer when their texts are longer than 32 Mi characters together. */
+/** Keeps the last 10,000 requests, or fewer if their texts exceed 32 Mi characters. */
 export class Records {
   readonly list: RequestRecord[] = [];
   readonly #watchers = new Set<Watcher>();
@@ -66,7 +66,7 @@ export class Records {
     return added;
   }
 
-  /** The first request, seen already or to come, that `matches`. Rejects when `signal` aborts or at close(). */
+  /** Resolves to the first request, past or future, accepted by `matches`. Rejects on abort of `signal` and on `close()`. */
   async waitFor(matches: (record: RequestRecord) => boolean, signal?: AbortSignal): Promise<RequestRecord> {
     signal?.throwIfAborted();
     const seen = this.list.find(matches);
@@ -93,7 +93,7 @@ export class Records {
     });
   }
 
-  /** Ends all waits. */
+  /** Rejects all waits. */
   close(): void {
     this.#closed = true;
     for (const watcher of this.#watchers) watcher.fail(new Error(CLOSED));

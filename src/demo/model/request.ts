@@ -1,4 +1,4 @@
-/** What the server reads out of a Messages API request. */
+/** Reads requests of the Messages API. */
 import type { IncomingHttpHeaders } from "node:http";
 
 import { z } from "zod";
@@ -18,7 +18,7 @@ export const MessagesRequest = z.object({
 });
 export type MessagesRequest = z.infer<typeof MessagesRequest>;
 
-/** Claude Code's identity of a request. `agentId` is there exactly for the requests of a subagent. */
+/** Claude Code's identity in a request. `agentId` is set exactly for requests of a subagent. */
 export interface Caller {
   readonly sessionId: string | undefined;
   readonly agentId: string | undefined;
@@ -26,7 +26,7 @@ export interface Caller {
 
 const UserId = z.object({ session_id: z.string() });
 
-/** Who asks: Claude Code says it in headers, and the session once more as JSON inside `metadata.user_id`. */
+/** Returns the sender from headers. `metadata.user_id` has the session id too, as JSON. */
 export function callerOf(headers: IncomingHttpHeaders, request?: MessagesRequest): Caller {
   return {
     sessionId: single(headers["x-claude-code-session-id"]) ?? sessionInMetadata(request?.metadata?.user_id),
@@ -34,7 +34,7 @@ export function callerOf(headers: IncomingHttpHeaders, request?: MessagesRequest
   };
 }
 
-/** The beta features that the request asks for. */
+/** Returns the beta features in the header `anthropic-beta`. */
 export function betasOf({ "anthropic-beta": header }: IncomingHttpHeaders): string[] {
   const names = [header].flat().flatMap((value) => value?.split(",") ?? []);
   return names.map((name) => name.trim()).filter((name) => name !== "");
@@ -53,7 +53,7 @@ function sessionInMetadata(userId: string | undefined): string | undefined {
   }
 }
 
-/** The text blocks of a content; tool results and tool calls have none. */
+/** Returns text blocks. Tool results and tool calls have none. */
 export function textsOf(content: z.infer<typeof Text> | undefined): string[] {
   if (content === undefined) return [];
   if (typeof content === "string") return [content];
@@ -64,22 +64,22 @@ export function imagesIn(content: z.infer<typeof Text>): number {
   return typeof content === "string" ? 0 : content.filter(({ type }) => type === "image").length;
 }
 
-/** How Claude Code passes on what the user writes during a turn: at the head of a message of the role `system`. */
+/** Start of a user's message during a turn: Claude Code sends it in a message with role `system`. */
 const MID_TURN = "The user sent a new message while you were working";
 
-/** The text blocks of a message if it carries what the user wrote (or Claude Code in the user's place). */
+/** Returns the text blocks of a message from the user (or from Claude Code in the user's place), otherwise []. */
 export function userTexts({ role, content }: MessagesRequest["messages"][number]): string[] {
   const texts = textsOf(content);
   const fromUser = role === "user" || (role === "system" && texts[0]?.startsWith(MID_TURN));
   return fromUser ? texts : [];
 }
 
-/** The texts of all messages that are not the model's, Claude Code's reminders among them. */
+/** Returns texts of all messages except the model's. Includes reminders of Claude Code. */
 export function textsTold({ messages }: MessagesRequest): string[] {
   return messages.filter(({ role }) => role !== "assistant").flatMap(({ content }) => textsOf(content));
 }
 
-/** All text of the last message of the user that has any, its blocks joined by a newline. */
+/** Returns the text of the last user message with any text; blocks are joined by newlines. */
 export function lastUserText({ messages }: MessagesRequest): string {
   return (
     messages

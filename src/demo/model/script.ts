@@ -1,7 +1,4 @@
-/**
- * What a scripted model says: the schema of a script, where the script of a conversation is found, and which
- * of its entries answers the next request.
- */
+/** Scripts of a scripted model: schema, place in prompts, and choice of the entry for a request. */
 import { z } from "zod";
 
 const Milliseconds = z.int().min(0).max(3_600_000);
@@ -12,18 +9,18 @@ const GateName = z.string().min(1);
 const ToolCall = z.strictObject({
   name: z.string().min(1),
   input: z.record(z.string(), z.unknown()),
-  /** Made up (unique) when absent. */
+  /** Default: a unique id. */
   id: z.string().min(1).optional(),
 });
 
 const ApiError = z.strictObject({
   status: z.literal([400, 401, 403, 404, 413, 429, 500, 529]),
-  /** Sent as the `retry-after` header, in seconds. */
+  /** Value of the header `retry-after`, seconds. */
   retryAfterSeconds: z.number().min(0).optional(),
-  /** Anthropic's error type; by default the one that belongs to the status. */
+  /** Error type of Anthropic. Default: the type that belongs to `status`. */
   type: z.string().min(1).optional(),
   message: z.string().optional(),
-  /** The same as the entry's `times`. */
+  /** Alternative to `times` of the entry. */
   times: Count.optional(),
 });
 
@@ -34,28 +31,28 @@ const Usage = z.strictObject({
   cache_creation_input_tokens: Tokens.optional(),
 });
 
-/** One entry of a script: what the model says, when, and what goes wrong first. All fields are optional. */
+/** Entry of a script: texts and tool calls, delays, and a fault that comes first. All fields are optional. */
 export const Reply = z
   .strictObject({
     thinking: z.string().optional(),
-    /** An array is streamed one delta per element. */
+    /** An array is streamed as one delta per element. */
     text: z.union([z.string(), z.array(z.string())]).optional(),
     tools: z.array(ToolCall).optional(),
     stopReason: z.enum(["end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal"]).optional(),
     usage: Usage.optional(),
-    /** Wait before the headers. */
+    /** Delay before the headers. */
     delayMs: Milliseconds.optional(),
-    /** Wait between two streamed deltas. */
+    /** Delay between streamed deltas. */
     chunkDelayMs: Milliseconds.optional(),
-    /** Wait before the headers until the gate of this name is released. */
+    /** Gate to wait for before the headers. */
     gateBefore: GateName.optional(),
-    /** Wait after the headers (and `message_start`) until the gate of this name is released. */
+    /** Gate to wait for after the headers (and `message_start`). */
     gate: GateName.optional(),
     error: ApiError.optional(),
     hang: z.enum(["before-headers", "mid-stream"]).optional(),
     cut: z.literal(true).optional(),
     malformed: z.literal(true).optional(),
-    /** How many requests meet the fault before the entry's content is served. */
+    /** Number of requests that get the fault before the content is served. */
     times: Count.optional(),
   })
   .check(({ value: reply, issues }) => {
@@ -70,12 +67,12 @@ export type Reply = z.infer<typeof Reply>;
 export const Script = z.array(Reply);
 export type Script = z.infer<typeof Script>;
 
-/** A script that cannot be played; the message says what is wrong with it. */
+/** Invalid script. The message says why. */
 export class ScriptError extends Error {
   override readonly name = "ScriptError";
 }
 
-/** The script in `json`, which is its text. Throws ScriptError. */
+/** Parses the text of a script. Throws ScriptError. */
 export function parseScript(json: string): Script {
   let value: unknown;
   try {
@@ -93,12 +90,12 @@ export function parseScript(json: string): Script {
 const OPEN = "<model-script>";
 const CLOSE = "</model-script>";
 
-/** A script as a prompt carries it. */
+/** Returns a script in the form used in prompts. */
 export function scriptTag(script: Script): string {
   return OPEN + JSON.stringify(script) + CLOSE;
 }
 
-/** The JSON of the last script in a prompt. Scripts nested in its strings (a subagent's prompt) belong to it. */
+/** Returns the JSON of the last script in a prompt. Scripts nested in its strings (a subagent's prompt) belong to it. */
 export function scriptIn(prompt: string): string | undefined {
   let last: string | undefined;
   let open = prompt.indexOf(OPEN);
@@ -112,7 +109,10 @@ export function scriptIn(prompt: string): string | undefined {
   return last;
 }
 
-/** Where the first closing tag outside JSON strings is; in broken JSON the last one, so that its error is told. */
+/**
+ * Returns the index of the first closing tag outside JSON strings. In broken JSON: of the last one, so that parsing reports the
+ * error.
+ */
 function closingTag(prompt: string, start: number): number {
   let inString = false;
   for (let i = start; i < prompt.length; i++) {
@@ -127,14 +127,14 @@ function closingTag(prompt: string, start: number): number {
 
 export type FaultKind = "error" | "hang" | "cut" | "malformed";
 
-/** The fault an entry has, and how many requests meet it. */
+/** Returns the fault of an entry and the number of requests that get it. */
 export function faultOf(reply: Reply): { readonly kind: FaultKind; readonly times: number } | undefined {
   if (reply.error) return { kind: "error", times: reply.times ?? reply.error.times ?? 1 };
   const kind = reply.hang ? "hang" : reply.cut ? "cut" : reply.malformed ? "malformed" : undefined;
   return kind && { kind, times: reply.times ?? 1 };
 }
 
-/** One request's part: the entry (its number in the script) and whether it misbehaves this time. */
+/** Part of a script for a single request: `entry` is a number, `fault` is set if the entry misbehaves for now. */
 export interface Step {
   readonly entry: number;
   readonly reply: Reply;
@@ -142,9 +142,8 @@ export interface Step {
 }
 
 /**
- * The step for a request that has seen `answers` answers of this script and was asked `attempt` times before.
- * A fault adds no answer, so an entry that has nothing but a fault is played before the entry after it.
- * Undefined past the end.
+ * Returns the step for a request after `answers` answers of this script and `attempt` earlier tries. A fault adds no answer, so
+ * an entry with only a fault is played before the entry after it. Returns `undefined` after the end.
  */
 export function stepAt(script: Script, answers: number, attempt: number): Step | undefined {
   let answered = 0;

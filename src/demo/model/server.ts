@@ -1,6 +1,6 @@
 /**
- * A scripted model: an Anthropic Messages API on loopback whose answers come from scripts, so that Claude Code
- * runs offline. docs/scripted-model.md is its manual.
+ * Scripted model: a Messages API of Anthropic on loopback, with answers from scripts, so that Claude Code runs offline. Manual:
+ * docs/scripted-model.md.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -17,37 +17,37 @@ import type { Script } from "./script.ts";
 export type { RequestRecord } from "./records.ts";
 
 export interface ScriptedModelOptions {
-  /** For the conversations whose prompts carry no script. */
+  /** For conversations without a script in their prompts. */
   readonly script?: Script;
-  /** By default a free one. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** Told of every request when it has arrived, before it is answered. */
+  /** Called for each request on arrival, before the answer. */
   readonly log?: (line: RequestRecord) => void;
 }
 
 export interface ScriptedModel {
-  /** http://127.0.0.1:PORT */
+  /** `http://127.0.0.1:PORT` */
   readonly url: string;
   /** The last 10,000 requests, oldest first. */
   readonly requests: readonly RequestRecord[];
-  /** Opens a gate permanently: requests that wait at it continue, and later ones do not wait. */
+  /** Opens a gate permanently: waiting and later requests pass. */
   release(gate: string): void;
-  /** The first request, seen already or to come, that matches. Rejects when `signal` aborts or the server closes. */
+  /** Resolves to the first request, past or future, accepted by `predicate`. Rejects on abort of `signal` and on `close()`. */
   waitForRequest(predicate: (request: RequestRecord) => boolean, signal?: AbortSignal): Promise<RequestRecord>;
-  /** The variables that send Claude Code here and keep it from every other host. */
+  /** Returns variables to direct Claude Code to `url`, and away from every other host. */
   environment(configDir: string): Record<string, string>;
   /** Breaks all connections at once. */
   close(): Promise<void>;
 }
 
-/** What the requests share. */
+/** State common to all requests. */
 interface ModelContext {
   readonly conversations: Conversations;
   readonly gates: Gates;
   note(record: Omit<RequestRecord, "seq">): void;
 }
 
-/** Starts the server on 127.0.0.1. Rejects when the port is taken. */
+/** Starts the server on 127.0.0.1. Rejects if the port is taken. */
 export async function startScriptedModel(options: ScriptedModelOptions = {}): Promise<ScriptedModel> {
   const records = new Records();
   const gates = new Gates();
@@ -60,7 +60,7 @@ export async function startScriptedModel(options: ScriptedModelOptions = {}): Pr
     },
   };
   const server = createServer((request, response) => void answer(context, request, response));
-  // Claude Code reuses connections; one that ends between two of its requests would look like a fault.
+  // Long, because Claude Code reuses connections, and an end between two requests would look like a fault.
   server.keepAliveTimeout = 600_000;
   server.listen(options.port ?? 0, "127.0.0.1");
   await once(server, "listening");
@@ -95,7 +95,7 @@ function environmentFor(url: string, configDir: string): Record<string, string> 
     CLAUDE_CONFIG_DIR: configDir,
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     DISABLE_AUTOUPDATER: "1",
-    // One MCP server that does not answer would otherwise hold up a first turn for 30 s.
+    // Otherwise an MCP server that does not answer could delay the first turn by 30 s.
     MCP_TIMEOUT: "10000",
     NO_PROXY: "127.0.0.1",
   };
@@ -104,7 +104,7 @@ function environmentFor(url: string, configDir: string): Record<string, string> 
 const MAX_BYTES = 32 * 1024 * 1024;
 const MODELS = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"];
 
-/** Serves one request; never rejects. */
+/** Serves a request; never rejects. */
 async function answer(context: ModelContext, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
@@ -119,7 +119,7 @@ async function answer(context: ModelContext, request: IncomingMessage, response:
   }
 }
 
-/** The body, or undefined when it is too long. */
+/** Returns the body; `undefined` if longer than `MAX_BYTES`. */
 async function read(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -209,7 +209,7 @@ function contentOf(message: MessagesRequest) {
   };
 }
 
-/** Undefined when it is not JSON. */
+/** Returns `undefined` for invalid JSON. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,16 +1,16 @@
-/** One reply in the Messages API's two forms: a whole message, and the server-sent events that build it up. */
+/** Builds a reply in both forms of the Messages API: a whole message, and server-sent events. */
 import { randomUUID } from "node:crypto";
 
 import type { Reply } from "./script.ts";
 
-/** A content block: as it is in the whole message, as its start event has it, and the deltas between. */
+/** Content block: in a whole message, at its start event, and as deltas. */
 interface Block {
   readonly whole: object;
   readonly start: object;
   readonly deltas: readonly object[];
 }
 
-/** One server-sent event; `type` is also its event name. */
+/** Server-sent event. `type` is also the event name. */
 export interface StreamEvent {
   readonly type: string;
   readonly [field: string]: unknown;
@@ -18,13 +18,13 @@ export interface StreamEvent {
 
 const SIGNATURE = "c2NyaXB0ZWQ=";
 
-/** The message as the API answers without `stream`. */
+/** Returns the message as the API sends it without `stream`. */
 export function messageOf(reply: Reply, model: string): object {
   const content = blocksOf(reply).map((block) => block.whole);
   return { ...frame(model), content, stop_reason: stopReason(reply), usage: usageOf(reply) };
 }
 
-/** The same message as a stream. */
+/** Returns the events of a streamed message. */
 export function eventsOf(reply: Reply, model: string): StreamEvent[] {
   const usage = usageOf(reply);
   const message = { ...frame(model), content: [], stop_reason: null, usage: { ...usage, output_tokens: 1 } };
@@ -40,12 +40,12 @@ export function eventsOf(reply: Reply, model: string): StreamEvent[] {
   ];
 }
 
-/** An event as it goes over the wire. Control characters and lone surrogates go escaped. */
+/** Encodes an event for the wire. `JSON.stringify` escapes control characters and lone surrogates. */
 export function encode(event: StreamEvent): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-/** An id of the API's look: a prefix and 24 unique characters. */
+/** Returns an id like those of the API: `prefix` and 24 unique characters. */
 export function freshId(prefix: string): string {
   return `${prefix}_${randomUUID().replaceAll("-", "").slice(0, 24)}`;
 }
@@ -89,7 +89,7 @@ function stopReason({ stopReason: given, tools = [] }: Reply): string {
   return given ?? (tools.length > 0 ? "tool_use" : "end_turn");
 }
 
-/** Fixed numbers, so that a cost can be foretold. */
+/** Fixed numbers, so that tests can predict costs. */
 function usageOf({ usage }: Reply) {
   return {
     input_tokens: usage?.input_tokens ?? 100,
