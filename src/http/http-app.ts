@@ -86,7 +86,7 @@ export function createHttpApp(options: HttpAppOptions): Hono<Env> {
   app.notFound(() => refuse(404, "not_found", "There is nothing here. MCP is served at /mcp."));
   app.onError((error, context) => {
     options.log.warn("a request failed", { path: context.req.path, error: error.stack ?? error.message });
-    return refuse(500, "internal", "The server failed to answer. Its log says why.");
+    return refuse(500, "internal", "The server failed to answer. Its log has the reason.");
   });
   return app;
 }
@@ -104,9 +104,8 @@ function follow({ env, req }: Context<Env>, metrics: HttpMetrics): void {
 const PLAIN_BYTES = 8_388_608;
 
 /**
- * `needs` is a scope that the caller must have, or a list of alternatives. `credentials` replaces the request as the source of
- * the caller's
- * identity.
+ * Takes in `needs` a scope that the caller must have, or a list of alternatives; `credentials` replaces the request as the
+ * source of the caller's identity.
  */
 export type Authenticate = (
   context: Context<Env>,

@@ -111,7 +111,7 @@ async function answerWith(
 ): Promise<Reply> {
   try {
     refuseUnsafeText(body);
-    // The console always has the whole input, even if the server was never told so.
+    // The console always has the whole input, even if no delivery was recorded.
     if (by === "console" && body.updatedInput) await shown(verbs, { caller, which, by });
     const found = await find(verbs, caller, which);
     if (!found) return notFound();

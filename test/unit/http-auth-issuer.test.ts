@@ -72,7 +72,7 @@ describe("the keys of the issuer", () => {
         message: expect.stringMatching(/Try again soon with the same token\.$/),
       },
     });
-    const line = expect.stringMatching(/^the keys of the OAuth issuer cannot be had \{"issuer":"http/);
+    const line = expect.stringMatching(/^the keys of the OAuth issuer are not available \{"issuer":"http/);
     expect(setup.logged).toEqual([line]);
     expect(setup.logged.join("")).not.toContain(token);
     for (const [path, answer] of before) issuer.answers.set(path, answer);

@@ -51,7 +51,7 @@ export function issuerKeys(source: KeySource): JWTVerifyGetKey {
       if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
       if (error instanceof errors.JOSENotSupported || error instanceof KeysUnavailable) throw error;
       report(source, error);
-      throw new KeysUnavailable("these are no keys", { cause: error });
+      throw new KeysUnavailable("the response is not a valid key set", { cause: error });
     }
   };
 }
@@ -66,20 +66,21 @@ function withPause(source: KeySource): Attempt {
   let failedAt = 0;
   return async (ask) => {
     // `Math.abs`, because a clock may be set back.
-    if (Math.abs(Date.now() - failedAt) < RETRY_MS) throw new KeysUnavailable("it failed a moment ago");
+    if (Math.abs(Date.now() - failedAt) < RETRY_MS)
+      throw new KeysUnavailable("the previous request to the issuer failed a moment ago");
     try {
       return await ask();
     } catch (error) {
       failedAt = Date.now();
       report(source, error);
-      throw new KeysUnavailable("it failed", { cause: error });
+      throw new KeysUnavailable("the request to the issuer failed", { cause: error });
     }
   };
 }
 
 function report({ issuer, log }: KeySource, error: unknown): void {
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
-  log.error("the keys of the OAuth issuer cannot be had", { issuer, error: String(error) + cause });
+  log.error("the keys of the OAuth issuer are not available", { issuer, error: String(error) + cause });
 }
 
 /** Reads the body here, so that a broken transfer counts as a failure too. */
@@ -100,10 +101,10 @@ async function discover(issuer: string): Promise<string> {
     if (response.status !== 200) continue;
     // eslint-disable-next-line no-await-in-loop
     const found = Metadata.safeParse(await response.json());
-    if (!found.success) throw new Error(`${address} names no issuer and jwks_uri`);
+    if (!found.success) throw new Error(`${address} has no issuer and jwks_uri`);
     // RFC 8414, section 3.3: otherwise anyone could speak for the issuer.
-    if (found.data.issuer !== issuer) throw new Error(`${address} is of the issuer ${found.data.issuer}`);
-    if (!isSafe(found.data.jwks_uri)) throw new Error(`${address} names keys that are not at an https address`);
+    if (found.data.issuer !== issuer) throw new Error(`${address} belongs to the issuer ${found.data.issuer}`);
+    if (!isSafe(found.data.jwks_uri)) throw new Error(`${address} has a jwks_uri that is not an https URL`);
     return found.data.jwks_uri;
   }
   throw new Error(`no metadata at ${addresses.join(", ")}`);

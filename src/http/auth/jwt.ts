@@ -132,7 +132,7 @@ function messageOfClaim(claim: unknown, { audience, issuer }: Expected): string 
       return `The token is from another issuer: iss must be ${issuer}.`;
     case "nbf":
     case "iat":
-      return "The token is not valid yet. Are both clocks right?";
+      return "The token is not valid yet. Check both clocks.";
     case "exp":
       return "The token must say when it expires (exp).";
     case "sub":

@@ -96,11 +96,20 @@ export class TokenFile {
     try {
       this.#isThere = this.#pinned.equals(await readDigest(this.#file));
       const file = this.#file;
-      if (this.#isThere) this.#log.info("the token file was touched: it holds the same token, which counts", { file });
-      else this.#log.error("the token file has changed: its old token is refused, a new one until a restart", { file });
+      if (this.#isThere)
+        this.#log.info("the token file was touched, but its token is the same and remains valid", { file });
+      else
+        this.#log.error(
+          "the token file has changed: its old token is refused. Restart the server to accept a new one",
+          {
+            file,
+          },
+        );
     } catch (error) {
       this.#isThere = false;
-      this.#log.error("the token file cannot be used: its token is refused until it can", { error: String(error) });
+      this.#log.error("the token file cannot be used: its token is refused until the file is valid", {
+        error: String(error),
+      });
     }
   }
 }

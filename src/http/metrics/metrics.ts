@@ -62,7 +62,7 @@ export function createMetrics({ log, version, gaugeSources }: MetricsOptions): M
       try {
         counts.add(sessionId, change);
       } catch (error) {
-        log.warn("what was written could not be counted", { error: String(error) });
+        log.warn("an event could not be counted", { error: String(error) });
       }
     },
     began(path, verb) {
