@@ -111,12 +111,12 @@ export class ClientTransport extends StdioServerTransport {
 
   #cannotAnswer(id: Id): void {
     this.#asked.delete(id);
-    const error = { code: INTERNAL_ERROR, message: "The client has ended its input: it can answer no request." };
+    const error = { code: INTERNAL_ERROR, message: "The client has ended its input and cannot answer requests." };
     setImmediate(() => this.onmessage?.({ jsonrpc: "2.0", id, error }));
   }
 }
 
 function noAnswer(ms: number): string {
   const advice = "look with claude_code_check, or list sessions with claude_code_session, before you repeat the call";
-  return `The input has ended, and this call had no answer within ${String(ms / 1_000)} s of that. Nothing that was recorded is lost: ${advice}.`;
+  return `The input has ended, and this call was not answered within ${String(ms / 1_000)} s. Recorded work is kept: ${advice}.`;
 }

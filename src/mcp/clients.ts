@@ -76,7 +76,7 @@ export class Clients {
 
   async handle(request: Request, entry: Entry): Promise<Response> {
     const client = await this.#clientOf(request, entry);
-    // Answers like for an unknown session, because another principal's id must not be revealed.
+    // Answers as for an unknown session, because another principal's id must not be revealed.
     if (!client || client.principal !== entry.caller.principal) return sessionNotFound();
     const { unanswered } = client;
     const messages = messagesIn(entry.body);
@@ -155,7 +155,7 @@ export class Clients {
       giveUp: undefined,
     };
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
-    transport.onerror = (error) => this.#options.log.debug("a request of a client", { error: error.message });
+    transport.onerror = (error) => this.#options.log.debug("a request of a client failed", { error: error.message });
     await server.connect(transport);
     return client;
   }
@@ -182,7 +182,9 @@ export class Clients {
     this.#replay.forget(client.id);
     await client.server
       .close()
-      .catch((error: unknown) => this.#options.log.warn("closing a client", { error: String(error) }));
+      .catch((error: unknown) =>
+        this.#options.log.warn("a client session could not be closed", { error: String(error) }),
+      );
   }
 
   #forgetIdle(): void {

@@ -7,7 +7,7 @@ import { idTaken } from "./unanswered.ts";
 type BodyReading = { readonly body: unknown; readonly refusal?: undefined } | { readonly refusal: Response };
 
 const INVALID_REQUEST = -32_600;
-const OTHER = "Invalid request: another message of this batch cannot be taken.";
+const OTHER = "Invalid request: another message of this batch is invalid.";
 
 /** `body` is `undefined` for a request without a body. */
 export function readBody(value: unknown): BodyReading {
@@ -33,7 +33,9 @@ function readBatch(values: readonly unknown[]): BodyReading {
     const { id } = message;
     return [answer(id, twice.has(id) ? idTaken("batch") : OTHER)];
   });
-  return { refusal: refuse(answers.length > 0 ? answers : answer(null, "Invalid request: no message can be taken.")) };
+  return {
+    refusal: refuse(answers.length > 0 ? answers : answer(null, "Invalid request: the batch has no valid message.")),
+  };
 }
 
 /** Refuses a message with the id of another open request. */

@@ -42,7 +42,7 @@ export interface HttpEndpointOptions {
 }
 
 export function createHttpEndpoint({ factory, following, ids, limits, log }: HttpEndpointOptions): HttpEndpoint {
-  const onerror = (error: Error) => log.debug("a request of a client", { error: error.message });
+  const onerror = (error: Error) => log.debug("a request of a client failed", { error: error.message });
   const modern = createMcpHandler(factory, { legacy: "reject", onerror });
   const streams = new Set<Pick<McpHttpHandler, "close">>();
   // Creates a bus for each stream, because the SDK's shared bus would report changes of one principal's sessions to all
@@ -69,7 +69,7 @@ export function createHttpEndpoint({ factory, following, ids, limits, log }: Htt
       const { body, caller } = entry;
       if (following && asksToListen(body)) return listen(request, body, caller, await following());
       const response = await modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
-      // If the client has left, no client reads the response. If this server is stopping, the client should try again.
+      // Answers 503 only if this server is stopping. If the client has left, the response is not read.
       return response.status === CLIENT_LEFT && !request.signal.aborted ? leaving() : response;
     },
     notify: modern.notify,

@@ -31,7 +31,7 @@ const BAD_ID = `id: must be ${WHOLE}, or a string of at most ${String(MAX_ID)} c
 
 export function readMessage(value: unknown): Reading {
   if (Array.isArray(value)) return invalid("this message is a batch. Send each message alone.", null);
-  if (!isObject(value)) return invalid("this message is no JSON object.", null);
+  if (!isObject(value)) return invalid("the message must be a JSON object.", null);
   const { id, method } = value;
   if (isAnswer(value)) return readAnswer(value);
   const isNotification = !("id" in value) || (id === null && isOfNotification(method));
@@ -57,8 +57,10 @@ function problemInRequest(value: Fields, isNotification: boolean): string | unde
   if (!isNotification && !isId(id)) return BAD_ID;
   if (jsonrpc !== "2.0") return 'jsonrpc: must be "2.0".';
   if (typeof method !== "string") return "method: must be a string.";
-  if (result !== null || error !== null) return "result, error: a request has neither.";
-  return isNotification || !isOfNotification(method) ? undefined : `id: ${method} has none. Leave it out.`;
+  if (result !== null || error !== null) return "result, error: not allowed in a request.";
+  return isNotification || !isOfNotification(method)
+    ? undefined
+    : `id: not allowed in a notification (${method}). Leave it out.`;
 }
 
 /**

@@ -30,7 +30,7 @@ export function createStates(key: () => Promise<Uint8Array>): States {
   };
 }
 
-/** Maximum number of remembered clients. The oldest is dropped, and then asked once more. */
+/** Maximum number of remembered clients. The oldest is dropped, and later gets one more form. */
 const MAX_CLIENTS = 1_000;
 
 /** Time after which a client may show forms again, ms: the program may run with a person by then. */
@@ -78,7 +78,7 @@ export class Unattended {
     this.#clients.set(key, this.#now());
     const { name = "", principal, version = "" } = client;
     const said = { principal, client: name.slice(0, MAX_NAME), version: version.slice(0, MAX_NAME) };
-    this.#log.info("a client declines forms at once: it is shown none for a while", {
+    this.#log.info("a client declines forms at once: it gets no forms for a while", {
       ...said,
       minutes: FORGOTTEN_AFTER_MS / 60_000,
     });

@@ -30,7 +30,7 @@ export interface StdioOptions extends ServerOptions {
 export function serveOverStdio(options: StdioOptions): { close(): Promise<void> } {
   const { log, onClose } = options;
   const { stdin, stdout } = options.streams ?? process;
-  const onError = (error: Error) => log.warn("trouble on the MCP connection", { error });
+  const onError = (error: Error) => log.warn("an error on the MCP connection", { error });
 
   const onLongLine = (line: LongLine) => {
     log.warn("a message was too long", { ...line });
@@ -39,7 +39,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   const take = (given: Buffer): Buffer | undefined => {
     const { line, message, problems } = readLine(given);
     for (const { id, code, message: problem } of problems) {
-      log.warn("a line on stdin is no message that can be taken", { problem });
+      log.warn("a line on stdin is not a valid message", { problem });
       if (id !== undefined) transport.refuse(id, { code, message: problem });
     }
     return message && transport.hears(message) ? line : undefined;

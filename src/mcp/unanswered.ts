@@ -42,7 +42,7 @@ export class Unanswered {
 
 /** Refuses a duplicate id: the SDK would send both answers to one request, or end only one request when the client leaves. */
 export function idTaken(where: "batch" | "connection" | "session"): string {
-  return `Invalid request: id: another open request of this ${where} has it. Give each request an id of its own.`;
+  return `Invalid request: id: used by another open request of this ${where}. Give each request its own id.`;
 }
 
 export function isId(value: unknown): value is Id {

@@ -120,7 +120,7 @@ describe("a line on stdin is taken as it is meant", () => {
   it("with null for the id of a notification", async () => {
     const before = stderr.length;
     expect(await answerTo(`${request({ id: null, method: "notifications/x" })}\n${raw("6")}`)).toMatchObject({ id: 6 });
-    expect(stderr.slice(before)).not.toContain("no message that can be taken");
+    expect(stderr.slice(before)).not.toContain("not a valid message");
   });
 });
 
@@ -132,5 +132,5 @@ it("an invalid notification is logged, and the lines after it are answered", asy
   while (said().length < lines.length - 2) await once(child.stderr, "data");
   const told = said();
   expect(told).toHaveLength(2);
-  for (const line of told) expect(line).toContain("no message that can be taken");
+  for (const line of told) expect(line).toContain("not a valid message");
 });

@@ -140,7 +140,7 @@ it("of two open requests with one id the second is refused, and the id is good a
   const first = await send(body, session);
   const second = await send(body, session);
   expect(second.status).toBe(400);
-  const message = expect.stringContaining("id: another open request of this session has it") as string;
+  const message = expect.stringContaining("id: used by another open request of this session") as string;
   expect(await second.json()).toMatchObject({ id: 5, error: { message } });
   list();
   expect(await first.text()).toContain('"tools":[]');

@@ -139,7 +139,7 @@ describe("the end of input", () => {
     const wire = await waiting({ lastAnswersMs: 20 });
     wire.stdin.end();
     await expect.poll(() => wire.closes).toBe(1);
-    const message = expect.stringMatching(/^The input has ended, .* within 0\.02 s of that\. .* claude_code_check/);
+    const message = expect.stringMatching(/^The input has ended, .* within 0\.02 s\. .* claude_code_check/);
     expect(await answerTo(wire, 5)).toMatchObject({ error: { code: -32_603, message } });
     expect(wire.engine.waits[0]?.signal.aborted).toBe(true);
   });
@@ -205,7 +205,7 @@ describe("on the wire", () => {
   it("a request with the id of one that is open is refused, and then the id is good again", async () => {
     const wire = await waiting();
     await wire.send(list(5));
-    const message = expect.stringContaining("id: another open request of this connection has it");
+    const message = expect.stringContaining("id: used by another open request of this connection");
     expect(await answerTo(wire, 5)).toMatchObject({ error: { code: -32_600, message } });
     wire.engine.sessions.get("s1")?.ends("done");
     const answers = () => wire.lines.filter((line) => line.includes('"id":5')).length;

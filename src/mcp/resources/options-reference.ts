@@ -16,7 +16,7 @@ export function optionsReference(): string {
     "Given to claude_code, beside `prompt`. An unknown name is an error, at any depth.",
     list(rows.filter((row) => !isAdvanced(row))),
     "## In `advanced`",
-    "They may also be given beside the others. `endWithClient` is of one prompt, and claude_code_reply takes it too.",
+    "They can also be given at the top level. `endWithClient` applies to one prompt; claude_code_reply accepts it too.",
     list(rows.filter(isAdvanced)),
     ...sections(schema),
     "",

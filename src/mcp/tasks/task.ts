@@ -171,7 +171,7 @@ class Search {
     const begins = this.#isBeginning(event);
     if (begins) {
       this.#runs = true;
-      // Forgets the end of a lost turn: a rerun begins right behind.
+      // Forgets the end of a lost turn, because its rerun follows directly.
       this.over = undefined;
     }
     if (this.over) return true;
