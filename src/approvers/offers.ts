@@ -95,7 +95,7 @@ export class Offers {
     } catch (error) {
       // Without the report, the request still ends at its deadline.
       const why = { approver, sessionId, requestId, error: String(error) };
-      this.#options.log.warn("a session did not learn what became of its request", why);
+      this.#options.log.warn("the result of an offer could not be reported to its session", why);
     }
   }
 

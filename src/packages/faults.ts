@@ -58,7 +58,7 @@ const UNTRUSTED = /CERT|ISSUER|^ERR_TLS|^ERR_SSL|^EPROTO$/;
 function adviceFor({ code, text }: Fault, folder: string): [why: string, fix: string] {
   if (code === "ENPM") return [text, installsNpm()];
   if (code === "EINTEGRITY") {
-    const why = "the registry has sent something else than what this release was tested with (wrong integrity)";
+    const why = "the registry has sent a package other than the one tested with this release (wrong integrity)";
     return [`${why}. Ask npm's own`, OWN_REGISTRY];
   }
   if (code === "E407" || /\b407\b|proxy authentication/i.test(text)) {

@@ -160,7 +160,7 @@ export class PackageCache {
 /** Minimum age before a draft of a dead server is removed, ms, because npm may still be writing there. */
 const DEAD_MS = 3_600_000;
 
-const INCOMPLETE: Fault = { code: "EUNKNOWN", text: "npm ended without an error, but has not installed it" };
+const INCOMPLETE: Fault = { code: "EUNKNOWN", text: "npm ended without an error, but has not installed the package" };
 
 async function makeFolder(folder: string): Promise<void> {
   try {

@@ -110,8 +110,8 @@ describe("an npm that fails", () => {
     ["npm says: EODD", "echo 'npm error code EODD'; exit 1"],
     ["npm ended with exit code 3", "echo 'of no use'; exit 3"],
     ["npm was ended by SIGKILL", "kill -9 $$"],
-    ["npm ended without an error, but has not installed it", "exit 0"],
-    ["but has not installed it", "mkdir -p node_modules/part && echo 1 > node_modules/part/main.js"],
+    ["npm ended without an error, but has not installed the package", "exit 0"],
+    ["but has not installed the package", "mkdir -p node_modules/part && echo 1 > node_modules/part/main.js"],
   ])("is reported with the words: %s (%s), and nothing of it stays", async (why, commands) => {
     const error: unknown = await cacheOf(commands)
       .install(part)

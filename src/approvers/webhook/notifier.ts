@@ -57,7 +57,7 @@ interface Notice {
   readonly sessionId: string;
   readonly at: number;
   readonly matter: Matter;
-  /** Undefined where it was deleted in the meantime. */
+  /** Resolves to `undefined` if the session was deleted in the meantime. */
   readonly session: Promise<OfferedSession | undefined>;
   /** Attempts after this time are useless, ms since the epoch. */
   readonly until: () => number;
@@ -181,7 +181,7 @@ class Notifier implements ApproverPort {
         isWanted: () => "ended" in matter || this.#waiting.has(matter.request.requestId),
         until,
         failed: (attempts, answer, waitMs) =>
-          log.debug("webhook: to be tried again", { delivery: id, attempts, answer, waitMs }),
+          log.debug("a webhook delivery failed and will be retried", { delivery: id, attempts, answer, waitMs }),
         settled: (outcome, attempts, answer) => {
           void this.#settled(notice, { id, outcome, attempts, answer });
           resolve({ outcome, payload });
@@ -204,7 +204,7 @@ class Notifier implements ApproverPort {
     const { log, onSettled } = this.#options;
     const about = { type, sessionId, ...("request" in matter && { requestId: matter.request.requestId }) };
     const isFine = result.outcome === "delivered" || result.outcome === "obsolete";
-    log[isFine ? "debug" : "warn"]("webhook", { delivery: id, ...about, ...result });
+    log[isFine ? "debug" : "warn"]("a webhook delivery ended", { delivery: id, ...about, ...result });
     const known = await session.catch(() => undefined);
     onSettled({ ...about, principal: known?.principal ?? "", outcome: result.outcome });
   }
@@ -217,7 +217,7 @@ export function startWebhook(parts: ApproverParts): StartedApprover | undefined 
   const { notifyUrl: url = "" } = notifyConfigOf(config);
   const { notifyAttempts, notifyRetryMs, notifyTimeoutMs } = constants();
   // Logs the origin only, because the path of such a URL can be a secret.
-  log.info("the webhook is told", { origin: new URL(url).origin });
+  log.info("the webhook is enabled", { origin: new URL(url).origin });
   const answerUrl = isNamed && http ? answerUrlBelow(http.publicUrl) : undefined;
   const notifier = new Notifier({
     receiver: { url, key: Buffer.from(secret, "base64"), timeoutMs: notifyTimeoutMs },

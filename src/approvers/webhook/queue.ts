@@ -4,9 +4,8 @@ import { attempt, backOff, type Attempt, type Receiver } from "./deliver.ts";
 /** Queue of deliveries: in memory, bounded, several at a time, in no guaranteed order. Sessions never wait for a delivery. */
 
 /**
- * `failed`: no attempt succeeded. `gone`: the receiver wants no further deliveries (410). `dropped`: the queue was full, or the
- * server
- * has stopped. `obsolete`: the request was answered meanwhile.
+ * End of a delivery. `failed`: no attempt succeeded. `gone`: the receiver wants no further deliveries (410). `dropped`: the
+ * queue was full, or the server has stopped. `obsolete`: the request was answered meanwhile.
  */
 export type Outcome = "delivered" | "failed" | "gone" | "dropped" | "obsolete";
 
