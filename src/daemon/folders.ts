@@ -40,7 +40,7 @@ export async function namesIn(folder: string): Promise<string[]> {
 
 /**
  * Returns the candidates for `stateFolder` (a real path), best first. Ignores the environment: a client and a command that
- * looks for its daemon may have different ones, and another user may have chosen a folder in the environment.
+ * looks for its daemon may have different environments, and another user may have chosen a folder named there.
  */
 export function socketCandidates(stateFolder: string, platform: NodeJS.Platform = process.platform): string[] {
   const key = createHash("sha256").update(stateFolder).digest("hex").slice(0, 16);

@@ -38,7 +38,7 @@ function bound(log: string): void {
   }
 }
 
-/** Removes logs and records of daemons that are not `living` and ended more than `KEPT_MS` ago. */
+/** Removes logs and records older than `KEPT_MS`, except files of `living` daemons. */
 export async function sweepLogs(stateFolder: string, living: readonly string[]): Promise<void> {
   const folder = logFolder(stateFolder);
   for (const file of await readdir(folder).catch(() => [])) {

@@ -10,8 +10,8 @@ import { connectTo, listenIn, removeDead } from "./socket.ts";
  */
 
 /**
- * Resolves to a function that ends the turn of this process, or to `undefined` after another process's turn has ended or after
- * `ms`. A process that dies in its turn leaves the turn to the next process.
+ * Acquires the mutex. Resolves to a function that releases the mutex, or to `undefined` after another process has released it
+ * or after `ms`. A process that dies leaves the mutex to the next process.
  */
 export async function takeTurn(
   folders: readonly string[],
@@ -36,10 +36,10 @@ export async function takeTurn(
   return undefined;
 }
 
-/** Bound on attempts of `takeTurn`. An attempt fails only if another process has just ended its turn, or died in it. */
+/** Bound on attempts. An attempt fails only if another process has just released the mutex, or died holding it. */
 const MAX_ATTEMPTS = 5;
 
-/** Resolves to false if another process has the turn. */
+/** Resolves to false if another process holds the mutex. */
 async function hasListened(server: Server, folders: readonly string[], file: string): Promise<boolean> {
   try {
     await listenIn(server, folders, file);
@@ -51,8 +51,8 @@ async function hasListened(server: Server, folders: readonly string[], file: str
 }
 
 /**
- * Waits for the end of another process's turn, at most `ms`. Resolves to false if no process has the turn. Removes the socket
- * of a dead process.
+ * Waits until another process has released the mutex, at most `ms`. Resolves to false if no process holds the mutex. Removes
+ * the socket of a dead process.
  */
 async function hasWaited(folders: readonly string[], file: string, ms: number): Promise<boolean> {
   for (const folder of await existingFolders(folders)) {

@@ -53,8 +53,8 @@ export class AutomaticDaemon {
           const words = store === undefined ? [] : ["--store", store];
           place.name = await startDaemon({ name: place.name, words, main: this.#main, ms: left(), stateFolder: state });
         };
-        // Tries again after an `AbsentError`, because another client's turn may have ended just before this turn. A frozen
-        // daemon is still there.
+        // Tries again after an `AbsentError`, because another client may have started the daemon just before. Other errors mean
+        // a frozen daemon, which is still there.
         const there = error instanceof AbsentError ? await meet().catch(() => undefined) : undefined;
         return there ?? (await startAndMeet(start, meet));
       } finally {

@@ -46,8 +46,9 @@ export class Conversation {
   #requestCount = 0;
   /** Session ids in arguments and results of tools, the id named longest ago first. */
   readonly #sessions = new Set<string>();
-  /** Ids of requests that `opening` has sent again, because the client already has the answers. */
+  /** Ids of requests that `opening` has sent again. Their answers are dropped, because the client already has them. */
   readonly #swallowed = new Set<string>();
+  /** Number of `subscriptions/listen` sent again by `opening`, whose acknowledgements are dropped. */
   #restored = 0;
 
   /** True while the daemon owes the client an answer. */

@@ -71,7 +71,7 @@ export class Proxy {
     this.#stdout = stdout;
     this.#means = means;
     this.#silence = new Silence({
-      // Not reading `stdout`, a client also keeps this process from reading the daemon.
+      // A client that does not read `stdout` also keeps this process from reading the daemon.
       isDeaf: () => stdout.writableNeedDrain,
       onSilent: () => {
         const socket = this.#socket;

@@ -104,7 +104,7 @@ export class ClaudeCode implements Source {
     return this.#exit !== undefined;
   }
 
-  /** No output follows. */
+  /** True if neither output nor an exit follows. */
   get isOver(): boolean {
     return this.hasExited && this.#hasClosed;
   }

@@ -6,7 +6,7 @@ import { type Gone, type Item, LineBuffer } from "./line-buffer.ts";
  * Claude Code. Pure: `test/unit/shim-model.test.ts` checks crashes at every step.
  */
 
-/** A refused message. */
+/** Thrown for a message that is not carried out. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
 }

@@ -44,7 +44,7 @@ async function run({ daemon, keepMs, reaper, restart, restartAfterMs, socket, st
   const server = new ShimServer({ daemon, identity, ...times, reaper, restart, log, onEnd, onGivenUp });
   await server.listen(socket);
   process.on("SIGTERM", () => server.stop("SIGTERM"));
-  // Ignores signals to the terminal and process group of the starter.
+  // Ignores signals that are meant for the terminal and process group of the starter.
   for (const signal of ["SIGHUP", "SIGINT"] as const) process.on(signal, () => undefined);
   process.on("uncaughtException", (error) => {
     log(error.stack ?? error.message);
@@ -55,10 +55,7 @@ async function run({ daemon, keepMs, reaper, restart, restartAfterMs, socket, st
   letGo(STDOUT, "w");
 }
 
-/**
- * Replaces `descriptor` by `/dev/null`: `openSync` takes the lowest free descriptor, because nothing else opens files
- * meanwhile.
- */
+/** Replaces `descriptor` by `/dev/null`. `openSync` takes the lowest free descriptor, which is `descriptor`. */
 function letGo(descriptor: number, mode: "r" | "w"): void {
   closeSync(descriptor);
   openSync("/dev/null", mode);
