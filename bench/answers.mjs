@@ -7,7 +7,7 @@ const RAW = "raw: the messages of the SDK";
 
 export const answers = {
   name: "answers",
-  about: "what a caller reads and sends in a task of 10 tool calls and 2 approvals of 2,000 characters",
+  about: "bytes that a caller reads and sends in a task of 10 tool calls and 2 approvals of 2,000 characters",
   rows: [
     ...MODES.map((mode) => ({ row: `read, ${mode}`, of: `read ${mode}`, base: RAW, unit: "bytes" })),
     ...MODES.map((mode) => ({

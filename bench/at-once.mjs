@@ -91,7 +91,7 @@ async function ourAtOnce(world, count, figures) {
   return ms;
 }
 
-/** Loads the SDK and leaves no process behind. */
+/** Runs a session to load the SDK, and cancels the session so that no process is left. */
 async function first(server) {
   const sessionId = await server.begin(TASK);
   await server.end(sessionId);

@@ -21,7 +21,7 @@ export const burst = {
       unit: "ms",
     },
     {
-      row: "the same: events told by checks that wait (until: event)",
+      row: "the same: events reported by waiting checks (until: event)",
       of: "events/s",
       base: "raw: messages/s",
       unit: "per s",

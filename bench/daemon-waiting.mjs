@@ -30,7 +30,7 @@ export const daemonWaiting = {
   name: "daemon-waiting",
   long: true,
   rounds: 3,
-  about: "processor time of a daemon that is idle, and of one whose clients wait beside a busy session",
+  about: "processor time of an idle daemon, and of a daemon whose clients wait beside a busy session",
   rows: [
     { row: "idle daemon and its spare, of a core", of: "idle", unit: "%", atMostAlone: 0.2 },
     { row: `daemon and ${String(MANY)} proxies that wait`, of: "many", base: ONE, unit: "% of a core", atMostMore: 10 },

@@ -32,7 +32,7 @@ const OFF = "--daemon off";
 export const daemon = {
   name: "daemon",
   rounds: 15,
-  about: "a client with a daemon behind it, and one that starts it, against raw query() and --daemon off",
+  about: "a client of a running daemon, and a client that starts a daemon, against raw query() and --daemon off",
   rows: [
     row("initialize, with a daemon", "initialize", `${SMALLEST}: initialize`, 0.55),
     row("initialize, no daemon yet", "none: initialize", `${SMALLEST}: initialize`, 0.55),
@@ -106,7 +106,7 @@ async function callFirst(world, program) {
   const resultMs = performance.now() - began;
   const { result, sessionId } = answer.structuredContent;
   if (result?.isError !== false) throw new Error(`no result: ${JSON.stringify(answer.structuredContent)}`);
-  // Ends the session, so that no other Claude Code uses the processor during the next start.
+  // `cancel` ends the process, so that no other Claude Code uses the processor during the next start.
   await program.call("claude_code_session", { action: "cancel", sessionId });
   await program.client.close();
   return { initializeMs, resultMs };

@@ -18,10 +18,10 @@ const BASE = "npx of an empty package";
 
 export const npx = {
   name: "npx",
-  about: "the first start by npx, with an empty cache and through a line of 10 Mbit/s",
+  about: "first start by npx, with an empty cache and a download at 10 Mbit/s",
   rows: [
     { row: "initialize is answered", of: "initialize", base: BASE, unit: "ms", atMost: 3 },
-    { row: "of it, the time that the line takes", of: "line", unit: "ms" },
+    { row: "the download alone, at 10 Mbit/s", of: "line", unit: "ms" },
     { row: "the package", of: "package", unit: "bytes", atMostAlone: 1_000_000 },
   ],
   async run({ figures, progress, rounds, world }) {

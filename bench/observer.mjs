@@ -13,7 +13,7 @@ export function sharedNow() {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** Requires an existing store. */
+/** `file` must be an existing store. */
 export async function observe(file) {
   const ended = new Int32Array(new SharedArrayBuffer(4));
   const worker = new Worker(new URL(import.meta.url), { workerData: { ended, file } });

@@ -43,7 +43,7 @@ const OTHERS = Object.keys(SERVERS).filter((name) => name !== OURS);
 export const otherServers = {
   name: "other-servers",
   long: true,
-  about: "the same turns through other MCP servers for Claude Code, which are installed from npm for it",
+  about: "the same turns through other MCP servers for Claude Code, installed from npm for the benchmark",
   rows: ["initialize", "first turn", "later turn"].flatMap((what) =>
     OTHERS.map((name) => ({ row: `${name}: ${what}`, of: `${name}: ${what}`, base: `${OURS}: ${what}`, unit: "ms" })),
   ),

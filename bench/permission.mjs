@@ -5,7 +5,7 @@ import { RawLive } from "./raw.mjs";
 import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
-/** Answers of each kind in a round. */
+/** Answers per round of each kind. */
 const ANSWERS = 3;
 
 const RAW = "raw canUseTool: allow to run";

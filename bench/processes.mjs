@@ -26,7 +26,7 @@ function fieldsOf(stat) {
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
-/** Finds processes by an inherited variable, including processes that have left their parent. */
+/** Finds processes by the inherited variable `CLAUDE_CONFIG_DIR`, including processes that have left their parent. */
 export function livingIn(configFolder) {
   return allPids().flatMap((name) => {
     const variables = read(`/proc/${name}/environ`)?.split("\0");

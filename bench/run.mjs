@@ -11,16 +11,16 @@ const ROUNDS = 7;
 
 const USAGE = `Usage: npm run bench -- [names...] [options]
 
-Measures this server against what it is made of, in one run on this machine. Without names: all but the long ones.
+Measures this server against its components, in one run on this machine. Without names: all but the long benchmarks.
 
-  --list          names the benchmarks and ends
-  --all           the long ones too
-  --rounds <n>    interleaved runs that the medians are taken of (7, or as --list says)
-  --minutes <n>   how long the load over HTTP lasts (10)
-  --json          the results as JSON, every sample included
-  --dist <folder> measures the servers of this build instead of dist/
-  --cpu-prof <f>  has Node write a profile of each server into this folder
-  --help          shows this`;
+  --list          list the benchmarks
+  --all           include the long benchmarks
+  --rounds <n>    interleaved runs for the medians (default: 7, or as --list says)
+  --minutes <n>   duration of the load over HTTP (default: 10)
+  --json          print the results as JSON, with every sample
+  --dist <folder> measure the servers of this build instead of dist/
+  --cpu-prof <f>  let Node write a profile of each server into this folder
+  --help          show this help`;
 
 const { numberOf, positionals, refuse, values } = readArguments(USAGE, {
   allowPositionals: true,

@@ -93,7 +93,6 @@ export async function startServer(world, flags = [], programOf = serverProgram) 
         if (answer.status !== "running") return answer;
       }
     },
-    /** Runs one whole turn of an existing session. */
     async turn(sessionId, prompt) {
       return server.call("claude_code_reply", { sessionId, prompt, waitMs: 45_000 });
     },

@@ -25,7 +25,7 @@ export const shim = {
   name: "shim",
   long: true,
   rounds: 50,
-  about: "a daemon that is killed in a turn, text through a shim against none, memory of a shim",
+  about: "a daemon killed during a turn, text with and without a shim, memory of a shim",
   rows: [
     { row: "killed daemon: the client has the next event", of: "resumed", unit: "ms" },
     { row: "the same, the longest of all", of: "resumed, longest", unit: "ms" },

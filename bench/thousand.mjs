@@ -20,7 +20,7 @@ const BEFORE = "after the first session";
 export const thousand = {
   name: "thousand",
   long: true,
-  about: `1,000 sessions asked for at once, on ${String(PROCESSES)} processes; what is left of them in the server`,
+  about: `1,000 sessions requested at once, on ${String(PROCESSES)} processes; memory and handles left in the server`,
   rows: [
     { row: "1,000 sessions: each", of: "each", base: BASE, unit: "ms" },
     { row: "sessions that failed", of: "failed", unit: "sessions", atMostAlone: 0 },

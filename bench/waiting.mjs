@@ -12,12 +12,12 @@ const BASE = "a check that does not wait";
 const KINDS = [
   ["message", "Claude Code says something (until: event)"],
   ["ended", "the turn ends (until: event)"],
-  ["asked", "a permission is asked for (until: news)"],
+  ["asked", "a permission is requested (until: news)"],
 ];
 
 export const waiting = {
   name: "waiting",
-  about: "from an event to the answer of the check that waits for it, in the owner's server and in another one",
+  about: "from an event to the answer of the waiting check, in the owner's server and in another server",
   rows: KINDS.flatMap(([kind, title]) =>
     ["own", "foreign"].flatMap((whose) => {
       const row = `${whose} session: ${title}`;

@@ -21,8 +21,8 @@ import { noticesOf } from "./notices.mjs";
 
 const USAGE = `Usage: node scripts/build.mjs [--watch] [--source-maps]
 
---watch        builds again after each change of the sources, until you press Ctrl-C
---source-maps  also writes the maps that npm run test:coverage reads`;
+--watch        build again after each change of the sources, until Ctrl-C
+--source-maps  also write the maps that npm run test:coverage reads`;
 
 const { values } = readArguments(USAGE, {
   options: { "source-maps": { type: "boolean", default: false }, watch: { type: "boolean" } },

@@ -11,11 +11,11 @@ import { fromSource } from "./from-source.mjs";
 
 const USAGE = `Usage: node scripts/catalogues.mjs [--check] [--pack FILE] [--root FOLDER]
 
-Each use validates the files as their catalogues do, offline.
+Always validates the files as their catalogues do, offline.
 
---check        writes nothing, and fails if a file is stale
---pack FILE    also writes the bundle (after npm run build)
---root FOLDER  another clone, whose package.json and files are used`;
+--check        write nothing, and fail if a file is stale
+--pack FILE    also write the bundle (after npm run build)
+--root FOLDER  use package.json and files of another clone`;
 
 const options = { check: { type: "boolean" }, pack: { type: "string" }, root: { type: "string" } };
 const { check = false, pack, root = join(import.meta.dirname, "..") } = readArguments(USAGE, { options }).values;

@@ -10,7 +10,7 @@ import { shownByTests } from "./shown-by.mjs";
 
 const USAGE = `Usage: node scripts/generate-docs.mjs [--check]
 
---check  writes nothing, and fails if a file is stale`;
+--check  write nothing, and fail if a file is stale`;
 
 const { check = false } = readArguments(USAGE, { options: { check: { type: "boolean" } } }).values;
 

@@ -14,10 +14,10 @@ const USAGE = `Usage: npm run release -- VERSION
        node scripts/release.mjs --notes
        node scripts/release.mjs --verify TAG --owner NAME
 
-VERSION        moves the unreleased entries of CHANGELOG.md under it, sets it in package.json and in the catalogues,
-               commits and tags; publishes nothing: a pushed tag does
---notes        prints the entries of the version in package.json
---verify TAG   checks what publishing needs; NAME is the owner of the repository
+VERSION        move the unreleased entries of CHANGELOG.md under VERSION, set VERSION in package.json and in the
+               catalogues, commit and tag. Nothing is published until the tag is pushed
+--notes        print the entries of the version in package.json
+--verify TAG   check the requirements of publishing; NAME is the owner of the repository
 --root FOLDER  another clone`;
 
 const { positionals, values } = readArguments(USAGE, {
@@ -46,9 +46,9 @@ try {
 
 function prepare(version) {
   const present = manifest().version;
-  if (!SEMVER.test(version)) throw new Refusal(`"${version}" is no version: npm run release -- 1.2.3`);
+  if (!SEMVER.test(version)) throw new Refusal(`"${version}" is not a version: npm run release -- 1.2.3`);
   if (isLower(version, present)) throw new Refusal(`${version} is lower than ${present}, the version in package.json`);
-  if (run("git", "status", "--porcelain") !== "") throw new Refusal("there are changes that are not committed");
+  if (run("git", "status", "--porcelain") !== "") throw new Refusal("there are uncommitted changes");
   if (run("git", "tag", "--list", `v${version}`) !== "") throw new Refusal(`the tag v${version} exists`);
   writeFileSync(join(root, "CHANGELOG.md"), released(read("CHANGELOG.md"), version, new Date()));
   run("npm", "version", version, "--no-git-tag-version", "--allow-same-version", "--ignore-scripts");

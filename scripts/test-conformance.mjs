@@ -10,7 +10,7 @@ import { readArguments } from "./arguments.mjs";
 
 const USAGE = `Usage: npm run test:conformance [-- FILE ...]
 
-Without a FILE all of test/conformance is run.`;
+Default: all of test/conformance.`;
 
 const { positionals } = readArguments(USAGE, { allowPositionals: true });
 

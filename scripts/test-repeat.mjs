@@ -20,11 +20,11 @@ import { readArguments } from "./arguments.mjs";
 
 const USAGE = `Usage: npm run test:repeat [-- --times N --concurrency N --busy FILE ...]
 
-By default each test file that waits for something.
+Default: every test file that contains a wait.
 
---times N        how often each file runs (50)
---concurrency N  how many files run at the same time (1: each is alone)
---busy           beside a busy loop on each core`;
+--times N        runs per file (default: 50)
+--concurrency N  files that run at the same time (default: 1)
+--busy           run a busy loop on each core`;
 
 const { numberOf, positionals, refuse, values } = readArguments(USAGE, {
   options: {

@@ -11,7 +11,7 @@ import { readArguments } from "./arguments.mjs";
 
 const USAGE = `Usage: npm run test:starts [-- --project NAME ... FILE ...]
 
-Runs the tests, by default those of npm test, and prints how often they started the real Claude Code, the demo left out.`;
+Runs the tests (default: the tests of npm test) and prints the number of starts of the real Claude Code, without the demo.`;
 
 const { positionals, values } = readArguments(USAGE, {
   options: { project: { type: "string", multiple: true } },

@@ -99,8 +99,8 @@ function ofCodex(url) {
 
 const USAGE = `Usage: node scripts/try-clients.mjs [--package FILE] [NAME ...]
 
---package FILE  what npm pack has made (by default it is packed from this clone)
-NAME            ${Object.keys(PROGRAMS).join(", ")} (by default all of them)`;
+--package FILE  package file (default: packed from this clone)
+NAME            ${Object.keys(PROGRAMS).join(", ")} (default: all)`;
 
 const { positionals, refuse, values } = readArguments(USAGE, {
   options: { package: { type: "string" } },

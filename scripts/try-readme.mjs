@@ -20,9 +20,9 @@ const OF_THE_NETWORK = /^(?:https?_proxy|no_proxy|npm_config_registry|node_extra
 const clone = join(import.meta.dirname, "..");
 const USAGE = `Usage: node scripts/try-readme.mjs [--package FILE] [--archive FILE] [--suite NAME]
 
---package FILE  what npm pack has made (by default it is packed from this clone)
---archive FILE  a tar of the root, which is made there if it is not (minutes); by default it is made each time
---suite NAME    release of Debian, whose own Node is used: trixie (default) or later`;
+--package FILE  package file (default: packed from this clone)
+--archive FILE  tar of the root, created if missing (takes minutes); default: created each time
+--suite NAME    release of Debian, with its own Node: trixie (default) or later`;
 
 const { values } = readArguments(USAGE, {
   options: { archive: { type: "string" }, package: { type: "string" }, suite: { type: "string", default: "trixie" } },

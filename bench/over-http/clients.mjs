@@ -8,7 +8,7 @@ import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextproto
 
 import { ownConnections } from "./own-connections.mjs";
 
-/** Rejection by an overloaded or stopping server: the client retries later. */
+/** Rejection by an overloaded or stopping server (429, 503). The client retries after `afterMs`. */
 export class Refused extends Error {
   constructor(status, seconds) {
     super(`refused with ${String(status)}`);
@@ -17,7 +17,10 @@ export class Refused extends Error {
   }
 }
 
-/** The server does not know the client's protocol session, after a restart or because the server dropped the session. */
+/**
+ * Rejection by a server that does not know the protocol session (404), after a restart or because the server dropped the
+ * session.
+ */
 export class Unknown extends Error {}
 
 const INFO = { name: "load", version: "1" };
@@ -94,7 +97,7 @@ async function rawLegacy({ token, url }, readLate) {
 
 async function viaLibrary(kind, { token, url }, timeout) {
   const { fetch, gone, vanish } = ownConnections();
-  // Keeps the server's response, because some libraries drop the response from their errors.
+  // Keeps the failed response in `told`, because some libraries drop the response from their errors.
   let told;
   const options = {
     requestInit: { headers: bearer(token) },

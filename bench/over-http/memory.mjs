@@ -24,9 +24,8 @@ async function heapMb({ token, url }) {
 }
 
 /**
- * Returns live memory: the minimum of the used heap in each third of the time, soon after a collection. V8 delays collections
- * while the machine has free memory, so the resident set follows the load. The first third is warm-up; the last over the middle
- * shows growth.
+ * Returns live memory: the minimum of `heap` in each third of the time, soon after a collection. V8 delays collections while
+ * the machine has free memory, so `resident` follows the load. The first third is warm-up; `last` over `middle` shows growth.
  */
 export function thirdsOf(samples) {
   const third = Math.floor(samples.length / 3);

@@ -24,7 +24,7 @@ const LOGS_AT_ONCE = 4;
 /** Time after the last client has left for keep-alive connections and processes of sessions to end, ms. */
 const REST_MS = 20_000;
 
-/** Above the demand of these clients, so that any refusal is a fault. */
+/** Rate limit above the demand of these clients, so that any refusal is a fault. */
 const LIMITS = ["--rate-limit", "1000000"];
 /** The drivers approve commands as well as edits. */
 const APPROVING = ["--caller-approves", "all"];
@@ -85,7 +85,7 @@ async function underLoad({ clients, forMs, progress, server, sessions, waitMs, w
   const failing = (error) => void counts.note(error);
   const following = watchers.map(async (each) => each.follow().catch(failing));
   const driving = drivers.map(async (each) => each.drive().catch(failing));
-  // Judges only the time between the start of all clients and their leaving, which happen one after another.
+  // Samples memory only after all clients have started, and before they leave one by one.
   const memory = watchMemory(server);
   for (let left = forMs; left > 0 && counts.failed.length === 0; left -= 10_000) {
     await sleep(Math.min(left, 10_000));

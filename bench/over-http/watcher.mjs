@@ -52,7 +52,7 @@ export class Watcher {
     this.#leaving = true;
   }
 
-  /** Polls once. Resolves to true if no further events follow; errors are noted. */
+  /** Polls once, and notes errors in `Counts`. Resolves to true if no further events follow. */
   async #looked() {
     const leaves = this.#leaving ? undefined : this.#habits.vanishes();
     let isGone = false;

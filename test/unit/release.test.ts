@@ -70,7 +70,7 @@ it("npm run release moves the entries, sets the version everywhere, commits and 
 
 describe("npm run release refuses", () => {
   it.each([
-    ["latest", '"latest" is no version'],
+    ["latest", '"latest" is not a version'],
     ["0.0.9", "0.0.9 is lower than 0.1.0"],
   ])("the version %s", (version, why) => {
     expect(release(version)).toMatchObject({ status: 1, stderr: expect.stringContaining(why) as string });
@@ -78,7 +78,7 @@ describe("npm run release refuses", () => {
 
   it("changes that are not committed, and a section for another version", () => {
     writeFileSync(at("new.txt"), "");
-    expect(release("0.2.0").stderr).toBe("there are changes that are not committed");
+    expect(release("0.2.0").stderr).toBe("there are uncommitted changes");
     changelog("## 0.3.0 (unreleased)\n\n- A thing.\n");
     expect(release("0.2.0").stderr).toBe("CHANGELOG.md prepares 0.3.0, not 0.2.0");
     expect(git("status", "--porcelain")).toBe("");
