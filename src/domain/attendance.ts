@@ -10,7 +10,10 @@ export const UnattendedWork = z.object({
 });
 export type UnattendedWork = z.infer<typeof UnattendedWork>;
 
-/** `leftMs` is the time, ms, until a session that no client attends to becomes unattended. From then on `work` is present. */
+/**
+ * Time without clients: `leftMs` is the time, ms, until a session that no client attends to becomes unattended; `work` is
+ * present from then on.
+ */
 export const Attendance = z.object({ leftMs: z.number(), work: UnattendedWork.exactOptional() });
 
 /** Clients connected to this server that have called for the session: `caller` if any, `user` if any of them shows forms. */

@@ -1,8 +1,8 @@
 import { isOfTheOuterSession } from "./outer-session.ts";
 
 /**
- * Selects the variables of a client's environment that sessions get. Leaves out variables that only tell the place of the
- * client's start, so that two windows of a user share one environment record.
+ * Selects the variables of a client's environment that sessions get. Leaves out variables that describe only the client's
+ * surroundings (shell, terminal, editor), so that two windows of a user share one environment record.
  */
 
 /** Names of variables to leave out, by reason. A trailing `*` matches any rest. */

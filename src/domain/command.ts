@@ -24,10 +24,7 @@ export type WhenBusy = z.infer<typeof WhenBusy>;
 const command = <K extends string, D extends z.ZodType>(kind: K, data: D) =>
   z.object({ id: z.string(), principal: Principal, kind: z.literal(kind), data });
 
-/**
- * Characters `from` to `to` of a request's text with `of` characters. Pages shown in order from 0 to `of` count as the whole
- * text.
- */
+/** Part of a request's text: characters `from` to `to` of `of`. Pages shown in order from 0 to `of` count as the whole text. */
 const Page = z.object({ from: z.number().int(), to: z.number().int(), of: z.number().int() });
 const Delivered = z.object({
   requestId: z.string(),
@@ -97,8 +94,8 @@ export const Command = z.discriminatedUnion("kind", [
     z.object({ requestId: z.string(), from: ApproverName, filled: JsonObject, denial: z.string().exactOptional() }),
   ),
   /**
-   * With `promptId`: interrupts only the turn of that prompt, or drops the prompt if still queued. No-op once the prompt is
-   * done.
+   * Interrupts the turn. With `promptId`, interrupts only the turn of that prompt or drops the prompt if still queued, and is a
+   * no-op once the prompt is done.
    */
   command(
     "interrupt",
@@ -131,9 +128,8 @@ export type CommandKind = Command["kind"];
 export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>;
 
 /**
- * `cursor` is the id of the first event caused by the command, so that the caller can read on from there. `data` is Claude
- * Code's
- * answer to a control command.
+ * Answer to a command. `cursor` is the id of the first event caused by the command, so that the caller can read on from there.
+ * `data` is Claude Code's answer to a control command.
  */
 export const CommandReply = z.union([
   z.object({ ok: z.literal(true), cursor: z.number().int(), data: JsonObject.exactOptional() }),

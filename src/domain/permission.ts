@@ -112,9 +112,7 @@ export const OpenRequest = z.object({
   extended: z.boolean().exactOptional(),
   /** Values from the first of two forms. */
   filled: JsonObject.exactOptional(),
-  /**
-   * Text for Claude Code if the user, who has denied the request and is asked for the reason, gives none. Excludes an allow.
-   */
+  /** Denial of the user, who is still asked for the reason: text for Claude Code if none is given. Excludes an allow. */
   denial: z.string().exactOptional(),
   risk: z.enum(RISK_LEVELS).exactOptional(),
   /** True once the input was shown uncut; until then `updatedInput` is refused. */

@@ -23,7 +23,7 @@ export const StopReason = z.enum([
 ]);
 export type StopReason = z.infer<typeof StopReason>;
 
-/** `forMs` is the time since the stop began, ms, counted by the owner. */
+/** Stop of a turn. `forMs` is the time since the stop began, ms, counted by the owner. */
 const Stopping = z.object({
   reason: StopReason,
   by: z.string(),
@@ -79,7 +79,6 @@ export const Turn = z.object({
   awaiting: z.array(z.string()),
   /** Prompt that began a turn of origin `prompt`. */
   prompt: QueuedPrompt.exactOptional(),
-  /** Prompts that joined the turn. */
   steered: z.array(QueuedPrompt).exactOptional(),
   /** True while an ending process must exit before the next one is started for the prompt. */
   pending: z.boolean(),
@@ -103,9 +102,9 @@ export const Turn = z.object({
 export type Turn = z.infer<typeof Turn>;
 
 /**
- * Shim that holds the pipes of a process. `address` is its socket; `pid` and `startedAt` identify its process. Only a daemon
- * with the name `daemon` and version `sdk` of the Agent SDK attaches; without a daemon the shim ends its processes after
- * `keepMs`, ms.
+ * Shim that holds the pipes of a process. `address` is its socket; `pid` and `startedAt` identify its own process. Only a
+ * daemon named `daemon` with version `sdk` of the Agent SDK attaches. Without a daemon, the shim ends its processes after
+ * `keepMs`.
  */
 const Shim = z.object({
   address: z.string(),
@@ -117,7 +116,7 @@ const Shim = z.object({
 });
 export type ShimRef = z.infer<typeof Shim>;
 
-/** `startedAt` is the start time of `pid` in the system's own unit; only both together identify a process. */
+/** Process of a session, identified by `pid` together with `startedAt`, its start time in the system's own unit. */
 const Running = z.object({
   phase: z.enum(["starting", "live", "ending"]),
   id: z.string(),
@@ -126,7 +125,7 @@ const Running = z.object({
   startingMs: z.number().exactOptional(),
   /** True while a starting process waits for a slot and does not run yet. */
   waiting: z.boolean().exactOptional(),
-  /** True while Claude Code is being installed for a waiting process, which asks for no slot until then. */
+  /** True while the program of a waiting process is being installed; the process asks for no slot until then. */
   installing: z.boolean().exactOptional(),
   /** Number of earlier starts that failed because their owner died before the process was recorded. */
   again: z.number().int().exactOptional(),
@@ -136,18 +135,18 @@ const Running = z.object({
   shim: Shim.exactOptional(),
   /** Highest number up to which every line of Claude Code is processed. */
   line: z.number().int().exactOptional(),
-  /** Additions to the session's initial policy at the start of the process. */
+  /** Additions to the policy under which the session began, in force since the start of the process. */
   policy: AddedPolicy.exactOptional(),
 });
 
-/** `starting` until initialize is answered; `ending` once asked to end, so that the exit is expected. */
+/** Phases of a process: `starting` until initialize is answered, `ending` once asked to end, so that the exit is expected. */
 const Process = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none") }), Running]);
 
 /** Claude Code configuration and payer of a session; resuming with others is refused. */
 export const Identity = z.object({ configFolder: z.string(), paidBy: z.string() });
 export type Identity = z.infer<typeof Identity>;
 
-/** `at` is the last message that belongs to this session, if not all do. `isNew` if nothing was said yet. */
+/** Transcript to begin with. `at`: last message that belongs to this session, if not all do. `isNew`: nothing was said yet. */
 const Origin = z.object({
   transcriptId: z.string(),
   at: z.string().exactOptional(),
@@ -195,7 +194,7 @@ export const SessionState = z.object({
   /** Reason why background tasks do not keep the process. */
   suspendReason: SuspendRequest.shape.reason,
   background: z.array(BackgroundTask),
-  /** First prompt and latest ones, by idempotency key or else id: makes a retry harmless, and detects another prompt. */
+  /** First prompt and latest ones, by idempotency key or id, so that a retry is harmless and another prompt is detected. */
   recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int(), digest: z.string().exactOptional() })),
   /** Last commands that must not be carried out twice. */
   recentCommands: z.array(z.object({ id: z.string(), cursor: z.number().int() })).exactOptional(),
@@ -252,7 +251,6 @@ export function statusOf(state: SessionState): SessionStatus {
   return state.lastOutcome === "failed" || state.lastOutcome === "lost" ? "error" : "idle";
 }
 
-/** Returns the options for the next process. */
 export function optionsOf(spec: SessionOptions, { chosen }: SessionState): SessionOptions {
   return { ...spec, ...chosen };
 }

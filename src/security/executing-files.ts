@@ -196,7 +196,7 @@ const EXECUTING: readonly (readonly [patterns: string, reason: string])[] = [
   ],
   [
     ".lessfilter .lesskey .lessopen .less .mailcap .mailrc .muttrc .mutt/ .ripgreprc .ackrc .rgrc .fdrc",
-    "programs that it hands files to others",
+    "programs that pass files to other programs",
   ],
   // On PATH
   [

@@ -7,7 +7,7 @@ import type { ProtectedPath } from "./protected-paths.ts";
 
 /**
  * Files that Claude Code keeps for itself and writes unasked: plans, and memory of the project and of its agents. No program
- * runs these files, although other files in their folders are run. Claude Code decides about a session's writes to them.
+ * runs these files, although other files in their folders are run. Claude Code decides which of them a session may write.
  */
 
 interface Session {

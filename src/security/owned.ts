@@ -150,7 +150,7 @@ const EXTERNAL = [
 ];
 
 /** Reason for files named by the settings and the system: closed wherever they lie. */
-const STARTED = "what this server starts";
+const STARTED = "the programs that this server starts";
 
 /** Returns the folders of packages as the file `from` would load them, and of all their dependencies. */
 export function installed(names: readonly string[], from: string, found = new Set<string>()): string[] {

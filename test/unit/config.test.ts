@@ -234,7 +234,7 @@ describe("an invalid value is refused in one line", () => {
     [
       "a rule that cannot be meant",
       { argv: ["--deny-rules", "Bash(rm:*),Write(src/**)"] },
-      "--deny-rules cannot be used: the rule Write(src/**) names a path that only Edit rules can. Write Edit(src/**).",
+      "--deny-rules cannot be used: the rule Write(src/**) has a path, which only Edit rules can have. Write Edit(src/**).",
     ],
     ["a rule for any server", { env: { CLAUDE_CODE_MCP_ALLOW_RULES: "mcp__*" } }, "would allow the tools of any MCP"],
     ["an unknown flag", { argv: ["--max-wait", "2000"] }, "Unknown flag --max-wait. Did you mean --max-wait-ms?"],

@@ -222,8 +222,8 @@ describe("an invalid rule", () => {
     ["Read(a\\b)", "deny", "Write paths with /"],
     ["Read([z-a])", "deny", "\\[a-z\\]"],
     ["TodoWrite(x)", "deny", "Write TodoWrite alone"],
-    ["webfetch", "deny", "the tool is WebFetch. Write it so"],
-    ["bash(rm:*)", "deny", "the tool is Bash. Write it so"],
+    ["webfetch", "deny", "the tool is called WebFetch. Use that name"],
+    ["bash(rm:*)", "deny", "the tool is called Bash. Use that name"],
   ] as const)("is refused: %s", (text, behavior, problem) => {
     expect(parseRule(text, behavior)).toEqual({ ok: false, problem: expect.stringMatching(problem) });
   });

@@ -62,7 +62,7 @@ function unescaped(text: string, character: string): number[] {
 }
 
 function problemOf({ content, name }: Call, use: RuleUse): string | undefined {
-  if (!/^[\w*][\w*.:/@-]*$/.test(name)) return `names no tool: no name of one is like that. ${FORM}`;
+  if (!/^[\w*][\w*.:/@-]*$/.test(name)) return `has no valid tool name. ${FORM}`;
   if (use === "allow" && name.includes("*") && !/^mcp__[^*]+?__/.test(name)) {
     return "would allow tools by a * that is not behind the name of an MCP server. Name the tools, or write mcp__github__*.";
   }

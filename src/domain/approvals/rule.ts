@@ -85,7 +85,7 @@ const RULED_BY: ReadonlyMap<string, string> = new Map([
 function problemOfName(toolName: string, behavior: RuleBehavior): string | undefined {
   const { name } = knownTool(toolName) ?? {};
   const isMisspelt = name !== undefined && name !== toolName && name.toLowerCase() === toolName.toLowerCase();
-  if (isMisspelt) return `would never match: the tool is ${name}. Write it so.`;
+  if (isMisspelt) return `would never match: the tool is called ${name}. Use that name.`;
   if (!toolName.includes("*") && toolName !== "mcp__") return undefined;
   if (!toolName.startsWith("mcp__")) return "has a * in the name of a tool, which only tools of MCP servers may have.";
   const isOfServer = /^mcp__[^*]+?__/.test(toolName);
@@ -95,7 +95,7 @@ function problemOfName(toolName: string, behavior: RuleBehavior): string | undef
 
 function problemOf(toolName: string, content: string): string | undefined {
   const ruledBy = RULED_BY.get(toolName);
-  if (ruledBy !== undefined) return `names a path that only ${ruledBy} rules can. Write ${ruledBy}(${content}).`;
+  if (ruledBy !== undefined) return `has a path, which only ${ruledBy} rules can have. Write ${ruledBy}(${content}).`;
   if (toolName.startsWith("mcp__")) return `cannot have content. Write ${toolName} alone.`;
   if (SHELLS.has(toolName)) return problemOfCommand(content);
   switch (toolName) {
@@ -121,7 +121,7 @@ function problemOfCommand(content: string): string | undefined {
 
 function problemOfPath(content: string): string | undefined {
   if (content.startsWith("!"))
-    return "begins with !. Say what is meant with another rule: a deny rule beats all others.";
+    return "begins with !, which rules do not support. Use another rule: a deny rule beats all others.";
   if (content.includes("\\")) return "has a backslash. Write paths with /, the root of a drive as //c/.";
   if (content.split("/").includes("..")) return "has a .. in its path. Write //absolute/path or ~/path.";
   const sets = content.match(/\[[^\]/]+\]/g) ?? [];

@@ -83,7 +83,8 @@ class Reader {
   #pass(node: SyntaxNode): void {
     if (node.type === "Script" && node.errors && node.errors.length > 0) this.#fail("it cannot be parsed");
     if (node.type === "HereDoc" && !node.closing) this.#fail("a here-document has no end");
-    if (node.type === "For" && !isOwnVariable(node.name.value)) this.#fail("a loop sets a variable of others");
+    if (node.type === "For" && !isOwnVariable(node.name.value))
+      this.#fail("a loop sets a variable that other programs may read");
     forEachChild(node, (child) => this.#look(child));
   }
 

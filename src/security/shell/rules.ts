@@ -33,7 +33,7 @@ export function judgeCommand(
     for (const content of rules[behavior]) {
       const meant = speaksOf(content, command, reading);
       if (meant === "yes") return { behavior, content };
-      if (meant === "maybe") unreadable ??= unreadableFor("words are not written out on which a rule depends");
+      if (meant === "maybe") unreadable ??= unreadableFor("a rule depends on words that are not written out");
     }
   }
   return unreadable;
