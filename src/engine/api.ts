@@ -57,7 +57,7 @@ export interface Engine {
    * drops the prompt if it waits; held prompts stay held.
    */
   interrupt(principal: Principal, sessionId: string, by: string, promptId?: string): Promise<{ cursor: number }>;
-  /** Interrupts the turn of a prompt without a client, or drops the prompt if it waits. Other prompts run undisturbed. */
+  /** Interrupts the turn of a prompt after its client has gone, or drops a waiting prompt. Other prompts run undisturbed. */
   clientGone(principal: Principal, sessionId: string, promptId: string): Promise<void>;
   /** Ends the session permanently. A no-op for a closed session. */
   cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void>;

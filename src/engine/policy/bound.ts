@@ -5,7 +5,7 @@ import type { Caller } from "../../domain/principal.ts";
 
 /** Limits how much a caller may approve, by an answer, by an option of a session, or by its permission mode. */
 
-/** Returns the caller's bound. `most` is the operator's, not for the scope decide; `own` is the session's, only stricter. */
+/** Returns the tighter of `most` (the operator's bound, void with the scope decide) and `own` (the session's). */
 export function boundOf(most: Bound, { scopes }: Pick<Caller, "scopes">, own: Bound = "all"): Bound {
   if (!scopes.includes("approve")) return "none";
   return scopes.includes("decide") ? own : tighter(most, own);

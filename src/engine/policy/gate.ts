@@ -46,9 +46,9 @@ const CHECKED_BY_VALUE: {
 };
 
 /**
- * Refuses options reserved for the operator, for callers with the scope admin, and for principals named by the operator.
- * Checked only for new options: a session continues with the options of its start, whichever token of its principal sends the
- * next prompt.
+ * Refuses options that only the operator, callers with the scope admin and principals named by the operator may use. Checked
+ * only for new options: a session continues with the options of its start, whichever token of its principal sends the next
+ * prompt.
  */
 export function checkGiven(gate: Gate, { principal, scopes }: Caller, options: Partial<SessionOptions>): void {
   if (scopes.includes("admin") || gate.grantsOperatorOptions(principal)) return;

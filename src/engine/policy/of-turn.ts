@@ -41,7 +41,7 @@ export function policyOfTurn(policy: Policy, state: SessionState): Policy {
 
 /**
  * Returns the policy for permission modes. A mode lasts, so waiting prompts count as well. For `allowsBypass` the last sender
- * does not count between turns: a process without checks starts anew, so Claude Code begins no turn by itself in it.
+ * does not count between turns, because a process without checks starts anew and begins no turn by itself.
  */
 export function policyOfModes(
   policy: Policy,

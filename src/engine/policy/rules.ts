@@ -50,7 +50,7 @@ export function uncheckedBy(denying: readonly Rule[], ask: PermissionRequest): U
   );
 }
 
-/** Returns a deny or ask rule that may match an unparsable command. Asks an approver, unless a rule allows exactly it. */
+/** Returns a deny or ask rule that may match an unparsable command. An approver decides, unless a rule allows just it. */
 function unclearBy(rules: readonly Rule[], { input, toolName }: PermissionRequest): Unchecked | undefined {
   const shell = shellOf(toolName);
   const { command } = input;

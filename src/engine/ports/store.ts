@@ -202,7 +202,7 @@ export interface SessionBackend {
   readonly leases: SessionLeases;
   readonly inbox: SessionInbox;
   readonly maintenance: StoreMaintenance;
-  /** Keeps this node's sessions until the lease runs out. Only the engine knows what still runs, and releases sessions. */
+  /** Keeps this node's sessions until the lease runs out. The engine releases them, because only it knows what still runs. */
   readonly close: () => Promise<void>;
 }
 

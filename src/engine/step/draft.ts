@@ -11,7 +11,7 @@ import type { AgentSignal, Judgement } from "../ports.ts";
 
 /** Everything that can happen to a session. */
 export type Happening =
-  /** Answer with changed input: `judgement` assesses the input; `isMasked` if the log holds it with secrets masked. */
+  /** For changed input of an answer: `judgement` assesses the input; `isMasked` if the log masks secrets in it. */
   | { type: "command"; command: Command; judgement?: Judgement; isMasked?: boolean }
   /** `line`: last line of the process covered by the signals so far. */
   | { type: "signal"; processId: string; signal: AgentSignal; line?: number }

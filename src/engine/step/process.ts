@@ -208,7 +208,7 @@ export function onRecovered(draft: Draft, { environmentId, mayStart = false, why
 
 const DIED = "The server that ran it has died.";
 
-/** Maximum number of starts repeated for a turn, because the start itself may be what its owners die of. */
+/** Maximum number of starts repeated for a turn, because the start itself may be what kills its owners. */
 const MAX_AGAIN = 5;
 
 /** Starts another process for the turn. False if the former process had a prompt, or may have gone on by itself. */

@@ -6,7 +6,7 @@ import type { Draft } from "./draft.ts";
 
 /** Policies and environments of the senders of waiting and running prompts. */
 
-/** Maximum number of senders, and of characters of several senders as JSON; keep the state small. */
+/** Maximum number of senders, and of characters of several senders as JSON, to keep the state small. */
 const MAX_SENDERS = 8;
 const MAX_TEXT = 4_096;
 

@@ -53,7 +53,7 @@ export function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
   else startAndPush(draft, prompt);
 }
 
-/** Gives the waiting prompt to a new process, once the old one is gone. `former`: policy that the old one started under. */
+/** Gives the waiting prompt to a new process after the exit of the old. `former`: policy that the old was started under. */
 export function runPending(draft: Draft, turn: Turn, former: AddedPolicy | undefined): void {
   turn.pending = false;
   if (!turn.rerun && !turn.prompt) return;
@@ -211,7 +211,7 @@ function timedOut(errorSubtype: string, category: NonNullable<Ending["category"]
   return { outcome: "failed", errorSubtype, category, code: "TIMEOUT", message };
 }
 
-/** Ends a turn, and is the only way to: settles requests, logs totals and runs the next prompt unless held. */
+/** The only way to end a turn: settles requests, logs totals and runs the next prompt unless held. */
 export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: AnsweredBy = "withdrawn"): void {
   const { state } = draft;
   settleAllRequests(draft, asksBy);

@@ -38,7 +38,7 @@ function ableBehind({ policy, ...draft }: Draft, request: KindAndRisk, after?: A
 
 /**
  * True if the approver is reachable, as far as known. Services report themselves as unreachable. A console may be open at
- * another server, so it is never passed over (`nextApprover`), and no reason to expect an answer.
+ * another server: false, because an answer is not to be expected, but `nextApprover` never passes a console over.
  */
 function isThere({ policy, state: { reach } }: Draft, approver: ApproverName): boolean {
   if (!policy.unattended || !reach) return true;

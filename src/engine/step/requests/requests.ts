@@ -105,7 +105,7 @@ function settleByRule(draft: Draft, request: OpenRequest, { decision, rule }: Ru
   draft.effects.push({ type: "answer", requestId: request.requestId, decision });
 }
 
-/** Denies the request without an answer of an approver, with `message` as the reason. */
+/** Denies the request, with `message` as the reason. */
 export function denyRequest(draft: Draft, request: OpenRequest, by: AnsweredBy, message: string): void {
   settleRequest(draft, request, { behavior: "deny", by, message });
   draft.effects.push({ type: "answer", requestId: request.requestId, decision: { behavior: "deny", message } });
@@ -139,7 +139,7 @@ export function fillRequest(draft: Draft, { denial, filled, from, requestId }: C
   endWithin(draft, request, REASON_MS);
 }
 
-/** Removes a request from `requests`, and is the only way to, so that log and state agree on open requests. */
+/** Removes a request from `requests`. The only way out, so that log and state agree on open requests. */
 export function settleRequest(
   draft: Draft,
   request: OpenRequest,
