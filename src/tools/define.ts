@@ -82,7 +82,9 @@ export interface ToolDeps {
   readonly mask: (fields: JsonObject) => JsonObject;
   /** Writes the audit log; `undefined` without `--audit-log`. */
   readonly audit: Audit | undefined;
-  /** Learns Claude Code's tools from the events read by callers; `undefined` if nothing follows them. */
+  /**
+   * Adds the tools reported by Claude Code to the description of `claude_code`; `undefined` without `--dynamic-description`.
+   */
   readonly reported: ReportedTools | undefined;
   readonly log: Pick<Logger, "error" | "info">;
   /** Set in a daemon, and if no daemon could be started: clients are then told in their first answer. */
