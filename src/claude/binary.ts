@@ -82,7 +82,7 @@ function usualPlaces(environment: Environment, home: string): string[] {
   return [...native, ...folders.map((folder) => join(folder, "bin", NAME))];
 }
 
-/** Returns existing files, the first of several names of a file. */
+/** Returns the executable files, each under its first name. */
 export async function existingOnce(files: readonly string[]): Promise<string[]> {
   const found = new Map<string, string>();
   for (const file of files) {

@@ -47,7 +47,7 @@ export function childEnvironment(
 
 /**
  * With 0, Claude Code opens no socket for messages of other sessions, is in no list of sessions, and sends no messages.
- * Undocumented: `crossSessionInbound` refuses messages, so without the variable a session is only visible.
+ * Undocumented: without effect of the variable a session would only be visible, because `crossSessionInbound` refuses messages.
  */
 const MESSAGING = "CLAUDE_CODE_HARBOR_KITE";
 

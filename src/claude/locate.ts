@@ -27,7 +27,7 @@ export interface LocatorSettings {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface LocatedClaude {
-  /** `undefined` if the SDK has two and chooses by the C library. */
+  /** `undefined` if the SDK has two and chooses by the C library, or if `toInstall` is not installed yet. */
   readonly path: string | undefined;
   /** `undefined` for the SDK's Claude Code. */
   readonly version: string | undefined;

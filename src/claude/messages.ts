@@ -85,9 +85,8 @@ export class MessageReader {
   readonly #agents = new RunningAgents();
 
   /**
-   * `transcriptId` is the session id given to Claude Code at its start; `mask` runs before any cut; with `expectsStructured`
-   * the
-   * session has an `outputFormat`.
+   * `transcriptId` is the session id given to Claude Code at its start. `mask` runs before any cut. `expectsStructured` is true
+   * for a session with an `outputFormat`.
    */
   constructor(
     transcriptId?: string,

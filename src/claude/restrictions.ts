@@ -13,8 +13,7 @@ import { handedOver, rootedIn, rulesOf } from "./rules.ts";
 import type { ClaudeSettings } from "./settings.ts";
 
 /**
- * Sets what every session is refused in the options of its Claude Code: last of all, so that no session option undoes a
- * restriction.
+ * Restricts every session through the options of its Claude Code, applied last so that no session option undoes a restriction.
  */
 
 interface Restricted {

@@ -19,7 +19,7 @@ export function handedOver(rules: readonly Rule[], cwd: string): string[] {
   return known.flatMap((rule) => (rule.content === undefined ? namedBy(rule.toolName) : [withPath(rule, cwd)]));
 }
 
-/** Converts rules from settings inside `cwd` for settings outside any folder. */
+/** Rewrites rules of settings in the folder `cwd` with an equal meaning in settings without a folder. */
 export function rootedIn(cwd: string, texts: readonly string[]): string[] {
   return texts.map((text) => {
     const read = parseRule(text, "allow");

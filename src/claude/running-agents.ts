@@ -2,10 +2,7 @@ import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import type { AgentSignal } from "../engine/ports.ts";
 
-/**
- * Message of a subagent: `parent_tool_use_id` names the tool call that started the subagent, and is absent in the main
- * conversation.
- */
+/** Message of a subagent: `parent_tool_use_id` names the tool call that started the subagent, none in the main conversation. */
 const Spoken = z.object({ agent_id: z.string(), parent_tool_use_id: z.string() });
 const Started = z.object({ task_id: z.string(), task_type: z.literal("local_agent") });
 const Updated = z.object({

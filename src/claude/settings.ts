@@ -55,8 +55,8 @@ export type Placed = Pick<AgentStart, "environmentId" | "policy" | "principal"> 
 
 /**
  * Returns the folders of a session: under the terms of each client and server in its policy, and under the principal's terms
- * here. All of them hold. Throws PERMISSION_DENIED if a different `spawnWrapper` was used before, which may have confined the
- * session.
+ * here. All of them hold. Throws PERMISSION_DENIED if the session's processes had a different `spawnWrapper`, which may have
+ * confined the session.
  */
 export function placesOf(
   config: Pick<ClaudeSettings, "confine">,

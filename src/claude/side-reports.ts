@@ -91,7 +91,7 @@ export class SideReports {
     const failure = message.is_error ? undefined : this.#failureOf(reported, message, text);
     if (failure) return { ...warned, failure, text: message.num_turns === 0 ? "" : text };
     if (message.is_error) return { ...warned, text };
-    // After the feedback of a hook, Claude Code no longer finds the answer.
+    // `lastText` has the answer, which Claude Code no longer finds after the feedback of a hook.
     const said = text === "" && reported.isCapped ? (reported.lastText ?? "") : text;
     const isEmpty = said.trim() === "" && message.num_turns > 0 && structuredOf(message) === undefined;
     return { ...warned, text: said, ...(isEmpty && { isEmpty }) };

@@ -147,7 +147,7 @@ export function checkOutputSchema({ outputFormat }: Pick<SessionOptions, "output
   if (!outputFormat) return;
   const root = withoutDialect(outputFormat.schema);
   if (root["$async"]) refuse([], "asynchronous schemas are not supported");
-  // Skips references if schemas have ids, because ids change their meaning.
+  // Resolves no references if schemas have ids of their own.
   const refersTo = holdsIds(root) ? undefined : root;
   const seen = new Map<unknown, boolean>();
   const next: Place[] = [{ at: [], value: root, isCompiled: true, isRead: true }];

@@ -26,7 +26,7 @@ async function filesFor(sessionId: string, configFolder: string): Promise<string
   return entries.map(({ name }) => join(projects, name, `${sessionId}.jsonl`));
 }
 
-/** Returns the ids of `promptIds` in the transcript, having begun or joined a turn. A prompt that only waited is absent. */
+/** Returns the `promptIds` that began or joined a turn in the transcript. A prompt that only waited is absent. */
 export async function promptsIn(transcript: string, promptIds: readonly string[]): Promise<Set<string>> {
   const found = new Set<string>();
   if (promptIds.length === 0) return found;
@@ -82,7 +82,7 @@ export async function* linesOf(file: string): AsyncGenerator<string> {
 
 interface ResumePlan {
   readonly resumed: boolean;
-  /** Prompts of the turn to run again that Claude Code has not written down. */
+  /** Ids of prompts of the turn to run again that the transcript lacks. */
   readonly missing: readonly string[];
   /** True if Claude Code must run its interrupted turn again. */
   readonly runsAgain: boolean;
@@ -118,7 +118,7 @@ async function ownPlan({ first, origin, rerunOf = [], resumeAt, transcriptId }: 
   const known = await promptsIn(transcript, rerunOf);
   const [prompt] = rerunOf;
   const runsAgain = prompt !== undefined && known.has(prompt);
-  // A turn that has begun has already gone back in the conversation.
+  // A turn that has begun has already gone back to `resumeAt`.
   const at = runsAgain ? undefined : (resumeAt ?? (first ? origin?.at : undefined));
   const missing = rerunOf.filter((id) => !known.has(id));
   return { resumed: true, missing, runsAgain, options: { resume: transcriptId, ...cutAt(at) } };

@@ -25,7 +25,7 @@ export function messageGuard(confirm: Confirm): HookCallback {
   };
 }
 
-/** Returns name (as claimed by the sender), address and text. */
+/** Returns `name` (claimed by the sender), `from` (address) and `message`. */
 function read(prompt: string, attributes: string): Record<string, string> {
   const of = (name: string) => new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1];
   const [from, name] = [of("from"), of("from-name")];

@@ -34,7 +34,7 @@ export interface LaunchPlan {
   readonly configFolder: string;
   /** True if every answer of Claude must have structured output. */
   readonly expectsStructured: boolean;
-  /** Prompts of the turn to run again that Claude Code has not written down. */
+  /** Ids of prompts of the turn to run again that the transcript lacks. */
   readonly missing: readonly string[];
   /** Reporting of the cost between results: `always` while running, or `at-start` only before the first prompt. */
   readonly watchCost: "always" | "at-start" | "never";

@@ -6,7 +6,7 @@ import { linesOf, transcriptOf } from "../folder/transcript.ts";
 import { hookStopped } from "../side-reports.ts";
 import { withServerErrors } from "./failed-servers.ts";
 
-/** Polling of the transcript, because Claude Code writes with some delay, ms. */
+/** Polling interval for the transcript, which Claude Code writes with some delay, ms. */
 const LOOK_EVERY_MS = 100;
 const LOOKS = 5;
 

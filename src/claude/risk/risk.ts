@@ -17,7 +17,7 @@ export interface Place {
   readonly isRelative: boolean;
   /** True in a folder that is searched for programs. */
   readonly isOnPath: boolean;
-  /** True for a hidden entry directly in the home folder, and below, unless the session's folder is there too. */
+  /** True for a hidden entry directly in the home folder, and below, unless a folder of the session lies in the entry. */
   readonly isOfHome: boolean;
   /** True if the name below the session's folder has invisible characters. */
   readonly isUnseen: boolean;

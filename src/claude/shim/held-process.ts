@@ -100,7 +100,7 @@ export async function attachTo(
 
 /** Ends an attached process that this server does not continue. Resolves once the process is gone and forgotten by its shim. */
 export async function endAttached({ process, spawned }: Attachment): Promise<void> {
-  // Without an SDK nothing reads the lines, and the exit must not wait.
+  // Ends the SDK's side: without an SDK nothing answers requests, and the exit must not wait for answers.
   process.stdin.end();
   const { exit, held } = spawned;
   if (held && !(await endsInOrder(held, exit))) spawned.kill();

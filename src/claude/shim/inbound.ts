@@ -122,7 +122,7 @@ export class Inbound {
     this.#pump();
   }
 
-  /** After the exit, repeats the first answer to `initialize`, so that the SDK reads the remaining lines. */
+  /** If Claude Code has ended, repeats the first answer to `initialize`, so that the SDK reads the remaining lines. */
   #releaseWithout({ initialized }: Former): void {
     if (this.#initializeId === undefined) return;
     const { response, type = "control_response" } = fieldsOf(parsed(initialized?.toString() ?? ""));

@@ -66,8 +66,8 @@ export class Shims {
   }
 
   /**
-   * Returns the shim for new processes after an answer of the shim, and replaces a silent shim. `undefined` if no shim can be
-   * started; `fallback` then has the reason.
+   * Returns a shim for new processes that has just answered, and replaces a silent shim. `undefined` if no shim can be started;
+   * `fallback` then has the reason.
    */
   async own(tries = MAX_SHIMS): Promise<ShimConnection | undefined> {
     if (this.#isClosing) return undefined;
@@ -124,8 +124,8 @@ export class Shims {
   }
 
   /**
-   * Connects to the shims left by former servers of this name, so that each shim knows its owner, and ends the spares there,
-   * which no session can claim any more. Call only in the server holding the name.
+   * Connects to the shims left by former servers of this name, so that the shims have an owner again, and ends the spares
+   * there, which no session can claim any more. Call only in the server holding the name.
    */
   adopt(): void {
     const { log } = this.#settings;
@@ -134,7 +134,9 @@ export class Shims {
     );
   }
 
-  /** Ends the process `id` in a former server's shim, if no session can continue with the process. */
+  /**
+   * Ends the process `id` if a former server has left the process in a shim. Call only if no session can continue with `id`.
+   */
   async end(id: string): Promise<void> {
     await this.#adopted;
     for (const opened of this.#others.values()) {
