@@ -7,7 +7,7 @@ export type LiveEvent = {
   [K in keyof LiveEvents]: { readonly kind: K; readonly data: LiveEvents[K] };
 }[keyof LiveEvents];
 
-/** Silence after which the server counts as gone, ms: longer than `SIGN_OF_LIFE_MS` of the server. */
+/** Silence after which the server counts as gone, ms. The server sends a comment at least every 15 s. */
 const SILENCE_MS = 40_000;
 
 /** Yields live events until the stream breaks off. Throws `ApiProblem` if the request is refused. */
@@ -32,7 +32,7 @@ export async function* liveEvents(query: Query, signal: AbortSignal): AsyncGener
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      // Casts: kinds of a newer server are possible, and ignored by `take`.
+      // Asserts `LiveEvent`: kinds of a newer server are possible, and the page ignores them.
       yield { kind: value.event, data: JSON.parse(value.data) } as LiveEvent;
     }
   } finally {

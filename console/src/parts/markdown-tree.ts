@@ -70,7 +70,7 @@ function read(text: string): readonly Block[] {
   }
 }
 
-/** Raises `level` so that no heading is more than one level below the previous heading. */
+/** Limits `level` to one more than the previous heading's, so that no level is skipped on the way down. */
 function inOrder(blocks: readonly Block[]): readonly Block[] {
   let last = 2;
   return blocks.map((block) => {
