@@ -2,16 +2,7 @@
 // the console from console/ to dist/console. `npm run check:types` checks types.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { build, watch } from "rolldown";
 import { build as buildPage } from "vite";
@@ -19,14 +10,11 @@ import { readArguments } from "./arguments.mjs";
 import { lightValidator } from "./light-validator.mjs";
 import { noticesOf } from "./notices.mjs";
 
-const USAGE = `Usage: node scripts/build.mjs [--watch] [--source-maps]
+const USAGE = `Usage: node scripts/build.mjs [--watch]
 
---watch        build again after each change of the sources, until Ctrl-C
---source-maps  also write the maps that npm run test:coverage reads`;
+--watch  builds again after each change of the sources, until you press Ctrl-C`;
 
-const { values } = readArguments(USAGE, {
-  options: { "source-maps": { type: "boolean", default: false }, watch: { type: "boolean" } },
-});
+const { values } = readArguments(USAGE, { options: { watch: { type: "boolean" } } });
 const root = join(import.meta.dirname, "..");
 const dist = join(root, "dist");
 
@@ -124,20 +112,6 @@ const pageModules = [];
 /** Small, because the first start downloads all files. `keepNames` keeps stacks readable. */
 const MINIFY = { compress: true, mangle: { keepNames: true }, codegen: true };
 
-/** Source maps for `npm run test:coverage`, not published. */
-const maps = join(root, "coverage/maps");
-const withMaps = values["source-maps"];
-
-const keepMaps = {
-  name: "keep-maps",
-  writeBundle(_, bundle) {
-    for (const file of Object.keys(bundle).filter((name) => name.endsWith(".map"))) {
-      mkdirSync(dirname(join(maps, file)), { recursive: true });
-      renameSync(join(dist, file), join(maps, file));
-    }
-  },
-};
-
 const finish = {
   name: "finish",
   writeBundle(_, bundle) {
@@ -187,7 +161,7 @@ const options = {
   external: EXTERNAL,
   // `main` of jsonc-parser is UMD with its own `require`, which no bundler can follow.
   resolve: { alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" } },
-  plugins: [lightValidator, withPino, withMemoryLimiter, keepMaps, finish],
+  plugins: [lightValidator, withPino, withMemoryLimiter, finish],
   output: {
     dir: dist,
     entryFileNames: "[name].js",
@@ -196,8 +170,6 @@ const options = {
     // Halves the size of the MCP SDK, which is read at every start.
     comments: { legal: true, annotation: false, jsdoc: false },
     minify: MINIFY,
-    // `hidden` leaves references to the maps out, so that the program is equal with and without maps.
-    sourcemap: withMaps && "hidden",
   },
 };
 
@@ -209,13 +181,11 @@ const shim = {
   cwd: root,
   platform: "node",
   input: { "shim/shim": "src/shim/main.ts" },
-  plugins: [keepMaps],
   output: {
     dir: dist,
     entryFileNames: "[name].js",
     comments: options.output.comments,
     minify: MINIFY,
-    sourcemap: withMaps && "hidden",
   },
 };
 

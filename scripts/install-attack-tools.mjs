@@ -1,5 +1,5 @@
-// Finds the programs that the project "attacks" needs beside Node, and installs missing programs on Debian. vitest calls
-// `setup()` before the project.
+// Finds the programs that test/attacks needs beside Node, and installs missing ones on Debian.
+// vitest calls setup() before the project "slow".
 import { existsSync } from "node:fs";
 import { install, succeeds } from "./debian.mjs";
 

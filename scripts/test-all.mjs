@@ -1,7 +1,4 @@
-/**
- * Runs the tests that `npm test` omits: options of Claude Code, acceptance with it, the page, matrices, attacks, faults,
- * conformance and load. With --full, in large numbers and followed by the mutation check, as in the nightly workflow.
- */
+/** Runs the tests that `npm test` omits. With --full, in large numbers, as the nightly workflow does. */
 import { spawnSync } from "node:child_process";
 import { readArguments } from "./arguments.mjs";
 
@@ -10,25 +7,38 @@ const USAGE = `Usage: npm run test:all [-- --full] [FILE ...]
 Every option of Claude Code, the acceptance scripts with it, every view of the page, matrices (of clients, transports and
 eras), attacks, faults, conformance and load, through the built server.
 
---full  all runs of the faults (200 kills of the server, 100 of Claude Code, 200 ends of a daemon), ten minutes of load by
-        200 clients, 30 minutes of clients of a daemon that come and go, the unit tests once more with ten times as many
-        random cases, and the mutation check (unless FILES are named)`;
+--full  all runs of the faults (200 kills of the server, 100 of Claude Code, 200 ends of a daemon), the unit tests once more
+        with ten times as many random cases, then ten minutes of load by 200 clients and 30 minutes of clients of a daemon
+        that come and go`;
 
 const { positionals, values } = readArguments(USAGE, {
   options: { full: { type: "boolean" } },
   allowPositionals: true,
 });
-const projects = ["claude", "acceptance-real", "page", "matrices", "attacks", "faults", "conformance", "load"].flatMap(
-  (name) => ["--project", name],
-);
-if (values.full) projects.push("--project", "unit");
-const full = { AMOUNTS: "full", FAULTS: "full", LOAD: "full" };
-const { status } = spawnSync("npx", ["vitest", "run", ...projects, ...positionals], {
-  stdio: "inherit",
-  env: { ...process.env, ...(values.full && full) },
-});
-const withMutations = values.full && positionals.length === 0;
-const mutations = withMutations
-  ? spawnSync("node", ["scripts/test-mutations.mjs"], { stdio: "inherit" })
-  : { status: 0 };
-process.exit((status === 0 ? mutations.status : status) ?? 1);
+const { full = false } = values;
+
+/** Returns the exit code of one run of vitest. */
+function run(args, env) {
+  const { status } = spawnSync("npx", ["vitest", "run", ...args], {
+    stdio: "inherit",
+    env: { ...process.env, ...env },
+  });
+  return status ?? 1;
+}
+
+const PROJECTS = ["--project", "slow", "--project", "browser", "--exclude", "test/browser/**"];
+if (!full) process.exit(run([...PROJECTS, ...positionals]));
+// Load for many minutes runs alone: clients that wait for the processor run into their own time-outs.
+const LOAD = "test/load";
+const env = { AMOUNTS: "full", FAULTS: "full", LOAD: "full" };
+const [load, others] = [
+  positionals.filter((file) => file.startsWith(LOAD)),
+  positionals.filter((file) => !file.startsWith(LOAD)),
+];
+const isAll = positionals.length === 0;
+const codes = [];
+if (isAll || others.length > 0) {
+  codes.push(run([...PROJECTS, "--project", "unit", "--exclude", `${LOAD}/**`, ...others], env));
+}
+if (isAll || load.length > 0) codes.push(run(["--project", "slow", ...(isAll ? [LOAD] : load)], env));
+process.exit(Math.max(...codes));

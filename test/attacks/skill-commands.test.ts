@@ -99,7 +99,7 @@ it("a command that a rule asks for in plain words is refused by Claude Code itse
 
 it("a Claude Code without the hook runs no command of a skill, where a rule names any", async () => {
   const older = join(world.folder(), "claude");
-  const real = process.env["REAL_CLAUDE"] ?? bundledClaudes()[0] ?? "claude";
+  const real = bundledClaudes()[0] ?? "claude";
   writeFileSync(
     older,
     `#!/bin/sh\n[ "$1" = --version ] && echo '2.1.331 (Claude Code)' && exit\nexec '${real}' "$@"\n`,

@@ -1,26 +1,12 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/**
- * Project by project, since a worker ends, with all that it has imported, before a file of another one. Those with short files are
- * last, so that no worker is waited for alone.
- */
-const PROJECTS = [
-  "load",
-  "faults",
-  "attacks",
-  "page",
-  "matrices",
-  "conformance",
-  "claude",
-  "acceptance-real",
-  "browser",
-  "server",
-  "acceptance",
-  "unit",
-] as const;
+/** Project by project, because a worker keeps its modules for files of its project. Short files are last and fill all workers. */
+const PROJECTS = ["slow", "browser", "server", "unit"] as const;
 
-/** Files that take longest, which start first in their projects. All others follow in vitest's order. */
+/** Longest files, which start first in their projects. All others follow in the order of vitest. */
 const LONGEST = [
+  "load/daemon-churn",
+  "load/http-load",
   "faults/handover",
   "faults/handover-start",
   "faults/thin",

@@ -87,7 +87,7 @@ function run(
   const mcpServers = { [SERVER]: { type: "http", url, headers: { Authorization: `Bearer ${token}` } } };
   const stream = ["--output-format", "stream-json", "--verbose"];
   const ours = ["--mcp-config", JSON.stringify({ mcpServers }), "--strict-mcp-config", "--allowedTools"];
-  const claude = process.env["REAL_CLAUDE"] ?? bundledClaudes()[0] ?? "claude";
+  const claude = bundledClaudes()[0] ?? "claude";
   return spawn(claude, ["-p", ...args, ...stream, ...ours, `mcp__${SERVER}`], {
     cwd: mkdtempSync(join(folder, "cwd-")),
     // Its model is shown all tools at once, without a search.

@@ -87,11 +87,9 @@ export type AgentKind = "real" | "stand-in";
 /** The variables that make a server start the stand-in. */
 export const STAND_IN = { CLAUDE_CODE_MCP_CLAUDE_PATH: join(import.meta.dirname, "..", "stand-in", "claude.mjs") };
 
-/** `AGENT=real npm test` has the real one everywhere. REAL_CLAUDE starts it through a program that counts: scripts/test-starts.mjs. */
+/** Variables of a server for `agent`. `AGENT=real npm test` uses the real Claude Code everywhere. */
 export function environmentOf(agent: AgentKind): Record<string, string> {
-  if ((process.env["AGENT"] ?? agent) === "stand-in") return STAND_IN;
-  const counting = process.env["REAL_CLAUDE"];
-  return counting === undefined ? {} : { CLAUDE_CODE_MCP_CLAUDE_PATH: counting };
+  return (process.env["AGENT"] ?? agent) === "stand-in" ? STAND_IN : {};
 }
 
 interface WorldOptions {

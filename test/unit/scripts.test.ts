@@ -9,16 +9,9 @@ const SCRIPTS = [
   "scripts/build.mjs",
   "scripts/catalogues.mjs",
   "scripts/check-house.mjs",
-  "scripts/check-prose.mjs",
   "scripts/generate-docs.mjs",
   "scripts/release.mjs",
   "scripts/test-all.mjs",
-  "scripts/test-conformance.mjs",
-  "scripts/test-coverage.mjs",
-  "scripts/test-faults.mjs",
-  "scripts/test-mutations.mjs",
-  "scripts/test-repeat.mjs",
-  "scripts/test-starts.mjs",
   "scripts/try-clients.mjs",
   "scripts/try-readme.mjs",
 ];
@@ -33,14 +26,8 @@ it.each(SCRIPTS)("%s refuses an option that it does not know, with its usage", a
 
 it.each([
   ["scripts/check-house.mjs", "none", 'There is no house-rules.json in "none".'],
-  ["scripts/check-prose.mjs", "none.md", 'There is no file "none.md".'],
-  ["scripts/test-repeat.mjs", "--times", "many", '--times is "many": must be a whole number from 1.'],
-  ["scripts/test-repeat.mjs", "--concurrency", "0", '--concurrency is "0": must be a whole number from 1.'],
-  ["scripts/test-repeat.mjs", "--times", "2", "test/none.test.ts", 'There is no file "test/none.test.ts".'],
-  ["scripts/test-mutations.mjs", "--count", "1.5", '--count is "1.5": must be a whole number from 1.'],
   ["scripts/try-clients.mjs", "none", 'There is no program "none".'],
   ["bench/run.mjs", "none", 'There is no benchmark "none": --list names them.'],
-  ["scripts/test-starts.mjs", "--project", "Option '--project <value>' argument missing."],
 ])("%s refuses %s %s", async (script, ...rest) => {
   const problem = rest.pop() ?? "";
   const { code, stderr } = await run(script, ...rest);

@@ -20,7 +20,7 @@ export function messageTo(name: string, script: Script): Script {
 export async function runStranger(world: World, script: Script): Promise<string> {
   const output = ["--output-format", "stream-json", "--verbose"];
   const args = ["-p", scriptTag(script), ...output, "--allowedTools", "ListAgents,SendMessage"];
-  const child = spawn(process.env["REAL_CLAUDE"] ?? bundledClaudes()[0] ?? "claude", args, {
+  const child = spawn(bundledClaudes()[0] ?? "claude", args, {
     cwd: world.folder(),
     env: {
       PATH: process.env["PATH"] ?? "",

@@ -1,5 +1,3 @@
-import { appendFileSync } from "node:fs";
-
 /** The full count is for docs/reliability.md; the short share runs in CI. */
 export const isFull = process.env["FAULTS"] === "full";
 
@@ -14,14 +12,12 @@ export interface Figure {
   note?: string;
 }
 
-/** Printed as a line, and kept where scripts/test-faults.mjs gathers it. */
+/** Prints `figure` as one line of the output of the tests. */
 export function report(figure: Figure): void {
   const { fault, leftOver, lost, note = "", runs } = figure;
   process.stdout.write(
     `FAULT ${fault}: ${String(runs)} runs, ${String(lost)} lost, ${String(leftOver)} left over ${note}\n`,
   );
-  const file = process.env["FAULTS_FILE"];
-  if (file) appendFileSync(file, `${JSON.stringify(figure)}\n`);
 }
 
 /** Random, but printed: a failed run can be repeated with its seed. */
