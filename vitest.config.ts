@@ -1,13 +1,13 @@
 import { defineConfig } from "vitest/config";
 
-import { amount } from "./test/support/amount.ts";
-import { LongestFirst } from "./test/support/longest-first.ts";
+import { amount } from "./test/kit/runner/amount.ts";
+import { LongestFirst } from "./test/kit/runner/longest-first.ts";
 
 export default defineConfig({
   test: {
-    reporters: ["default", "./test/support/closing-line.ts"],
+    reporters: ["default", "./test/kit/runner/closing-line.ts"],
     pool: "forks",
-    globalSetup: ["./test/support/no-daemon-left.ts"],
+    globalSetup: ["./test/kit/runner/no-daemon-left.ts"],
     // For two cores: some tests wait for real time, and others work meanwhile.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { stream, type Log } from "../support/streaming.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { stream, type Log } from "../kit/clients/streaming.ts";
 import { acceptance, listed } from "./stage.ts";
 
 /** A conversation that is opened, talked in and closed; its text comes as log notifications. */

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { requestsOf } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { stream } from "../support/streaming.ts";
+import { requestsOf } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { stream } from "../kit/clients/streaming.ts";
 import { acceptance, listed, REAL } from "./stage.ts";
 
 /** Makes one blocking call, every message of which is a notification and part of the answer. */

@@ -6,9 +6,9 @@ import { beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../support/connection.ts";
-import { requestsOf } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import { requestsOf } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
 import { acceptance, listed, REAL } from "./stage.ts";
 
 /** Sessions in the background: started at once, polled, and asked about what they may do, with four tools. */

@@ -1,8 +1,8 @@
 import { describe } from "vitest";
-import { amount } from "../support/amount.ts";
-import type { ClientKind } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld, type World } from "../support/world.ts";
+import { amount } from "../kit/runner/amount.ts";
+import type { ClientKind } from "../kit/clients/connection.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld, type World } from "../kit/world.ts";
 
 /** True in the project `acceptance-real`, which plays the same scripts with the real Claude Code. */
 export const REAL = process.env["ACCEPTANCE"] === "real";

@@ -5,9 +5,9 @@ import { beforeAll, expect, it } from "vitest";
 
 import { bundledClaudes } from "../../src/claude/binary.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { requestsOf } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { stream } from "../support/streaming.ts";
+import { requestsOf } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { stream } from "../kit/clients/streaming.ts";
 import { acceptance, listed, REAL } from "./stage.ts";
 
 /** Sessions with all options flat beside the prompt, waited for, and a gate to bypassPermissions that is switched while the server runs. */
@@ -79,7 +79,7 @@ acceptance("a session", ({ server: serve, world }) => {
         additionalDirectories: [further],
         outputFormat: { type: "json_schema", schema },
         thinking: { type: "adaptive" },
-        mcpServers: { own: { command: process.execPath, args: [resolve("test/support/least-server.mjs")] } },
+        mcpServers: { own: { command: process.execPath, args: [resolve("test/kit/servers/least-server.mjs")] } },
         sandbox: { enabled: false },
         fallbackModel: "haiku",
         enableFileCheckpointing: true,

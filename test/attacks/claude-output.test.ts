@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
-import { HOSTILE_CLAUDE, type Misbehaviour } from "../support/attacks/hostile-claude.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
+import { HOSTILE_CLAUDE, type Misbehaviour } from "../kit/attacks/hostile-claude.ts";
 
 /** No session can end another, nor the server, whatever its Claude Code writes. */
 

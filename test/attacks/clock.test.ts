@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { amount } from "../support/amount.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
-import { writing } from "../support/faults/driving.ts";
+import { amount } from "../kit/runner/amount.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
+import { writing } from "../kit/faults/driving.ts";
 
 /**
  * The system clock is set (suspend, NTP, a person) in the middle of two turns: one runs, one has a request open.

@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { amount } from "../support/amount.ts";
-import { SPELLINGS } from "../support/attacks/bash-spellings.ts";
-import { play, told } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { SPELLINGS } from "../kit/attacks/bash-spellings.ts";
+import { play, told } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Every spelling of a denied command, through the real Claude Code: the marker that it would make is never made. */
 

@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { constants } from "../support/constants.ts";
-import { ALL_KINDS, leaveDaemons, type Kind } from "../support/background-commands.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld, type World } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { ALL_KINDS, leaveDaemons, type Kind } from "../kit/sessions/background-commands.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld, type World } from "../kit/world.ts";
 
 /** Processes that Bash leaves behind end with the session: each kind, for each end of session or server, by each means. */
 

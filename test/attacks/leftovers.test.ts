@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { amount } from "../support/amount.ts";
-import { leaveDaemons, type Kind } from "../support/background-commands.ts";
-import { childrenRunning } from "../support/process-tree.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { leaveDaemons, type Kind } from "../kit/sessions/background-commands.ts";
+import { childrenRunning } from "../kit/process-tree.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Processes that a killed server could not end, and the server that ends them. */
 

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { daemonStatus } from "../support/faults/shims.ts";
-import { useWorld } from "../support/world.ts";
+import { daemonStatus } from "../kit/faults/shims.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Clients of one daemon with other terms: each tries to get around those of the other one. */
 

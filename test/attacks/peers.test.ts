@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { messageTo, runStranger } from "../support/attacks/stranger.ts";
-import type { Answer } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { messageTo, runStranger } from "../kit/attacks/stranger.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Another Claude Code of the same configuration folder starts no turn of a session. */
 

@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { messageTo, runStranger } from "../support/attacks/stranger.ts";
-import { storedEvents } from "../support/store/stored.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { messageTo, runStranger } from "../kit/attacks/stranger.ts";
+import { storedEvents } from "../kit/store/stored.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A named daemon that is killed and started again with other settings, which goes on with a Claude Code of the former. */
 

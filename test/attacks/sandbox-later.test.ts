@@ -4,10 +4,10 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { play } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import type { World } from "../support/world.ts";
-import { bash, bypass, createSandboxed, tries, write, type Sandboxed } from "../support/attacks/sandboxed-server.ts";
+import { play } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import type { World } from "../kit/world.ts";
+import { bash, bypass, createSandboxed, tries, write, type Sandboxed } from "../kit/attacks/sandboxed-server.ts";
 
 let sandboxed: Sandboxed;
 let world: World;

@@ -6,10 +6,10 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { amount } from "../support/amount.ts";
-import { play } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import type { World } from "../support/world.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { play } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import type { World } from "../kit/world.ts";
 import {
   bash,
   bypass,
@@ -19,8 +19,8 @@ import {
   tries,
   write,
   type Sandboxed,
-} from "../support/attacks/sandboxed-server.ts";
-import { SPELLINGS } from "../support/attacks/touch-spellings.ts";
+} from "../kit/attacks/sandboxed-server.ts";
+import { SPELLINGS } from "../kit/attacks/touch-spellings.ts";
 
 const runs = promisify(execFile);
 

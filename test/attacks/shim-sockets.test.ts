@@ -4,9 +4,9 @@ import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { bash, bypass, outputs, tries } from "../support/attacks/sandboxed-server.ts";
-import { daemonStatus, homeOf, killDaemons, persistently, wholeLog } from "../support/faults/shims.ts";
-import { useWorld } from "../support/world.ts";
+import { bash, bypass, outputs, tries } from "../kit/attacks/sandboxed-server.ts";
+import { daemonStatus, homeOf, killDaemons, persistently, wholeLog } from "../kit/faults/shims.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Who connects to a shim or a daemon rules its sessions: a sandboxed session's own shell and other users cannot. */
 

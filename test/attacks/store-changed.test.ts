@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { useWorld } from "../support/world.ts";
-import { TAMPERINGS } from "../support/store/tampering.ts";
+import { useWorld } from "../kit/world.ts";
+import { TAMPERINGS } from "../kit/store/tampering.ts";
 
 /** The files of the store are changed under a server in which a turn runs. */
 

@@ -4,9 +4,9 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling, writing } from "../support/fake-user.ts";
-import { allGone, cards, entry, press, startSession } from "../support/browser/cards.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { calling, writing } from "../kit/people/fake-user.ts";
+import { allGone, cards, entry, press, startSession } from "../kit/browser/cards.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** Requests of Claude Code, answered on the page: the tool has run or has not, and the timeline says who decided. */
 

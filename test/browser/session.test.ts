@@ -5,9 +5,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import type { SessionDetail } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling, writing } from "../support/fake-user.ts";
-import { cards, entry, shownEvents, startSession } from "../support/browser/cards.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { calling, writing } from "../kit/people/fake-user.ts";
+import { cards, entry, shownEvents, startSession } from "../kit/browser/cards.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** A session on its page: prompts, interrupt, cancel, rewind, rename and delete, and all of it without a mouse. */
 

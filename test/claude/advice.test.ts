@@ -4,8 +4,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Each advice that a failed turn or a refused call gives is followed, and gets through. */
 

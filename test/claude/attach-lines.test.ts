@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { type ScriptedModel, startScriptedModel } from "../../src/demo/model/server.ts";
-import { inner, type Passing } from "../support/attach/kept-claude.ts";
-import { allow, Owner } from "../support/attach/owner.ts";
-import { bash, MCP_SERVER, newSetting } from "../support/attach/setting.ts";
+import { inner, type Passing } from "../kit/attach/kept-claude.ts";
+import { allow, Owner } from "../kit/attach/owner.ts";
+import { bash, MCP_SERVER, newSetting } from "../kit/attach/setting.ts";
 
 let model: ScriptedModel;
 beforeAll(async () => {

@@ -11,8 +11,8 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { type ScriptedModel, startScriptedModel } from "../../src/demo/model/server.ts";
-import { allow, Owner, type Start } from "../support/attach/owner.ts";
-import { bash, everyOption, newSetting, type Setting, write } from "../support/attach/setting.ts";
+import { allow, Owner, type Start } from "../kit/attach/owner.ts";
+import { bash, everyOption, newSetting, type Setting, write } from "../kit/attach/setting.ts";
 
 let model: ScriptedModel;
 beforeAll(async () => {

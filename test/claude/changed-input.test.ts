@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { play, told } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { play, told } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Inputs that an answer changes, and paths that are not what they look like, through the real Claude Code. */
 

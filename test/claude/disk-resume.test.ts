@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer, Failure } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer, Failure } from "../kit/clients/connection.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const SECRET = "correct horse battery staple";
 const ALLOWED = { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" };

@@ -4,8 +4,8 @@ import { join, resolve } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Processes that the real Claude Code starts for clients of one daemon, each with the environment of its session's client. */
 
@@ -30,7 +30,7 @@ const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } 
 /** An MCP server that looks at its environment when it starts. */
 const looking = (file: string) => ({
   command: "sh",
-  args: ["-c", `${look(file)}; exec '${process.execPath}' '${resolve("test/support/least-server.mjs")}'`],
+  args: ["-c", `${look(file)}; exec '${process.execPath}' '${resolve("test/kit/servers/least-server.mjs")}'`],
 });
 
 function programsOf(name: string, cwd: string): string {

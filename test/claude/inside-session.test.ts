@@ -2,9 +2,9 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { connectTo, type Server } from "../support/stdio-server.ts";
-import { calling, writing } from "../support/fake-user.ts";
-import { SHORT_LIVED, useWorld } from "../support/world.ts";
+import { connectTo, type Server } from "../kit/servers/stdio-server.ts";
+import { calling, writing } from "../kit/people/fake-user.ts";
+import { SHORT_LIVED, useWorld } from "../kit/world.ts";
 
 /** Access of a session to the servers that run it: by its shell, and by a URL in Claude Code's settings. */
 

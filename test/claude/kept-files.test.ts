@@ -5,8 +5,8 @@ import { query, type PermissionMode, type SDKUserMessage } from "@anthropic-ai/c
 import { beforeAll, describe, expect, it } from "vitest";
 import { AsyncQueue, userMessage } from "../../src/claude/process/input.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Files of Claude Code itself, as the raw SDK has them written without a request, and as this server has. */
 

@@ -5,11 +5,11 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { AsyncQueue } from "../../src/claude/process/input.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { NO_ALLOW, RULE_TEXTS } from "../support/attacks/malformed-rules.ts";
-import { told } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { stream } from "../support/streaming.ts";
-import { useWorld } from "../support/world.ts";
+import { NO_ALLOW, RULE_TEXTS } from "../kit/attacks/malformed-rules.ts";
+import { told } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { stream } from "../kit/clients/streaming.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Rules and settings files that the real Claude Code drops. */
 

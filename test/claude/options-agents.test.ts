@@ -5,9 +5,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import type { RequestRecord } from "../../src/demo/model/server.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { hear, ofKind, play, requestsOf, told } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { hear, ofKind, play, requestsOf, told } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const agent = (name: string, fields: object = {}) => ({
   description: `${name} looks around.`,
@@ -15,7 +15,7 @@ const agent = (name: string, fields: object = {}) => ({
   ...fields,
 });
 
-const LEAST = { command: process.execPath, args: [resolve("test/support/least-server.mjs")] };
+const LEAST = { command: process.execPath, args: [resolve("test/kit/servers/least-server.mjs")] };
 
 const WATCHED = agent("watched", { observer: "warden", observerMessage: "Think of the lighthouse." });
 

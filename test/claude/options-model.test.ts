@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { play, requestsOf, told } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { play, requestsOf, told } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 let server: Server;

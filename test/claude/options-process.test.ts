@@ -5,10 +5,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { bundledClaudes } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../support/connection.ts";
-import { play, requestsOf } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import { play, requestsOf } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 let server: Server;

@@ -5,13 +5,13 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import type { RequestRecord } from "../../src/demo/model/server.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../support/connection.ts";
-import { play, requestsOf } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import { play, requestsOf } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const ok = [{ text: "ok" }];
-const least = { command: process.execPath, args: [resolve("test/support/least-server.mjs")] };
+const least = { command: process.execPath, args: [resolve("test/kit/servers/least-server.mjs")] };
 const scout = {
   description: "Looks around.",
   prompt: "You are a scout of the harbour.",

@@ -5,8 +5,8 @@ import { expect, it } from "vitest";
 import { bundledClaudes } from "../../src/claude/binary.ts";
 import { withoutDialect } from "../../src/claude/check/output-schema.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { ACCEPTED, REFUSED } from "../support/output-schemas.ts";
-import { useWorld } from "../support/world.ts";
+import { ACCEPTED, REFUSED } from "../kit/sessions/output-schemas.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The real Claude Code refuses the schemas that this server refuses, and no others. */
 

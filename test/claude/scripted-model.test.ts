@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
 import { type ScriptedModel, startScriptedModel } from "../../src/demo/model/server.ts";
-import { SHORT_LIVED } from "../support/world.ts";
+import { SHORT_LIVED } from "../kit/world.ts";
 
 let model: ScriptedModel;
 beforeAll(async () => {

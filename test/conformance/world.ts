@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { constants } from "../support/constants.ts";
+import { constants } from "../kit/servers/constants.ts";
 import { withToken } from "./bearer.ts";
 import type { Served } from "./judge.ts";
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
-import { report } from "../support/faults/figures.ts";
+import { constants } from "../kit/servers/constants.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
+import { report } from "../kit/faults/figures.ts";
 
 const world = useWorld();
 let server: Server;

@@ -8,8 +8,8 @@ import { z } from "zod";
 
 import { PROTOCOL } from "../../src/daemon/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { isFull } from "../support/faults/figures.ts";
-import { useWorld } from "../support/world.ts";
+import { isFull } from "../kit/faults/figures.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Clients that burden their daemon: one that reads nothing, and more than it has file descriptors for. */
 

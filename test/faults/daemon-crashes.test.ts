@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { daemonStatus, homeOf, persistently, wholeLog } from "../support/faults/shims.ts";
-import { preloading } from "../support/preload.ts";
-import { useWorld } from "../support/world.ts";
+import { daemonStatus, homeOf, persistently, wholeLog } from "../kit/faults/shims.ts";
+import { preloading } from "../kit/servers/preload.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A daemon that ends itself, without order, hands its turns over like one that is killed. */
 
 const world = useWorld({ agent: "stand-in" });
-const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
+const KILLER = join(import.meta.dirname, "../kit/faults/kill-daemon.mjs");
 
 it.each([
   ["process.exit", "exit", "after answer", /killed without an error/],

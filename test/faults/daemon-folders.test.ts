@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { useWorld } from "../support/world.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** State folders in which no daemon can be: the client has a server of its own, or the error says what is wrong. */
 

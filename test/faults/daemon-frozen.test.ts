@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { waitForRequest, writing } from "../support/faults/driving.ts";
-import { homeOf, persistently, wholeLog } from "../support/faults/shims.ts";
-import { freeze } from "../support/store/freeze.ts";
-import { useWorld } from "../support/world.ts";
+import { waitForRequest, writing } from "../kit/faults/driving.ts";
+import { homeOf, persistently, wholeLog } from "../kit/faults/shims.ts";
+import { freeze } from "../kit/store/freeze.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A daemon that freezes with an answer in the buffer of its socket, is superseded, and thaws. */
 
 const world = useWorld({ agent: "stand-in" });
-const RECORDED = join(import.meta.dirname, "../support/faults/recorded-claude.mjs");
+const RECORDED = join(import.meta.dirname, "../kit/faults/recorded-claude.mjs");
 
 const storeOf = async () => openDatabase(join(homeOf(world), ".local/state/claude-agents-mcp/store.db"));
 

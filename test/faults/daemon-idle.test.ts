@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 
-import { constants } from "../support/constants.ts";
-import { isFull } from "../support/faults/figures.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { isFull } from "../kit/faults/figures.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A daemon that ends for lack of work while clients come. */
 

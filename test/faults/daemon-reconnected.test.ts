@@ -2,8 +2,8 @@ import { dirname } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { run } from "../support/sessions-command.ts";
-import { useWorld } from "../support/world.ts";
+import { run } from "../kit/clients/sessions-command.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Clients that have lost their daemon, and connect to the next one. */
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 
-import { AT_WORK, done } from "../support/faults/first-daemon.ts";
-import { commandOf, daemonStatus, reportedShims, shimsOf } from "../support/faults/shims.ts";
-import { freeze } from "../support/store/freeze.ts";
-import { useWorld } from "../support/world.ts";
+import { AT_WORK, done } from "../kit/faults/first-daemon.ts";
+import { commandOf, daemonStatus, reportedShims, shimsOf } from "../kit/faults/shims.ts";
+import { freeze } from "../kit/store/freeze.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A daemon that takes the name of a frozen one ends nothing that belongs to it. */
 

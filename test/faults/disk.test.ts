@@ -7,11 +7,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
-import { report } from "../support/faults/figures.ts";
-import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
+import { report } from "../kit/faults/figures.ts";
+import { countLost, expectUsable, Watcher } from "../kit/faults/watcher.ts";
 
 const disk = mkdtempSync(join(tmpdir(), "ccm-disk-"));
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { constants } from "../support/constants.ts";
-import { END_NAMES, kindsOf, outcomeOf, type Outcome } from "../support/faults/ends.ts";
-import { limitedClaude } from "../support/faults/limited-claude.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { END_NAMES, kindsOf, outcomeOf, type Outcome } from "../kit/faults/ends.ts";
+import { limitedClaude } from "../kit/faults/limited-claude.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** After the end of a turn that the caller is told, nothing asks the model but what the answer lists as background work. */
 

@@ -4,15 +4,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import { commandOf, daemonStatus, reportedShims } from "../support/faults/shims.ts";
-import { freeze } from "../support/store/freeze.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { commandOf, daemonStatus, reportedShims } from "../kit/faults/shims.ts";
+import { freeze } from "../kit/store/freeze.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Limits of starts count the time in which the daemon is awake, whichever of the programs is frozen. */
 
 const world = useWorld({ agent: "stand-in" });
-const GATED = join(import.meta.dirname, "../support/faults/gated-claude.mjs");
+const GATED = join(import.meta.dirname, "../kit/faults/gated-claude.mjs");
 const LIMIT_MS = 2_000;
 
 async function begun() {

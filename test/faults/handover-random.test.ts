@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 
-import { isFull, randoms, report } from "../support/faults/figures.ts";
-import { beginTurn, driveTurn, expectWholeTurn } from "../support/faults/random-turn.ts";
-import { persistently, untilGone } from "../support/faults/shims.ts";
-import { useWorld } from "../support/world.ts";
+import { isFull, randoms, report } from "../kit/faults/figures.ts";
+import { beginTurn, driveTurn, expectWholeTurn } from "../kit/faults/random-turn.ts";
+import { persistently, untilGone } from "../kit/faults/shims.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The daemon is killed at random moments of turns of the real Claude Code: the next one goes on with them. */
 

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { homeOf, killDaemons, persistently, wholeLog } from "../support/faults/shims.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { preloading } from "../support/preload.ts";
-import { useWorld, type World } from "../support/world.ts";
+import { homeOf, killDaemons, persistently, wholeLog } from "../kit/faults/shims.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { preloading } from "../kit/servers/preload.ts";
+import { useWorld, type World } from "../kit/world.ts";
 
 /**
  * The daemon is killed before Claude Code runs: while a session waits for a slot, and at exact points of a start, of a new session and
@@ -17,7 +17,7 @@ const standIn = useWorld({ agent: "stand-in" });
 const real = useWorld();
 // Each daemon on a store is woken by what the others write.
 afterEach(async () => Promise.all([standIn, real].map(async (each) => each.closeServers())));
-const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
+const KILLER = join(import.meta.dirname, "../kit/faults/kill-daemon.mjs");
 
 /** Appends its name to the file. */
 const noting = (name: string, file: string) =>

@@ -3,21 +3,21 @@ import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { waitForRequest } from "../support/faults/driving.ts";
-import { storedEvents } from "../support/store/stored.ts";
-import { preloading } from "../support/preload.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { waitForRequest } from "../kit/faults/driving.ts";
+import { storedEvents } from "../kit/store/stored.ts";
+import { preloading } from "../kit/servers/preload.ts";
+import { useWorld } from "../kit/world.ts";
 
-/** The daemon is killed at exact points of a turn of the real Claude Code. test/support/faults/kill-daemon.mjs acts at them. */
+/** The daemon is killed at exact points of a turn of the real Claude Code. test/kit/faults/kill-daemon.mjs acts at them. */
 
 const world = useWorld();
 // Each daemon on a store is woken by what the others write.
 afterEach(async () => world.closeServers());
-const KILLER = join(import.meta.dirname, "../support/faults/kill-daemon.mjs");
+const KILLER = join(import.meta.dirname, "../kit/faults/kill-daemon.mjs");
 
-const MCP_SERVER = join(import.meta.dirname, "../support/attach/mcp-server.mjs");
+const MCP_SERVER = join(import.meta.dirname, "../kit/attach/mcp-server.mjs");
 
 /** Those before Claude Code runs are in `handover-start.test.ts`. */
 const POINTS = [

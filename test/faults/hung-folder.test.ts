@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { waitForRequest, writing } from "../support/faults/driving.ts";
-import { canHang, hang, type HungFolder } from "../support/faults/hung-folder.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { waitForRequest, writing } from "../kit/faults/driving.ts";
+import { canHang, hang, type HungFolder } from "../kit/faults/hung-folder.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A folder that does not answer, as a mount of a dead server: its client gets an error, and the daemon serves all others meanwhile. */
 

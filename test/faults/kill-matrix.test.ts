@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 
-import { isFull, randoms, report } from "../support/faults/figures.ts";
-import { Load, type Program, PROGRAMS } from "../support/faults/load.ts";
-import { useWorld } from "../support/world.ts";
+import { isFull, randoms, report } from "../kit/faults/figures.ts";
+import { Load, type Program, PROGRAMS } from "../kit/faults/load.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Each program that takes part in a turn is killed under load, at random moments: no turn is left without an outcome. */
 

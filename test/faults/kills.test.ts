@@ -3,9 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { useWorld } from "../support/world.ts";
-import { isFull, randoms, report } from "../support/faults/figures.ts";
-import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
+import { useWorld } from "../kit/world.ts";
+import { isFull, randoms, report } from "../kit/faults/figures.ts";
+import { countLost, expectUsable, Watcher } from "../kit/faults/watcher.ts";
 
 const world = useWorld();
 

@@ -3,8 +3,8 @@ import { dirname } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { daemonStatus } from "../support/faults/shims.ts";
-import { useWorld } from "../support/world.ts";
+import { daemonStatus } from "../kit/faults/shims.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The folder of the sockets is removed under a daemon and its shim, as by a logout. */
 

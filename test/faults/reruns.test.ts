@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { useWorld } from "../support/world.ts";
-import { allow, back, killAll, waitForRequest, writing } from "../support/faults/driving.ts";
-import { expectUsable } from "../support/faults/watcher.ts";
+import { useWorld } from "../kit/world.ts";
+import { allow, back, killAll, waitForRequest, writing } from "../kit/faults/driving.ts";
+import { expectUsable } from "../kit/faults/watcher.ts";
 
 const world = useWorld();
 // Closed after each test, so that an idle process does not count as a leftover of the next one.

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { describe, expect, it, type TestContext } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { homeOf } from "../support/faults/shims.ts";
-import { freeze } from "../support/store/freeze.ts";
-import { stream } from "../support/streaming.ts";
-import { createWorld, type AgentKind, type World } from "../support/world.ts";
-import { allow, back, writing } from "../support/faults/driving.ts";
-import { isFull, report } from "../support/faults/figures.ts";
-import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
+import { homeOf } from "../kit/faults/shims.ts";
+import { freeze } from "../kit/store/freeze.ts";
+import { stream } from "../kit/clients/streaming.ts";
+import { createWorld, type AgentKind, type World } from "../kit/world.ts";
+import { allow, back, writing } from "../kit/faults/driving.ts";
+import { isFull, report } from "../kit/faults/figures.ts";
+import { countLost, expectUsable, Watcher } from "../kit/faults/watcher.ts";
 
 /**
  * For one test: they wait at the same time, and each counts its own processes. Which server has a session is not Claude Code's

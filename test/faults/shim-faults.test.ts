@@ -5,8 +5,8 @@ import { expect, it } from "vitest";
 
 import { bundledClaudes } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import { back } from "../support/faults/driving.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { back } from "../kit/faults/driving.ts";
 import {
   daemonStatus,
   expectLost,
@@ -15,10 +15,10 @@ import {
   persistently,
   theShim,
   untilGone,
-} from "../support/faults/shims.ts";
-import { expectUsable } from "../support/faults/watcher.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { STAND_IN, useWorld } from "../support/world.ts";
+} from "../kit/faults/shims.ts";
+import { expectUsable } from "../kit/faults/watcher.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { STAND_IN, useWorld } from "../kit/world.ts";
 
 /** Shims that die, and shims for which no daemon comes. Which server has a turn is not Claude Code's to know: the stand-in has it. */
 

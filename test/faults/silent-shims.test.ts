@@ -3,20 +3,20 @@ import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import { back } from "../support/faults/driving.ts";
-import { commandOf, killDaemons, persistently, theShim, untilGone } from "../support/faults/shims.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { preloading } from "../support/preload.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { back } from "../kit/faults/driving.ts";
+import { commandOf, killDaemons, persistently, theShim, untilGone } from "../kit/faults/shims.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { preloading } from "../kit/servers/preload.ts";
+import { useWorld } from "../kit/world.ts";
 
 /**
  * Shims that stop at a point where their daemon waits for their next word: frozen for ever, or killed. Each turn ends, and new sessions
- * of the same daemon start. test/support/faults/stop-shim.mjs acts at the points.
+ * of the same daemon start. test/kit/faults/stop-shim.mjs acts at the points.
  */
 
 const world = useWorld({ agent: "stand-in" });
-const STOPPER = join(import.meta.dirname, "../support/faults/stop-shim.mjs");
+const STOPPER = join(import.meta.dirname, "../kit/faults/stop-shim.mjs");
 const stopped = new Set<number>();
 
 /** A frozen shim holds its Claude Codes. */

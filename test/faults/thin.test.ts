@@ -21,12 +21,12 @@ import { signal } from "../../src/claude/supervise/tree.ts";
 import { NEWEST_TESTED } from "../../src/claude/version.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { DRIVER_PACKAGE, SDK } from "../../src/packages/pinned.ts";
-import { constants } from "../support/constants.ts";
-import { bytesOf, readOnlyFolder } from "../support/install/folders.ts";
-import { BINARY, publishAll } from "../support/install/published.ts";
-import type { Registry } from "../support/install/registry.ts";
-import { connectTo, type Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { bytesOf, readOnlyFolder } from "../kit/install/folders.ts";
+import { BINARY, publishAll } from "../kit/install/published.ts";
+import type { Registry } from "../kit/install/registry.ts";
+import { connectTo, type Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The package as users get it: what it does not bring is installed at the first session, from a registry on loopback. */
 
@@ -226,7 +226,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
 
 it("with a Claude Code in PATH only the SDK is fetched, and the configuration of npm is not that of a project", async () => {
   const bin = mkdtempSync(join(root, "bin-"));
-  const standIn = `exec ${process.execPath} ${resolve("test/stand-in/claude.mjs")} "$@"`;
+  const standIn = `exec ${process.execPath} ${resolve("test/kit/stand-in/claude.mjs")} "$@"`;
   const script = `#!/bin/sh\n[ "$1" = --version ] && echo "${NEWEST_TESTED} (Claude Code)" && exit\n${standIn}\n`;
   writeFileSync(join(bin, "claude"), script, { mode: 0o755 });
   const project = mkdtempSync(join(root, "project-"));

@@ -5,9 +5,9 @@ import { expect, it } from "vitest";
 
 import { existingFolders, namesIn, socketFolders } from "../../src/daemon/folders.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { ClientKind } from "../support/connection.ts";
-import { storedNodes } from "../support/store/stored.ts";
-import { useWorld } from "../support/world.ts";
+import type { ClientKind } from "../kit/clients/connection.ts";
+import { storedNodes } from "../kit/store/stored.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Clients that come and go, in every way, leave nothing behind. */
 

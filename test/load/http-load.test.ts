@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { load } from "../../bench/over-http/run.mjs";
 import { createWorld, type World } from "../../bench/world.mjs";
-import { environmentOf } from "../support/world.ts";
+import { environmentOf } from "../kit/world.ts";
 
 /** The load of `npm run bench -- load`, shorter, with the bounds that hold on any machine: docs/benchmarks.md has times. */
 

@@ -1,6 +1,6 @@
 import { describe, it } from "vitest";
-import { ENDS_SHOWN, expectNothingLeft, KILLING_NAMES, MEANS, type MeansName } from "../support/server-ends.ts";
-import { useWorld } from "../support/world.ts";
+import { ENDS_SHOWN, expectNothingLeft, KILLING_NAMES, MEANS, type MeansName } from "../kit/servers/server-ends.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Every end of a server with every means of ending leftover processes, but those of test/server/death.test.ts. */
 

@@ -1,7 +1,7 @@
-import { amount } from "../support/amount.ts";
-import { blockingForms, DIRECT, QUERY, SHOWN, type Rows } from "../support/blocking-forms.ts";
-import { CLIENT_KINDS, type ClientKind } from "../support/connection.ts";
-import { useWorld } from "../support/world.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { blockingForms, DIRECT, QUERY, SHOWN, type Rows } from "../kit/people/blocking-forms.ts";
+import { CLIENT_KINDS, type ClientKind } from "../kit/clients/connection.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Each tool with each kind of client over stdio; those that `npm test` shows over some transport only with AMOUNTS=full. */
 

@@ -1,7 +1,7 @@
 import { describe, it } from "vitest";
 
-import { expectOf, OTHERS, usePeople } from "../support/elicitation.ts";
-import { useWorld } from "../support/world.ts";
+import { expectOf, OTHERS, usePeople } from "../kit/people/elicitation.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 const at = usePeople(world);

@@ -1,4 +1,4 @@
-import { testAnswers } from "../support/random/answered.ts";
-import { useWorld } from "../support/world.ts";
+import { testAnswers } from "../kit/random/answered.ts";
+import { useWorld } from "../kit/world.ts";
 
 testAnswers(useWorld({ agent: "stand-in" }), { http: 1_500, stdio: 3_750 });

@@ -1,8 +1,8 @@
 import { it } from "vitest";
 
-import { amount } from "../support/amount.ts";
-import { callsOr, expectNoFaults, SEED } from "../support/random/trial.ts";
-import { useWorld } from "../support/world.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { callsOr, expectNoFaults, SEED } from "../kit/random/trial.ts";
+import { useWorld } from "../kit/world.ts";
 
 const CALLS = callsOr(amount(1_000, 10_000));
 

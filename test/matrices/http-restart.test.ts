@@ -1,8 +1,8 @@
 import { afterEach, describe, it } from "vitest";
 
-import { amount } from "../support/amount.ts";
-import { expectRecovery } from "../support/restart.ts";
-import { useWorld } from "../support/world.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { expectRecovery } from "../kit/servers/restart.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 afterEach(async () => world.closeServers());

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { useWorld } from "../support/world.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 

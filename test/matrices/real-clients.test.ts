@@ -7,11 +7,11 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { bundledClaudes } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer, ClientKind } from "../support/connection.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { callOnce, startOuterClaude } from "../support/outer-claude.ts";
-import { connectTo, type Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer, ClientKind } from "../kit/clients/connection.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { callOnce, startOuterClaude } from "../kit/clients/outer-claude.ts";
+import { connectTo, type Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The demo's whole story over HTTP, through third-party clients. */
 

@@ -1,8 +1,8 @@
 import { beforeAll, describe, it } from "vitest";
-import { CLIENT_KINDS, type ClientKind, type Connection } from "../support/connection.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { expectSameFacts, SCENARIO_ARGS, SHOWN_OVER, TOOLSETS, type Toolset } from "../support/scenario.ts";
-import { useWorld } from "../support/world.ts";
+import { CLIENT_KINDS, type ClientKind, type Connection } from "../kit/clients/connection.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { expectSameFacts, SCENARIO_ARGS, SHOWN_OVER, TOOLSETS, type Toolset } from "../kit/sessions/scenario.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Each toolset through each client over each transport, but those of test/server/scenario.test.ts. */
 

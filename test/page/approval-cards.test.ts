@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { SessionDetail } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling } from "../support/fake-user.ts";
-import { cards, entry, press } from "../support/browser/cards.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
-import { PHONE } from "../support/browser/window.ts";
+import { calling } from "../kit/people/fake-user.ts";
+import { cards, entry, press } from "../kit/browser/cards.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
+import { PHONE } from "../kit/browser/window.ts";
 
 /** Cards of requests: who asks, where the buttons are, and what moves when one is answered. */
 

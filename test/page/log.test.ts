@@ -4,10 +4,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import type { SessionEvent } from "../../src/domain/event.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling } from "../support/fake-user.ts";
-import { addSession, id, prompt, said } from "../support/sessions-command.ts";
-import { cards, entry, press, shownEvents, startSession } from "../support/browser/cards.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { calling } from "../kit/people/fake-user.ts";
+import { addSession, id, prompt, said } from "../kit/clients/sessions-command.ts";
+import { cards, entry, press, shownEvents, startSession } from "../kit/browser/cards.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** Hostile logs and long logs: nothing in them runs, and the page stays quick. */
 

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
-import { Issuer } from "../support/http-auth.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { addSession, id, prompt, said } from "../support/sessions-command.ts";
-import { calling, writing } from "../support/fake-user.ts";
-import { signIn } from "../support/console-client.ts";
-import { allGone, cards, entry, press, startSession } from "../support/browser/cards.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { Issuer } from "../kit/servers/http-auth.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { addSession, id, prompt, said } from "../kit/clients/sessions-command.ts";
+import { calling, writing } from "../kit/people/fake-user.ts";
+import { signIn } from "../kit/clients/console-client.ts";
+import { allGone, cards, entry, press, startSession } from "../kit/browser/cards.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** Several users of one server: whose sessions are whose, and who may only read. */
 

@@ -4,11 +4,11 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { SessionEvent } from "../../src/domain/event.ts";
-import { calling } from "../support/fake-user.ts";
-import { gif, png, SVG } from "../support/pictures.ts";
-import { addSession, id, NOW, said } from "../support/sessions-command.ts";
-import { entry } from "../support/browser/cards.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { calling } from "../kit/people/fake-user.ts";
+import { gif, png, SVG } from "../kit/pictures.ts";
+import { addSession, id, NOW, said } from "../kit/clients/sessions-command.ts";
+import { entry } from "../kit/browser/cards.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** Pictures that tools have given: shown as pixels, of raster files alone, and nothing else of them. */
 

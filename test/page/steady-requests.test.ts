@@ -2,10 +2,10 @@ import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { cards, entry, shownEvents } from "../support/browser/cards.ts";
-import { addSession, id, NOW, prompt, said } from "../support/sessions-command.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
-import { PHONE, type OpenWindow } from "../support/browser/window.ts";
+import { cards, entry, shownEvents } from "../kit/browser/cards.ts";
+import { addSession, id, NOW, prompt, said } from "../kit/clients/sessions-command.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
+import { PHONE, type OpenWindow } from "../kit/browser/window.ts";
 
 /** Shows where a reader is put, and what does not move: sessions that wait for an answer, and the ends of long ones. */
 

@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { EventPage } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { addSession, id, NOW, prompt, said } from "../support/sessions-command.ts";
-import { entry } from "../support/browser/cards.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
-import { PHONE } from "../support/browser/window.ts";
+import { addSession, id, NOW, prompt, said } from "../kit/clients/sessions-command.ts";
+import { entry } from "../kit/browser/cards.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
+import { PHONE } from "../kit/browser/window.ts";
 
 /**
  * The page keeps its place: when its window changes, when the user comes back, and when the server does. And it shows no

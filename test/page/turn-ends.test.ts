@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { Usage } from "../../src/console/wire.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { calling, writing } from "../support/fake-user.ts";
-import { entry } from "../support/browser/cards.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { calling, writing } from "../kit/people/fake-user.ts";
+import { entry } from "../kit/browser/cards.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** Ends of turns: what is said of them, and what they count. */
 

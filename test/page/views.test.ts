@@ -2,10 +2,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Locator, Page, Route } from "playwright-core";
 
 import type { ViewName } from "../../console/src/state/views.ts";
-import { cards, entry, press } from "../support/browser/cards.ts";
-import { openDesk, type Desk } from "../support/browser/desk.ts";
-import { makeSights, type Sights } from "../support/browser/sample-sessions.ts";
-import { DESKTOP, PHONE, type OpenWindow } from "../support/browser/window.ts";
+import { cards, entry, press } from "../kit/browser/cards.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
+import { makeSights, type Sights } from "../kit/browser/sample-sessions.ts";
+import { DESKTOP, PHONE, type OpenWindow } from "../kit/browser/window.ts";
 
 /** Every view: without violations of axe, no wider than the window, and with a picture for people. */
 

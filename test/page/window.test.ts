@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 
-import { openDesk, type Desk } from "../support/browser/desk.ts";
-import { openWindow, type OpenWindow } from "../support/browser/window.ts";
+import { openDesk, type Desk } from "../kit/browser/desk.ts";
+import { openWindow, type OpenWindow } from "../kit/browser/window.ts";
 
 /** Tests of the test support: every fault in a window is noticed. */
 

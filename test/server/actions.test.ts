@@ -3,16 +3,16 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createConsoleApi } from "../../src/console/api.ts";
 import type { Scope } from "../../src/domain/principal.ts";
 import { ACTIONS } from "../../src/engine/actions/actions.ts";
-import { signIn, type Signed } from "../support/console-client.ts";
-import { page, tool } from "../support/actions/drives.ts";
-import { NOTHING, ofPage, ofTool, PROMPT, WAYS, type Target, type Way } from "../support/actions/ways.ts";
-import { calling, writing } from "../support/fake-user.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { overHttp } from "../support/tasks-client.ts";
-import { tools } from "../support/tools/run.ts";
-import { WITH_SECRET } from "../support/webhook-receiver.ts";
-import { useWorld } from "../support/world.ts";
+import { signIn, type Signed } from "../kit/clients/console-client.ts";
+import { page, tool } from "../kit/actions/drives.ts";
+import { NOTHING, ofPage, ofTool, PROMPT, WAYS, type Target, type Way } from "../kit/actions/ways.ts";
+import { calling, writing } from "../kit/people/fake-user.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { overHttp } from "../kit/clients/tasks-client.ts";
+import { tools } from "../kit/tools/run.ts";
+import { WITH_SECRET } from "../kit/clients/webhook-receiver.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Every action on sessions: its scope, the ways to do it, and that all of them need the same scope. */
 

@@ -2,13 +2,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { constants } from "../support/constants.ts";
-import { calling, decisions, FakeUser, writing } from "../support/fake-user.ts";
-import { post, type HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { startReceiver, WITH_SECRET, type Delivery, type ReceiverServer } from "../support/webhook-receiver.ts";
-import { stream } from "../support/streaming.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { calling, decisions, FakeUser, writing } from "../kit/people/fake-user.ts";
+import { post, type HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { startReceiver, WITH_SECRET, type Delivery, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
+import { stream } from "../kit/clients/streaming.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The whole approval chain at once: the approver in turn answers, or the next is asked in time; no one else can answer. */
 

@@ -16,7 +16,7 @@ import { getMcpConfigForManifest, unpackExtension, vAny } from "@anthropic-ai/mc
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { DRIVER_PACKAGE } from "../../src/packages/pinned.ts";
-import { connectTo } from "../support/stdio-server.ts";
+import { connectTo } from "../kit/servers/stdio-server.ts";
 
 /** The bundle for Claude Desktop, unpacked and started as a client does. */
 

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { constants } from "../support/constants.ts";
-import { send, signIn } from "../support/console-client.ts";
-import { post, type HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { startReceiver, WITH_SECRET, type ReceiverServer } from "../support/webhook-receiver.ts";
-import { calling, filled, FakeUser, writing } from "../support/fake-user.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { send, signIn } from "../kit/clients/console-client.ts";
+import { post, type HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
+import { calling, filled, FakeUser, writing } from "../kit/people/fake-user.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The bound of --caller-approves on every interface: a program never counts as a person. */
 

@@ -2,13 +2,13 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer, Connection } from "../support/connection.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { play, told } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { stream } from "../support/streaming.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer, Connection } from "../kit/clients/connection.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { play, told } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { stream } from "../kit/clients/streaming.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** How much the calling model may approve: by every route, a request beyond that goes to another approver, and the caller is told. */
 

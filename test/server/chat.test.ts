@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
-import { stream, type Log } from "../support/streaming.ts";
-import { useWorld } from "../support/world.ts";
+import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
+import { stream, type Log } from "../kit/clients/streaming.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in", daemon: "auto" });
 let server: Server;

@@ -7,11 +7,11 @@ import { createConsoleApi } from "../../src/console/api.ts";
 import type { RequestList } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { invalidArgument } from "../../src/domain/error.ts";
-import { live, send, signed, signIn, type Signed } from "../support/console-client.ts";
-import { post, type HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { calling, writing } from "../support/fake-user.ts";
-import { useWorld } from "../support/world.ts";
+import { live, send, signed, signIn, type Signed } from "../kit/clients/console-client.ts";
+import { post, type HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { calling, writing } from "../kit/people/fake-user.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Access to the console's API, by user and session; the tests are attacks that must fail. */
 

@@ -8,12 +8,12 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import type { EventPage, RequestList, SessionDetail, SessionList, ShownEvent } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import { live, send, signIn, type Live, type Signed } from "../support/console-client.ts";
-import { post, type HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { calling, decisions, writing } from "../support/fake-user.ts";
-import { STAND_IN, useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { live, send, signIn, type Live, type Signed } from "../kit/clients/console-client.ts";
+import { post, type HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { calling, decisions, writing } from "../kit/people/fake-user.ts";
+import { STAND_IN, useWorld } from "../kit/world.ts";
 
 /** Logs as the page reads them: in pages, live, and through a command beside the server that runs the session. */
 

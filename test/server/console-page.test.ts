@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 
-import { send } from "../support/console-client.ts";
-import { post, type HttpServer } from "../support/http-server.ts";
-import { useWorld } from "../support/world.ts";
+import { send } from "../kit/clients/console-client.ts";
+import { post, type HttpServer } from "../kit/servers/http-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The page of the console as the server serves it. */
 

@@ -6,8 +6,8 @@ import { gzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { signIn } from "../support/console-client.ts";
-import { useWorld } from "../support/world.ts";
+import { signIn } from "../kit/clients/console-client.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The cost of the console: for a user who opens it, and for a server without it. */
 

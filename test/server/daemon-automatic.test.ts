@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import { freeze } from "../support/store/freeze.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { freeze } from "../kit/store/freeze.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The daemon that a client's server starts by itself: who shares one, and what clients get when there is none. */
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { ClientKind, Connection } from "../support/connection.ts";
-import type { Daemon } from "../support/daemon.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { stream } from "../support/streaming.ts";
-import { useWorld } from "../support/world.ts";
+import type { ClientKind, Connection } from "../kit/clients/connection.ts";
+import type { Daemon } from "../kit/servers/daemon.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { stream } from "../kit/clients/streaming.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** What ends with a client of a daemon, and what does not. */
 

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import type { ClientKind, Person } from "../support/connection.ts";
-import { storedEvents } from "../support/store/stored.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import type { ClientKind, Person } from "../kit/clients/connection.ts";
+import { storedEvents } from "../kit/store/stored.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The death of a daemon with many clients. */
 

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { commandOf, daemonStatus } from "../support/faults/shims.ts";
-import { useWorld } from "../support/world.ts";
+import { commandOf, daemonStatus } from "../kit/faults/shims.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Daemons that live and cannot be asked: frozen, or without their socket. */
 

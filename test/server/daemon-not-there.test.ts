@@ -4,9 +4,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, it } from "vitest";
-import { constants } from "../support/constants.ts";
-import { CLAUDE_CODE, initialize, legacyLines, line, modern, modernLines } from "../support/opening-lines.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { CLAUDE_CODE, initialize, legacyLines, line, modern, modernLines } from "../kit/clients/opening-lines.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A client whose daemon is not there yet: what it is answered meanwhile, and what becomes of the rest. */
 

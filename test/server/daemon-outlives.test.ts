@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { descendantsOf } from "../support/process-tree.ts";
-import type { Answer } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { storedEvents } from "../support/store/stored.ts";
-import { useWorld } from "../support/world.ts";
+import { descendantsOf } from "../kit/process-tree.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { storedEvents } from "../kit/store/stored.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Turns of the real Claude Code go on when their client ends, in whichever way. */
 

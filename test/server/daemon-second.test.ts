@@ -5,11 +5,11 @@ import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import { daemonStatus, reportedShims } from "../support/faults/shims.ts";
-import { storedEvents, storedNodes } from "../support/store/stored.ts";
-import { AT_WORK, done } from "../support/faults/first-daemon.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { daemonStatus, reportedShims } from "../kit/faults/shims.ts";
+import { storedEvents, storedNodes } from "../kit/store/stored.ts";
+import { AT_WORK, done } from "../kit/faults/first-daemon.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A second daemon of a name acts for it only once it has it, and ends nothing that belongs to a first one that lives. */
 

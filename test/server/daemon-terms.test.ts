@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { constants } from "../support/constants.ts";
-import { daemonStatus } from "../support/faults/shims.ts";
-import { storedEvents } from "../support/store/stored.ts";
-import { useWorld } from "../support/world.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { daemonStatus } from "../kit/faults/shims.ts";
+import { storedEvents } from "../kit/store/stored.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Clients of one daemon: each has its own terms and environment. */
 

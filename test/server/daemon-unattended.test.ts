@@ -2,10 +2,10 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import type { Connection } from "../support/connection.ts";
-import { run } from "../support/sessions-command.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import type { Connection } from "../kit/clients/connection.ts";
+import { run } from "../kit/clients/sessions-command.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Sessions of a daemon while no client is connected, or none attends to them. */
 

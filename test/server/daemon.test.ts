@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import type { Person } from "../support/connection.ts";
-import { stream } from "../support/streaming.ts";
-import { onTerminal, WITHOUT_TERMINAL } from "../support/terminal.ts";
-import { of, startReceiver, WITH_SECRET } from "../support/webhook-receiver.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import type { Person } from "../kit/clients/connection.ts";
+import { stream } from "../kit/clients/streaming.ts";
+import { onTerminal, WITHOUT_TERMINAL } from "../kit/clients/terminal.ts";
+import { of, startReceiver, WITH_SECRET } from "../kit/clients/webhook-receiver.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Work that goes on when its client leaves, and what belongs to each client of a daemon. */
 

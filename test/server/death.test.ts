@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { HOSTILE_CLAUDE } from "../support/attacks/hostile-claude.ts";
-import { ALL_KINDS, leaveDaemons } from "../support/background-commands.ts";
-import { ENDS_SHOWN, expectNothingLeft, withRunningShell } from "../support/server-ends.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { HOSTILE_CLAUDE } from "../kit/attacks/hostile-claude.ts";
+import { ALL_KINDS, leaveDaemons } from "../kit/sessions/background-commands.ts";
+import { ENDS_SHOWN, expectNothingLeft, withRunningShell } from "../kit/servers/server-ends.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ daemon: "never" });
 const standIn = useWorld({ agent: "stand-in", daemon: "never" });

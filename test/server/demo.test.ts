@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-import { childrenRunning } from "../support/process-tree.ts";
+import { childrenRunning } from "../kit/process-tree.ts";
 
 function demo(args: readonly string[] = [], own: Record<string, string> = {}) {
   const env = { PATH: process.env["PATH"], HOME: process.env["HOME"], ...own };

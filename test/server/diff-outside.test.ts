@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { gitIn, hostileRepository, repository } from "../support/git-repository.ts";
+import { gitIn, hostileRepository, repository } from "../kit/git-repository.ts";
 
 let hostile: Awaited<ReturnType<typeof hostileRepository>>;
 beforeAll(async () => {

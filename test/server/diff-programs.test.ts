@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { hostileRepository } from "../support/git-repository.ts";
+import { hostileRepository } from "../kit/git-repository.ts";
 
 let hostile: Awaited<ReturnType<typeof hostileRepository>>;
 beforeAll(async () => {

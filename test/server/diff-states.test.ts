@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
-import { gitIn, hostileRepository } from "../support/git-repository.ts";
+import { gitIn, hostileRepository } from "../kit/git-repository.ts";
 
 let hostile: Awaited<ReturnType<typeof hostileRepository>>;
 beforeAll(async () => {

@@ -23,12 +23,12 @@ import { z } from "zod";
 
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { connect } from "../support/stdio-server.ts";
+import { connect } from "../kit/servers/stdio-server.ts";
 
 /** Broken machines that need the built program: a store, mounts, and a package without the Claude Code of the Agent SDK. */
 
 const MAIN = resolve("dist/cli/main.js");
-const STAND_IN = resolve("test/stand-in/claude.mjs");
+const STAND_IN = resolve("test/kit/stand-in/claude.mjs");
 const root = realpathSync(mkdtempSync(join(tmpdir(), "d-")));
 let home: string;
 let environment: Record<string, string>;

@@ -2,12 +2,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
-import { asks, blockingForms, DIRECT, isWhole, QUERY, SHOWN } from "../support/blocking-forms.ts";
-import { calling, decisions, filled, FakeUser, writing } from "../support/fake-user.ts";
-import { told } from "../support/one-turn.ts";
-import { stream, type Log } from "../support/streaming.ts";
-import { startReceiver, WITH_SECRET, type Delivery } from "../support/webhook-receiver.ts";
-import { useWorld } from "../support/world.ts";
+import { asks, blockingForms, DIRECT, isWhole, QUERY, SHOWN } from "../kit/people/blocking-forms.ts";
+import { calling, decisions, filled, FakeUser, writing } from "../kit/people/fake-user.ts";
+import { told } from "../kit/sessions/one-turn.ts";
+import { stream, type Log } from "../kit/clients/streaming.ts";
+import { startReceiver, WITH_SECRET, type Delivery } from "../kit/clients/webhook-receiver.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Connection } from "../support/connection.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { told } from "../support/one-turn.ts";
-import { callOnce } from "../support/outer-claude.ts";
-import { calling, decisions, filled, FakeUser, writing } from "../support/fake-user.ts";
-import { useWorld } from "../support/world.ts";
+import type { Connection } from "../kit/clients/connection.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { told } from "../kit/sessions/one-turn.ts";
+import { callOnce } from "../kit/clients/outer-claude.ts";
+import { calling, decisions, filled, FakeUser, writing } from "../kit/people/fake-user.ts";
+import { useWorld } from "../kit/world.ts";
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, bob: { scopes: ["read", "run"] } });
 

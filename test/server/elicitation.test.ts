@@ -1,7 +1,7 @@
 import { describe, it } from "vitest";
 
-import { expectOf, SHOWN, usePeople } from "../support/elicitation.ts";
-import { useWorld } from "../support/world.ts";
+import { expectOf, SHOWN, usePeople } from "../kit/people/elicitation.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in", daemon: "auto" });
 const at = usePeople(world);

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, expect, it } from "vitest";
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import { initialize, line } from "../support/opening-lines.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { initialize, line } from "../kit/clients/opening-lines.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** `printf … | claude-agents-mcp`: a client that says all at once, ends its input, and reads. */
 

@@ -1,5 +1,5 @@
-import { testAnswers } from "../support/random/answered.ts";
-import { useWorld } from "../support/world.ts";
+import { testAnswers } from "../kit/random/answered.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** `test/matrices/envelopes.test.ts` sends more of them. */
 

@@ -3,10 +3,10 @@ import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { requestsOf } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { stream } from "../support/streaming.ts";
-import { useWorld } from "../support/world.ts";
+import { requestsOf } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { stream } from "../kit/clients/streaming.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** What Claude Code ends with `subtype: "success"` although it was not done, or only in part. */
 

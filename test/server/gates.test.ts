@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 /** What the server refuses before Claude Code learns of it. */

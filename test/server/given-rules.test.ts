@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { play, told } from "../support/one-turn.ts";
-import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { play, told } from "../kit/sessions/one-turn.ts";
+import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Rules of callers that Claude Code would drop. All texts: test/unit/malformed-rules.test.ts. */
 

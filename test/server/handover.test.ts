@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { allow, waitForRequest } from "../support/faults/driving.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { storedEvents } from "../support/store/stored.ts";
-import { useWorld } from "../support/world.ts";
+import { allow, waitForRequest } from "../kit/faults/driving.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { storedEvents } from "../kit/store/stored.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A daemon dies in a turn of the real Claude Code, and the next one goes on with the turn. */
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS } from "../support/connection.ts";
-import { frames, INITIALIZE, post, type HttpServer } from "../support/http-server.ts";
-import { useWorld } from "../support/world.ts";
+import { CLIENT_KINDS } from "../kit/clients/connection.ts";
+import { frames, INITIALIZE, post, type HttpServer } from "../kit/servers/http-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Clients of both eras on one server, without interference. */
 

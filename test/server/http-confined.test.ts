@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { ESCAPES, plant, ROADS, type Place } from "../support/escapes.ts";
-import { hostile } from "../support/hostile-settings.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { useWorld } from "../support/world.ts";
+import { ESCAPES, plant, ROADS, type Place } from "../kit/attacks/escapes.ts";
+import { hostile } from "../kit/attacks/hostile-settings.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** The confinement of a named user's sessions by the operator's terms, seen from outside. */
 

@@ -4,8 +4,8 @@ import { readdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { HttpConnection, HttpServer } from "../support/http-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { HttpConnection, HttpServer } from "../kit/servers/http-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Connections without a token, at the default limit of file descriptors on macOS. */
 

@@ -6,9 +6,9 @@ import { request, type IncomingMessage } from "node:http";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import { INITIALIZE, post, startHttp, type HttpServer } from "../support/http-server.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { INITIALIZE, post, startHttp, type HttpServer } from "../kit/servers/http-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Attacks on the HTTP entry, which must fail. */
 

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { Issuer } from "../support/http-auth.ts";
-import { frames, INITIALIZE, post, type HttpServer } from "../support/http-server.ts";
-import { useWorld } from "../support/world.ts";
+import { Issuer } from "../kit/servers/http-auth.ts";
+import { frames, INITIALIZE, post, type HttpServer } from "../kit/servers/http-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Tokens of an authorization server at the built server. */
 

@@ -5,9 +5,9 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { frames, INITIALIZE, post, type HttpConnection, type HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { useWorld } from "../support/world.ts";
+import { frames, INITIALIZE, post, type HttpConnection, type HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Sessions of one user look to every other user, and to the operator, as if they did not exist. */
 

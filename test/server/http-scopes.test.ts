@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { HttpConnection, HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { useWorld } from "../support/world.ts";
+import type { HttpConnection, HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** What each scope allows, and what is refused without it, as clients see it. */
 

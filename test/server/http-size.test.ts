@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { once } from "node:events";
 import { beforeAll, describe, expect, it } from "vitest";
-import { INITIALIZE, post, type HttpServer } from "../support/http-server.ts";
-import { processorMsOf } from "../support/processor-time.ts";
-import { useWorld } from "../support/world.ts";
+import { INITIALIZE, post, type HttpServer } from "../kit/servers/http-server.ts";
+import { processorMsOf } from "../kit/runner/processor-time.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Requests of a caller with scope `read` do not block the server for others. */
 

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, it } from "vitest";
 import { STORE_FILE } from "../../src/config/store-spelling.ts";
-import { newClient } from "../support/connection.ts";
-import { signIn } from "../support/console-client.ts";
-import { connectOver } from "../support/http-server.ts";
-import { useWorld } from "../support/world.ts";
+import { newClient } from "../kit/clients/connection.ts";
+import { signIn } from "../kit/clients/console-client.ts";
+import { connectOver } from "../kit/servers/http-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A server that is called while it starts: the disk of its store answers late. */
 

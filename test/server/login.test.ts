@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { useWorld } from "../support/world.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 

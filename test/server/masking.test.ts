@@ -7,11 +7,11 @@ import type { Script } from "../../src/demo/model/script.ts";
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 import type { SessionEvent } from "../../src/domain/event.ts";
 import { createMasker } from "../../src/log/mask.ts";
-import type { Answer } from "../support/connection.ts";
-import { processorMs } from "../support/processor-time.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { run } from "../support/sessions-command.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import { processorMs } from "../kit/runner/processor-time.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { run } from "../kit/clients/sessions-command.ts";
+import { useWorld } from "../kit/world.ts";
 
 const TOKEN = "tok-12345-very-secret";
 const API_KEY = "sk-ant-api03-AbC_d-9xYz";

@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { decisions, calling, writing } from "../support/fake-user.ts";
-import { fileDrop } from "../support/file-drop/file-drop.ts";
-import type { HttpConnection } from "../support/http-server.ts";
-import { buildWith, run } from "../support/server-with.ts";
-import { useWorld } from "../support/world.ts";
+import { decisions, calling, writing } from "../kit/people/fake-user.ts";
+import { fileDrop } from "../kit/file-drop/file-drop.ts";
+import type { HttpConnection } from "../kit/servers/http-server.ts";
+import { buildWith, run } from "../kit/servers/server-with.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** An approver that the server does not have, added by a folder and a line, from which everything else follows. */
 

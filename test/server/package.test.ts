@@ -8,8 +8,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 
 import { PRODUCT } from "../../src/domain/names.ts";
-import { constants } from "../support/constants.ts";
-import { connect } from "../support/stdio-server.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { connect } from "../kit/servers/stdio-server.ts";
 
 let folder: string;
 let files: string[];

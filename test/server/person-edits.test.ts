@@ -2,10 +2,10 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { signIn, type Signed } from "../support/console-client.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { useWorld } from "../support/world.ts";
+import { signIn, type Signed } from "../kit/clients/console-client.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Commands that a person changes, and a model. What is read of a command: test/unit/claude-mentioned.test.ts. */
 

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type Connection } from "../support/connection.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { useWorld } from "../support/world.ts";
+import { CLIENT_KINDS, type Connection } from "../kit/clients/connection.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Prompts lead to what the caller may do, and complete arguments from the caller's own sessions and folders. */
 

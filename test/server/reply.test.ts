@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../support/connection.ts";
-import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
-const LATE_USAGE = join(import.meta.dirname, "../support/late-usage-claude.mjs");
+const LATE_USAGE = join(import.meta.dirname, "../kit/stand-in/late-usage-claude.mjs");
 
 const world = useWorld({ agent: "stand-in" });
 let server: Server;

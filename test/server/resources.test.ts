@@ -3,9 +3,9 @@ import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { LIBRARY } from "../../src/mcp/resources/library.ts";
-import { CLIENT_KINDS, type Connection } from "../support/connection.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { useWorld } from "../support/world.ts";
+import { CLIENT_KINDS, type Connection } from "../kit/clients/connection.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;

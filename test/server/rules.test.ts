@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../support/connection.ts";
-import { play, told } from "../support/one-turn.ts";
-import { WITHOUT_DAEMON, type Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer } from "../kit/clients/connection.ts";
+import { play, told } from "../kit/sessions/one-turn.ts";
+import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 let server: Server;

@@ -5,11 +5,11 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { PRODUCT } from "../../src/domain/names.ts";
-import type { Answer, Connection } from "../support/connection.ts";
-import { hostile } from "../support/hostile-settings.ts";
-import { play, told } from "../support/one-turn.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Answer, Connection } from "../kit/clients/connection.ts";
+import { hostile } from "../kit/attacks/hostile-settings.ts";
+import { play, told } from "../kit/sessions/one-turn.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 

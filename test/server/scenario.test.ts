@@ -1,7 +1,7 @@
 import { beforeAll, describe, it } from "vitest";
-import type { HttpServer } from "../support/http-server.ts";
-import { expectSameFacts, SCENARIO_ARGS, SHOWN_OVER, TOOLSETS } from "../support/scenario.ts";
-import { useWorld } from "../support/world.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { expectSameFacts, SCENARIO_ARGS, SHOWN_OVER, TOOLSETS } from "../kit/sessions/scenario.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Each toolset over each transport, each client once. The other combinations: test/matrices/scenario.test.ts. */
 

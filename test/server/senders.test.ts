@@ -2,9 +2,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Connection } from "../support/connection.ts";
-import { calling } from "../support/fake-user.ts";
-import { useWorld } from "../support/world.ts";
+import type { Connection } from "../kit/clients/connection.ts";
+import { calling } from "../kit/people/fake-user.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Prompts to one session from two clients, of one server or of two, of which one allows less. */
 

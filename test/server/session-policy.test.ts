@@ -2,12 +2,12 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { told } from "../support/one-turn.ts";
-import { calling } from "../support/fake-user.ts";
-import { WITHOUT_DAEMON } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { told } from "../kit/sessions/one-turn.ts";
+import { calling } from "../kit/people/fake-user.ts";
+import { WITHOUT_DAEMON } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Two servers with different settings on one store: a session keeps its policy, within the limits of the next server. */
 

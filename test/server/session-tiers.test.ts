@@ -4,8 +4,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { jsonBytes } from "../../src/view/size.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 let closed: Server;

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { useWorld } from "../support/world.ts";
-import { listed, refused, run } from "../support/sessions-command.ts";
+import { useWorld } from "../kit/world.ts";
+import { listed, refused, run } from "../kit/clients/sessions-command.ts";
 
 let root: string;
 beforeAll(() => {

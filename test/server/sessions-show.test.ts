@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import type { SessionEvent } from "../../src/domain/event.ts";
 import type { SessionState } from "../../src/domain/session.ts";
-import { addSession, id, NOW, prompt, run, seed } from "../support/sessions-command.ts";
-import { withCaller } from "../support/open-request.ts";
+import { addSession, id, NOW, prompt, run, seed } from "../kit/clients/sessions-command.ts";
+import { withCaller } from "../kit/sessions/open-request.ts";
 
 /** What `sessions show` reports on a session, from the store alone. */
 

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { addSession, HOUR, id, NOW, prompt, refused, run, seed } from "../support/sessions-command.ts";
-import { useWorld } from "../support/world.ts";
+import { addSession, HOUR, id, NOW, prompt, refused, run, seed } from "../kit/clients/sessions-command.ts";
+import { useWorld } from "../kit/world.ts";
 
 let root: string;
 const world = useWorld({ agent: "stand-in", daemon: "never" });

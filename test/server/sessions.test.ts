@@ -19,8 +19,8 @@ import {
   said,
   seed,
   turn,
-} from "../support/sessions-command.ts";
-import { onTerminal, WITHOUT_TERMINAL } from "../support/terminal.ts";
+} from "../kit/clients/sessions-command.ts";
+import { onTerminal, WITHOUT_TERMINAL } from "../kit/clients/terminal.ts";
 
 let root: string;
 beforeAll(() => {

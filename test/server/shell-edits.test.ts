@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { play, told } from "../support/one-turn.ts";
-import { useWorld } from "../support/world.ts";
+import { play, told } from "../kit/sessions/one-turn.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** In acceptEdits Claude Code carries out some shell commands as edits: their writes are checked like those of a file tool. */
 

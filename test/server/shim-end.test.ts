@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, it } from "vitest";
 import type { ToShim } from "../../src/shim/protocol.ts";
-import { ECHO, isRunning, OF, PROGRAM, sh, useShims, write } from "../support/shim/shim.ts";
+import { ECHO, isRunning, OF, PROGRAM, sh, useShims, write } from "../kit/shim/shim.ts";
 
 const shims = useShims();
 const REAPER = {

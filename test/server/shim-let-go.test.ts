@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ShimConnection } from "../../src/claude/shim/connection.ts";
 import { ShimmedProcess } from "../../src/claude/shim/shimmed-process.ts";
-import { ECHO, useShims, write } from "../support/shim/shim.ts";
+import { ECHO, useShims, write } from "../kit/shim/shim.ts";
 
 const shims = useShims();
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, it } from "vitest";
 import { frameHead } from "../../src/shim/frame.ts";
-import { ECHO, isRunning, OF, type Owner, sh, useShims, write } from "../support/shim/shim.ts";
+import { ECHO, isRunning, OF, type Owner, sh, useShims, write } from "../kit/shim/shim.ts";
 
 const shims = useShims();
 

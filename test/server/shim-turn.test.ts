@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { type ScriptedModel, startScriptedModel } from "../../src/demo/model/server.ts";
-import { type Owner, useShims } from "../support/shim/shim.ts";
-import { STAND_IN } from "../support/world.ts";
+import { type Owner, useShims } from "../kit/shim/shim.ts";
+import { STAND_IN } from "../kit/world.ts";
 
 const shims = useShims();
 let model: ScriptedModel;

@@ -6,8 +6,8 @@ import { beforeAll, expect, it } from "vitest";
 
 import { bundledClaudes } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { environmentOf, useWorld } from "../support/world.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { environmentOf, useWorld } from "../kit/world.ts";
 
 /** A session that comes while the spare for it is still starting: it gets that process, and no second one starts beside it. */
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
 
-import { comparable, unordered } from "../stand-in/comparable.ts";
-import { SESSIONS } from "../stand-in/scenarios.ts";
-import { Stage } from "../stand-in/stage.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { createWorld, STAND_IN, type World } from "../support/world.ts";
+import { comparable, unordered } from "../kit/stand-in/comparable.ts";
+import { SESSIONS } from "../kit/stand-in/scenarios.ts";
+import { Stage } from "../kit/stand-in/stage.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { createWorld, STAND_IN, type World } from "../kit/world.ts";
 
 /** The contract of the stand-in for Claude Code: the same scenarios leave the same log. */
 

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { signIn } from "../support/console-client.ts";
-import { useWorld } from "../support/world.ts";
+import { signIn } from "../kit/clients/console-client.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Settings and folders that are not what they seem. */
 

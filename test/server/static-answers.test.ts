@@ -8,7 +8,7 @@ import { BOUNDS } from "../../src/domain/approvals/risk.ts";
 import { PERMISSION_MODES } from "../../src/domain/permission.ts";
 import { StaticAnswers } from "../../src/proxy/static-answers.ts";
 import type { TableSetting } from "../../src/proxy/static-file.ts";
-import { inProcessServer } from "../support/in-process-server.ts";
+import { inProcessServer } from "../kit/servers/in-process-server.ts";
 import {
   CLAUDE_CODE,
   INFO,
@@ -19,7 +19,7 @@ import {
   modernLines,
   PREFIX,
   STATIC_FILE,
-} from "../support/opening-lines.ts";
+} from "../kit/clients/opening-lines.ts";
 
 /** A proxy answers as its daemon would, byte for byte, or leaves the answer to the daemon. */
 

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { serverSettings } from "../../src/config/server-settings.ts";
 import { readSettings } from "../../src/proxy/known-settings.ts";
 import { StaticAnswers } from "../../src/proxy/static-answers.ts";
-import { initialize, modern, STATIC_FILE } from "../support/opening-lines.ts";
+import { initialize, modern, STATIC_FILE } from "../kit/clients/opening-lines.ts";
 
 /** A proxy reads settings without schemas as its daemon does, or leaves every answer to the daemon. */
 

@@ -2,7 +2,7 @@ import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import { createInterface, type Interface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { INITIALIZE } from "../support/http-server.ts";
+import { INITIALIZE } from "../kit/servers/http-server.ts";
 
 /** Every line on stdin has an answer, or a line of the log where no client could read one. */
 

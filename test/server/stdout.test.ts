@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { useWorld } from "../support/world.ts";
+import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 

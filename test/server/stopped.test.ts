@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { startHttp } from "../support/http-server.ts";
-import { storedEvents } from "../support/store/stored.ts";
-import { useWorld } from "../support/world.ts";
+import { startHttp } from "../kit/servers/http-server.ts";
+import { storedEvents } from "../kit/store/stored.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A server that goes on with the Claude Code of one that was killed ends it in good order, as one that it has started. */
 

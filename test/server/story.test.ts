@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { ClientKind } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld, type World } from "../support/world.ts";
+import type { ClientKind } from "../kit/clients/connection.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld, type World } from "../kit/world.ts";
 
 /** The main job as users have it, through the daemon that their client starts. The real Claude Code runs it once. */
 const real = useWorld({ daemon: "auto" });

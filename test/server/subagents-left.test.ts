@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { limitedClaude } from "../support/faults/limited-claude.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { useWorld } from "../support/world.ts";
+import { limitedClaude } from "../kit/faults/limited-claude.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** When its own budget ends a turn, Claude Code leaves a foreground subagent running, which goes on asking the model. */
 

@@ -3,10 +3,10 @@ import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/typ
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type ClientKind, type Connection } from "../support/connection.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { useWorld } from "../support/world.ts";
+import { CLIENT_KINDS, type ClientKind, type Connection } from "../kit/clients/connection.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** A follower of a session is notified of its changes, whichever server runs it; another user is notified of nothing. */
 

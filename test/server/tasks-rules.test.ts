@@ -4,11 +4,11 @@ import { Client } from "@modelcontextprotocol/client";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { calling, writing } from "../support/fake-user.ts";
-import { overHttp, type TaskClient } from "../support/tasks-client.ts";
-import { useWorld } from "../support/world.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { calling, writing } from "../kit/people/fake-user.ts";
+import { overHttp, type TaskClient } from "../kit/clients/tasks-client.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Access to tasks, the scopes of their actions, and tasks that do not run or do not end. */
 

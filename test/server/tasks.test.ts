@@ -4,10 +4,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { HttpServer } from "../support/http-server.ts";
-import { calling, writing } from "../support/fake-user.ts";
-import { overHttp, overStdio, type TaskClient } from "../support/tasks-client.ts";
-import { useWorld } from "../support/world.ts";
+import type { HttpServer } from "../kit/servers/http-server.ts";
+import { calling, writing } from "../kit/people/fake-user.ts";
+import { overHttp, overStdio, type TaskClient } from "../kit/clients/tasks-client.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Tasks: followed, answered and cancelled by the Tasks extension alone. */
 

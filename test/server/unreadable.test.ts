@@ -5,12 +5,12 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { signIn, type Signed } from "../support/console-client.ts";
+import { signIn, type Signed } from "../kit/clients/console-client.ts";
 import type { SessionList } from "../../src/console/wire.ts";
-import { addSession, id, listed, prompt, run, said, seed } from "../support/sessions-command.ts";
-import type { Server } from "../support/stdio-server.ts";
-import { changeStore, DAMAGES } from "../support/store/damage.ts";
-import { useWorld } from "../support/world.ts";
+import { addSession, id, listed, prompt, run, said, seed } from "../kit/clients/sessions-command.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { changeStore, DAMAGES } from "../kit/store/damage.ts";
+import { useWorld } from "../kit/world.ts";
 
 /** Sessions whose rows cannot be read, in a store that servers, the console, the commands and `doctor` use. */
 

@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { constants } from "../support/constants.ts";
-import type { Connection } from "../support/connection.ts";
-import { post, type HttpServer } from "../support/http-server.ts";
-import { namedUsers } from "../support/named-users.ts";
-import { of, startReceiver, WITH_SECRET, type ReceiverServer } from "../support/webhook-receiver.ts";
-import { useWorld } from "../support/world.ts";
+import { constants } from "../kit/servers/constants.ts";
+import type { Connection } from "../kit/clients/connection.ts";
+import { post, type HttpServer } from "../kit/servers/http-server.ts";
+import { namedUsers } from "../kit/servers/named-users.ts";
+import { of, startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
+import { useWorld } from "../kit/world.ts";
 
 const APPROVAL_CHAIN = "webhook,caller";
 

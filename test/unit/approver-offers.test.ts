@@ -2,10 +2,10 @@ import { afterEach, expect, it } from "vitest";
 import type { ApproverPort, Offered } from "../../src/approvers/approver.ts";
 import { Offers } from "../../src/approvers/offers.ts";
 import { initialState } from "../../src/domain/session.ts";
-import { walkTo } from "../support/step/cases.ts";
-import { Moments } from "../support/step/moments.ts";
-import { OPTIONS, twoNodes } from "../support/step/two-nodes.ts";
-import { requestOf, T0, Walk } from "../support/step/walk.ts";
+import { walkTo } from "../kit/step/cases.ts";
+import { Moments } from "../kit/step/moments.ts";
+import { OPTIONS, twoNodes } from "../kit/step/two-nodes.ts";
+import { requestOf, T0, Walk } from "../kit/step/walk.ts";
 
 const world = twoNodes();
 afterEach(() => world.close());

@@ -16,8 +16,8 @@ import type { Spawned } from "../../src/claude/supervise/spawned.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { withinPlaces } from "../../src/engine/session/build-command.ts";
-import { ESCAPES, plant, type Place } from "../support/escapes.ts";
-import { placed, runtimeFor } from "../support/confined-runtime.ts";
+import { ESCAPES, plant, type Place } from "../kit/attacks/escapes.ts";
+import { placed, runtimeFor } from "../kit/sessions/confined-runtime.ts";
 
 let root = "";
 let place: Place;

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { placed, runtimeFor } from "../support/confined-runtime.ts";
+import { placed, runtimeFor } from "../kit/sessions/confined-runtime.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/folder/trust.ts";
 import { PRODUCT } from "../../src/domain/names.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";

@@ -7,7 +7,7 @@ import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { findSession, openIn } from "../../src/claude/folder/find.ts";
 import { promptsIn, resumePlanOf, transcriptOf } from "../../src/claude/folder/transcript.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
-import { placed } from "../support/confined-runtime.ts";
+import { placed } from "../kit/sessions/confined-runtime.ts";
 
 /** What Claude Code keeps of its sessions in its configuration folder. */
 

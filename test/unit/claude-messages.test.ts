@@ -2,7 +2,7 @@ import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
 import { MessageReader } from "../../src/claude/messages.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { Walk } from "../support/step/walk.ts";
+import { Walk } from "../kit/step/walk.ts";
 
 /** Messages as Claude Code sends them, reduced to the relevant fields. The set is open: no type of the SDK covers all of them. */
 type Loose = Readonly<Record<string, unknown>>;

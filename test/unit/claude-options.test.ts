@@ -5,7 +5,7 @@ import { checkModels, checkSkills, toSdkOptions } from "../../src/claude/sdk-opt
 import { SessionOptions } from "../../src/domain/options.ts";
 import { OF_THE_OUTER_SESSION } from "../../src/domain/outer-session.ts";
 import { PERMISSION_MODES } from "../../src/domain/permission.ts";
-import { EVERY_OPTION } from "../support/every-option.ts";
+import { EVERY_OPTION } from "../kit/sessions/every-option.ts";
 
 const preset = { type: "preset", preset: "claude_code" } as const;
 const bare: Options = {

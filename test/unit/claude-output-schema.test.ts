@@ -4,7 +4,7 @@ import { z } from "zod";
 import { checkOutputSchema } from "../../src/claude/check/output-schema.ts";
 import { toSdkOptions } from "../../src/claude/sdk-options.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { ACCEPTED, REFUSED } from "../support/output-schemas.ts";
+import { ACCEPTED, REFUSED } from "../kit/sessions/output-schemas.ts";
 
 const check = (schema: JsonObject) => checkOutputSchema({ outputFormat: { type: "json_schema", schema } });
 

@@ -6,8 +6,8 @@ import { childEnvironment, credentialOf } from "../../src/claude/environment.ts"
 import { Environments } from "../../src/claude/environments.ts";
 import { ProtectedPlaces } from "../../src/claude/protected-places.ts";
 import { protectionOf } from "../../src/security/protected-paths.ts";
-import { placed, runtimeFor } from "../support/confined-runtime.ts";
-import { OPEN_POLICY } from "../support/open-gate.ts";
+import { placed, runtimeFor } from "../kit/sessions/confined-runtime.ts";
+import { OPEN_POLICY } from "../kit/sessions/open-gate.ts";
 
 const root = mkdtempSync(join(tmpdir(), "ccm-records-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { OPEN_POLICY } from "../support/open-gate.ts";
+import { OPEN_POLICY } from "../kit/sessions/open-gate.ts";
 import { restrictions } from "../../src/claude/restrictions.ts";
 
 describe("rules for the commands of a subagent", () => {

@@ -3,8 +3,8 @@ import { inWords, readSession } from "../../src/cli/sessions/stats.ts";
 import { Tally } from "../../src/usage/tally.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { SessionLog } from "../../src/engine/ports.ts";
-import { memoryStore } from "../support/store/memory.ts";
-import { claimed, prompt, session, T0, TTL, write } from "../support/store/vocabulary.ts";
+import { memoryStore } from "../kit/store/memory.ts";
+import { claimed, prompt, session, T0, TTL, write } from "../kit/store/vocabulary.ts";
 
 const queued = (promptId: string, via?: string): SessionEvent => ({
   type: "prompt.queued",

@@ -9,7 +9,7 @@ import { formatOf, withEntry } from "../../src/install/change.ts";
 import { CLIENTS, type Client } from "../../src/install/clients.ts";
 import { INSTALLED, PUBLISHED } from "../../src/install/invocation.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
+import { TOOLSET_SETTINGS } from "../kit/tools/fake-engine.ts";
 
 /** Configurations that people copy into their clients are read as the client and as the server would read them. */
 const ROOT = join(import.meta.dirname, "..", "..");

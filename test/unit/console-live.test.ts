@@ -13,7 +13,7 @@ import type { OpenRequest } from "../../src/domain/permission.ts";
 import { initialState } from "../../src/domain/session.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
-import { withCaller } from "../support/open-request.ts";
+import { withCaller } from "../kit/sessions/open-request.ts";
 
 /** Events of an open page under adverse timing: the engine of these tests does exactly what each test says. */
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { linesToShow, hunksBetween, hunksReported } from "../../console/src/parts/diff-lines.ts";
 import { readMarkdown, safeHref, type Block } from "../../console/src/parts/markdown-tree.ts";
-import { processorMs } from "../support/processor-time.ts";
+import { processorMs } from "../kit/runner/processor-time.ts";
 
 /** All text that a reader sees. */
 function textOf(node: unknown): string {

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { rasterOf } from "../../console/src/parts/raster.ts";
 import { shownEvent } from "../../src/console/events.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
-import { gif, png, SVG } from "../support/pictures.ts";
-import { call, calls, fold, gives, message } from "../support/timeline.ts";
+import { gif, png, SVG } from "../kit/pictures.ts";
+import { call, calls, fold, gives, message } from "../kit/browser/timeline.ts";
 
 const base64 = (...parts: readonly (string | readonly number[])[]) =>
   Buffer.concat(

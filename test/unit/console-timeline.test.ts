@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Item } from "../../console/src/timeline/reducer/item.ts";
 import { callTitle } from "../../console/src/timeline/call/title.ts";
 import { TimelineReducer } from "../../console/src/timeline/reducer/timeline-reducer.ts";
-import { processorMs } from "../support/processor-time.ts";
+import { processorMs } from "../kit/runner/processor-time.ts";
 import {
   call,
   calls,
@@ -18,7 +18,7 @@ import {
   text,
   type Draft,
   type Loose,
-} from "../support/timeline.ts";
+} from "../kit/browser/timeline.ts";
 
 describe("the timeline of a session", () => {
   it("has the prompt, thoughts, texts and calls, and how the turn ended", () => {

@@ -1,7 +1,19 @@
 import { describe, expect, it } from "vitest";
 import type { Item } from "../../console/src/timeline/reducer/item.ts";
-import { call, calls, ended, fold, gives, kinds, message, prompt, says, started, text } from "../support/timeline.ts";
-import type { Draft } from "../support/timeline.ts";
+import {
+  call,
+  calls,
+  ended,
+  fold,
+  gives,
+  kinds,
+  message,
+  prompt,
+  says,
+  started,
+  text,
+} from "../kit/browser/timeline.ts";
+import type { Draft } from "../kit/browser/timeline.ts";
 
 const placesOf = (items: readonly Item[]) =>
   items.map((item) => (item.kind === "prompt" ? item.promptId : item.kind === "text" ? item.text : item.kind));

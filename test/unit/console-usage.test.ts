@@ -4,9 +4,9 @@ import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import { initialState } from "../../src/domain/session.ts";
 import type { SessionBackend, SessionLog } from "../../src/engine/ports.ts";
 import { breather, RememberedQuarters } from "../../src/usage/remembered.ts";
-import { memoryStore } from "../support/store/memory.ts";
-import { claimed, session, TTL, write } from "../support/store/vocabulary.ts";
-import { withCaller } from "../support/open-request.ts";
+import { memoryStore } from "../kit/store/memory.ts";
+import { claimed, session, TTL, write } from "../kit/store/vocabulary.ts";
+import { withCaller } from "../kit/sessions/open-request.ts";
 
 const started: SessionEvent = { type: "turn.started", data: { turnId: "t", origin: "self", promptIds: [] } };
 const asked: SessionEvent = {

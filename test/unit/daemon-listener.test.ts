@@ -10,7 +10,7 @@ import { describeDaemons } from "../../src/daemon/status.ts";
 import { bind, checkName, connectByName, sweep } from "../../src/daemon/socket.ts";
 import { ALIVE, firstLine, PROTOCOL, WATCH, type ClientHello } from "../../src/daemon/wire.ts";
 import { ConfigError } from "../../src/config/error.ts";
-import { processorMs } from "../support/processor-time.ts";
+import { processorMs } from "../kit/runner/processor-time.ts";
 
 let root: string;
 beforeEach(() => void (root = mkdtempSync(join(tmpdir(), "ccm-daemon-"))));

@@ -2,7 +2,7 @@ import { duplexPair, type Duplex } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { operationsOf, perform, withOperations, type Operations } from "../../src/daemon/operations.ts";
 import { AppError } from "../../src/domain/error.ts";
-import { FakeEngine } from "../support/tools/fake-engine.ts";
+import { FakeEngine } from "../kit/tools/fake-engine.ts";
 
 /** What a process leaves to its daemon: the same results and errors as if it had done it itself. */
 

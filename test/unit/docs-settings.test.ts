@@ -13,7 +13,7 @@ import { serverSettings } from "../../src/config/server-settings.ts";
 import { readPackage } from "../../src/config/version.ts";
 import { instruments } from "../../src/http/metrics/instruments.ts";
 import { stateFolder } from "../../src/config/state-folder.ts";
-import { blocksOf, commandsOf, DOCUMENTS, wordsOf } from "../support/documents.ts";
+import { blocksOf, commandsOf, DOCUMENTS, wordsOf } from "../kit/documents.ts";
 
 /** Examples in documents (files, variables, commands) are parsed by the code that reads them. */
 

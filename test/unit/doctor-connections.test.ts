@@ -13,7 +13,7 @@ import { examine } from "../../src/doctor/checks.ts";
 import { planInstall, planUninstall, type Aim } from "../../src/install/change.ts";
 import { CLIENTS, type Scope } from "../../src/install/clients.ts";
 import { thesePlaces } from "../../src/install/places.ts";
-import { useMachine } from "../support/doctor-machine.ts";
+import { useMachine } from "../kit/install/doctor-machine.ts";
 
 /** What `doctor` says of clients, daemons, the store and what is on the disk. The other machines are in doctor.test.ts. */
 

@@ -9,7 +9,7 @@ import { SDK_PACKAGE } from "../../src/packages/pinned.ts";
 import { planInstall, type Aim } from "../../src/install/change.ts";
 import { CLIENTS, type Scope } from "../../src/install/clients.ts";
 import { thesePlaces } from "../../src/install/places.ts";
-import { useMachine } from "../support/doctor-machine.ts";
+import { useMachine } from "../kit/install/doctor-machine.ts";
 
 /** Tests what `doctor` says of the settings in entries of clients, and of a login before there is a Claude Code. */
 

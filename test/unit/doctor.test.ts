@@ -11,7 +11,7 @@ import { processTagOf, TAG_VARIABLE } from "../../src/claude/supervise/process-t
 import { makePrivate } from "../../src/daemon/folders.ts";
 import { CHECKS, examine } from "../../src/doctor/checks.ts";
 import type { Finding } from "../../src/doctor/finding.ts";
-import { CLAUDE, useMachine } from "../support/doctor-machine.ts";
+import { CLAUDE, useMachine } from "../kit/install/doctor-machine.ts";
 
 /**
  * Broken machines, made in folders. Each is named by a finding, and put right by the command of the finding or by --fix, where

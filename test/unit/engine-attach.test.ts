@@ -13,8 +13,8 @@ import {
   SWEEP_MS,
   type TestNode,
   type World,
-} from "../support/step/two-nodes.ts";
-import { SHIM } from "../support/step/walk.ts";
+} from "../kit/step/two-nodes.ts";
+import { SHIM } from "../kit/step/walk.ts";
 
 const MASKED = "[masked]";
 

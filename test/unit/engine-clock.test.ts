@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { AwakeClock } from "../../src/engine/clock.ts";
 import { Ages } from "../../src/engine/retention.ts";
-import { ManualClock } from "../support/step/clock.ts";
-import { twoNodes } from "../support/step/two-nodes.ts";
-import { POLICY, SECOND } from "../support/step/walk.ts";
+import { ManualClock } from "../kit/step/clock.ts";
+import { twoNodes } from "../kit/step/two-nodes.ts";
+import { POLICY, SECOND } from "../kit/step/walk.ts";
 
 const HOUR = 3600 * SECOND;
 const DAY = 24 * HOUR;

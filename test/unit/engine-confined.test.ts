@@ -4,8 +4,8 @@ import { Config } from "../../src/config/schema.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { LOCAL_CALLER, SCOPES } from "../../src/domain/principal.ts";
 import { checkGiven } from "../../src/engine/policy/gate.ts";
-import { OPTIONS, type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
-import { OPEN_GATE } from "../support/open-gate.ts";
+import { OPTIONS, type TestNode, twoNodes, type World } from "../kit/step/two-nodes.ts";
+import { OPEN_GATE } from "../kit/sessions/open-gate.ts";
 
 let world: World;
 let [a, b] = [] as unknown as [TestNode, TestNode];

@@ -5,8 +5,8 @@ import { parseRule, readDenying, readRule } from "../../src/domain/approvals/rul
 import type { Scope } from "../../src/domain/principal.ts";
 import { checkAnswers, checkOptions, isNested } from "../../src/engine/policy/gate.ts";
 import { objectionTo } from "../../src/engine/policy/operator.ts";
-import { OPEN_GATE } from "../support/open-gate.ts";
-import { POLICY } from "../support/step/walk.ts";
+import { OPEN_GATE } from "../kit/sessions/open-gate.ts";
+import { POLICY } from "../kit/step/walk.ts";
 
 describe("an answer", () => {
   it.each<[Scope[], string]>([

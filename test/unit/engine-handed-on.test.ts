@@ -8,8 +8,8 @@ import {
   message,
   nodesWithShim,
   type World,
-} from "../support/step/two-nodes.ts";
-import { SHIM } from "../support/step/walk.ts";
+} from "../kit/step/two-nodes.ts";
+import { SHIM } from "../kit/step/walk.ts";
 
 /** What a server that dies leaves to the next one: lines that it has dealt with, and commands that it has carried out. */
 

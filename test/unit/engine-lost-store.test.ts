@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { FencedError } from "../../src/engine/ports.ts";
-import { type Between, errorsOf, LEASE_MS, twoNodes, type World } from "../support/step/two-nodes.ts";
+import { type Between, errorsOf, LEASE_MS, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
 /** What callers learn of sessions whose store says that what it held may be missing. */
 

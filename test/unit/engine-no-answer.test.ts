@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { NoAnswerError } from "../../src/engine/ports.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
-import { LEASE_MS, twoNodes, type World } from "../support/step/two-nodes.ts";
+import { LEASE_MS, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
 /** A command to a session of another server that does not answer. */
 

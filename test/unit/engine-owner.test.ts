@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
-import { type Between, errorsOf, Gate, gatedAppend, twoNodes, type World } from "../support/step/two-nodes.ts";
+import { type Between, errorsOf, Gate, gatedAppend, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
 let world: World;
 function start(between?: { a?: Between; b?: Between }): World {

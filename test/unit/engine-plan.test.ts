@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { initialState } from "../../src/domain/session.ts";
-import { OPTIONS, type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
-import { T0 } from "../support/step/walk.ts";
+import { OPTIONS, type TestNode, twoNodes, type World } from "../kit/step/two-nodes.ts";
+import { T0 } from "../kit/step/walk.ts";
 
 /** How often the runtime plans one start. */
 

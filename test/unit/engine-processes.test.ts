@@ -9,7 +9,7 @@ import {
   twoNodes,
   type Between,
   type World,
-} from "../support/step/two-nodes.ts";
+} from "../kit/step/two-nodes.ts";
 
 /** What the owner of a session does with its process where something fails, or takes long. */
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type { Engine } from "../../src/engine/api.ts";
-import { type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
+import { type TestNode, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
 /** The effects that a caller without the scope run may have. */
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { initialState, statusOf } from "../../src/domain/session.ts";
 import type { WaitRequest } from "../../src/engine/api.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
-import { walkTo } from "../support/step/cases.ts";
+import { walkTo } from "../kit/step/cases.ts";
 import {
   type Between,
   Gate,
@@ -13,8 +13,8 @@ import {
   type TestNode,
   twoNodes,
   type World,
-} from "../support/step/two-nodes.ts";
-import { T0 } from "../support/step/walk.ts";
+} from "../kit/step/two-nodes.ts";
+import { T0 } from "../kit/step/walk.ts";
 
 const never = new AbortController().signal;
 

@@ -5,7 +5,7 @@ import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
-import { OPERATOR } from "../support/open-gate.ts";
+import { OPERATOR } from "../kit/sessions/open-gate.ts";
 import { type Looking, nestedOf, readerOf } from "../../src/engine/session/restricted.ts";
 
 /** Which operations of the engine a restricted caller gets. A new operation has to be entered here. */

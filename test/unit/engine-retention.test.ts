@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startRetention, type Retention } from "../../src/engine/retention.ts";
 import type { StoreMaintenance } from "../../src/engine/ports.ts";
-import { ManualClock } from "../support/step/clock.ts";
+import { ManualClock } from "../kit/step/clock.ts";
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;

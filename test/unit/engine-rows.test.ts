@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type { AdoptRequest } from "../../src/engine/api.ts";
 import { ConflictError } from "../../src/engine/ports.ts";
-import { type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
+import { type TestNode, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
 /** What is refused where a session is copied, taken from disk, renamed or deleted. */
 

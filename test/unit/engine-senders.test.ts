@@ -3,9 +3,9 @@ import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type { ConnectionTerms, Engine } from "../../src/engine/api.ts";
 import type { EngineOptions } from "../../src/engine/node.ts";
 import type { Operator } from "../../src/engine/policy/operator.ts";
-import { OPEN_GATE, OPERATOR } from "../support/open-gate.ts";
-import { LEASE_MS, OPTIONS, twoNodes, type TestNode, type World } from "../support/step/two-nodes.ts";
-import { SHELL_TASK } from "../support/step/walk.ts";
+import { OPEN_GATE, OPERATOR } from "../kit/sessions/open-gate.ts";
+import { LEASE_MS, OPTIONS, twoNodes, type TestNode, type World } from "../kit/step/two-nodes.ts";
+import { SHELL_TASK } from "../kit/step/walk.ts";
 
 /** Clients with other terms and environments, at one server and at two. */
 

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { statusOf } from "../../src/domain/session.ts";
 import type { Engine, WaitRequest, WaitUntil } from "../../src/engine/api.ts";
-import { errorsOf, OPTIONS, type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
-import { POLICY, SECOND } from "../support/step/walk.ts";
+import { errorsOf, OPTIONS, type TestNode, twoNodes, type World } from "../kit/step/two-nodes.ts";
+import { POLICY, SECOND } from "../kit/step/walk.ts";
 
 let world: World;
 let [a, b] = [] as unknown as [TestNode, TestNode];

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StoredEvent } from "../../src/domain/event.ts";
-import { memoryStore } from "../support/store/memory.ts";
-import { ManualClock } from "../support/step/clock.ts";
-import { TestNode } from "../support/step/two-nodes.ts";
-import { SECOND } from "../support/step/walk.ts";
+import { memoryStore } from "../kit/store/memory.ts";
+import { ManualClock } from "../kit/step/clock.ts";
+import { TestNode } from "../kit/step/two-nodes.ts";
+import { SECOND } from "../kit/step/walk.ts";
 
 /** Who attends to a session of a server that goes on without clients, and which clients are notified of its work without them. */
 

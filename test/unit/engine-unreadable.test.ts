@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { initialState, statusOf, type SessionState } from "../../src/domain/session.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
-import { changeStore, DAMAGES, HARMLESS, sessionAtRest } from "../support/store/damage.ts";
-import { StoreFile } from "../support/store/files.ts";
-import { ManualClock } from "../support/step/clock.ts";
-import { errorsOf, TestNode } from "../support/step/two-nodes.ts";
-import { claimed, LONG, never, session, T0, TTL } from "../support/store/vocabulary.ts";
+import { changeStore, DAMAGES, HARMLESS, sessionAtRest } from "../kit/store/damage.ts";
+import { StoreFile } from "../kit/store/files.ts";
+import { ManualClock } from "../kit/step/clock.ts";
+import { errorsOf, TestNode } from "../kit/step/two-nodes.ts";
+import { claimed, LONG, never, session, T0, TTL } from "../kit/store/vocabulary.ts";
 
 /** Rows that cannot be read, written into the file while servers use it: each is a fault of its session, and of no other. */
 

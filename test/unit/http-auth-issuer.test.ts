@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AuthSettings } from "../../src/http/auth/authenticator.ts";
 import { newToken } from "../../src/http/auth/secret.ts";
-import { AUDIENCE, AuthSetup, Issuer, knock, PUBLIC_URL, refused, send } from "../support/http-auth.ts";
+import { AUDIENCE, AuthSetup, Issuer, knock, PUBLIC_URL, refused, send } from "../kit/servers/http-auth.ts";
 
 let setup: AuthSetup;
 let issuer: Issuer;

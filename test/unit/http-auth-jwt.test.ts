@@ -3,7 +3,7 @@ import * as jose from "jose";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { AuthSettings } from "../../src/http/auth/authenticator.ts";
 import { digestOf, newToken } from "../../src/http/auth/secret.ts";
-import { AUDIENCE, AuthSetup, Issuer, PUBLIC_URL, send } from "../support/http-auth.ts";
+import { AUDIENCE, AuthSetup, Issuer, PUBLIC_URL, send } from "../kit/servers/http-auth.ts";
 
 let setup: AuthSetup;
 let issuer: Issuer;

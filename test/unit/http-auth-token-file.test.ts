@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { OPERATOR as OPERATOR_CALLER } from "../../src/domain/principal.ts";
 import { digestOf, newToken } from "../../src/http/auth/secret.ts";
 import { makeToken } from "../../src/http/auth/token-file.ts";
-import { AuthSetup, send } from "../support/http-auth.ts";
+import { AuthSetup, send } from "../kit/servers/http-auth.ts";
 
 const sha256 = (token: string) => digestOf(token).toString("hex");
 const OPERATOR = { caller: OPERATOR_CALLER, kind: "token" };

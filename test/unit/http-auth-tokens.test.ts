@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { OPERATOR as OPERATOR_CALLER } from "../../src/domain/principal.ts";
 import { firstStartText } from "../../src/http/auth/authenticator.ts";
 import { digestOf, holderOf, newToken } from "../../src/http/auth/secret.ts";
-import { AuthSetup, knock, PUBLIC_URL, refused, send } from "../support/http-auth.ts";
+import { AuthSetup, knock, PUBLIC_URL, refused, send } from "../kit/servers/http-auth.ts";
 
 const sha256 = (token: string) => digestOf(token).toString("hex");
 const OPERATOR = { caller: OPERATOR_CALLER, kind: "token" };

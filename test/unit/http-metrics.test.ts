@@ -6,10 +6,10 @@ import type { SessionBackend } from "../../src/engine/ports.ts";
 import { createMetrics, type Metrics } from "../../src/http/metrics/metrics.ts";
 import { instruments } from "../../src/http/metrics/instruments.ts";
 import type { GaugeSources } from "../../src/http/metrics/gauges.ts";
-import { memoryStore } from "../support/store/memory.ts";
+import { memoryStore } from "../kit/store/memory.ts";
 import { withObserver } from "../../src/store/open.ts";
-import { claimed, failed, notice, session, T0, TTL } from "../support/store/vocabulary.ts";
-import { TURN_CLOCK, withCaller } from "../support/open-request.ts";
+import { claimed, failed, notice, session, T0, TTL } from "../kit/store/vocabulary.ts";
+import { TURN_CLOCK, withCaller } from "../kit/sessions/open-request.ts";
 
 interface Family {
   type: string;

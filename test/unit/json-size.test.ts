@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LineLimit } from "../../src/claude/supervise/output.ts";
 import { exceededBy, JsonSize } from "../../src/security/json-size.ts";
-import { amount } from "../support/amount.ts";
+import { amount } from "../kit/runner/amount.ts";
 
 /** The same counts, of the value. */
 function countsOf(value: unknown): { members: number; depth: number } {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isDivided, malformedRule, malformedRules } from "../../src/domain/approvals/malformed-rule.ts";
 import { rightName } from "../../src/tools/catalogue.ts";
-import { NO_ALLOW, RULE_TEXTS } from "../support/attacks/malformed-rules.ts";
+import { NO_ALLOW, RULE_TEXTS } from "../kit/attacks/malformed-rules.ts";
 
 /** The real Claude Code is asked about the same texts in test/claude/malformed-rules.test.ts. */
 

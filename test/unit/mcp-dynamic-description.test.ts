@@ -1,9 +1,9 @@
 import { Client } from "@modelcontextprotocol/client";
 import { describe, expect, it } from "vitest";
 import { ReportedTools } from "../../src/tools/reported-tools.ts";
-import { Wire } from "../support/mcp-wire.ts";
-import { depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import type { FakeSession } from "../support/tools/fake-session.ts";
+import { Wire } from "../kit/clients/mcp-wire.ts";
+import { depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import type { FakeSession } from "../kit/tools/fake-session.ts";
 
 const info = { name: "test", version: "1.0.0" };
 

@@ -1,6 +1,6 @@
 import { Client } from "@modelcontextprotocol/client";
 import { describe, expect, it } from "vitest";
-import { Wire } from "../support/mcp-wire.ts";
+import { Wire } from "../kit/clients/mcp-wire.ts";
 
 const info = { name: "test", version: "1.0.0" };
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";

@@ -1,8 +1,8 @@
 import { Client, ProtocolError } from "@modelcontextprotocol/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { namesOf } from "../../src/tools/listed.ts";
-import { Wire } from "../support/mcp-wire.ts";
-import type { FakeSession } from "../support/tools/fake-session.ts";
+import { Wire } from "../kit/clients/mcp-wire.ts";
+import type { FakeSession } from "../kit/tools/fake-session.ts";
 
 const info = { name: "test", version: "1.0.0" };
 

@@ -2,7 +2,7 @@ import { Client, ProtocolError } from "@modelcontextprotocol/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../src/domain/refusal.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
-import { Wire } from "../support/mcp-wire.ts";
+import { Wire } from "../kit/clients/mcp-wire.ts";
 
 const info = { name: "test", version: "1.0.0" };
 

@@ -2,8 +2,8 @@ import { Client } from "@modelcontextprotocol/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { describe, expect, it } from "vitest";
 import { namesOf } from "../../src/tools/listed.ts";
-import { Wire } from "../support/mcp-wire.ts";
-import { tools } from "../support/tools/run.ts";
+import { Wire } from "../kit/clients/mcp-wire.ts";
+import { tools } from "../kit/tools/run.ts";
 
 interface Connected {
   wire: Wire;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Leaving } from "../../src/tools/leaving.ts";
-import { Wire } from "../support/mcp-wire.ts";
+import { Wire } from "../kit/clients/mcp-wire.ts";
 
 const initialize = {
   jsonrpc: "2.0",
@@ -262,7 +262,7 @@ describe("the capabilities of a client", () => {
     ],
   ])("reach the tool: %s", async (_, capabilities, client) => {
     const seen: object[] = [];
-    const [first] = [...new Set((await import("../support/tools/run.ts")).tools.values())];
+    const [first] = [...new Set((await import("../kit/tools/run.ts")).tools.values())];
     const probe = {
       ...first!,
       name: "probe",

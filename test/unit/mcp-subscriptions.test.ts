@@ -3,7 +3,7 @@ import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { describe, expect, it } from "vitest";
 import { sessionNotFound } from "../../src/domain/error.ts";
-import { Wire } from "../support/mcp-wire.ts";
+import { Wire } from "../kit/clients/mcp-wire.ts";
 
 const info = { name: "test", version: "1.0.0" };
 const EVENTS = "claude-code://sessions/s1/events";

@@ -9,10 +9,10 @@ import { type OptionsWith, TRAITS, traitsOf } from "../../src/domain/options/tra
 import type { Scope } from "../../src/domain/principal.ts";
 import { withinBound } from "../../src/engine/policy/bounded-options.ts";
 import { checkGiven } from "../../src/engine/policy/gate.ts";
-import { EVERY_OPTION } from "../support/every-option.ts";
-import { OPEN_GATE } from "../support/open-gate.ts";
-import { FakeEngine } from "../support/tools/fake-engine.ts";
-import { type Listed, run, runOpen } from "../support/tools/run.ts";
+import { EVERY_OPTION } from "../kit/sessions/every-option.ts";
+import { OPEN_GATE } from "../kit/sessions/open-gate.ts";
+import { FakeEngine } from "../kit/tools/fake-engine.ts";
+import { type Listed, run, runOpen } from "../kit/tools/run.ts";
 
 /**
  * The gate, the bounds, the sandbox, the view and the key of a spare follow the table, for each option and for an unknown one.

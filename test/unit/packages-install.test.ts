@@ -16,7 +16,7 @@ import { Preparation } from "../../src/claude/preparation.ts";
 import { InstallError } from "../../src/packages/faults.ts";
 import { PackageCache, writeFault } from "../../src/packages/package-cache.ts";
 import type { Pinned } from "../../src/packages/pinned.ts";
-import { Registry } from "../support/install/registry.ts";
+import { Registry } from "../kit/install/registry.ts";
 
 const root = mkdtempSync(join(tmpdir(), "ccm-install-"));
 let home: string;

@@ -5,8 +5,8 @@ import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts
 import type { PermissionRequest } from "../../src/domain/permission.ts";
 import { judge } from "../../src/engine/policy/rules.ts";
 import { judgeCommand } from "../../src/security/shell/rules.ts";
-import { amount } from "../support/amount.ts";
-import { SPELLINGS } from "../support/attacks/bash-spellings.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { SPELLINGS } from "../kit/attacks/bash-spellings.ts";
 
 /** Everyday commands of a model, none of which needs approval because of a rule for `touch`. */
 const EVERYDAY: readonly string[] = [

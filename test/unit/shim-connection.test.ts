@@ -6,7 +6,7 @@ import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import { encodeFrame } from "../../src/shim/frame.ts";
 import { type FromShim, type ListedProcess, SHIM_PROTOCOL } from "../../src/shim/protocol.ts";
-import { HELLO, SHIM_IDENTITY, scriptedShim } from "../support/shim/scripted-shim.ts";
+import { HELLO, SHIM_IDENTITY, scriptedShim } from "../kit/shim/scripted-shim.ts";
 
 const CLIENT = { daemon: "d" };
 const ID = "p";

@@ -12,7 +12,7 @@ import {
   writeFrame,
 } from "../../src/shim/frame.ts";
 import { type FromShim, isId, readFromShim, readToShim, type ToShim } from "../../src/shim/protocol.ts";
-import { amount } from "../support/amount.ts";
+import { amount } from "../kit/runner/amount.ts";
 
 const RUNS = { numRuns: amount(200, 20_000) };
 

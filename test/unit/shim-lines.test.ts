@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ControlRequests } from "../../src/shim/control-requests.ts";
 import { Exchange, Refusal } from "../../src/shim/exchange.ts";
 import { LineBuffer, LineSplitter, TOO_LONG } from "../../src/shim/line-buffer.ts";
-import { amount } from "../support/amount.ts";
+import { amount } from "../kit/runner/amount.ts";
 
 const RUNS = { numRuns: amount(200, 20_000) };
 const text = (value: string) => Buffer.from(value);

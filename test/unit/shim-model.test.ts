@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, it } from "vitest";
-import { amount } from "../support/amount.ts";
-import { type Owner, Setting } from "../support/shim/setting.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { type Owner, Setting } from "../kit/shim/setting.ts";
 
 const MOVES = {
   speak: (setting) => setting.speak(false),

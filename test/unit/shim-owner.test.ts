@@ -5,8 +5,8 @@ import { attachTo, endAttached, endsInOrder, startBehind, TakenError } from "../
 import type { Held, Spawned } from "../../src/claude/supervise/spawned.ts";
 import { EndedRecord } from "../../src/shim/ended.ts";
 import type { Attached, FromShim } from "../../src/shim/protocol.ts";
-import { ATTACHED, connected, ID, LISTED, RUNNING, STARTED, started } from "../support/shim/scripted-owner.ts";
-import { SHIM_IDENTITY } from "../support/shim/scripted-shim.ts";
+import { ATTACHED, connected, ID, LISTED, RUNNING, STARTED, started } from "../kit/shim/scripted-owner.ts";
+import { SHIM_IDENTITY } from "../kit/shim/scripted-shim.ts";
 
 async function attached(message: Attached = ATTACHED, body = "") {
   const { connection, place, shim } = await connected({ list: { t: "processes", processes: [LISTED] } });

@@ -16,7 +16,7 @@ import type { AgentSignal } from "../../src/engine/ports.ts";
 import { NPM_MS } from "../../src/packages/npm.ts";
 import { PackageCache } from "../../src/packages/package-cache.ts";
 import type { ToShim } from "../../src/shim/protocol.ts";
-import { connected, ID, LISTED, RUNNING, STARTED, started } from "../support/shim/scripted-owner.ts";
+import { connected, ID, LISTED, RUNNING, STARTED, started } from "../kit/shim/scripted-owner.ts";
 
 /** Programs that say nothing where this one waits for their next word: each wait has a limit. */
 

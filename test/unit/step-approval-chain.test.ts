@@ -4,7 +4,7 @@ import { parseApprovals } from "../../src/config/approvals/approvals-flag.ts";
 import type { PermissionRequest } from "../../src/domain/permission.ts";
 import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { requestOf, SECOND, T0, Walk } from "../support/step/walk.ts";
+import { requestOf, SECOND, T0, Walk } from "../kit/step/walk.ts";
 
 /** Which approver has a request, for how long, and who may answer it. */
 

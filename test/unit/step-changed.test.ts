@@ -5,7 +5,7 @@ import type { AnsweredBy, PermissionRequest } from "../../src/domain/permission.
 import type { JsonObject } from "../../src/domain/json.ts";
 import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { Judgement } from "../../src/engine/ports.ts";
-import { requestOf, commandInput, POLICY, Walk } from "../support/step/walk.ts";
+import { requestOf, commandInput, POLICY, Walk } from "../kit/step/walk.ts";
 
 /** Answers with changed input: every check of a request applies to them, for every approver. */
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { PermissionMode } from "../../src/domain/permission.ts";
-import { Walk } from "../support/step/walk.ts";
+import { Walk } from "../kit/step/walk.ts";
 
 it.each<[asked: PermissionMode, answered: object, recorded: PermissionMode]>([
   ["plan", { permissionMode: "plan" }, "plan"],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { requestOf, POLICY, resultSignal, SECOND, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
+import { requestOf, POLICY, resultSignal, SECOND, SHELL_TASK, T0, Walk } from "../kit/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { ABORTED, AGENT_TASK, requestOf, resultSignal, SHELL_TASK, SHIM, Walk } from "../support/step/walk.ts";
+import { ABORTED, AGENT_TASK, requestOf, resultSignal, SHELL_TASK, SHIM, Walk } from "../kit/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };

@@ -4,8 +4,8 @@ import { SessionStatus } from "../../src/domain/session.ts";
 import { type FailureCategory, TurnOutcome } from "../../src/domain/turn.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { typeOfEnd } from "../../src/view/result.ts";
-import { inputFor, STATE_NAMES, walkTo } from "../support/step/cases.ts";
-import { ABORTED, API_ERROR, requestOf, resultSignal, SECOND, tellStep, Walk } from "../support/step/walk.ts";
+import { inputFor, STATE_NAMES, walkTo } from "../kit/step/cases.ts";
+import { ABORTED, API_ERROR, requestOf, resultSignal, SECOND, tellStep, Walk } from "../kit/step/walk.ts";
 
 /** Compares each table of docs/states.md with the behaviour of step and statusOf. */
 

@@ -6,7 +6,7 @@ import type { CommandOf } from "../../src/domain/command.ts";
 import type { ControlRequest } from "../../src/domain/control.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import type { Effect } from "../../src/engine/step.ts";
-import { amount } from "../support/amount.ts";
+import { amount } from "../kit/runner/amount.ts";
 import {
   AGENT_TASK,
   API_ERROR,
@@ -19,7 +19,7 @@ import {
   SHELL_TASK,
   SHIM,
   Walk,
-} from "../support/step/walk.ts";
+} from "../kit/step/walk.ts";
 
 /** The possible next inputs, before the state is known: `pick` chooses among those that the state permits. */
 interface Happening {

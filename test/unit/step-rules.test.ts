@@ -4,7 +4,7 @@ import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts
 import { handedOver } from "../../src/claude/rules.ts";
 import type { PermissionRequest } from "../../src/domain/permission.ts";
 import type { Policy } from "../../src/engine/policy/policy.ts";
-import { requestOf, POLICY, Walk } from "../support/step/walk.ts";
+import { requestOf, POLICY, Walk } from "../kit/step/walk.ts";
 
 function rule(text: string, behavior: RuleBehavior) {
   const parsed = parseRule(text, behavior);

@@ -3,7 +3,7 @@ import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts
 import type { CommandOf } from "../../src/domain/command.ts";
 import { policyOfProcess } from "../../src/engine/policy/of-turn.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { BEGUN, requestOf, resultSignal, SECOND, SHELL_TASK, Walk } from "../support/step/walk.ts";
+import { BEGUN, requestOf, resultSignal, SECOND, SHELL_TASK, Walk } from "../kit/step/walk.ts";
 
 /** Prompts of clients that allow less than the one that started the session, or have another environment. */
 

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
 import { statusOf } from "../../src/domain/session.ts";
 import { type Input, step } from "../../src/engine/step.ts";
-import { inputFor, inputsFor, STATE_NAMES, walkTo } from "../support/step/cases.ts";
-import { aged, deepFreeze, faultsOf } from "../support/step/invariants.ts";
-import { TABLE } from "../support/step/rows.ts";
-import { tellStep } from "../support/step/walk.ts";
+import { inputFor, inputsFor, STATE_NAMES, walkTo } from "../kit/step/cases.ts";
+import { aged, deepFreeze, faultsOf } from "../kit/step/invariants.ts";
+import { TABLE } from "../kit/step/rows.ts";
+import { tellStep } from "../kit/step/walk.ts";
 
 const ROWS = STATE_NAMES.flatMap((state) => (TABLE[state] ?? []).map((row) => [state, ...row] as const));
 

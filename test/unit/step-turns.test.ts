@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { hasSpoken } from "../../src/domain/session.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { ABORTED, AGENT_TASK, API_ERROR, requestOf, resultSignal, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
+import { ABORTED, AGENT_TASK, API_ERROR, requestOf, resultSignal, SHELL_TASK, T0, Walk } from "../kit/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };

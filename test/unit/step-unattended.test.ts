@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { ABORTED, requestOf, resultSignal, SECOND, T0, Walk } from "../support/step/walk.ts";
+import { ABORTED, requestOf, resultSignal, SECOND, T0, Walk } from "../kit/step/walk.ts";
 
 /** Sessions that no client attends to, on a server that goes on without clients. */
 

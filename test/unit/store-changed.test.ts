@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Lease, SessionBackend } from "../../src/engine/ports.ts";
 import { isLoss } from "../../src/engine/ports.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { StoreFile } from "../support/store/files.ts";
-import { TAMPERINGS } from "../support/store/tampering.ts";
-import { claimed, notice, notices, numbers, session, TTL, write } from "../support/store/vocabulary.ts";
+import { StoreFile } from "../kit/store/files.ts";
+import { TAMPERINGS } from "../kit/store/tampering.ts";
+import { claimed, notice, notices, numbers, session, TTL, write } from "../kit/store/vocabulary.ts";
 
 const NOTED = 20;
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Lease, SessionBackend } from "../../src/engine/ports.ts";
 import { WATCH_MS } from "../../src/store/liveness.ts";
-import { StoreFile } from "../support/store/files.ts";
-import { claimed, notice, session, T0, TTL, write } from "../support/store/vocabulary.ts";
+import { StoreFile } from "../kit/store/files.ts";
+import { claimed, notice, session, T0, TTL, write } from "../kit/store/vocabulary.ts";
 
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;

@@ -14,8 +14,8 @@ import { SqliteBackend } from "../../src/store/sqlite/backend.ts";
 import { type Database, openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { asStoreError } from "../../src/store/sqlite/connect/faults.ts";
 import { openConnection } from "../../src/store/sqlite/connect/open-file.ts";
-import { letGo, StoreFile } from "../support/store/files.ts";
-import { claimed, iterator, never, notice, numbers, session, TTL, write } from "../support/store/vocabulary.ts";
+import { letGo, StoreFile } from "../kit/store/files.ts";
+import { claimed, iterator, never, notice, numbers, session, TTL, write } from "../kit/store/vocabulary.ts";
 
 const Journal = z.object({ journal_mode: z.string() });
 const run = (command: string, ...args: string[]): void => void execFileSync(command, args, { stdio: "ignore" });

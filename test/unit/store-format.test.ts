@@ -6,10 +6,10 @@ import { SessionEvent } from "../../src/domain/event.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
 import { initialState, SessionState, statusOf } from "../../src/domain/session.ts";
 import { formatOf, NewerFormatError, STATE, type Version, VERSIONS } from "../../src/store/format.ts";
-import { StoreFile } from "../support/store/files.ts";
-import { insert, readRows, ROWS_FOLDER, shapes, type StoredRow, writtenRows } from "../support/store/stored-rows.ts";
-import { ManualClock } from "../support/step/clock.ts";
-import { errorsOf, TestNode } from "../support/step/two-nodes.ts";
+import { StoreFile } from "../kit/store/files.ts";
+import { insert, readRows, ROWS_FOLDER, shapes, type StoredRow, writtenRows } from "../kit/store/stored-rows.ts";
+import { ManualClock } from "../kit/step/clock.ts";
+import { errorsOf, TestNode } from "../kit/step/two-nodes.ts";
 
 /** `UPDATE_ROWS=1` writes the missing files of the present version. Files of a version that was released are never written again. */
 const PRESENT = VERSIONS.length;

@@ -1,5 +1,5 @@
-import { memoryStore } from "../support/store/memory.ts";
-import { storeSuite } from "../support/store/suite.ts";
+import { memoryStore } from "../kit/store/memory.ts";
+import { storeSuite } from "../kit/store/suite.ts";
 
 storeSuite("memory", async () => {
   let now = 1_000_000;

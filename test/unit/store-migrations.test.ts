@@ -5,8 +5,8 @@ import { z } from "zod";
 import { Connection } from "../../src/store/sqlite/connect/connection.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { checkSchema, migrate, MIGRATIONS } from "../../src/store/sqlite/connect/migrations.ts";
-import { StoreFile } from "../support/store/files.ts";
-import { claimed, notice, session, TTL, write } from "../support/store/vocabulary.ts";
+import { StoreFile } from "../kit/store/files.ts";
+import { claimed, notice, session, TTL, write } from "../kit/store/vocabulary.ts";
 
 /** A later version may only add to the schema. */
 const LATER = [

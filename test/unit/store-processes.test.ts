@@ -5,10 +5,10 @@ import { z } from "zod";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { Connection } from "../../src/store/sqlite/connect/connection.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { amount } from "../support/amount.ts";
-import { StoreFile } from "../support/store/files.ts";
-import { Compiled, type Role, type StoreProcess } from "../support/store/processes.ts";
-import { command, done, LONG, never, numbers, session, take, TTL } from "../support/store/vocabulary.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { StoreFile } from "../kit/store/files.ts";
+import { Compiled, type Role, type StoreProcess } from "../kit/store/processes.ts";
+import { command, done, LONG, never, numbers, session, take, TTL } from "../kit/store/vocabulary.ts";
 
 /** Several processes on one file, some of which are killed. */
 describe("store: sqlite, several processes", { timeout: 60_000 }, () => {

@@ -9,20 +9,9 @@ import { defaultStore } from "../../src/config/store.ts";
 import { openStore } from "../../src/store/open.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { urgencyOf } from "../../src/store/sqlite/events.ts";
-import { StoreFile } from "../support/store/files.ts";
-import { storeSuite } from "../support/store/suite.ts";
-import {
-  claimed,
-  command,
-  notice,
-  numbers,
-  prompt,
-  session,
-  SHORT,
-  T0,
-  TTL,
-  write,
-} from "../support/store/vocabulary.ts";
+import { StoreFile } from "../kit/store/files.ts";
+import { storeSuite } from "../kit/store/suite.ts";
+import { claimed, command, notice, numbers, prompt, session, SHORT, T0, TTL, write } from "../kit/store/vocabulary.ts";
 
 /** Maximum delay of a grouped write, ms: the writer's GROUP_MS. */
 const MAX_GROUP_MS = 50;

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { changeStore, DAMAGED_EVENTS, sessionAtRest } from "../support/store/damage.ts";
-import { StoreFile } from "../support/store/files.ts";
-import { ManualClock } from "../support/step/clock.ts";
-import { TestNode } from "../support/step/two-nodes.ts";
-import { claimed, command, done, LONG, never, session, T0, take, TTL } from "../support/store/vocabulary.ts";
+import { changeStore, DAMAGED_EVENTS, sessionAtRest } from "../kit/store/damage.ts";
+import { StoreFile } from "../kit/store/files.ts";
+import { ManualClock } from "../kit/step/clock.ts";
+import { TestNode } from "../kit/step/two-nodes.ts";
+import { claimed, command, done, LONG, never, session, T0, take, TTL } from "../kit/store/vocabulary.ts";
 
 /** Events, commands and rows of servers that cannot be read: each is a fault of its own, and of nothing beside it. */
 

@@ -8,9 +8,9 @@ import { limitsUnder, ownPolicy } from "../../src/engine/policy/operator.ts";
 import { judge } from "../../src/engine/policy/rules.ts";
 import { matchesPath } from "../../src/engine/policy/rule-path.ts";
 import { addedBy, isAsStrict, OF_PROCESSES, tighterPolicy, withAdded } from "../../src/security/tighter-policy.ts";
-import { amount } from "../support/amount.ts";
-import { OPERATOR } from "../support/open-gate.ts";
-import { requestOf } from "../support/step/walk.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { OPERATOR } from "../kit/sessions/open-gate.ts";
+import { requestOf } from "../kit/step/walk.ts";
 
 /** The policies of two servers, merged into one that is never looser than either of them. */
 

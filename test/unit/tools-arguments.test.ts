@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { callOf, depsOf, FakeEngine, TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
-import { runTool } from "../support/tools/run.ts";
-import { processorMs } from "../support/processor-time.ts";
+import { callOf, depsOf, FakeEngine, TOOLSET_SETTINGS } from "../kit/tools/fake-engine.ts";
+import { runTool } from "../kit/tools/run.ts";
+import { processorMs } from "../kit/runner/processor-time.ts";
 
 const tools = new Map(toolsOf(["agent"], TOOLSET_SETTINGS).map((tool) => [tool.name, tool]));
 

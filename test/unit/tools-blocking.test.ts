@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 
 import { tellRequests } from "../../src/tools/blocking/outcome.ts";
 import { viewSession } from "../../src/tools/session-view.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 
 it("a blocking call that returns for a request has room for that alone: no events, and no result of an earlier turn", async () => {
   const engine = new FakeEngine();

@@ -4,9 +4,9 @@ import { assembleCheck, type CheckMaterial } from "../../src/view/check.ts";
 import { readRequest } from "../../src/tools/check/request.ts";
 import type { EventType, ResponseMode, ShownEvent } from "../../src/view/event.ts";
 import { beginningWithin, cutText, fit, jsonBytes } from "../../src/view/size.ts";
-import { amount } from "../support/amount.ts";
-import { NOW } from "../support/tools/fake-session.ts";
-import { withCaller } from "../support/open-request.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { NOW } from "../kit/tools/fake-session.ts";
+import { withCaller } from "../kit/sessions/open-request.ts";
 
 const { include } = readRequest({}, { maxWaitMs: 0 }).form;
 const timestamp = new Date(NOW).toISOString();

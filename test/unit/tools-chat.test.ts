@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { adviceWithin } from "../../src/tools/errors.ts";
 import { namesOf } from "../../src/tools/listed.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import { runTool, tools } from "../support/tools/run.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import { runTool, tools } from "../kit/tools/run.ts";
 
 const CHAT = namesOf(["chat"], { enabled: true });
 const AGENT = namesOf(["agent"], { enabled: true });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { jsonBytes } from "../../src/view/size.ts";
-import { FakeEngine } from "../support/tools/fake-engine.ts";
-import type { FakeSession } from "../support/tools/fake-session.ts";
-import { answerOf, run } from "../support/tools/run.ts";
+import { FakeEngine } from "../kit/tools/fake-engine.ts";
+import type { FakeSession } from "../kit/tools/fake-session.ts";
+import { answerOf, run } from "../kit/tools/run.ts";
 
 interface Part {
   sessionId: string;

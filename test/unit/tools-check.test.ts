@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { runTool as runToolOrAsk, type ToolCall, type ToolDeps } from "../../src/tools/define.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import { NOW } from "../support/tools/fake-session.ts";
-import { answerOf, check, tools } from "../support/tools/run.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import { NOW } from "../kit/tools/fake-session.ts";
+import { answerOf, check, tools } from "../kit/tools/run.ts";
 
 describe("claude_code_check, poll", () => {
   it("reports events after the cursor, without irrelevant fields", async () => {

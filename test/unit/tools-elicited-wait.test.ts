@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { waitEliciting, type PlainWait } from "../../src/tools/elicitation/eliciting-wait.ts";
 import { viewSession } from "../../src/tools/session-view.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => vi.useRealTimers());

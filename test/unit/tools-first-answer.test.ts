@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { SessionState } from "../../src/domain/session.ts";
 import { FirstAnswer } from "../../src/tools/first-answer.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import { runTool, tools } from "../support/tools/run.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import { runTool, tools } from "../kit/tools/run.ts";
 
 /** What the first answer to a client says of sessions that went on without clients. */
 

@@ -6,7 +6,7 @@ import { PromptOptions } from "../../src/tools/prompt.ts";
 import type { Tool } from "../../src/tools/define.ts";
 import { instructionsFor, type ToolName } from "../../src/tools/listed.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
+import { TOOLSET_SETTINGS } from "../kit/tools/fake-engine.ts";
 
 /**
  * Every tool's listing is a committed file, so that reviews see each change. `UPDATE_TOOLSNAPS=1` writes them, `npm run format`

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { amount } from "../support/amount.ts";
-import { call, outcome, running } from "../support/tools/log.ts";
-import { check } from "../support/tools/run.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { call, outcome, running } from "../kit/tools/log.ts";
+import { check } from "../kit/tools/run.ts";
 
 interface Part {
   tool?: string;

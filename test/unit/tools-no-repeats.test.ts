@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { FakeSession } from "../support/tools/fake-session.ts";
-import { call, outcome, running } from "../support/tools/log.ts";
-import { check } from "../support/tools/run.ts";
+import type { FakeSession } from "../kit/tools/fake-session.ts";
+import { call, outcome, running } from "../kit/tools/log.ts";
+import { check } from "../kit/tools/run.ts";
 
 describe("in mode minimal, an answer", () => {
   it("contains the outcome of an approved call with the call, and the one just decided without its input", async () => {

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { jsonBytes } from "../../src/view/size.ts";
-import { callOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import { NOW } from "../support/tools/fake-session.ts";
-import { outcome, running } from "../support/tools/log.ts";
-import { answerOf, check, run } from "../support/tools/run.ts";
+import { callOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import { NOW } from "../kit/tools/fake-session.ts";
+import { outcome, running } from "../kit/tools/log.ts";
+import { answerOf, check, run } from "../kit/tools/run.ts";
 
 interface Page {
   content: string;

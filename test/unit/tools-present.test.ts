@@ -7,7 +7,7 @@ import { headline, presentEvent, type ShownEvent } from "../../src/view/event.ts
 import { presentMessage } from "../../src/view/message.ts";
 import { inShort, presentResult } from "../../src/view/result.ts";
 import { summaryOf } from "../../src/view/summary.ts";
-import { ENDED, NOW } from "../support/tools/fake-session.ts";
+import { ENDED, NOW } from "../kit/tools/fake-session.ts";
 
 describe("a summary is one line for people", () => {
   it.each<[string, JsonObject, string]>([

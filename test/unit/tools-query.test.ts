@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { Wire } from "../support/mcp-wire.ts";
-import { tools } from "../support/tools/run.ts";
+import { Wire } from "../kit/clients/mcp-wire.ts";
+import { tools } from "../kit/tools/run.ts";
 
 const MESSAGES = 2_000;
 /** The size of both buffers of a stream plus one message, bytes. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { nameTools } from "../../src/tools/catalogue.ts";
 import { KNOWN_TOOLS } from "../../src/domain/options/known-tools.ts";
-import { FakeEngine } from "../support/tools/fake-engine.ts";
-import { answerOf, check, run } from "../support/tools/run.ts";
+import { FakeEngine } from "../kit/tools/fake-engine.ts";
+import { answerOf, check, run } from "../kit/tools/run.ts";
 
 const QUESTIONS = [
   { question: "Which library?", header: "Library", options: [{ label: "A" }, { label: "B" }], multiSelect: false },

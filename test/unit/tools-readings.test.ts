@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 
 import { parseArguments } from "../../src/tools/arguments/parse.ts";
 import { kindOfForm, optionsOf, shapeOf, unwrapped, type Schema } from "../../src/tools/arguments/schema.ts";
-import { amount } from "../support/amount.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import { runTool, tools } from "../support/tools/run.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import { runTool, tools } from "../kit/tools/run.ts";
 
 /** Reads arguments that may have several forms, or that come as JSON text. */
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { callOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import { NOW } from "../support/tools/fake-session.ts";
-import { answerOf, check, run } from "../support/tools/run.ts";
+import { callOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import { NOW } from "../kit/tools/fake-session.ts";
+import { answerOf, check, run } from "../kit/tools/run.ts";
 
 const respond = (engine: FakeEngine, args: object) =>
   answerOf(engine, "_check", {

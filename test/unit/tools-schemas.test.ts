@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
+import { TOOLSET_SETTINGS } from "../kit/tools/fake-engine.ts";
 
 /** Checks the listing of every tool for constructs that clients and their models refuse. */
 

@@ -7,8 +7,8 @@ import { toolAnswers } from "../../src/mcp/tools.ts";
 import type { AuditEntry } from "../../src/tools/audit.ts";
 import { LIBRARY } from "../../src/mcp/resources/library.ts";
 import { mayUse, scopeOf } from "../../src/tools/scope.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import { tools, runTool } from "../support/tools/run.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import { tools, runTool } from "../kit/tools/run.ts";
 
 /** Every tool and action with the scope that it requires: a new one is missing here until its scope is decided. */
 const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> = {

@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { SessionState } from "../../src/domain/session.ts";
 import { jsonBytes } from "../../src/view/size.ts";
-import { FakeEngine } from "../support/tools/fake-engine.ts";
-import { NOW } from "../support/tools/fake-session.ts";
-import { listed, run, runOpen } from "../support/tools/run.ts";
-import { amount } from "../support/amount.ts";
-import { callOf } from "../support/tools/fake-engine.ts";
+import { FakeEngine } from "../kit/tools/fake-engine.ts";
+import { NOW } from "../kit/tools/fake-session.ts";
+import { listed, run, runOpen } from "../kit/tools/run.ts";
+import { amount } from "../kit/runner/amount.ts";
+import { callOf } from "../kit/tools/fake-engine.ts";
 
 describe("claude_code_session list", () => {
   it.each([

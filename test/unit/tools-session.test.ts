@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { AppError } from "../../src/domain/error.ts";
-import { FakeEngine } from "../support/tools/fake-engine.ts";
-import { NOW } from "../support/tools/fake-session.ts";
-import { answerOf, listed, type Listed, run, runOpen } from "../support/tools/run.ts";
+import { FakeEngine } from "../kit/tools/fake-engine.ts";
+import { NOW } from "../kit/tools/fake-session.ts";
+import { answerOf, listed, type Listed, run, runOpen } from "../kit/tools/run.ts";
 
 const iso = (at: number) => new Date(at).toISOString();
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { ToolCall } from "../../src/tools/define.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import { call, outcome } from "../support/tools/log.ts";
-import { answerOf, check, run, tools, runTool } from "../support/tools/run.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import { call, outcome } from "../kit/tools/log.ts";
+import { answerOf, check, run, tools, runTool } from "../kit/tools/run.ts";
 
 describe("claude_code", () => {
   it("returns at once with the id and the cursor", async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { runTaskMethod } from "../../src/mcp/tasks/methods.ts";
 import { readTaskId, writeTaskId } from "../../src/mcp/tasks/task-id.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
-import type { FakeSession } from "../support/tools/fake-session.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
+import type { FakeSession } from "../kit/tools/fake-session.ts";
 
 /** Finds the outcome of a prompt in a log with many other events. */
 

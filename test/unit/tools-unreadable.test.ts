@@ -5,7 +5,7 @@ import type { SessionRecord } from "../../src/engine/ports.ts";
 import { tellTask } from "../../src/mcp/tasks/task.ts";
 import { followTurn } from "../../src/tools/blocking/follow.ts";
 import type { SessionView } from "../../src/tools/session-view.ts";
-import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
+import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 
 /** Answers about a prompt whose turn cannot be read to its end. */
 

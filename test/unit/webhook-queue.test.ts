@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import { DeliveryQueue, type Letter, type Outcome } from "../../src/approvers/webhook/queue.ts";
-import { SECRET, startReceiver, type ReceiverServer } from "../support/webhook-receiver.ts";
+import { SECRET, startReceiver, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
 
 const KEY = Buffer.from(SECRET.slice("whsec_".length), "base64");
 

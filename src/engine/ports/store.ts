@@ -191,7 +191,7 @@ export interface StoreMaintenance {
 }
 
 /**
- * An opened store, which is one node. All storage engines pass the suite in test/support/store/suite.ts; reasons in
+ * An opened store, which is one node. All storage engines pass the suite in test/kit/store/suite.ts; reasons in
  * docs/decisions.md. The backend and the five ports can be spread, and no method needs `this`, so a wrapper names only its
  * changes, as in `{ ...store, log: { ...store.log, append } }`.
  */

@@ -1,0 +1,98 @@
+import { EventSourceParserStream } from "eventsource-parser/stream";
+
+import type { LiveEvents, PendingRequest, SessionDetail } from "../../../src/console/wire.ts";
+import { post as json, type HttpServer } from "../servers/http-server.ts";
+
+/** The requests of the console's page to its server, without a browser. */
+
+/** A signed-in browser: its credentials, and the requests that it sends with them. */
+export interface Signed {
+  readonly cookie: string;
+  readonly key: string;
+  readonly headers: Readonly<Record<string, string>>;
+  get<T>(path: string): Promise<T>;
+  /** The bare answers. */
+  ask(path: string, headers?: Record<string, string>): Promise<Response>;
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** Starts a session; answers with its id. */
+  start(prompt: string, cwd: string, more?: object): Promise<string>;
+  /** The request that is open in the session, when there is one, other than `before`. */
+  asked(sessionId: string, before?: string): Promise<PendingRequest>;
+  /** Resolves when no turn runs and nothing goes on in the background. */
+  end(sessionId: string): Promise<SessionDetail>;
+}
+
+type Origin = Pick<HttpServer, "origin">;
+
+/** As the page does it: a request without a token has no user. */
+export async function send({ origin }: Origin, path: string, init: RequestInit = {}): Promise<Response> {
+  return fetch(new URL(`/console/${path}`, origin), { redirect: "manual", ...init });
+}
+
+export async function signIn(http: Origin, token: string): Promise<Signed> {
+  const answer = await send(http, "api/sign-in", json({ token }));
+  if (answer.status !== 200) throw new Error(`not signed in: ${String(answer.status)} ${await answer.text()}`);
+  const { key } = (await answer.json()) as { key: string };
+  const cookie = answer.headers.getSetCookie().join().replace(/;.*/s, "");
+  return signed(http, { cookie, key });
+}
+
+export function signed(http: Origin, { cookie, key }: Pick<Signed, "cookie" | "key">): Signed {
+  const headers = { cookie, "x-console-key": key };
+  const ask: Signed["ask"] = async (path, more = {}) => send(http, `api/${path}`, { headers: { ...headers, ...more } });
+  const post: Signed["post"] = async (path, body = {}, more = {}) =>
+    send(http, `api/${path}`, json(body, { ...headers, ...more }));
+  const get = async <T>(path: string): Promise<T> => well(await ask(path));
+  /** The messages of the live stream until `wanted` matches one. */
+  const until = async <K extends keyof LiveEvents, T>(
+    sessionId: string,
+    kind: K,
+    wanted: (data: LiveEvents[K]) => T | undefined,
+  ): Promise<T> => {
+    const query = new URLSearchParams({ session: sessionId });
+    for await (const event of live(await ask(`live?${query.toString()}`))) {
+      const found = event.kind === kind ? wanted(event.data as LiveEvents[K]) : undefined;
+      if (found !== undefined) return found;
+    }
+    throw new Error("the stream has ended");
+  };
+  return {
+    cookie,
+    key,
+    headers,
+    get,
+    ask,
+    post,
+    async start(prompt, cwd, more = {}) {
+      const { sessionId } = await well<{ sessionId: string }>(await post("sessions", { prompt, cwd, ...more }));
+      return sessionId;
+    },
+    asked: async (sessionId, before) =>
+      until(sessionId, "requests", (open) =>
+        open.find((request) => request.sessionId === sessionId && request.requestId !== before),
+      ),
+    end: async (sessionId) =>
+      until(sessionId, "session", (detail) => {
+        if (detail.requests > 0) throw new Error(`${sessionId} asks`);
+        const { background, lastOutcome, turnStartedAt } = detail;
+        const isOver = turnStartedAt === undefined && lastOutcome !== undefined && background === 0;
+        return isOver ? detail : undefined;
+      }),
+  };
+}
+
+async function well<T>(answer: Response): Promise<T> {
+  if (!answer.ok) throw new Error(`${answer.url}: ${String(answer.status)} ${await answer.text()}`);
+  return (await answer.json()) as T;
+}
+
+export type Live = {
+  [K in keyof LiveEvents]: { kind: K; id: string | undefined; data: LiveEvents[K] };
+}[keyof LiveEvents];
+
+/** What comes on the stream until it ends; a reader that stops cuts it. */
+export async function* live({ body }: Response): AsyncGenerator<Live> {
+  if (!body) return;
+  const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+  for await (const { data, event, id } of events) yield { kind: event, id, data: JSON.parse(data) } as Live;
+}

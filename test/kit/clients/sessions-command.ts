@@ -1,0 +1,105 @@
+import { execFile } from "node:child_process";
+
+import { expect } from "vitest";
+import { z } from "zod";
+
+import type { SessionEvent } from "../../../src/domain/event.ts";
+import { initialState, type SessionState } from "../../../src/domain/session.ts";
+import type { SessionBackend } from "../../../src/engine/ports.ts";
+import { openStore } from "../../../src/store/open.ts";
+import { TURN_CLOCK } from "../sessions/open-request.ts";
+
+export interface Ran {
+  status: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs the built program, not on a terminal and without any setting of the machine it runs on. */
+export async function run(args: string[], env: Record<string, string> = {}): Promise<Ran> {
+  const options = { env: { PATH: process.env["PATH"] ?? "", HOME: "/nowhere", ...env }, maxBuffer: 1e9 };
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, ["dist/cli/main.js", "sessions", ...args], options, (_, stdout, stderr) =>
+      resolve({ status: child.exitCode, stdout, stderr }),
+    );
+    child.stdin?.end();
+  });
+}
+
+export const Listed = z.object({
+  sessions: z.array(z.looseObject({ sessionId: z.string(), status: z.string(), owned: z.boolean() })),
+  more: z.boolean(),
+});
+
+export async function listed(...args: string[]) {
+  const { status, stdout, stderr } = await run(["list", "--json", ...args]);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  return Listed.parse(JSON.parse(stdout));
+}
+
+export const refused = (status: number, line: string | RegExp) => ({
+  status,
+  stdout: "",
+  stderr: expect.stringMatching(line) as string,
+});
+
+export const HOUR = 3_600_000;
+export const NOW = Date.now();
+export const id = (n: number): string => `${n.toString(16).padStart(8, "0")}-0000-4000-8000-000000000000`;
+
+/** A node on a store that no server has made. */
+export async function seed(file: string, work: (node: SessionBackend) => Promise<void>): Promise<string[]> {
+  const silent = (): void => undefined;
+  const node = openStore(
+    { kind: "sqlite", file },
+    {
+      nodeId: "seed",
+      process: { pid: process.pid, startedAt: "never" },
+      isRunning: async () => Promise.resolve(true),
+      clock: { now: () => Date.now(), tick: () => performance.now() },
+      log: { debug: silent, info: silent, warn: silent, error: silent },
+    },
+  );
+  await node.leases.heartbeat(60_000);
+  await work(node);
+  await node.close();
+  return ["--store", file];
+}
+
+export interface Seeded {
+  at?: number;
+  cwd?: string;
+  events?: SessionEvent[];
+  state?: Partial<SessionState>;
+  principal?: string;
+}
+
+export async function addSession(node: SessionBackend, sessionId: string, seeded: Seeded = {}): Promise<void> {
+  const { at = NOW, cwd = "/repo", events = [], principal = "local", state = {} } = seeded;
+  await node.rows.create({ id: sessionId, principal, spec: { cwd }, state: initialState(at), at });
+  const lease = await node.leases.claim(sessionId);
+  if (!lease) throw new Error("not claimed");
+  await node.log.append(lease, { events, at, state: { ...initialState(at), ...state, lastEventId: events.length } });
+  await node.leases.release(lease);
+}
+
+export const prompt = (words: string): SessionEvent => ({
+  type: "prompt.queued",
+  data: { promptId: "p", text: words },
+});
+export const said = (words: string): SessionEvent => ({
+  type: "message",
+  data: { message: { type: "assistant", message: { content: [{ type: "text", text: words }] } } },
+});
+export const turn: SessionState["turn"] = {
+  id: "t",
+  origin: "prompt",
+  startedAt: NOW,
+  clock: TURN_CLOCK,
+  awaiting: ["p"],
+  pending: false,
+  rerun: false,
+  durationApiMs: 0,
+  numTurns: 0,
+  costUsd: 0,
+};

@@ -1,0 +1,226 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+
+import type { ClientKind, Connection } from "../clients/connection.ts";
+import type { Transport } from "./elicitation.ts";
+import { calling, decisions, FakeUser, filled, writing } from "./fake-user.ts";
+import type { HttpServer } from "../servers/http-server.ts";
+import { told } from "../sessions/one-turn.ts";
+import { stream, type Log, type Streamed } from "../clients/streaming.ts";
+import type { World } from "../world.ts";
+
+/** A person at a client answers while a call of the toolsets query and chat waits for its turn. */
+
+export const QUERY = "claude_code_query";
+export const DIRECT = "claude_direct_query";
+const QUESTION = {
+  question: "Which library?",
+  header: "Library",
+  multiSelect: false,
+  options: ["Fast", "Small"].map((label) => ({ label, description: `${label}!` })),
+};
+
+const decided = async (watcher: Connection, { data }: Pick<Streamed, "data">) =>
+  decisions(await told(watcher, String(data["sessionId"])));
+/** A query asks, whatever the operator's default is. */
+export const asks = (tool: string) => (tool === QUERY ? { permissionMode: "default" } : {});
+
+/** Nothing is reported twice, and the answer holds everything that was reported. */
+export function isWhole(tool: string, answer: Streamed): void {
+  const { answered, told: said } = tool === QUERY ? messagesOf(answer) : toolsOf(answer);
+  expect(said).toEqual(answered);
+  expect(new Set(answer.logs.map(({ data }) => JSON.stringify(data))).size).toBe(answer.logs.length);
+}
+
+function messagesOf({ data, logs }: Streamed) {
+  const messages = data["messages"] as object[];
+  const said = logs.map((log) => JSON.parse(String(log.data)) as { sequence: number; message: object });
+  const answered = messages.map((message, index) => ({ sequence: index + 1, message }));
+  return { told: said.map(({ message, sequence }) => ({ sequence, message })), answered };
+}
+
+function toolsOf({ data, logs }: Streamed) {
+  const invocations = data["toolInvocations"] as { toolUseId: string }[];
+  const said = logs.flatMap((log) => (isOutcome(log.data) ? [log.data.toolUseId] : []));
+  return { told: said, answered: invocations.map(({ toolUseId }) => toolUseId) };
+}
+
+function isOutcome(said: Log["data"]): said is { toolUseId: string; success: boolean } {
+  return typeof said === "object" && said !== null && "success" in said;
+}
+
+type Row = readonly [tool: string, client: ClientKind, transport: Transport];
+
+export interface Rows {
+  readonly forms: readonly Row[];
+  /** Where the caller could answer too. */
+  readonly caller: readonly Row[];
+  readonly chat: readonly (readonly [client: ClientKind, transport: Transport])[];
+  readonly cancelled: readonly (readonly [client: "legacy" | "v1", transport: Transport])[];
+}
+
+/** Of `npm test`: each tool, kind of client and transport occurs. */
+export const SHOWN: Rows = {
+  forms: [
+    [QUERY, "modern", "stdio"],
+    [DIRECT, "legacy", "http"],
+    [QUERY, "v1", "http"],
+  ],
+  caller: [
+    [DIRECT, "modern", "http"],
+    [QUERY, "legacy", "http"],
+  ],
+  chat: [["v1", "http"]],
+  cancelled: [["legacy", "http"]],
+};
+
+/** Servers whose callers can answer requests, and others whose callers cannot: over HTTP there is one of each. */
+export interface Desk {
+  /** Polls the sessions of the others. */
+  readonly watcher: Connection;
+  /** A client with a person at it. */
+  open(person: FakeUser, client?: ClientKind, transport?: Transport): Promise<Connection>;
+  closed(person: FakeUser, client?: ClientKind, transport?: Transport): Promise<Connection>;
+}
+
+const OPEN = ["--toolsets", "all"];
+const CLOSED = ["--toolsets", "query,chat", "--approvals", "user:60000,caller"];
+
+async function startDesk(world: World): Promise<Desk> {
+  const servers = new Map<string[], HttpServer>([
+    [OPEN, await world.http({ args: OPEN })],
+    [CLOSED, await world.http({ args: CLOSED })],
+  ]);
+  const at =
+    (args: string[]): Desk["open"] =>
+    async ({ person }, client = "modern", transport = "http") => {
+      if (transport === "stdio") return world.server({ client, args, person });
+      return servers.get(args)!.connect(client, undefined, person);
+    };
+  return { watcher: await servers.get(OPEN)!.connect(), open: at(OPEN), closed: at(CLOSED) };
+}
+
+/** The tests for each of these tools and clients. */
+export function blockingForms(world: World, rows: Rows): () => Desk {
+  let desk: Desk;
+  let watcher: Connection;
+  beforeAll(async () => {
+    desk = await startDesk(world);
+    ({ watcher } = desk);
+  });
+
+  describe.each(rows.forms)("%s and a person at a %s client over %s", (tool, kind, transport) => {
+    const fakeUser = new FakeUser();
+    let server: Connection;
+    beforeAll(async () => {
+      server = await desk.closed(fakeUser, kind, transport);
+    });
+    beforeEach(() => void (fakeUser.seen.length = 0));
+
+    it("allows, denies and answers a question in one call, which tells everything once and answers with all of it", async () => {
+      const cwd = world.folder();
+      const [allowed, refused] = ["a", "b"].map((name) => join(cwd, name)) as [string, string];
+      const question = { name: "AskUserQuestion", input: { questions: [QUESTION] } };
+      const answers = [{ decision: "allow" }, { decision: "deny" }, { message: "Not there." }, { answer1: "Small" }];
+      fakeUser.does = () => ({ action: "accept", content: answers[fakeUser.seen.length - 1]! });
+      const prompt = calling([writing(allowed), writing(refused), question]);
+      const answer = await stream(server, tool, { prompt, cwd, ...asks(tool) });
+      expect(answer.data).toMatchObject({ status: "done" });
+      expect([existsSync(allowed), existsSync(refused)]).toEqual([true, false]);
+      expect(fakeUser.seen).toHaveLength(4);
+      expect(fakeUser.seen[0]?.message).toMatch(/^Write a \(1 line\)/);
+      expect(JSON.stringify(answer.logs)).toContain("Not there.");
+      isWhole(tool, answer);
+      expect(await decided(watcher, answer)).toEqual([
+        ["allow", "user"],
+        ["deny", "user"],
+        ["allow", "user"],
+      ]);
+      const sessions = world.model.requests.filter((request) => request.told.includes(allowed));
+      expect(new Set(sessions.map(({ sessionId }) => sessionId))).toEqual(new Set([answer.data["sessionId"]]));
+    });
+
+    it("closes the form: with no approver left the request is denied, and the call goes on to its end", async () => {
+      const cwd = world.folder();
+      const file = join(cwd, "a");
+      fakeUser.does = () => ({ action: "cancel" });
+      const answer = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
+      expect(answer.data).toMatchObject({ status: "done" });
+      expect(JSON.stringify(answer.logs)).toContain("No approver can answer a request here.");
+      isWhole(tool, answer);
+      expect(existsSync(file)).toBe(false);
+      expect(fakeUser.seen).toHaveLength(1);
+      expect(await decided(watcher, answer)).toEqual([["deny", "rule"]]);
+    });
+  });
+
+  describe("where the caller can answer too,", () => {
+    it.each(rows.caller)(
+      "%s at a %s client over %s returns with what is asked once the form is closed",
+      async (tool, client, transport) => {
+        const fakeUser = new FakeUser();
+        const server = await desk.open(fakeUser, client, transport);
+        const cwd = world.folder();
+        const file = join(cwd, "a");
+        const { data } = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
+        expect(data).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
+        expect(fakeUser.seen).toHaveLength(1);
+        const { actions, nextCursor: cursor, sessionId } = data as { actions: { requestId: string }[] } & typeof data;
+        const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+        const rest = await server.call("claude_code_check", { ...answer, cursor, until: "end", waitMs: 40_000 });
+        expect(rest).toMatchObject({ result: { result: "Over." } });
+        expect(existsSync(file)).toBe(true);
+        expect(await decided(watcher, { data })).toEqual([["allow", "caller"]]);
+      },
+    );
+  });
+
+  describe("a form in a call that blocks", () => {
+    it.each(rows.chat)("goes on in a session that is known: claude_chat_query, %s client over %s", async (...way) => {
+      const fakeUser = new FakeUser();
+      fakeUser.does = filled({ decision: "allow" });
+      const server = await desk.closed(fakeUser, ...way);
+      const cwd = world.folder();
+      const files = ["a", "b"].map((name) => join(cwd, name));
+      const { data: opened } = await stream(server, "claude_session_create", { cwd });
+      const { sessionId } = opened;
+      for (const file of files) {
+        const answer = await stream(server, "claude_chat_query", { sessionId, prompt: calling([writing(file)]) });
+        expect(answer.data).toMatchObject({ finalText: "Over.", sessionId });
+        expect(answer.logs.filter(({ data }) => data === "Over.")).toHaveLength(1);
+        expect(existsSync(file)).toBe(true);
+      }
+      expect(fakeUser.seen).toHaveLength(2);
+    });
+
+    it.each(rows.cancelled)(
+      "is taken back when its call is cancelled, and the turn interrupted: %s client over %s",
+      async (kind, transport) => {
+        const fakeUser = new FakeUser();
+        const server = await desk.closed(fakeUser, kind, transport);
+        const cwd = world.folder();
+        const controller = new AbortController();
+        let takenBack = false;
+        fakeUser.does = async (_, signal) => {
+          const isTakenBack = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+          controller.abort();
+          await isTakenBack;
+          takenBack = true;
+          return { action: "accept", content: { decision: "allow" } };
+        };
+        let sessionId = "";
+        const onLog = ({ data }: Log) => ({ sessionId } = JSON.parse(String(data)) as { sessionId: string });
+        const args = { prompt: calling([writing(join(cwd, "a"))]), cwd, ...asks(QUERY) };
+        await expect(stream(server, QUERY, args, { signal: controller.signal, onLog })).rejects.toThrow("abort");
+        // The client of version 1 takes no request back whose id is 0.
+        await expect.poll(() => takenBack).toBe(kind === "legacy");
+        expect(await watcher.end(sessionId)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });
+        expect(existsSync(join(cwd, "a"))).toBe(false);
+        expect(fakeUser.seen).toHaveLength(1);
+      },
+    );
+  });
+  return () => desk;
+}

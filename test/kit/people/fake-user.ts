@@ -1,0 +1,33 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { scriptTag } from "../../../src/demo/model/script.ts";
+import type { Answer, Person, SeenForm } from "../clients/connection.ts";
+
+/** People at clients that show forms, and turns that ask. */
+
+/** The action of a person at a form, which the test sets. */
+export class FakeUser {
+  readonly seen: SeenForm[] = [];
+  does: Person = () => ({ action: "cancel" });
+  readonly person: Person = (form, signal) => {
+    this.seen.push(form);
+    return this.does(form, signal);
+  };
+}
+
+export const filled =
+  (content: Record<string, string | string[]>): Person =>
+  () => ({ action: "accept", content });
+
+/** Faster than a person who has read the form. */
+export const declined: Person = async () => {
+  await sleep(400);
+  return { action: "decline" };
+};
+
+export const writing = (file: string) => ({ name: "Write", input: { file_path: file, content: "hello" } });
+export const decisions = ({ events }: Answer) =>
+  events.filter(({ type }) => type === "permission_result").map(({ data }) => [data["decision"], data["by"]]);
+/** A turn that calls the tools one after the other. */
+export const calling = (tools: { name: string; input: object }[]) =>
+  scriptTag([...tools.map(({ input, name }) => ({ tools: [{ name, input: { ...input } }] })), { text: "Over." }]);

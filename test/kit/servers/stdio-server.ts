@@ -1,0 +1,59 @@
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { connectionOf, newClient, type ClientKind, type Connection, type Person } from "../clients/connection.ts";
+
+/** A server of its own for one client, over stdio. */
+export interface Server extends Connection {
+  readonly pid: number;
+  readonly transport: StdioClientTransport | V1Transport;
+  /** What the server has written to stderr so far. */
+  stderr(): string;
+}
+
+/** A server of its own for each client, unless a test is about what clients share: it ends with the test. */
+export const WITHOUT_DAEMON = { CLAUDE_CODE_MCP_DAEMON: "off" };
+
+interface Start {
+  args: string[];
+  env: Record<string, string>;
+  /** By default the one that was built here. */
+  main?: string;
+  person?: Person | undefined;
+}
+
+export async function connect(kind: ClientKind, start: Start): Promise<Server> {
+  const { args, env, main = "dist/cli/main.js", person } = start;
+  return connectTo(kind, [main, "serve", ...args], env, { person });
+}
+
+/** To any program for Node that speaks MCP over stdio. */
+export async function connectTo(
+  kind: ClientKind,
+  args: string[],
+  env: Record<string, string>,
+  { cwd, person }: { cwd?: string | undefined; person?: Person | undefined } = {},
+): Promise<Server> {
+  const parameters = {
+    ...(cwd !== undefined && { cwd }),
+    command: process.execPath,
+    args,
+    env: { PATH: process.env["PATH"] ?? "", ...WITHOUT_DAEMON, ...env },
+    stderr: "pipe" as const,
+  };
+  const transport = kind === "v1" ? new V1Transport(parameters) : new StdioClientTransport(parameters);
+  let stderr = "";
+  transport.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
+  const client = newClient(kind, person);
+  await connectClient(client, transport);
+  const pid = transport.pid;
+  if (pid === null) throw new Error("the server did not start");
+  return { ...connectionOf(client), pid, transport, stderr: () => stderr };
+}
+
+async function connectClient(client: Client | V1Client, transport: StdioClientTransport | V1Transport): Promise<void> {
+  if (client instanceof V1Client && transport instanceof V1Transport) return client.connect(transport);
+  if (client instanceof Client && transport instanceof StdioClientTransport) return client.connect(transport);
+  throw new Error("client and transport are of different kinds");
+}

@@ -1,0 +1,43 @@
+import { prewarm, query } from "@anthropic-ai/claude-agent-sdk";
+import type { Confinement } from "../../../src/domain/principal.ts";
+import { Environments } from "../../../src/claude/environments.ts";
+import { claudeRuntime } from "../../../src/claude/runtime.ts";
+import type { ClaudeSettings } from "../../../src/claude/settings.ts";
+import { Guards } from "../../../src/claude/supervise/guards.ts";
+import type { AgentRuntime } from "../../../src/engine/ports.ts";
+import { OPEN_POLICY } from "./open-gate.ts";
+
+/** A session of ann, under no bounds but those of the runtime. */
+export function placed<T extends object>(options: T, principal = "ann") {
+  return { principal, options, policy: OPEN_POLICY, environmentId: "" };
+}
+
+const guards = await Guards.find({ forceReaper: false });
+
+const NOTHING_PROTECTED: ClaudeSettings["protection"] = {
+  closed: async () => Promise.resolve([]),
+  sandbox: async ({ sandboxDomains: domains }) =>
+    Promise.resolve({ domains, closed: [], kept: [], configFolders: [], trusted: [] }),
+};
+
+/** A runtime that knows ann, under these terms, and no other user. */
+export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<ClaudeSettings> = {}): AgentRuntime {
+  const free = { allowDirs: [], trustDirs: [], trustsRecord: true, spawnWrapper: [], operatorOptions: false };
+  return claudeRuntime({
+    environments: new Environments(Buffer.alloc(32), {}),
+    depth: 0,
+    ownCommands: () => [],
+    ownUrls: async () => Promise.resolve([]),
+    confine: (principal) => (principal === "ann" ? { ...free, ...confinement } : undefined),
+    protection: NOTHING_PROTECTED,
+    claude: { locate: async () => Promise.resolve({ path: process.execPath, version: undefined, warning: undefined }) },
+    preparation: { complete: async () => Promise.resolve(), sdk: () => ({ prewarm, query }) },
+    guards,
+    server: { store: "a store", pid: process.pid, startedAt: "1" },
+    spares: 0,
+    spareIdleMs: 1_000,
+    masksOf: () => ({ text: (text) => text, unfinished: (text) => text }),
+    log: { debug: () => undefined, info: () => undefined },
+    ...settings,
+  });
+}

@@ -1,0 +1,14 @@
+import { CALLER } from "../../../src/domain/approvals/answer-source.ts";
+
+/** Of a turn that has just begun. */
+export const TURN_CLOCK = { lastedMs: 0, ranMs: 0, silentMs: 0 };
+
+/** Times of a request that the caller has had since it was opened, ms since the epoch. */
+export const withCaller = (createdAt: number, expiresAt: number) => ({
+  createdAt,
+  expiresAt,
+  approver: CALLER,
+  approverSince: createdAt,
+  approverDeadline: expiresAt,
+  clock: { ageMs: 0, leftMs: expiresAt - createdAt, approverMs: 0, approverLeftMs: expiresAt - createdAt },
+});

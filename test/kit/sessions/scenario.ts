@@ -1,0 +1,184 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+
+import { scriptTag } from "../../../src/demo/model/script.ts";
+import type { Answer, ClientKind, Connection } from "../clients/connection.ts";
+import { stream } from "../clients/streaming.ts";
+import type { World } from "../world.ts";
+
+/** One task for each toolset: whichever tool a caller uses, it learns the same about the session. */
+
+const QUESTION = {
+  question: "Which colour?",
+  header: "Colour",
+  multiSelect: false,
+  options: [
+    { label: "Red", description: "Warm" },
+    { label: "Blue", description: "Cold" },
+  ],
+};
+
+function scenario(cwd: string): string {
+  const input = { description: "look", subagent_type: "general-purpose", prompt: scriptTag([{ text: "I looked." }]) };
+  return scriptTag([
+    {
+      thinking: "First I read.",
+      text: "I read.",
+      tools: [{ name: "Read", input: { file_path: join(cwd, "in.txt") } }],
+    },
+    { tools: [{ name: "Write", input: { file_path: join(cwd, "out.txt"), content: "x" } }] },
+    { tools: [{ name: "AskUserQuestion", input: { questions: [QUESTION] } }] },
+    { tools: [{ name: "Bash", input: { command: "echo broken >&2; exit 3" } }] },
+    { tools: [{ name: "Agent", input: { ...input, run_in_background: true } }] },
+    { text: "The subagent is at work." },
+    { text: "All is done." },
+  ]);
+}
+
+/** What a caller has learned. */
+interface Facts {
+  finalText: unknown;
+  /** Name and success, in the order of the calls. */
+  tools: [name: string, success: boolean][];
+  costUsd: unknown;
+  turns: unknown;
+  outcome: unknown;
+}
+
+type Learned = Map<string, { name?: string; success?: boolean }>;
+
+function learn(learned: Learned, id: unknown, fact: { name?: string; success?: boolean }): void {
+  learned.set(String(id), { ...learned.get(String(id)), ...fact });
+}
+
+function learnEvents(learned: Learned, events: Answer["events"]): void {
+  for (const { data } of events) {
+    if (typeof data["tool"] === "string") learn(learned, data["toolUseId"], { name: data["tool"] });
+    if (typeof data["ok"] === "boolean") learn(learned, data["toolUseId"], { success: data["ok"] });
+  }
+}
+
+interface Block {
+  type: string;
+  id?: string;
+  name?: string;
+  tool_use_id?: string;
+  is_error?: boolean;
+}
+
+function learnMessages(learned: Learned, messages: unknown): void {
+  const spoken = messages as { message?: { content?: Block[] } }[];
+  for (const { content } of spoken.flatMap(({ message }) => message ?? [])) {
+    for (const block of Array.isArray(content) ? content : []) {
+      if (block.type === "tool_use") learn(learned, block.id, { name: block.name ?? "" });
+      if (block.type === "tool_result") learn(learned, block.tool_use_id, { success: block.is_error !== true });
+    }
+  }
+}
+
+function learnInvocations(learned: Learned, invocations: unknown): void {
+  for (const { name, success, toolUseId } of invocations as { toolUseId: string; name: string; success?: boolean }[]) {
+    learn(learned, toolUseId, { name, ...(success !== undefined && { success }) });
+  }
+}
+
+/** Every message by itself, with the ids of its calls. */
+const SHORT = { responseMode: "delta_compact" };
+
+/** Answers requests with claude_code_check, whichever tool has started the turn, until no turn runs. */
+async function answerAll(server: Connection, asked: Answer, learned: Learned): Promise<Answer> {
+  let now = asked;
+  for (let cursor = asked.nextCursor; now.actions.length > 0; cursor = now.nextCursor) {
+    const [{ requestId, type } = { requestId: "", type: "" }] = now.actions;
+    const answer =
+      type === "question"
+        ? { action: "answer_question", answers: { "Which colour?": "Blue" } }
+        : { action: "respond_permission", decision: "allow" };
+    now = await server.call("claude_code_check", {
+      ...answer,
+      sessionId: asked.sessionId,
+      requestId,
+      cursor,
+      ...SHORT,
+    });
+    learnEvents(learned, now.events);
+  }
+  return now;
+}
+
+function factsOf({ result, status }: Answer, learned: Learned): Facts {
+  return {
+    finalText: result?.result,
+    tools: [...learned.values()].map(({ name = "?", success = false }) => [name, success]),
+    costUsd: result?.totalCostUsd,
+    turns: result?.numTurns,
+    outcome: status,
+  };
+}
+
+type Drive = (server: Connection, start: { prompt: string; cwd: string }) => Promise<Facts>;
+const ALLOWED = ["Read", "Bash"];
+
+const DRIVES = {
+  agent: async (server, start) => {
+    const learned: Learned = new Map();
+    const { sessionId } = await server.call("claude_code", { ...start, allowedTools: ALLOWED });
+    const asked = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 40_000, ...SHORT });
+    learnEvents(learned, asked.events);
+    return factsOf(await answerAll(server, asked, learned), learned);
+  },
+  query: async (server, start) => {
+    const learned: Learned = new Map();
+    const args = { ...start, allowedTools: ALLOWED, permissionMode: "default" };
+    const { data } = await stream(server, "claude_code_query", args);
+    learnMessages(learned, data["messages"]);
+    return factsOf(await answerAll(server, data as unknown as Answer, learned), learned);
+  },
+  chat: async (server, start) => {
+    const learned: Learned = new Map();
+    const { sessionId } = (await stream(server, "claude_session_create", { cwd: start.cwd })).data;
+    const { data } = await stream(server, "claude_chat_query", { sessionId, prompt: start.prompt });
+    learnInvocations(learned, data["toolInvocations"]);
+    return factsOf(await answerAll(server, data as unknown as Answer, learned), learned);
+  },
+} satisfies Record<string, Drive>;
+
+export type Toolset = keyof typeof DRIVES;
+export const TOOLSETS = Object.keys(DRIVES) as Toolset[];
+
+/** The client that `npm test` has for each toolset, with the real Claude Code over stdio. */
+export const SHOWN_OVER: Readonly<Record<"stdio" | "http", Readonly<Record<Toolset, ClientKind>>>> = {
+  stdio: { agent: "modern", query: "legacy", chat: "v1" },
+  http: { agent: "legacy", query: "modern", chat: "v1" },
+};
+
+/** Flags of a server that offers all of them. */
+export const SCENARIO_ARGS = ["--toolsets", TOOLSETS.join(",")];
+
+/** The cost that the first run of each world has reported: all others have the same. */
+const costs = new WeakMap<World, number>();
+
+/** Plays the task through the toolset, and expects that all of it is reported. */
+export async function expectSameFacts(world: World, server: Connection, toolset: Toolset): Promise<void> {
+  const cwd = world.folder();
+  writeFileSync(join(cwd, "in.txt"), "content");
+  const facts = await DRIVES[toolset](server, { prompt: scenario(cwd), cwd });
+  const cost = costs.get(world) ?? Number(facts.costUsd);
+  costs.set(world, cost);
+  expect(cost).toBeGreaterThan(0);
+  expect(existsSync(join(cwd, "out.txt"))).toBe(true);
+  expect(facts).toEqual({
+    finalText: "All is done.",
+    tools: [
+      ["Read", true],
+      ["Write", true],
+      ["AskUserQuestion", true],
+      ["Bash", false],
+      ["Agent", true],
+    ],
+    costUsd: expect.closeTo(cost, 9) as number,
+    turns: 7,
+    outcome: "idle",
+  });
+}
