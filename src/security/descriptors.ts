@@ -12,7 +12,7 @@ export function descriptorLimit(): number | undefined {
   }
 }
 
-/** True for the error of the system without free descriptors: `EMFILE` for this process, `ENFILE` for the machine. */
+/** True for an error caused by a lack of descriptors: `EMFILE` in this process, `ENFILE` on the machine. */
 export function isOutOfDescriptors(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "EMFILE" || error.code === "ENFILE");
 }

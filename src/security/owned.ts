@@ -57,11 +57,11 @@ export function ownFiles({
   store,
 }: Installation): Owned[] {
   return [
-    // Store, token and everything beside the two.
+    // Store, token and everything else in the folder.
     tree(stateFolder, "the state folder of this server"),
     // A process connected to a socket is a client.
     socketFolders.flatMap((folder) => tree(folder, "the sockets of this server's daemons")),
-    // With its `-wal`, `-shm` and `-journal`. Holds the sessions of all principals, and the makers of all answers.
+    // With its `-wal`, `-shm` and `-journal`. Holds the sessions of all principals, and the author of each answer.
     prefix(store, "the store of this server"),
     // Principals, scopes, rules and bounds.
     configFiles.flatMap((file) => tree(file, "the configuration of this server")),

@@ -9,6 +9,7 @@ import { isInside, realPathOf } from "./paths.ts";
  */
 
 /**
+ * Extent of a row:
  * - `tree`: the file or folder and everything below.
  * - `prefix`: the file, and files beside it whose names begin with its name (`-wal`, `.backup`).
  * - `claude`: a Claude configuration folder. A session with this folder may enter the places to which Claude Code sends

@@ -18,7 +18,7 @@ interface Parts {
   event: SessionEvent;
 }
 
-/** Returns `old`, a value of the version before, as a value of the present version. Must not change `old`. */
+/** Upgrades `old` by one version, without changing `old`. */
 type Upgrade = (old: JsonObject) => JsonObject;
 
 /**

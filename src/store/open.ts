@@ -41,8 +41,8 @@ function isEnd(status: SessionStatus): boolean {
 }
 
 /**
- * Combines two stores into one: sessions without a trace (`persistSession: false`) live in the memory of this server and end
- * with the server, all others live in `behind`. Other servers do not see sessions in memory.
+ * Combines two stores into one: sessions with `persistSession: false`, which leave no trace, live in the memory of this server
+ * and end with the server; all others live in `behind`. Other servers do not see sessions in memory.
  */
 function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pick<Clock, "now">): SessionBackend {
   const ephemeral = new Set<string>();

@@ -116,7 +116,7 @@ const GIT_SHORT: Readonly<Record<string, RegExp>> = {
   tag: /^-[A-Za-z]*[sue]/,
 };
 
-/** Accepts any message of a commit that is one word. */
+/** Accepts known subcommands without options that run a program. The message of a commit may be any single word. */
 function ofGit([subcommand, ...args]: ShellCommand): boolean {
   if (subcommand === undefined || !GIT_KNOWN.split(" ").includes(subcommand)) return false;
   const plainArgs = args.filter(

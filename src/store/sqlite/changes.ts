@@ -59,7 +59,7 @@ export class ChangeWatcher {
     for (const topic of topics) this.#notifiers.get(nameOf(sessionId, topic))?.notify();
   }
 
-  /** Hints a commit of this process to other processes. */
+  /** Gives other processes the hint that this process has committed. */
   broadcast(): void {
     const { file } = this.#access;
     if (file === undefined) return;

@@ -103,7 +103,7 @@ export const SessionRow = z
       state: readStored("state", state, { format: STATE, schema: SessionState }),
     };
     const last = valueOf(read.state)?.lastEventId ?? lastEvent;
-    // No change of such a session could be stored.
+    // Treats the session as unreadable, because no change of it could be stored.
     if (last !== lastEvent)
       read.state = { fault: { why: "state: its last event is not that of its log", isNewer: false } };
     const faults = Object.values(read).flatMap((part) => ("fault" in part ? [part.fault] : []));
@@ -111,7 +111,7 @@ export const SessionRow = z
       faults.length === 0
         ? undefined
         : { why: faults.map(({ why }) => why).join("; "), isNewer: faults.every(({ isNewer }) => isNewer) };
-    // Replaces an unreadable state: nothing runs, as far as others are concerned.
+    // State in place of an unreadable one: nothing runs, as far as others are concerned.
     const inert: SessionState = { ...initialState(row.updatedAt), lastEventId: lastEvent, lastOutcome: "failed" };
     return {
       ...row,

@@ -123,7 +123,7 @@ export function settleUnreadable(db: Connection, { id, nodeId, rev }: SessionRow
   db.run(sql.settle, { id, rev, owner: nodeId });
 }
 
-/** Returns the columns of a session unread. */
+/** Returns the stored columns of a session, without parsing any. */
 export function rawSession(db: Connection, id: string): JsonObject | undefined {
   return db.get(sql.raw, JsonObject, { id });
 }

@@ -4,6 +4,7 @@ import { isOfStore } from "./connect/driver.ts";
 import { checkReadable } from "./connect/migrations.ts";
 
 /**
+ * Urgency of a write:
  * - `barrier`: on the disk before it is acknowledged, with all writes before.
  * - `prompt`: written at once, and survives the process but not the machine.
  * - `grouped`: like `prompt`, but may wait a little for others to share the cost.
@@ -74,8 +75,7 @@ export class Writer {
   #drainSoon(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // Skips an empty queue, because the jobs may have gone along with others: a drain of nothing would end before `#draining`
-    // is set.
+    // Skips an empty queue, whose jobs another drain has taken: a drain of nothing would end before `#draining` is set.
     if (this.#queue.length > 0) this.#draining ??= this.#drain();
   }
 

@@ -34,7 +34,7 @@ export class Access {
   }
 
   /**
-   * Runs `work` in one go, and again if another process was in the way. Throws `StoreError` if the store is at fault, and
+   * Runs `work` synchronously, and again if another process was in the way. Throws `StoreError` if the store is at fault, and
    * otherwise the error of `work`.
    */
   async use<T>(work: (db: Connection) => T): Promise<T> {

@@ -7,8 +7,8 @@ import type { Connection } from "./connection.ts";
  * (tables, indexes, columns with a default), because servers of several versions use one file at a time. A step that breaks
  * older servers would have to raise `readable_by`.
  *
- * Text of people is stored as JSON, because one of the two drivers cuts a string at NUL, and UTF-8 has no lone surrogates. JSON
- * escapes both.
+ * Text written by people is stored as JSON, because one of the two drivers cuts a string at NUL, and UTF-8 has no lone
+ * surrogates. JSON escapes both.
  */
 export const MIGRATIONS: readonly string[] = [
   `

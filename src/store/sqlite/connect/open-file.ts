@@ -31,7 +31,7 @@ export async function openInMemory(): Promise<Connection> {
   return connection;
 }
 
-/** Makes the file private: the logs hold texts of people and their machines, for the owner only. */
+/** Makes the file readable for its owner only, because the logs hold texts of people and of their machines. */
 async function makePrivate(file: string, log: Logger): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
