@@ -96,7 +96,7 @@ function partOf(value: unknown): JsonObject {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
-/** Schema of every answer. Answers explain themselves, so a client needs to know in advance only "an object". */
+/** Schema of every answer. Answers explain themselves, so clients only learn in advance that an answer is an object. */
 export const ADVERTISED_OUTPUT: JsonObject = { type: "object" };
 
 function lean(schema: unknown): JsonObject {

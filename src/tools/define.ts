@@ -225,8 +225,7 @@ export async function runTool(
   if (tool.isQuery && "needsInput" in reply) return reply;
   const known =
     "needsInput" in reply ? { isError: false, structured: { sessionId: reply.needsInput.sessionId } } : reply;
-  // Writes one entry for all rounds of a call. The work was done before the first form, and a client may never return with an
-  // answer.
+  // Only in the first round: the work was done before the first form, and a client may never return with an answer.
   const isNews = call.resumeState === undefined || known.isError || tool.isQuery;
   const entry = entryOf({ call, raw, tool: tool.name, scope: scopeOf(tool, raw) }, known);
   if (entry && isNews) deps.audit?.(entry);
