@@ -241,7 +241,7 @@ describe("an error of the search", () => {
 it("a version that is newer than the tested ones is a warning, once", async () => {
   program(join(bin(), "claude"), "2.2.0 (Claude Code)");
   const one = locator();
-  expect((await one.locate()).warning).toContain(`tested with (${NEWEST_TESTED})`);
+  expect((await one.locate()).warning).toContain(`newer than ${NEWEST_TESTED}`);
   await one.locate();
   expect(warned).toHaveLength(1);
 });
