@@ -7,10 +7,10 @@ import type { AskingAgent } from "./wire.ts";
  * the request.
  */
 
-/** Maximum size of `#known`, which is cleared when full. */
+/** `PAGE`: events per read, backwards from the request. `MAX_READ`: events searched at most. */
 const [PAGE, MAX_READ] = [500, 5_000];
 const MAX_WORDS = 120;
-/** Maximum size of `#known`. */
+/** Maximum size of `#known`, which is cleared when full. */
 const KEPT = 2_000;
 
 export class Agents {

@@ -28,7 +28,7 @@ export function everyDay({ days, since }: Usage, now: Date): Day[] {
   return all;
 }
 
-/** Maximum range of the server. */
+/** Maximum range of a report of the server, days. */
 const MAX_DAYS = 366;
 
 const NOTHING: Amounts = {
