@@ -40,8 +40,8 @@ ${task}
 2. While there is no result: claude_code_check ${call({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
    The call waits by itself. Do not start the task a second time.
 3. ${scopes.includes(answer.scope) ? ANSWERING : WAITING}
-4. With the result: read isError and the text, and look at what was changed with claude_code_session (action diff). What is
-   missing or wrong goes to the same session with claude_code_reply.
+4. With the result: read isError and the text, and look at the changes with claude_code_session (action diff). Send
+   corrections to the same session with claude_code_reply.
 5. Tell me what was done, what was not, what you decided on my behalf, and the sessionId.`;
   },
 });

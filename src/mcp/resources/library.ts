@@ -42,13 +42,13 @@ const permissions: Page = {
 The first of these that applies decides about a tool call:
 
 1. tools: a tool that is not listed is not available to Claude Code.
-2. disallowedTools and deny rules: never runs, whatever is approved.
+2. disallowedTools and deny rules: never runs, even if approved.
 3. allowedTools: runs at once. A rule can be narrow: "Bash(git *)", "Read(src/**)".
 4. permissionMode: default asks before anything that changes or leaves the folder, and runs without asking what reads in it (Read,
    cat, git status), subagents (Agent) and skills (Skill), unless a rule of the operator asks; acceptEdits allows edits of
    files in the folder; plan only reads and makes a plan; dontAsk denies what would be asked; auto lets Claude Code decide;
    bypassPermissions never asks and must be allowed by the operator (--allow-bypass).
-5. The operator's rules: what they allow runs, what they deny does not.
+5. The operator's rules: an allowed call runs, a denied call does not.
 6. Otherwise the operator's approvers are asked in order: the status is waiting_permission and the request is in actions[] of
    claude_code_check. waitsFor names the current approver, for waitsMs; without it, it is you. You may deny at any time, and
    allow once it is your turn, up to the risk that you may approve.
@@ -63,7 +63,7 @@ Answers (action respond_permission with requestId):
 
 Answer a question (type question) with action answer_question and answers { "the question": "a label" }.
 
-An unanswered request is denied after remainingMs. The first answer counts; a second one is
+An unanswered request is denied after remainingMs. The first answer counts; a second one fails with
 PERMISSION_REQUEST_NOT_FOUND. Subagents ask too (agentID), and several requests can be open at once.
 `,
 };
