@@ -94,7 +94,7 @@ export interface StartedApprover {
   readonly close?: (graceMs: number) => Promise<void>;
 }
 
-/** Carries requests to an approver and answers back. */
+/** Carries requests to an approver (`offer`) and answers back (`Offered.answer`). */
 export interface ApproverPort {
   /** Delivers a request to the approver on its turn. Sessions never wait for the result. */
   offer(offered: Offered): Promise<Reception>;

@@ -31,9 +31,9 @@ const SCOPES: readonly Scope[] = ["approve", "decide"];
 
 export class Offers {
   readonly #options: OffersOptions;
-  /** Open requests of each session, from the state after the last change. */
+  /** Open requests by `sessionId`, from the state after the last change. */
   readonly #open = new Map<string, readonly OpenRequest[]>();
-  /** Current offers, by request. */
+  /** Current offers, by `requestId`. */
   readonly #offered = new Map<string, Turn>();
 
   constructor(options: OffersOptions) {
@@ -81,7 +81,7 @@ export class Offers {
     if (reception.is !== "withdrawn") await this.#report(turn, session, reception);
   }
 
-  /** Reports to the approval chain: delivered, or unreachable so that the next approver is asked. */
+  /** Reports `reception` to the approval chain: delivered, or unreachable so that the next approver is asked. */
   async #report(
     { name: approver, requestId, sessionId }: Turn,
     { principal }: OfferedSession,

@@ -9,7 +9,7 @@ export type Bindings = HttpBindings | Http2Bindings;
 
 export interface ListenOptions {
   readonly host: string;
-  /** 0 chooses a free port. */
+  /** `0` chooses a free port. */
   readonly port: number;
   readonly fetch: (request: Request, bindings: Bindings) => Response | Promise<Response>;
   /** Time limit for receiving a request, ms; a quarter applies to its headers. */

@@ -60,7 +60,7 @@ export function createHttpEndpoint({ factory, following, ids, limits, log }: Htt
   let isClosed = false;
   return {
     fetch: async (request, given) => {
-      // Requests can still arrive on open connections.
+      // Requests can still arrive on open connections after `close`.
       if (isClosed) return leaving();
       const read = readBody(given.body);
       if (read.refusal) return read.refusal;

@@ -28,7 +28,7 @@ export type Mask = (fields: JsonObject) => JsonObject;
 
 export interface Payload {
   readonly payload: JsonObject;
-  /** True if a request's input is sent unchanged, neither cut nor masked. */
+  /** True if `request.input` is sent unchanged, neither cut nor masked. */
   readonly whole: boolean;
 }
 

@@ -27,7 +27,7 @@ export interface QueueOptions {
   readonly receiver: Receiver;
   readonly attempts: number;
   readonly retryMs: number;
-  /** Maximum number of waiting deliveries. A further delivery drops the oldest. */
+  /** Maximum number of waiting deliveries; one more drops the oldest. */
   readonly most: number;
   /** Maximum number of concurrent attempts. */
   readonly abreast: number;
@@ -76,7 +76,7 @@ export class DeliveryQueue {
     void carried.finally(() => this.#carried.delete(carried));
   }
 
-  /** Ends deliveries that are no longer wanted. */
+  /** Ends deliveries whose `isWanted` returns false. */
   sweep(): void {
     for (const waiting of this.#waiting.values()) if (!waiting.letter.isWanted()) this.#end(waiting, "obsolete");
   }

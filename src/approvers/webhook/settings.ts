@@ -29,7 +29,7 @@ export const notifyFields = {
 
 const NotifyConfig = z.object(notifyFields);
 
-/** Picks the webhook's settings from the whole configuration. */
+/** Picks the fields of `notifyFields` from the whole configuration. */
 export function notifyConfigOf(config: Settings): z.output<typeof NotifyConfig> {
   return NotifyConfig.parse(config);
 }

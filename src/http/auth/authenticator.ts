@@ -184,8 +184,8 @@ async function operatorsToken({
   const path = tokenFile ?? join(stateFolder, "http-token");
   // Requires a given file to exist: a misspelt path would create an unnoticed token.
   const token = tokenFile === undefined ? await makeToken(path) : undefined;
-  // Checks `--token-file` only: the state folder is closed to sessions everywhere, but servers without this setting do not
-  // protect a file elsewhere.
+  // Exempts the default file, because the state folder is closed to sessions everywhere. A file elsewhere is not protected by
+  // servers without this setting.
   if (tokenFile !== undefined) await refuseWithin(workFolders, "--token-file", tokenFile);
   const file = await TokenFile.open(path, log);
   if (decideTokenFile !== undefined) await refuseWithin(workFolders, "--decide-token-file", decideTokenFile);

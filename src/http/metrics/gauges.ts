@@ -112,7 +112,7 @@ interface Known {
   readonly startedAt: string | undefined;
 }
 
-/** Clock ticks per second in /proc: 100 for programs, whatever the kernel uses internally. */
+/** Clock ticks per second in /proc: always 100 for programs, even if the kernel uses another rate. */
 const TICKS = 100;
 
 /** Fields of /proc/PID/stat after the name, from 0: `utime`, `stime`, `cutime`, `cstime`; `starttime`. */

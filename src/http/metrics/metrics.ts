@@ -30,7 +30,7 @@ export interface MetricsOptions {
   readonly log: Pick<Logger, "warn">;
 }
 
-/** Minimum interval between reads of the store, ms, for several or impatient readers. */
+/** Minimum interval between reads of the store, ms. Concurrent and frequent scrapes share a read. */
 const FRESH_MS = 1_000;
 
 export function createMetrics({ log, version, gaugeSources }: MetricsOptions): Metrics {

@@ -7,7 +7,7 @@ interface Explained {
   readonly todo: string;
 }
 
-/** Explains every code, for the page and for docs/tools.md. */
+/** Explains every `ErrorCode`, for the page and for docs/tools.md. */
 export const ERRORS: Readonly<Record<ErrorCode, Explained>> = {
   INVALID_ARGUMENT: {
     when: "an argument is missing, wrong, unknown, or conflicts with another",

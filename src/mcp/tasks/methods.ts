@@ -84,7 +84,7 @@ async function update({ prompt, view }: Found, call: ToolCall, deps: ToolDeps): 
   throw invalidArgument(`inputResponses.${unclear.join(", ")}`, "is not a complete answer to the form. Send it again.");
 }
 
-/** Finds the prompt of a task. Reports a task of another principal as unknown. */
+/** Finds the prompt of `taskId`. Reports a task of another principal as unknown. */
 async function find(params: unknown, call: ToolCall, deps: ToolDeps): Promise<Found> {
   const { taskId = "" } = Params.safeParse(params).data ?? {};
   const id = readTaskId(taskId);
