@@ -65,7 +65,7 @@ function noteOf({
     return `Work goes on in a daemon when this client ends.${how === undefined ? "" : ` To stop a session, ${how}.`}`;
   }
   if (withoutDaemon === undefined) return undefined;
-  return `Work is interrupted when this client ends, because no daemon can be had: ${masker.text(withoutDaemon)}`;
+  return `Work is interrupted when this client ends, because no daemon is available: ${masker.text(withoutDaemon)}`;
 }
 
 /** Tools that end the work of a single session, with advice. Ending the daemon would end the sessions of all clients. */

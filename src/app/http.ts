@@ -148,7 +148,7 @@ function healthOf({ sessions, version }: HttpParts, leaving: AbortSignal) {
 function cutting(metrics: ReturnType<typeof createMetrics>, log: Logger): ListenOptions["onSlowReader"] {
   return () => {
     metrics.slowReaderCut();
-    log.warn("a client that took nothing of its answer was cut off");
+    log.warn("a client that did not read its answer was cut off");
   };
 }
 

@@ -29,7 +29,7 @@ export class Readiness<T, How = never> {
 
   /** Returns the resource to callers that cannot wait. Throws AppError before the start is over. */
   get(): T {
-    if (this.#now === undefined) throw new AppError("INTERNAL", "The server starts. Try again in a moment.");
+    if (this.#now === undefined) throw new AppError("INTERNAL", "The server is starting. Try again in a moment.");
     return this.#now;
   }
 

@@ -89,7 +89,7 @@ function shimLines({ lastDeath, shim }: RunningDaemon): string[] {
   const own = `  ${count(shims.length, "shim")} with ${count(held, "Claude Code process", "es")}: ${shims.map(({ pid }) => String(pid)).join(", ")}`;
   const line = none ?? off ?? (shims.length > 0 ? own : undefined);
   const death =
-    lastDeath && `  the one before it (pid ${String(lastDeath.pid)}) has died: ${escapeControlChars(lastDeath.why)}`;
+    lastDeath && `  the previous daemon (pid ${String(lastDeath.pid)}) has died: ${escapeControlChars(lastDeath.why)}`;
   return [line, death].filter((each) => each !== undefined);
 }
 
@@ -137,7 +137,9 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
 
 function notEnded(name: string, pid: number | undefined): string {
   const advice =
-    pid === undefined ? "Its log has its pid" : `If pid ${String(pid)} is still it, end it with kill -9 ${String(pid)}`;
+    pid === undefined
+      ? "Its log has its pid"
+      : `If pid ${String(pid)} is still that daemon, end it with kill -9 ${String(pid)}`;
   return `claude-agents-mcp: the daemon "${name}" has not ended. ${advice}.\n`;
 }
 

@@ -24,7 +24,7 @@ export async function serve(argv: string[]): Promise<void> {
   const shim = await shimFor(config, argv).catch((error: unknown) => void (whyNone = String(error)));
   const start = { cwd: startFolder, ownCommands: ownCommands(name, words) };
   const app = await assemble({ settings, argv, start, shim });
-  if (whyNone !== "") app.log.warn("turns end with this server: it can have no shim", { why: whyNone });
+  if (whyNone !== "") app.log.warn("turns end with this server, because it cannot have a shim", { why: whyNone });
   const end = endWith(app, { handsOver: shim !== undefined });
   if (config.http === undefined) {
     process.stdin.once("end", () => void watchReader());
@@ -72,7 +72,7 @@ export async function serveWithoutDaemon(argv: string[], why: string): Promise<D
   const { config } = settings;
   const start = { cwd: startFolder, ownCommands: ownCommands(readPackage().name, process.argv) };
   const app = await assemble({ settings, argv, start, withoutDaemon: why });
-  app.log.warn("sessions run in this process and end with it: no daemon can be had", { why });
+  app.log.warn("sessions run in this process and end with it: no daemon is available", { why });
   const end = endWith(app);
   const [theirs, ours] = duplexPair();
   app.serveClient({

@@ -10,7 +10,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
   sessionInitTimeoutMs: "Claude Code has 60 s to start, or the sessionInitTimeoutMs of its session",
   unattendedAfterMs: "a session is unattended after 10 minutes",
   unattendedMaxMs: "unattended turns may run for 4 hours, and cost what --unattended-max-usd allows",
-  cleanupIntervalMs: "the search is made every minute",
+  cleanupIntervalMs: "servers clean up every minute",
   maxBackground: "background work alone may keep half of --max-live",
   reaper: "the kernel and the reaper both end Claude Code, wherever the system can",
   daemonStartMs: "a client waits 5 s for its daemon",
@@ -19,9 +19,9 @@ const INSTEAD: Readonly<Record<string, string>> = {
   keepMs: "a shim keeps Claude Code for 5 minutes",
   tasks: "clients with the Tasks extension have their turns as tasks",
   stdio: "a client on stdio is served by `claude-agents-mcp` without --http, and has the same sessions",
-  peerMessages: "--ask-rules PeerMessage makes messages of other sessions requests; otherwise they are turned away",
-  permissionTimeoutMs: "the time of the calling model is said in --approvals, as caller:60000",
-  sandboxDomains: "hosts are those of WebFetch(domain:...) in --allow-rules",
+  peerMessages: "--ask-rules PeerMessage makes messages of other sessions requests; otherwise they are rejected",
+  permissionTimeoutMs: "the time of the calling model is set in --approvals, as in caller:60000",
+  sandboxDomains: "hosts are allowed by WebFetch(domain:...) in --allow-rules",
   oauthIssuer: 'it is a key of --oauth, {"issuer": ..., "audience": ..., "jwks": ...}',
   oauthAudience: 'it is a key of --oauth, {"issuer": ..., "audience": ..., "jwks": ...}',
   oauthJwks: 'it is a key of --oauth, {"issuer": ..., "audience": ..., "jwks": ...}',
@@ -53,5 +53,5 @@ export const GONE_VARIABLES = GONE.map(({ variable }) => variable).filter((name)
 /** Throws ConfigError if `name` is the flag, variable or key of a removed setting. `from` names it in the message. */
 export function refuseGone(name: string, from = name): void {
   const gone = GONE.find(({ flag, key, variable }) => [`--${flag}`, `--no-${flag}`, key, variable].includes(name));
-  if (gone) throw new ConfigError(`${from} is no setting any more: ${INSTEAD[gone.key] ?? ""}. Leave it out.`);
+  if (gone) throw new ConfigError(`${from} is no longer a setting: ${INSTEAD[gone.key] ?? ""}. Leave it out.`);
 }

@@ -17,7 +17,7 @@ const clientFields = {
     flag: "daemon",
     variable: "CLAUDE_CODE_MCP_DAEMON",
     meaning:
-      "Daemon that the client uses. With auto, sessions run in a daemon of the user, which starts by itself, is shared by the clients of a store, and goes on when they end. With off, the client has a server of its own, which interrupts its turns when the client ends. A name is that of a daemon that its operator has started (daemon run --daemon NAME).",
+      "Daemon that the client uses. With auto, sessions run in a daemon of the user, which starts by itself, is shared by the clients of a store, and goes on when they end. With off, the client has a server of its own, which interrupts its turns when the client ends. Any other name selects a daemon that an operator has started under it (daemon run --daemon NAME).",
   }),
   store: storeLocation("a file in your state folder", {
     flag: "store",

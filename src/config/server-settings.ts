@@ -38,7 +38,7 @@ export function automaticSettings(sources: Omit<ConfigSources, "user">): ServerS
   if (key === undefined) return settings;
   const from = given.get(key)?.from ?? key;
   const advice = `Set "${key}" in "bounds" of ${settings.user.path}, or name the daemon: --daemon NAME.`;
-  throw new ConfigError(`daemon run: ${from} would hold for no client of this daemon. ${advice}`);
+  throw new ConfigError(`daemon run: ${from} would apply to no client of this daemon. ${advice}`);
 }
 
 /**

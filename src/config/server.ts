@@ -15,14 +15,14 @@ export const serverFields = {
       flag: "spares",
       variable: "CLAUDE_CODE_MCP_SPARES",
       meaning:
-        "Number of pre-started Claude Code processes. They are those that a server or daemon keeps for new sessions with the same options as a former one (cwd, permission mode and title may differ), for each of the last three sets of options. They are started once no session has started and no turn has ended for a second, while half of --max-live is free. They also start your MCP servers; they are stopped when a session waits for a slot, and after --idle-process-ms.",
+        "Number of pre-started Claude Code processes. A server or daemon keeps this number for each of the last three sets of options, for new sessions with the same options (cwd, permission mode and title may differ). They are started once no session has started and no turn has ended for a second, while half of --max-live is free. They also start your MCP servers, and are stopped when a session waits for a slot, and after --idle-process-ms.",
     },
   ),
   processIsolation: choice(["none", "pid-namespace"], "none", {
     flag: "process-isolation",
     variable: "CLAUDE_CODE_MCP_PROCESS_ISOLATION",
     meaning:
-      "What separates each Claude Code from other processes. With pid-namespace, it gets its own pid namespace (Linux, as root or with bubblewrap): no process survives it, and its commands cannot see or signal processes outside. The server does not start if that is unavailable.",
+      "Isolation of each Claude Code from other processes. With pid-namespace, it gets its own pid namespace (Linux, as root or with bubblewrap): no process survives it, and its commands cannot see or signal processes outside. The server does not start if that is unavailable.",
   }),
   retentionDays: count(
     { least: 1, most: 36_500, fallback: 30 },
@@ -44,7 +44,7 @@ export const serverFields = {
     flag: "audit-log",
     variable: "CLAUDE_CODE_MCP_AUDIT_LOG",
     meaning:
-      "Append an audit log (JSON Lines) to this file. It has caller, action, session and outcome of every request, including refused ones. Prompts and answers are not recorded.",
+      "Append an audit log (JSON Lines) to this file. It records caller, action, session and outcome of every request, including refused ones. Prompts and answers are not recorded.",
   }),
   logLevel: choice(["debug", "info", "warn", "error", "silent"], "info", {
     flag: "log-level",

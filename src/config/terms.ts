@@ -31,7 +31,7 @@ export const termFields = {
     flag: "unattended",
     variable: "CLAUDE_CODE_MCP_UNATTENDED",
     meaning:
-      "What becomes of permission requests without any client. With a daemon, while no client is connected that could be shown a request: wait keeps it for the next client, deny denies it at once.",
+      "Handling of permission requests without any client. With a daemon, while no client is connected that could show a request: wait keeps it for the next client, deny denies it at once.",
   }),
   unattendedMaxUsd: count(
     { least: 1, most: 1_000_000, fallback: 10 },

@@ -22,7 +22,9 @@ export function readUserFile({ env, home, readFile }: Pick<ConfigSources, "env" 
   const unbound = keys.find(({ key, of }) => of !== "term" && key in own.data);
   if (unbound) {
     const advice = `Set "${unbound.key}" beside "${BOUNDS}".`;
-    throw new ConfigError(`"${BOUNDS}.${unbound.key}" in ${path} bounds nothing: it is no term of clients. ${advice}`);
+    throw new ConfigError(
+      `"${BOUNDS}.${unbound.key}" in ${path} has no effect: only terms of clients can be bounded. ${advice}`,
+    );
   }
   const place = { name: path, home };
   return {
@@ -49,6 +51,6 @@ function isAbsent(cause: unknown): boolean {
 function refuseHttp(settings: JsonObject, path: string): void {
   if (!("http" in settings)) return;
   throw new ConfigError(
-    `"http" in ${path}: every client would listen there. Say it where that server is started: serve --http.`,
+    `"http" in ${path}: every client would listen there. Set it where that server is started: serve --http.`,
   );
 }

@@ -145,10 +145,10 @@ const OLD_MS = 3_600_000;
  */
 export async function checkTemporary({ cacheFolder }: Machine): Promise<Finding[]> {
   const [demos, drafts] = await Promise.all([oldDemos(tmpdir()), deadDrafts(cacheFolder)]);
-  const named = `Folders of demos, kept with --keep or left by one that ended early: ${demos.join(", ")}.`;
+  const named = `Folders of demos, kept with --keep or left by a demo that ended early: ${demos.join(", ")}.`;
   const about = demos.length === 0 ? "There are no stale temporary files." : `${named} Delete what you do not need.`;
   if (drafts.length === 0) return [{ id: "temporary-files", level: "ok", text: about }];
-  const text = [`Left behind: ${drafts.join(", ")}.`, ...(demos.length === 0 ? [] : [about])].join(" ");
+  const text = [`Stale temporary files: ${drafts.join(", ")}.`, ...(demos.length === 0 ? [] : [about])].join(" ");
   const mend = async () => {
     for (const path of drafts) await rm(path, { force: true });
     return `${counted(drafts.length, "stale temporary file")} removed.`;

@@ -54,7 +54,11 @@ export async function checkLogin(machine: Machine, path: string): Promise<Findin
     const text = "Claude Code is not logged in, and the environment has no key. Log in, or set ANTHROPIC_API_KEY.";
     return [{ id: "login", ...(await unlessByEntries(machine, text)), fix: `${quoted(path)} auth login` }];
   }
-  const ok: Finding = { id: "login", level: "ok", text: `Claude Code is logged in: billed is ${payer(status)}.` };
+  const ok: Finding = {
+    id: "login",
+    level: "ok",
+    text: `Claude Code is logged in. Sessions are billed to ${payer(status)}.`,
+  };
   const key = KEYS.find((name) => (environment[name] ?? "") !== "");
   if (key === undefined || status.authMethod === "third_party") return [ok];
   const own = await statusOf(path, Object.fromEntries(Object.entries(environment).filter(([name]) => !isKey(name))));
@@ -75,7 +79,7 @@ async function statusOf(path: string, environment: Record<string, string>): Prom
   try {
     return Status.parse(JSON.parse(answer.text));
   } catch {
-    return `Whether Claude Code is logged in is unknown: ${path} auth status has an answer that is no JSON.`;
+    return `Whether Claude Code is logged in is unknown: ${path} auth status gave an answer that is not JSON.`;
   }
 }
 

@@ -23,7 +23,7 @@ export async function checkPackages(machine: Machine): Promise<Finding[]> {
   }
   const size = megabytes(missing.reduce((sum, { bytes }) => sum + bytes, 0));
   const names = missing.map(({ name, version }) => `${name} ${version}`).join(", ");
-  const text = `The first session has npm install ${names}: ${size} in ${packages.folder}.`;
+  const text = `The first session installs ${names} with npm: ${size} in ${packages.folder}.`;
   const mend = async () => {
     for (const pinned of missing) await packages.install(pinned);
     return `${counted(missing.length, "package")} installed in ${packages.folder}.`;

@@ -52,12 +52,12 @@ async function settingsFaults(own: string, running: readonly RunningDaemon[]): P
   const all = running.map(async ({ name, startedAt, userFile: path = own }): Promise<Finding[]> => {
     if (path !== own) {
       const why = `The daemon ${name} reads the user's file ${path}, and not ${own}: it was started with another HOME or XDG_CONFIG_HOME.`;
-      const text = `${why} What ${own} says does not hold there. The client that starts the next one decides.`;
+      const text = `${why} Settings in ${own} have no effect there. The next daemon reads the file of the client that starts it.`;
       return [{ id: "daemons", level: "warning", text, fix: fix(name) }];
     }
     const { mtimeMs = 0 } = (await stat(path).catch(() => undefined)) ?? {};
     if (!(Date.parse(startedAt) < mtimeMs)) return [];
-    const text = `${path} was changed after the start of the daemon ${name}, which has read it before. Stop it: the next client starts another one.`;
+    const text = `${path} was changed after the start of the daemon ${name}, which read it at its start. Stop the daemon: the next client starts another one.`;
     return [{ id: "daemons", level: "warning", text, fix: fix(name) }];
   });
   return (await Promise.all(all)).flat();
@@ -81,7 +81,7 @@ function unanswered({ name, pid, why }: UnreachableDaemon): Finding[] {
   const kill = `kill -9 ${String(pid)}`;
   const text =
     why === "has no socket"
-      ? `The daemon ${name} (pid ${String(pid)}) has no socket: it is about to end, or another one has its name. It serves only the clients that it has.`
+      ? `The daemon ${name} (pid ${String(pid)}) has no socket: it is about to end, or another one has its name. It serves only its present clients.`
       : `The daemon ${name} (pid ${String(pid)}) does not answer: it was stopped, or hangs. If it does not end by the command below, ${kill} ends it.`;
   return [{ id: "daemons", level: why === "has no socket" ? "ok" : "warning", text, fix: stop }];
 }

@@ -112,6 +112,6 @@ export async function checkSandbox({ config, sandboxProblem }: Machine): Promise
   const isRequired = config.sandbox === "required";
   const text = isRequired
     ? `--sandbox required, but no sandbox is available. ${problem}`
-    : `No sandbox is available, which only --sandbox required and sessions that ask for one need. ${problem}`;
+    : `No sandbox is available. Only --sandbox required and sessions that ask for a sandbox need it. ${problem}`;
   return [{ id: "sandbox", level: isRequired ? "error" : "ok", text, ...fix }];
 }

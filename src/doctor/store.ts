@@ -46,7 +46,7 @@ function rowsOf(store: string, { lossy, unreadable }: Extract<StoreReport, { kin
     findings.push({ id: "store", level: "warning", text, fix: reinstall() });
   }
   if (lossy.length > 0) {
-    const text = `${told(lossy)} with events that cannot be read: ${lossy.join(", ")}. They are told as lost in the log.`;
+    const text = `${told(lossy)} with events that cannot be read: ${lossy.join(", ")}. The log reports them as lost.`;
     findings.push({ id: "store", level: "warning", text });
   }
   return findings;

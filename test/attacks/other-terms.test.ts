@@ -57,7 +57,7 @@ it("a user's file that is no file is refused, and keeps no client from a daemon 
   expect(spawnSync("mkfifo", [join(fifo, "config.json")]).status).toBe(0);
   const env = { HOME: home, XDG_CONFIG_HOME: dirname(fifo) };
   const refused = world.shared({ client: "legacy", env });
-  await expect(refused).rejects.toThrow("config.json cannot be read: it is no regular file");
+  await expect(refused).rejects.toThrow("config.json cannot be read: it is not a regular file");
   const first = await world.shared({ env: { HOME: home, XDG_CONFIG_HOME: folder } });
   await first.call("claude_code_session", { action: "list" });
   const second = await world.shared({ env });

@@ -104,7 +104,7 @@ describe("a command line that cannot be used: one line on stderr, nothing on std
     [["serve", "--sandbox=no"], '--sandbox is "no": must be one of off, required.'],
     [
       ["serve", "--reaper=always"],
-      "--reaper is no setting any more: the kernel and the reaper both end Claude Code, wherever the system can. Leave it out.",
+      "--reaper is no longer a setting: the kernel and the reaper both end Claude Code, wherever the system can. Leave it out.",
     ],
     [["--allow-bypass", "serve"], 'Unexpected argument "serve": only flags go here, as --flag value or --flag=value.'],
   ])("%j", (args, line) => {

@@ -68,7 +68,7 @@ it("clients that start at once share one daemon, whatever they were started from
   expect(doctorOn(env.HOME, "daemons")).toContain("3 daemons running");
 
   const second = command(env.HOME, "run");
-  expect([second.status, second.stderr]).toEqual([2, expect.stringContaining("it runs already, with pid")]);
+  expect([second.status, second.stderr]).toEqual([2, expect.stringContaining("the daemon runs already, with pid")]);
 
   // Each of them wrote a log of its own, and nothing to its clients.
   expect(command(env.HOME, "logs", daemons[0]!.name).stdout).toContain("the daemon is ready");
@@ -128,7 +128,7 @@ describe("a client gets a server of its own, which says why, when the daemon", (
     expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
     expect(client.stderr()).toContain(why);
     // A client may show no stderr.
-    expect(answer["note"]).toContain("Work is interrupted when this client ends, because no daemon can be had");
+    expect(answer["note"]).toContain("Work is interrupted when this client ends, because no daemon is available");
     expect(answer["note"]).toContain(why);
     await client.close();
     for (const pid of world.daemons()) process.kill(pid, "SIGKILL");

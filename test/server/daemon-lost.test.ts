@@ -61,7 +61,7 @@ it.each([
     "no start time: it may be another process",
     "unknown",
     "No daemon was stopped.\n",
-    "is still it, end it with kill -9",
+    "is still that daemon, end it with kill -9",
   ],
 ])("a process is not signalled that has the pid of a record with %s", async (_, startedAt, told, warned) => {
   const HOME = world.folder();

@@ -100,7 +100,7 @@ it.each(ERAS)(
     const { env, node } = heldDaemons();
     const proxy = started({ env: { ...env, ...constants({ daemonStartMs: 1 }) }, node });
     proxy.send(...opening, laterCall);
-    expect(await proxy.answerTo("call")).toContain("because no daemon can be had");
+    expect(await proxy.answerTo("call")).toContain("because no daemon is available");
     proxy.answers.delete(idOf(again));
     proxy.send(again);
     expect(await proxy.answerTo(idOf(again))).toContain('"maximum":1800000');

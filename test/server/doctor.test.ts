@@ -278,7 +278,7 @@ describe("a package without the Claude Code of the Agent SDK", () => {
     const before = await run(process.execPath, [main, "doctor"]);
     expect(before).toMatchObject({ code: 0 });
     const fix = `node ${main} doctor --fix`;
-    expect(before.stdout).toMatch(/The first session has npm install @anthropic-ai\/claude-agent-sdk-.*\n +fix: /);
+    expect(before.stdout).toMatch(/The first session installs @anthropic-ai\/claude-agent-sdk-.*\n +fix: /);
     expect(before.stdout).toMatch(new RegExp(`^ +fix: \\S*${fix}$`, "m"));
     // By variables and files: there is no Claude Code to ask.
     const { ANTHROPIC_API_KEY: _, ...poor } = environment;
@@ -286,7 +286,7 @@ describe("a package without the Claude Code of the Agent SDK", () => {
     const fixed = await run(process.execPath, [main, "doctor", "--fix"]);
     expect(fixed.code).toBe(1);
     expect(fixed.stdout).not.toMatch(/^fixed/m);
-    expect(fixed.stdout).toMatch(/^failed {3}Not fixed: The first session has npm install .*npm does not reach/m);
+    expect(fixed.stdout).toMatch(/^failed {3}Not fixed: The first session installs .*npm does not reach/m);
     expect(fixed.stdout).toMatch(/^error {4}No login and no key of Claude Code were found/m);
     expect(fixed.stdout).toContain("Errors: 1, warnings: 0, not fixed: 1.");
     expect(fixed.stdout).not.toMatch(/\bAppError|InstallError/);

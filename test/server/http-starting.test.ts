@@ -17,7 +17,10 @@ const world = useWorld({ agent: "stand-in" });
 
 const TOKEN = "ccm_of-whoever-comes-too-early-0123456789";
 const STARTING = [503, { status: "unready", reason: "starting" }];
-const REFUSED = [503, { error: "unavailable", code: "INTERNAL", message: "The server starts. Try again in a moment." }];
+const REFUSED = [
+  503,
+  { error: "unavailable", code: "INTERNAL", message: "The server is starting. Try again in a moment." },
+];
 
 /** Makes the server wait for the real path of its store until the returned function is called. */
 function slowDisk(): { env: Record<string, string>; release: () => void } {

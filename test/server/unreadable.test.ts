@@ -131,7 +131,7 @@ describe("the commands, on a store with sessions that cannot be read", () => {
     });
     expect((await run(["list", "--limit", "50", ...args])).stdout).toContain("(unreadable) Do it.");
     expect((await run(["show", OF_STATE, ...args])).stdout).toContain(
-      "error: what is stored of it cannot be read: state: not",
+      "error: the stored data cannot be read: state: not",
     );
     const { stdout, status } = await run(["stats", "--json", ...args]);
     expect([status, JSON.parse(stdout)]).toMatchObject([0, { sessions: { byStatus: { error: DAMAGES.length - 1 } } }]);
@@ -168,7 +168,7 @@ describe("the commands, on a store with sessions that cannot be read", () => {
     expect(fix).toContain(`sessions delete `);
     expect(findings.filter((each) => each.level === "warning").map((each) => each.text)).toEqual([
       `1 session can only be read by a newer claude-agents-mcp: ${OF_NEWER}.`,
-      `1 session with events that cannot be read: ${LOSSY}. They are told as lost in the log.`,
+      `1 session with events that cannot be read: ${LOSSY}. The log reports them as lost.`,
     ]);
   });
 

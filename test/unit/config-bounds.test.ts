@@ -73,7 +73,7 @@ describe("the user's file", () => {
     [{ maxLife: 1 }, `Unknown key "maxLife" in ${FILE}. Did you mean maxLive?`],
     [{ maxLive: 0 }, `"maxLive" in ${FILE} is 0: must be`],
     [{ bounds: [] }, `"bounds" in ${FILE} must be an object`],
-    [{ bounds: { maxLive: 3 } }, `"bounds.maxLive" in ${FILE} bounds nothing`],
+    [{ bounds: { maxLive: 3 } }, `"bounds.maxLive" in ${FILE} has no effect`],
     [{ bounds: { turnMaxMs: 1 } }, `"bounds.turnMaxMs" in ${FILE} is 1: must be`],
   ])("is refused where it is %j", (user, message) => {
     expect(() => server({ user })).toThrow(ConfigError);
@@ -157,7 +157,7 @@ describe("bounds", () => {
   });
 
   it.each<[string, string]>([
-    ["--deny-rules=Bash", "--deny-rules would hold for no client of this daemon"],
+    ["--deny-rules=Bash", "--deny-rules would apply to no client of this daemon"],
     ['--query={"maxTurns":1}', 'Set "query" in "bounds" of'],
   ])("are not those that the automatic daemon is started with: %s", (flag, message) => {
     const automatic = (...argv: string[]) => automaticSettings({ argv, env: HOME, readFile: reading(user) });

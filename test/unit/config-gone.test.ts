@@ -8,11 +8,11 @@ import { SETTINGS } from "../../src/config/schema.ts";
 
 describe("a setting of an earlier build is refused with what is there instead", () => {
   it.each<[string[], Record<string, string>, string]>([
-    [["--keep-ms", "1"], {}, "--keep-ms is no setting any more: a shim keeps Claude Code for 5 minutes. Leave it out."],
-    [["--no-stdio"], {}, "--no-stdio is no setting any more: a client on stdio is served by"],
-    [["--cleanup-interval-ms=1"], {}, "--cleanup-interval-ms is no setting any more: the search is made every minute."],
-    [[], { CLAUDE_CODE_MCP_TASKS: "off" }, "CLAUDE_CODE_MCP_TASKS is no setting any more: clients with the Tasks"],
-    [["--config=/file"], {}, '"notifyEvents" in /file is no setting any more: all events are sent'],
+    [["--keep-ms", "1"], {}, "--keep-ms is no longer a setting: a shim keeps Claude Code for 5 minutes. Leave it out."],
+    [["--no-stdio"], {}, "--no-stdio is no longer a setting: a client on stdio is served by"],
+    [["--cleanup-interval-ms=1"], {}, "--cleanup-interval-ms is no longer a setting: servers clean up every minute."],
+    [[], { CLAUDE_CODE_MCP_TASKS: "off" }, "CLAUDE_CODE_MCP_TASKS is no longer a setting: clients with the Tasks"],
+    [["--config=/file"], {}, '"notifyEvents" in /file is no longer a setting: all events are sent'],
   ])("%j %j", (argv, env, message) => {
     const read = () => loadConfig({ argv, env, readFile: () => '{"notifyEvents":["turn.ended"]}' });
     expect(read).toThrow(ConfigError);

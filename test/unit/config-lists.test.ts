@@ -85,7 +85,7 @@ describe("the keys of `query`", () => {
     [{ argv: ["--query=fast"] }, "--query cannot be used"],
     [{ file: { query: { cwd: 1 } } }, 'cwd of "query" in /settings.json is 1: must be a path.'],
     [{ env: { CLAUDE_CODE_MAX_TURNS: "x" } }, 'CLAUDE_CODE_MAX_TURNS is "x": must be a whole number from'],
-    [{ argv: ["--query-max-turns=3"] }, "--query-max-turns is no setting any more: it is a key of --query"],
+    [{ argv: ["--query-max-turns=3"] }, "--query-max-turns is no longer a setting: it is a key of --query"],
   ])("are refused by name: %j", (sources, message) => {
     expect(() => load(sources)).toThrow(message);
   });

@@ -63,7 +63,7 @@ describe("an entry of a client whose server would refuse it", () => {
       mended: " -- --unattended deny",
     },
     { id: "zed", flags: ["--max-wait-ms", "many"], says: "--max-wait-ms is " },
-    { id: "gemini", flags: ["--keep-ms", "3"], says: "--keep-ms is no setting any more" },
+    { id: "gemini", flags: ["--keep-ms", "3"], says: "--keep-ms is no longer a setting" },
     { id: "vscode", flags: ["--allow-dir", "src"], says: "--allow-dir is a relative path" },
     { id: "windsurf", flags: ["--http", "127.0.0.1:0"], says: "a server over HTTP is started by you", mended: "" },
     { id: "windsurf", flags: ["--daemon", "a/b"], says: '--daemon "a/b" must be 1 to ' },
@@ -73,7 +73,11 @@ describe("an entry of a client whose server would refuse it", () => {
       more: { env: { CLAUDE_CODE_MCP_MAX_LIVE: "2" } },
       says: 'CLAUDE_CODE_MCP_MAX_LIVE belongs to the server, which has other clients, too. Set "maxLive" in FILE,',
     },
-    { id: "codex", more: { env_vars: ["CLAUDE_CODE_MCP_KEEP_MS"] }, says: "CLAUDE_CODE_MCP_KEEP_MS is no setting" },
+    {
+      id: "codex",
+      more: { env_vars: ["CLAUDE_CODE_MCP_KEEP_MS"] },
+      says: "CLAUDE_CODE_MCP_KEEP_MS is no longer a setting",
+    },
     {
       id: "opencode",
       more: { environment: { CLAUDE_CODE_MCP_SANDBOX: "no" } },

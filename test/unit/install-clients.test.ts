@@ -171,7 +171,7 @@ describe("flags of the server in an entry", () => {
       ["--max-live", "3", "--spares=0"],
       '--max-live, --spares belong to the server, which has other clients, too. Set "maxLive", "spares" in ',
     ],
-    [["--keep-ms", "3"], "--keep-ms is no setting any more"],
+    [["--keep-ms", "3"], "--keep-ms is no longer a setting"],
   ])("are refused as the server would: %j", (args, message) => {
     expect(() => longest(args)).toThrow(message);
   });

@@ -23,7 +23,10 @@ describe("readiness", () => {
 
   it("refuses a caller without the right to start, and starts nothing", async () => {
     const { readiness, resolve, start } = starting();
-    const refusal = expect.objectContaining({ code: "INTERNAL", message: "The server starts. Try again in a moment." });
+    const refusal = expect.objectContaining({
+      code: "INTERNAL",
+      message: "The server is starting. Try again in a moment.",
+    });
     expect(() => readiness.get()).toThrow(refusal);
     expect(start).not.toHaveBeenCalled();
     const ready = readiness.ready();

@@ -23,7 +23,7 @@ export async function logs({ positionals, values }: Flags): Promise<number> {
   const length = log === undefined ? undefined : await lengthOf(log);
   if (log === undefined || length === undefined) {
     const absent = name === undefined ? "No daemon has written a log." : `No daemon "${name}" has written a log.`;
-    process.stderr.write(`${absent} One that \`daemon run\` has started logs to its stderr.\n`);
+    process.stderr.write(`${absent} A daemon started by \`daemon run\` logs to its stderr.\n`);
     return 1;
   }
   process.stdout.on("error", () => process.exit(0));

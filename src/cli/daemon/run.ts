@@ -158,7 +158,7 @@ async function unlessEnded<T>(starting: Promise<T>, closing: () => Promise<void>
   const ended = closing();
   if (ended) {
     await ended;
-    throw new ConfigError("daemon run: a signal ended it while it started. Start it again.");
+    throw new ConfigError("daemon run: a signal interrupted the start. Start it again.");
   }
   if (started.status === "rejected") throw started.reason;
   return started.value;
@@ -242,7 +242,7 @@ function readRunFlags(argv: readonly string[]): RunFlags {
   }
   const name = namedDaemon({ argv, env: process.env });
   const word = own.get("--daemon");
-  if (word === "off") throw new ConfigError("daemon run: --daemon off runs none. Leave it out, or name one.");
+  if (word === "off") throw new ConfigError("daemon run: --daemon off runs no daemon. Leave it out, or give a name.");
   if (word === "") throw new ConfigError("daemon run: --daemon has no name. Add one, or leave it out.");
   try {
     const checked = name === undefined ? undefined : checkName(name);

@@ -25,7 +25,7 @@ export async function turnOf(
   if (!other) return endTurn;
   endTurn?.();
   throw new ConfigError(
-    `daemon run: it runs already, with pid ${String(other.pid)}. Stop it (\`claude-agents-mcp daemon stop\`), or name another one: --daemon NAME.`,
+    `daemon run: the daemon runs already, with pid ${String(other.pid)}. Stop it (\`claude-agents-mcp daemon stop\`), or name another one: --daemon NAME.`,
   );
 }
 

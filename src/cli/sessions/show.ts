@@ -129,7 +129,7 @@ function factsOf(record: SessionRecord, prompt: string, now: number): [string, s
 
 function statusOf(record: SessionRecord): string {
   const { closed } = record.state;
-  if (record.unreadable) return `${statusWord(record)}: what is stored of it cannot be read: ${record.unreadable.why}`;
+  if (record.unreadable) return `${statusWord(record)}: the stored data cannot be read: ${record.unreadable.why}`;
   const why = closed?.message === undefined ? "" : `: ${oneLine(closed.message, MAX_PROMPT)}`;
   if (closed) return `${statusWord(record)}, by ${oneLine(closed.by, MAX_PROMPT)}${why}`;
   if (!isTurnAbandoned(record)) return statusWord(record);

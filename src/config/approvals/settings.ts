@@ -22,7 +22,7 @@ export const approvalFields = {
     flag: "caller-approves",
     variable: "CLAUDE_CODE_MCP_CALLER_APPROVES",
     meaning:
-      "What the calling model may approve at most. Through answers, options and modes: nothing, reads or edits inside the session's folders, or everything. Requests beyond that go to other approvers.",
+      "Limit on approvals by the calling model. Through answers, options and modes it may approve nothing, reads or edits inside the session's folders, or everything. Requests beyond that go to other approvers.",
   }),
   allowRules: rules("allow", {
     flag: "allow-rules",
@@ -33,7 +33,7 @@ export const approvalFields = {
     flag: "ask-rules",
     variable: "CLAUDE_CODE_MCP_ASK_RULES",
     meaning:
-      "Tool uses that always need approval. In Claude Code's rule syntax. Read,Bash,Agent,Skill covers what Claude Code runs without approval in mode default. PeerMessage makes messages that other Claude Codes of this machine send to a session requests; without a rule for them they are turned away, and the session is hidden from others.",
+      "Tool uses that always need approval. In Claude Code's rule syntax. Read,Bash,Agent,Skill covers what Claude Code runs without approval in mode default. PeerMessage makes messages that other Claude Codes of this machine send to a session requests; without a rule for PeerMessage they are rejected, and the session is hidden from others.",
   }),
   denyRules: rules("deny", {
     flag: "deny-rules",
@@ -93,7 +93,7 @@ export const sandboxFields = {
     flag: "sandbox",
     variable: "CLAUDE_CODE_MCP_SANDBOX",
     meaning:
-      "Whether every session must run in a sandbox. With required each runs in Claude Code's own sandbox (bubblewrap on Linux, Seatbelt on macOS): commands write in the session's folders only, and reach no host. The server does not start where there is none. With off it is each session's own option. See docs/security.md.",
+      "Require a sandbox for every session. With required, each runs in Claude Code's own sandbox (bubblewrap on Linux, Seatbelt on macOS): commands write in the session's folders only, and reach no host. The server does not start without a sandbox. With off, each session decides. See docs/security.md.",
   }),
 };
 
