@@ -260,7 +260,7 @@ async function startHttp(
   { connection: { bypass }, factory, options, ...parts }: HttpStart,
 ): Promise<HttpServing> {
   const { serveOverHttp } = await import("./http.ts");
-  // `leaving` is unused: an HTTP client ends with its protocol session.
+  // `leaving` does not apply: an HTTP client ends with its protocol session.
   const own: ServerFactory = (context) => createMcpServer({ ...options, leaving: undefined }, context);
   return serveOverHttp({
     ...parts,
@@ -281,13 +281,13 @@ async function leave(serving: HttpServing, engine: Engine | undefined, { drainMs
   await serving.close();
 }
 
-/** Records the interruption of turns first. Approvers get the news while processes end. */
+/** Records the interruption of turns first. While processes end, approvers are told. */
 async function end(started: Running | undefined): Promise<void> {
   await started?.engine.stop(0);
   await Promise.all([started?.engine.drain(), started?.approvers.close(APPROVERS_GRACE_MS)]);
 }
 
-/** Time for approvers to get the last news, ms. Runs while processes end. */
+/** Time for approvers to receive the last messages, ms, while processes end. */
 const APPROVERS_GRACE_MS = 2_000;
 
 function auditTo(file: string | undefined, log: Logger, masker: Masker): Audit | undefined {

@@ -13,7 +13,7 @@ export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"
   readonly id: string;
   /** Id of the environment record for the client's sessions. */
   readonly environmentId: string;
-  /** Bypass switch of this client alone. `close` ends it. */
+  /** Bypass switch of this client alone, until its connection closes. */
   readonly bypass: BypassSwitch;
   /** Work to end with the client. */
   readonly leaving: Leaving;

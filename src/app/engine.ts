@@ -54,7 +54,7 @@ export interface EngineSettings {
   readonly configFile?: string | undefined;
   /** True if a daemon runs the sessions: this process takes none over. */
   readonly runsNothing?: boolean | undefined;
-  /** Resolves once this server holds its daemon name. Before, it leaves everything of a former holder unchanged. */
+  /** Resolves once this server holds its daemon name. Until then, everything of a former holder stays unchanged. */
   readonly named?: Promise<void> | undefined;
   /** See `ShimSettings`. `undefined` if Claude Codes end with this server. */
   readonly shim?: Omit<ShimSettings, "log" | "sdk"> | undefined;

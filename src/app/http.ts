@@ -54,7 +54,7 @@ export interface LocalHttp {
 }
 
 export interface HttpServing {
-  /** URL of MCP. */
+  /** URL of the MCP endpoint. */
   readonly url: string;
   readonly notify: HttpEndpoint["notify"];
   /** Makes `/readyz` fail from now on. */

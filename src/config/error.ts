@@ -1,6 +1,8 @@
 import { escapeControlChars } from "../security/control-chars.ts";
 
-/** A setting cannot be used. The message is a single line for the operator: source of the value, then allowed values. */
+/**
+ * Thrown if a setting cannot be used. The message is a single line for the operator: source of the value, then allowed values.
+ */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 

@@ -33,7 +33,7 @@ export function readFlags(argv: readonly string[]): Flag[] {
   });
 }
 
-/** Gives each flag that stands alone the value of `alone`, if the flag may stand alone. */
+/** Gives a flag without a value the value `alone`, if its setting has one. */
 function withValues(argv: readonly string[]): string[] {
   return argv.map((arg, at) => {
     const alone = SETTINGS.find(({ flag }) => arg === `--${flag}`)?.alone;

@@ -6,7 +6,7 @@ import { ANYWHERE } from "./setting.ts";
 import { LOCAL_PRINCIPAL, Principal, Scope } from "../domain/principal.ts";
 import { PRODUCT } from "../domain/names.ts";
 
-/** Named users: how they are authenticated, and what they and their sessions may do. */
+/** Named users: authentication, rights, and resources of their sessions. */
 
 const absolute = z.string().refine((path) => isAbsolute(path), "must be an absolute path");
 const digest = z

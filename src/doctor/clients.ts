@@ -124,7 +124,7 @@ async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Find
   return [...(await daemonFaults(entry, settings, machine)), ...timeoutFaults(entry, own, config), ...unknown];
 }
 
-/** Returns a setting without its requirement on this machine. */
+/** Names a setting whose requirement is missing on this machine. */
 async function missingOf({ claudePath, sandbox }: Config, machine: Machine): Promise<string | undefined> {
   if (claudePath !== undefined && !existsSync(claudePath))
     return `the Claude Code ${claudePath}, which does not exist.`;

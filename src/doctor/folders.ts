@@ -70,7 +70,7 @@ async function writeProblem(folder: string): Promise<Finding | undefined> {
   }
 }
 
-/** Finds files open to other users, because servers trust them, and they contain conversations and tokens. */
+/** Finds files open to other users, who could change trusted data, or read conversations and tokens. */
 async function openToOthers(folder: string, found: Stats): Promise<Finding[]> {
   const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile());
   const modes = await Promise.all(

@@ -71,7 +71,9 @@ function isKey(name: string): boolean {
   return KEYS.some((each) => each === name);
 }
 
-/** Shows no part of the answer, because it could be secret. Runs outside projects, so that no settings of a project apply. */
+/**
+ * Never shows the raw answer, because secrets could be in it. Runs outside projects, so that no settings of a project apply.
+ */
 async function statusOf(path: string, environment: Record<string, string>): Promise<Status | string> {
   const { root: cwd } = parse(process.execPath);
   const answer = await outputOf(path, ["auth", "status"], { environment, ms: STATUS_MS, cwd });

@@ -23,7 +23,7 @@ export interface Running {
   readonly shared: boolean;
 }
 
-/** Folder of a package runner; emptied at any time. */
+/** Folder of a package runner, which may empty it at any time. */
 const RUNNER = /^(.*[\\/]_npx[\\/][0-9a-f]+)[\\/]node_modules[\\/]/;
 
 /**

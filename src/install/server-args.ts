@@ -104,7 +104,7 @@ function flagsOf(argv: readonly string[]): Flag[] | undefined {
 
 function wordsOf({ setting, text, written }: Flag): string[] {
   if (text === undefined) return [written];
-  // A boolean takes its value only by `=`.
+  // Boolean values, and texts that begin with "-", need `=`.
   return setting.reading === "boolean" || text.startsWith("-") ? [`${written}=${text}`] : [written, text];
 }
 

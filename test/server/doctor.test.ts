@@ -292,6 +292,6 @@ describe("a package without the Claude Code of the Agent SDK", () => {
     expect(fixed.stdout).not.toMatch(/\bAppError|InstallError/);
     const [login = "", fixing = ""] = fixed.stderr.split("\n").filter((line) => !line.startsWith("Checking"));
     expect(login).toContain("No login and no key");
-    expect(fixing).toMatch(/^Fixing: The first session has npm install/);
+    expect(fixing).toMatch(/^Fixing: The first session installs/);
   });
 });
