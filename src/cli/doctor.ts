@@ -64,7 +64,7 @@ async function checkAll(argv: readonly string[], rest: readonly string[]): Promi
   const examined = async () => examine(thisMachine(rest, process.env), json ? () => undefined : progress);
   const masker = createMasker(process.env);
   const program = await programWords();
-  // Outside PATH, names the program by the words of its start.
+  // Names the program by the words that start it, if it is not in PATH.
   const clean = (text: string) => escapeControlChars(masker.text(text.replace(/^claude-agents-mcp(?= )/, program)));
   const before = await examined();
   const mends = argv.includes("--fix")

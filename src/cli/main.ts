@@ -4,8 +4,9 @@ import { fileURLToPath } from "node:url";
 
 /**
  * Command line: finds the command and passes on its arguments. Imports only modules of Node, so that an old Node gets a message
- * before a syntax error, and each command loads only its own modules. Exit codes: 0 done, 1 failure, 2 invalid command line or
- * setting.
+ * before a syntax error, and each command loads only its own modules.
+ *
+ * Exit codes: 0 done, 1 failure, 2 invalid command line or setting.
  */
 
 const MIN_NODE = { major: 20, minor: 19 };

@@ -64,8 +64,7 @@ export async function checkSettings(argv: readonly string[]): Promise<void> {
 }
 
 /**
- * Serves a client for which no daemon can be had, and ends the process with the client. Resolves to the client's end of the
- * streams.
+ * Serves a client if no daemon is available, and ends the process with the client. Resolves to the client's end of the streams.
  */
 export async function serveWithoutDaemon(argv: string[], why: string): Promise<Duplex> {
   const settings = serverSettings({ argv, env: process.env });

@@ -14,7 +14,11 @@ export interface StoreFlags {
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 
-/** `command` has the verb, `words` names the arguments beside flags, both for messages. Throws ConfigError with the list of allowed arguments. */
+/**
+ * `command` (with its verb) and `words` (the arguments beside flags) are for messages. Throws ConfigError with the list of
+ * allowed
+ * arguments.
+ */
 export function readArguments<O extends Options>(
   command: string,
   args: string[],

@@ -13,7 +13,7 @@ const FLAGS = { "older-than": { type: "string" }, yes: { type: "boolean" } } as 
 /** Statuses that may be deleted, as in the clean-up by servers. */
 const AT_REST: readonly SessionStatus[] = ["idle", "error", "cancelled", "closed"];
 
-/** Number of sessions named in the question, and deleted per transaction. */
+/** Number of sessions named in the question, and deleted by one `purge`. */
 const [NAMED, BATCH] = [10, 100];
 
 /** Id of a session to delete, and its `updatedAt`, to detect a change meanwhile. */
