@@ -19,7 +19,7 @@ const open = async (over: Partial<AuthSettings> = {}) => setup.open({ oauth: { i
 const METADATA = `${PUBLIC_URL}/.well-known/oauth-protected-resource/mcp`;
 
 describe("the keys of the issuer", () => {
-  it("are fetched again for a new key, but not for each unknown one", async () => {
+  it("the keys of the issuer are fetched again for a new key, but not for each unknown one", async () => {
     let now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now });
     const server = await open();
@@ -34,7 +34,7 @@ describe("the keys of the issuer", () => {
     expect(issuer.asked.filter((path) => path === "/keys")).toHaveLength(2);
   });
 
-  it("stay in use while the issuer does not answer; tokens with other keys wait", async () => {
+  it("known keys stay in use while the issuer does not answer, and a token with another key gets a 503", async () => {
     let now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now });
     const server = await open();
@@ -47,13 +47,13 @@ describe("the keys of the issuer", () => {
   });
 
   it.each<[string, () => void]>([
-    ["metadata is an error", () => issuer.answers.clear()],
+    ["the answer for metadata is an error", () => issuer.answers.clear()],
     ["metadata is of another issuer", () => metadata({ issuer: "https://evil.example", jwks_uri: issuer.jwks })],
     ["metadata names no keys", () => metadata({ issuer: issuer.url })],
-    ["metadata names keys in the open", () => metadata({ issuer: issuer.url, jwks_uri: "http://192.0.2.1/keys" })],
-    ["keys are an error", () => issuer.answers.set("/keys", () => 503)],
-    ["keys are none", () => issuer.answers.set("/keys", () => ({ error: "busy" }))],
-  ])("give a 503 if they cannot be fetched for the %s, and are fetched again after a while", async (_, spoil) => {
+    ["metadata names keys over plain HTTP", () => metadata({ issuer: issuer.url, jwks_uri: "http://192.0.2.1/keys" })],
+    ["the answer for keys is an error", () => issuer.answers.set("/keys", () => 503)],
+    ["the answer has no keys", () => issuer.answers.set("/keys", () => ({ error: "busy" }))],
+  ])("a token gets a 503 while %s, and is accepted once the keys can be fetched again", async (_, spoil) => {
     let now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now });
     const before = new Map(issuer.answers);
@@ -80,7 +80,7 @@ describe("the keys of the issuer", () => {
     expect(await send(server, token)).toMatchObject({ kind: "oauth" });
   });
 
-  it("are fetched once for any number of tokens if the issuer does not answer", async () => {
+  it("keys are fetched once for any number of tokens while the issuer does not answer", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
     issuer.answers.set("/keys", () => 500);
     const server = await open();
@@ -91,7 +91,7 @@ describe("the keys of the issuer", () => {
     expect(setup.logged).toHaveLength(1);
   });
 
-  it("give a 503 if the issuer is down, while tokens of the server still work", async () => {
+  it("a JWT gets a 503 while the issuer is down, and tokens of the server still work", async () => {
     const token = await issuer.sign();
     const server = await open();
     await issuer.close();
@@ -101,7 +101,7 @@ describe("the keys of the issuer", () => {
     issuer = await Issuer.start();
   });
 
-  it("need no metadata if the operator gives their URL", async () => {
+  it("no metadata is fetched if the operator gives the URL of the keys", async () => {
     const server = await open({ oauth: { issuer: issuer.url, jwks: issuer.jwks } });
     expect(await send(server, await issuer.sign())).toMatchObject({ kind: "oauth" });
     expect(issuer.asked).toEqual(["/keys"]);
@@ -111,7 +111,7 @@ describe("the keys of the issuer", () => {
     "/.well-known/oauth-authorization-server/tenant",
     "/.well-known/openid-configuration/tenant",
     "/tenant/.well-known/openid-configuration",
-  ])("are found by the metadata at %s", async (discovery) => {
+  ])("the keys are found by the metadata at %s", async (discovery) => {
     await issuer.close();
     issuer = await Issuer.start("/tenant", discovery);
     expect(await send(await open(), await issuer.sign())).toMatchObject({ kind: "oauth" });
@@ -123,7 +123,7 @@ describe("the keys of the issuer", () => {
 });
 
 describe("a client that looks for the authorization server", () => {
-  it("is referred to it with and without a token", async () => {
+  it("a 401 or 403 refers the client to the authorization server, with and without a token", async () => {
     const server = await open({ publicUrl: () => `${PUBLIC_URL}/` });
     const hints = `resource_metadata="${METADATA}", scope="read run approve"`;
     expect(await knock(server)).toHaveProperty("challenge", `Bearer ${hints}`);
@@ -146,7 +146,7 @@ describe("a client that looks for the authorization server", () => {
     });
   });
 
-  it("cannot be misdirected by the text of a setting", async () => {
+  it("a setting with a quote and a line break cannot add to the challenge of a 401", async () => {
     const server = await open({ publicUrl: () => 'https://a.example/"\r\nx-evil: 1' });
     const { challenge } = (await knock(server)) as { challenge: string };
     expect(challenge).toContain('resource_metadata="https://a.example/???x-evil: 1/.well-known');
@@ -161,7 +161,7 @@ describe("invalid settings of OAuth", () => {
       { oauth: { issuer: "https://login.example", jwks: "file:///keys" } },
       '--oauth: jwks is "file:///keys": must be an https',
     ],
-  ])("%j", async (over, message) => {
+  ])("the settings %j are refused", async (over, message) => {
     expect(await setup.refusal(over)).toContain(message);
   });
 });

@@ -21,12 +21,12 @@ const inSeconds = (seconds: number) => Math.floor(Date.now() / 1_000) + seconds;
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
 describe("a JWT of the authorization server", () => {
-  it("admits its subject until it expires, with the known scopes", async () => {
+  it("a JWT admits its subject until it expires, with the known scopes", async () => {
     const server = await open();
     expect(issuer.asked).toEqual([]);
     const exp = inSeconds(120);
     const token = await issuer.sign({ exp, scope: "openid run read write", aud: ["other", AUDIENCE] });
-    // Clocks may differ by 30 s.
+    // Adds the tolerated difference of clocks, 30 s.
     const expiresAt = (exp + 30) * 1_000;
     const ada = { caller: { principal: "ada", scopes: ["read", "run"] }, kind: "oauth", expiresAt };
     expect(await send(server, token)).toEqual(ada);
@@ -38,25 +38,25 @@ describe("a JWT of the authorization server", () => {
     ["scope", { scope: "admin read approve run" }, ["read", "run", "approve", "admin"]],
     ["scp as a list", { scope: undefined, scp: ["approve", "else"] }, ["approve"]],
     ["scp as a text", { scope: undefined, scp: "read approve" }, ["read", "approve"]],
-    ["both", { scope: "read", scp: ["run"] }, ["read", "run"]],
-    ["neither", { scope: undefined }, []],
-    ["words that only begin like ours", { scope: "reader run:all Admin" }, []],
-    ["what is no text", { scope: { read: true }, scp: [1, null] }, []],
-  ])("gives the scopes of %s", async (_, claims, scopes) => {
+    ["scope and scp", { scope: "read", scp: ["run"] }, ["read", "run"]],
+    ["neither scope nor scp", { scope: undefined }, []],
+    ["words that only begin like known scopes", { scope: "reader run:all Admin" }, []],
+    ["values that are not text", { scope: { read: true }, scp: [1, null] }, []],
+  ])("a JWT gives the scopes of %s", async (_, claims, scopes) => {
     expect(await send(await open(), await issuer.sign(claims))).toMatchObject({ caller: { principal: "ada", scopes } });
   });
 
-  it.each(["RS256", "PS256", "ES384", "EdDSA"])("may be signed with %s", async (alg) => {
+  it.each(["RS256", "PS256", "ES384", "EdDSA"])("a JWT may be signed with %s", async (alg) => {
     issuer.keys = [await Issuer.pair("only", alg)];
     await issuer.publish();
     expect(await send(await open(), await issuer.sign())).toMatchObject({ kind: "oauth" });
   });
 
-  it.each(["JWT", "jwt", "application/at+jwt", "AT+JWT"])("may be of the type %s", async (typ) => {
+  it.each(["JWT", "jwt", "application/at+jwt", "AT+JWT"])("a JWT may have the type %s", async (typ) => {
     expect(await send(await open(), await issuer.sign({}, { typ }))).toMatchObject({ kind: "oauth" });
   });
 
-  it("gives a named principal at most the scopes that the operator configured", async () => {
+  it("a JWT gives a named principal at most the scopes that the operator configured", async () => {
     const server = await open({ principals: { ada: { scopes: ["read", "approve"] } } });
     const everything = { scope: "read run approve admin" };
     expect(await send(server, await issuer.sign(everything))).toMatchObject({
@@ -64,14 +64,14 @@ describe("a JWT of the authorization server", () => {
     });
     const grace = await issuer.sign({ ...everything, sub: "grace" });
     expect(await send(server, grace)).toMatchObject({ caller: { scopes: ["read", "run", "approve", "admin"] } });
-    // Property names of every object name no principal.
+    // Properties of `Object.prototype` name no principal.
     for (const sub of ["constructor", "__proto__", "toString"]) {
       const caller = { principal: sub, scopes: ["read", "run"] };
       expect(await send(server, await issuer.sign({ sub }))).toMatchObject({ caller });
     }
   });
 
-  it("is accepted beside tokens of the server", async () => {
+  it("a JWT is accepted beside tokens of the server", async () => {
     const token = newToken();
     const sha256 = digestOf(token).toString("hex");
     const server = await open({ principals: { grace: { tokenSha256: sha256, scopes: ["read"] } } });
@@ -80,13 +80,13 @@ describe("a JWT of the authorization server", () => {
     expect(await send(server, await issuer.sign())).toMatchObject({ kind: "oauth" });
   });
 
-  it("is for the audience that the operator names", async () => {
+  it("a JWT must be for the audience that the operator names", async () => {
     const server = await open({ oauth: { issuer: issuer.url, audience: "api://agents" } });
     expect(await send(server, await issuer.sign({ aud: "api://agents" }))).toMatchObject({ kind: "oauth" });
     expect(await send(server, await issuer.sign())).toMatchObject({ status: 401 });
   });
 
-  it("is not examined without an authorization server", async () => {
+  it("a JWT is not examined without an authorization server", async () => {
     expect(await send(await setup.open(), await issuer.sign())).toMatchObject({
       status: 401,
       body: { message: expect.stringMatching(/^This server does not know the token/) },
@@ -117,13 +117,13 @@ describe("a JWT that is refused", () => {
     ["has an empty subject", () => ({ sub: "" }), /^The subject \(sub\) of the token must have 1 to 256 characters\.$/],
     ["has a long subject", () => ({ sub: "a".repeat(257) }), /must have 1 to 256 characters\.$/],
     [
-      "would be the operator",
+      "names the operator as its subject",
       () => ({ sub: "local" }),
       /is local, which is reserved for the operator of this server\.$/,
     ],
   ];
 
-  it.each(claims)("%s", async (_, claimsAt, message) => {
+  it.each(claims)("a JWT that %s is refused", async (_, claimsAt, message) => {
     const token = await issuer.sign(claimsAt(inSeconds(0)));
     const answer = await send(await open(), token);
     expect(answer).toMatchObject({
@@ -133,18 +133,18 @@ describe("a JWT that is refused", () => {
     expectNothingOf(token, answer);
   });
 
-  it("is accepted within 30 s after its expiry", async () => {
+  it("a JWT is accepted within 30 s after its expiry", async () => {
     expect(await send(await open(), await issuer.sign({ exp: inSeconds(-20) }))).toMatchObject({ kind: "oauth" });
   });
 
-  it("has another type", async () => {
+  it("a JWT of another type is refused", async () => {
     expect(await send(await open(), await issuer.sign({}, { typ: "logout+jwt" }))).toMatchObject({
       status: 401,
       body: { message: "This is not an access token: its type (typ) must be at+jwt or JWT." },
     });
   });
 
-  it("is signed with a key that the issuer does not have", async () => {
+  it("a JWT signed with a key that the issuer does not have is refused", async () => {
     const server = await open();
     for (const kid of ["one", "two"]) {
       const forged = await issuer.sign({}, {}, await Issuer.pair(kid));
@@ -157,7 +157,7 @@ describe("a JWT that is refused", () => {
     }
   });
 
-  it("brings its own key", async () => {
+  it("a JWT that brings its own key is refused", async () => {
     const pair = await Issuer.pair("one");
     const jwk = await jose.exportJWK(pair.publicKey);
     const header = { jwk: jwk as unknown as string, jku: `${issuer.origin}/evil` };
@@ -165,7 +165,7 @@ describe("a JWT that is refused", () => {
     expect(issuer.asked).not.toContain("/evil");
   });
 
-  it("has no signature", async () => {
+  it("a JWT without a signature is refused", async () => {
     const [, payload = "", signature = ""] = (await issuer.sign()).split(".");
     const server = await open();
     for (const alg of ["none", "None", "NONE", ""]) {
@@ -177,7 +177,7 @@ describe("a JWT that is refused", () => {
     expect(await send(server, `${base64url({ typ: "JWT" })}.${payload}.${signature}`)).toMatchObject({ status: 401 });
   });
 
-  it("is signed with the public key as a shared secret", async () => {
+  it("a JWT signed with the public key as a shared secret is refused", async () => {
     issuer.keys = [await Issuer.pair("one", "RS256")];
     await issuer.publish();
     const server = await open();
@@ -192,7 +192,7 @@ describe("a JWT that is refused", () => {
     }
   });
 
-  it("was changed after it was signed", async () => {
+  it("a JWT changed after signing is refused", async () => {
     const [header = "", payload = "", signature = ""] = (await issuer.sign()).split(".");
     const claimed = JSON.parse(Buffer.from(payload, "base64url").toString()) as object;
     const token = `${header}.${base64url({ ...claimed, scope: "admin" })}.${signature}`;
@@ -200,7 +200,7 @@ describe("a JWT that is refused", () => {
   });
 
   it.each(["a.b.c", "a.b.", `${base64url({ alg: "ES256" })}.e30.e30`, `${base64url([])}.e30.e30`])(
-    "is not a JWT: %s",
+    "a token that is no JWT is refused: %s",
     async (token) => {
       expect(await send(await open(), token)).toMatchObject({ status: 401, body: { error: "invalid_token" } });
     },

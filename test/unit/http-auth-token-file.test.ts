@@ -11,7 +11,7 @@ import { AuthSetup, send } from "../kit/servers/http-auth.ts";
 
 const sha256 = (token: string) => digestOf(token).toString("hex");
 const OPERATOR = { caller: OPERATOR_CALLER, kind: "token" };
-/** Has no permission bits. */
+/** Windows has no permission bits. */
 const onWindows = process.platform === "win32";
 
 let setup: AuthSetup;
@@ -29,7 +29,7 @@ async function put(text: string, mode = 0o600): Promise<string> {
 }
 
 describe("the operator's token", () => {
-  it("is created at the first start, allows everything, and is the same at the next start", async () => {
+  it("the operator's token is created at the first start, allows everything, and is kept at the next start", async () => {
     const first = await setup.open();
     expect(first.made).toEqual({ file: setup.tokenFile, token: expect.stringMatching(/^ccm_[\w-]{43}$/) });
     expect(await readFile(setup.tokenFile, "utf8")).toBe(`${first.made!.token}\n`);
@@ -40,13 +40,13 @@ describe("the operator's token", () => {
     expect(setup.logged).toEqual([]);
   });
 
-  it.skipIf(onWindows)("is readable only by its owner", async () => {
+  it.skipIf(onWindows)("the operator's token is readable only by its owner", async () => {
     await setup.open();
     expect((await stat(setup.tokenFile)).mode & 0o777).toBe(0o600);
     expect((await stat(dirname(setup.tokenFile))).mode & 0o777).toBe(0o700);
   });
 
-  it("is created once by servers that start at the same time", async () => {
+  it("the operator's token is created once by servers that start at the same time", async () => {
     const servers = await Promise.all(Array.from({ length: 20 }, async () => setup.open()));
     const made = servers.flatMap((server) => server.made ?? []);
     expect(made).toHaveLength(1);
@@ -55,10 +55,10 @@ describe("the operator's token", () => {
     expect(await readdir(dirname(setup.tokenFile))).toEqual(["http-token"]);
   });
 
-  it("is created once by processes that start at the same time", async () => {
+  it("the operator's token is created once by processes that start at the same time", async () => {
     const script =
       "const { makeToken } = await import(process.argv[1]); console.log(await makeToken(process.argv[2]));";
-    // Node 20 cannot run TypeScript.
+    // Bundles `token-file.ts`, because Node 20 cannot run TypeScript.
     const bundle = join(setup.folder, "token-file.mjs");
     await build({
       input: "src/http/auth/token-file.ts",
@@ -74,21 +74,21 @@ describe("the operator's token", () => {
     expect(await readFile(setup.tokenFile, "utf8")).toBe(`${made[0]!}\n`);
   });
 
-  it("never replaces an existing file", async () => {
+  it("a new token never replaces an existing file", async () => {
     await mkdir(dirname(setup.tokenFile));
     await writeFile(setup.tokenFile, "", { mode: 0o600 });
     expect(await makeToken(setup.tokenFile)).toBeUndefined();
     expect(await readFile(setup.tokenFile, "utf8")).toBe("");
   });
 
-  it("reports that it cannot be stored", async () => {
+  it("the server does not start if its token cannot be stored", async () => {
     await writeFile(join(setup.folder, "state"), "a file where the folder should be");
     expect(await setup.refusal({})).toMatch(
       /^The token of this server cannot be stored in .*http-token: .*(EEXIST|ENOTDIR).* with --token-file\.$/,
     );
   });
 
-  it("may be chosen by the operator within the rules", async () => {
+  it("the operator may choose a token of 32 characters", async () => {
     const token = "0123456789abcdef0123456789abcdef";
     const server = await setup.open({ tokenFile: await put(`\n${token}\r\n`) });
     expect(server.made).toBeUndefined();
@@ -97,16 +97,16 @@ describe("the operator's token", () => {
 
   it.each<[string, string, RegExp]>([
     ["empty", " \n", /^The token file .*given is empty\. Create one with `claude-agents-mcp token`\.$/],
-    ["short", "s3cret", /^The token in .*given is too short: at least 32 characters\./],
-    ["two", `${newToken()}\n${newToken()}`, /^.*given must contain one token of letters, digits and/],
-    ["large", "a".repeat(9_000), /^.*given is not a regular file\. Name a file that contains the token\.$/],
-  ])("is refused if its file is %s", async (_, text, message) => {
+    ["too short", "s3cret", /^The token in .*given is too short: at least 32 characters\./],
+    ["made of two tokens", `${newToken()}\n${newToken()}`, /^.*given must contain one token of letters, digits and/],
+    ["too large", "a".repeat(9_000), /^.*given is not a regular file\. Name a file that contains the token\.$/],
+  ])("the operator's token is refused if its file is %s", async (_, text, message) => {
     const refusal = await setup.refusal({ tokenFile: await put(text) });
     expect(refusal).toMatch(message);
     expect(refusal).not.toContain("s3cret");
   });
 
-  it("is refused if its file is missing or a folder; none is created there", async () => {
+  it("a missing token file, or a folder in its place, is refused, and no file is created", async () => {
     const tokenFile = join(setup.folder, "misspelt");
     expect(await setup.refusal({ tokenFile })).toMatch(/^The token file .*misspelt cannot be read: .*ENOENT/);
     expect(await setup.refusal({ tokenFile: setup.folder })).toMatch(
@@ -116,7 +116,7 @@ describe("the operator's token", () => {
   });
 
   it.skipIf(onWindows).each([0o640, 0o604, 0o620, 0o602, 0o644, 0o777])(
-    "is refused if its file has mode %o",
+    "the operator's token is refused if its file has mode %o",
     async (mode) => {
       const tokenFile = await put(newToken(), mode);
       const message =
@@ -130,7 +130,7 @@ describe("the operator's token", () => {
 });
 
 describe("a token file that a session can have written", () => {
-  it("is refused inside a folder that sessions may use, by each of its names", async () => {
+  it("a token file is refused inside a folder that sessions may use, under each of its names", async () => {
     const tokenFile = await put(newToken());
     const link = join(dirname(setup.folder), `link-${basename(setup.folder)}`);
     await symlink(setup.folder, link);
@@ -143,12 +143,12 @@ describe("a token file that a session can have written", () => {
       expect(refusal).toMatch(/^--token-file: .*given is in .*, where sessions can have written it\./);
     }
     await rm(link);
-    // The state folder is closed to sessions wherever it is.
+    // The state folder is closed to sessions even inside `workFolders`.
     expect((await setup.open({ workFolders: [setup.folder] })).made).toMatchObject({ file: setup.tokenFile });
   });
 
   const isRoot = process.getuid?.() === 0;
-  it.runIf(isRoot)("is refused if it belongs to another user of the system", async () => {
+  it.runIf(isRoot)("a token file of another user of the system is refused", async () => {
     const tokenFile = await put(newToken());
     await chown(tokenFile, 4_242, 4_242);
     expect(await setup.refusal({ tokenFile })).toMatch(/given belongs to another user\. Change its owner/);
@@ -160,7 +160,7 @@ describe("a token file that changes", () => {
   const later = (ms: number) => vi.setSystemTime((now += ms));
   beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now }));
 
-  it("revokes its token within a second; the new one, which a session can have written, is valid after the next start", async () => {
+  it("a changed token file revokes its token within 1 s, and the new token is valid after the next start", async () => {
     const [before, after] = [newToken(), newToken()];
     const tokenFile = await put(before);
     const server = await setup.open({ tokenFile });
@@ -175,7 +175,7 @@ describe("a token file that changes", () => {
     expect(await send(next, before)).toMatchObject({ status: 401 });
   });
 
-  it("is checked again after the clock was set back", async () => {
+  it("a token file is checked again after the clock was set back", async () => {
     const [before, after] = [newToken(), newToken()];
     const server = await setup.open({ tokenFile: await put(before) });
     await put(after);
@@ -187,7 +187,7 @@ describe("a token file that changes", () => {
     ["goes away", async (file) => rm(file)],
     ["is emptied", async () => void (await put(""))],
     ...(onWindows ? [] : [opened()]),
-  ])("admits no one if it %s, until it holds the same token again", async (_, spoil) => {
+  ])("a token file that %s admits no one until it holds the same token again", async (_, spoil) => {
     const [before, other, named] = [newToken(), newToken(), newToken()];
     const tokenFile = await put(before);
     const principals = { ada: { tokenSha256: sha256(named), scopes: ["read"] as const } };

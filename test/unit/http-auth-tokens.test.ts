@@ -21,7 +21,7 @@ describe("named principals", () => {
     "no-token": { scopes: ["admin"] as const },
   };
 
-  it("are admitted by any of their tokens, with their scopes", async () => {
+  it("a named principal is admitted by each of its tokens, with its scopes", async () => {
     const server = await setup.open({ principals });
     for (const token of [first, second]) {
       expect(await send(server, token)).toEqual({
@@ -32,18 +32,18 @@ describe("named principals", () => {
     expect(await send(server, other)).toEqual({ caller: { principal: "grace", scopes: ["read"] }, kind: "token" });
   });
 
-  it("cannot share a token", async () => {
+  it("two principals cannot share a token", async () => {
     const same = { ...principals, eve: { tokenSha256: sha256(other), scopes: ["admin"] as const } };
     expect(await setup.refusal({ principals: same })).toBe(
       "The principals grace and eve have the same token. Give each its own.",
     );
   });
 
-  it("are not admitted by the digest of their token", async () => {
+  it("the digest of a token admits no one", async () => {
     expect(await send(await setup.open({ principals }), sha256(other))).toMatchObject({ status: 401 });
   });
 
-  it.each([0, 1, 2, undefined])("are found by comparing every digest, whichever matches (%j)", (which) => {
+  it.each([0, 1, 2, undefined])("a token is compared with every digest, also after a match (%j)", (which) => {
     const tokens = [newToken(), newToken(), newToken()];
     const known = tokens.map((token, holder) => ({ digest: digestOf(token), holder }));
     const compared: unknown[] = [];
@@ -57,7 +57,7 @@ describe("named principals", () => {
 });
 
 describe("a request without a valid token", () => {
-  it("gets a 401, without an error code if it sent none", async () => {
+  it("a request without a bearer token gets a 401 without an error code", async () => {
     const server = await setup.open();
     const missing = {
       status: 401,
@@ -73,13 +73,13 @@ describe("a request without a valid token", () => {
     expect(await knock(server, ["x-token", server.made!.token])).toEqual(missing);
   });
 
-  it("is not admitted by anything in its URL", async () => {
+  it("a token in the URL is not accepted", async () => {
     const server = await setup.open();
     const url = `${PUBLIC_URL}/mcp?access_token=${server.made!.token}`;
     expect(await server.authenticate(new Request(url))).toHaveProperty("status", 401);
   });
 
-  it("learns that a token is unknown, and nothing of the token", async () => {
+  it("a 401 for an unknown token says so, and does not repeat the token", async () => {
     const server = await setup.open();
     const wrong = newToken();
     const answer = await send(server, wrong);
@@ -89,7 +89,7 @@ describe("a request without a valid token", () => {
       expect.stringMatching(/^Bearer error="invalid_token", error_description="This server does not know the token\./),
     );
     expect(JSON.stringify(answer)).not.toContain(wrong);
-    // Almost valid values.
+    // `near` is almost the valid token.
     for (const near of [server.made!.token.slice(0, -1), `${server.made!.token}=`, server.made!.token.toUpperCase()]) {
       expect(await send(server, near)).toMatchObject({ status: 401 });
     }
@@ -97,12 +97,12 @@ describe("a request without a valid token", () => {
 
   it.each<[string, (good: string) => [string, string][]]>([
     ["two headers", (good) => [auth(`Bearer ${good}`), auth(`Bearer ${good}`)]],
-    ["a good one after another scheme", (good) => [auth("Basic YTpi"), auth(`Bearer ${good}`)]],
+    ["a good token after another scheme", (good) => [auth("Basic YTpi"), auth(`Bearer ${good}`)]],
     ["two tokens", (good) => [auth(`Bearer ${good} ${good}`)]],
     ["no token", () => [auth("Bearer")]],
     ["quotes", (good) => [auth(`Bearer "${good}"`)]],
     ["parameters", (good) => [auth(`Bearer token=${good}`)]],
-  ])("with %s in place of one is refused", async (_, headersOf) => {
+  ])("a request with %s in place of one token is refused", async (_, headersOf) => {
     const server = await setup.open();
     const { token } = server.made!;
     const answer = await knock(server, ...headersOf(token));
@@ -110,7 +110,7 @@ describe("a request without a valid token", () => {
     expect(JSON.stringify(answer)).not.toContain(token);
   });
 
-  it("is admitted whatever the case of the scheme", async () => {
+  it("the scheme Bearer is accepted in any case", async () => {
     const server = await setup.open();
     expect(await knock(server, auth(`bEARER   ${server.made!.token}`))).toEqual(OPERATOR);
   });
@@ -122,7 +122,7 @@ describe("a request without a valid token", () => {
 
 describe("--no-auth", () => {
   it.each(["127.0.0.1", "127.8.9.1", "localhost", "LocalHost", "::1", "[::1]"])(
-    "on %s makes every client the operator, and creates no token",
+    "--no-auth on %s makes every client the operator, and creates no token",
     async (host) => {
       const server = await setup.open({ auth: false, host });
       const operator = { caller: OPERATOR_CALLER, kind: "open" };
@@ -133,7 +133,7 @@ describe("--no-auth", () => {
   );
 
   it.each(["0.0.0.0", "::", "[::]", "192.168.1.2", "example.com", "127.0.0.1.example.com", "localhost.example.com"])(
-    "on %s is refused",
+    "--no-auth on %s is refused",
     async (host) => {
       expect(await setup.refusal({ auth: false, host })).toBe(
         `--no-auth on ${host} would let anyone who can reach it run commands here. Leave out --no-auth, or listen on 127.0.0.1.`,
@@ -142,7 +142,7 @@ describe("--no-auth", () => {
   );
 });
 
-it("a missing scope gives a 403 that names it", async () => {
+it("a missing scope gives a 403 that names the scope", async () => {
   const server = await setup.open();
   expect(await refused(server.insufficientScope("approve"))).toEqual({
     status: 403,
@@ -161,7 +161,7 @@ describe("the output for a new token", () => {
   const made = { file: "/state/http-token", token: "ccm_secret" };
   const url = `${PUBLIC_URL}/mcp`;
 
-  it("can be pasted", () => {
+  it("the output for a new token has a command and a configuration to paste", () => {
     const text = firstStartText(made, { url, showToken: true });
     expect(text).toContain("It is in /state/http-token,");
     expect(text).toContain(
@@ -172,7 +172,7 @@ describe("the output for a new token", () => {
     });
   });
 
-  it("omits the token if the output is stored", () => {
+  it("the output for a new token omits the token if the output is stored", () => {
     const text = firstStartText(made, { url, showToken: false });
     expect(text).not.toContain("ccm_secret");
     expect(text).toContain("Replace <token> with it");

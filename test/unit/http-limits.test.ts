@@ -4,8 +4,6 @@ import type { Socket } from "node:net";
 import { expect, it } from "vitest";
 import { Connections } from "../../src/http/limits.ts";
 
-/** Which connections are closed for newer ones. */
-
 class FakeSocket extends EventEmitter {
   readonly remoteAddress: string;
   readonly writableLength = 0;
@@ -39,7 +37,7 @@ function connecting(most: number) {
   };
 }
 
-it("half of the connections may be without a token: beyond that the oldest of them is closed", () => {
+it("connections without a token take at most half of the limit; beyond, the oldest of them is closed", () => {
   const { connect, open } = connecting(4);
   connect();
   connect();
@@ -48,7 +46,7 @@ it("half of the connections may be without a token: beyond that the oldest of th
   expect(open()).toEqual([false, true, true]);
 });
 
-it("where all connections are taken by clients with a token, a new one is closed", () => {
+it("a new connection is closed if clients with a token hold all connections", () => {
   const { authenticate, connect, open } = connecting(2);
   connect();
   authenticate(0);

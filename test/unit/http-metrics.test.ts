@@ -19,7 +19,7 @@ interface Family {
 
 const SAMPLE = /^([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)$/;
 
-/** Parses the text like Prometheus: samples by name and labels, each under the HELP and TYPE of its family. */
+/** Parses `text` like Prometheus: samples by name and labels, each under the HELP and TYPE of its family. */
 function parsed(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
   for (const line of text.split("\n").filter((each) => each !== "")) {
@@ -45,7 +45,7 @@ const log = { warn: (message: string): void => void warnings.push(message) };
 const metricsOf = (gaugeSources?: GaugeSources): Metrics =>
   createMetrics({ version: "1.2.3", gaugeSources: () => gaugeSources, log });
 
-/** The server's own samples without their prefix, and without buckets. */
+/** Returns the server's own samples without prefix and without buckets. */
 async function samples(metrics: Metrics): Promise<Record<string, number>> {
   const all = [...parsed(await metrics.text()).values()].flatMap((family) => [...family.samples]);
   const own = all.filter(([name]) => name.startsWith("claude_code_mcp_") && !name.includes("_bucket{"));
@@ -103,7 +103,7 @@ async function node(): Promise<SessionBackend> {
 }
 
 describe("counters", () => {
-  it("count events after they are written", async () => {
+  it("counters count events once they are written, and no event of a refused write", async () => {
     const backend = await node();
     const metrics = metricsOf();
     const store = withObserver(backend, (...args) => metrics.onAppended(...args));
@@ -151,7 +151,7 @@ describe("counters", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("count requests by route, method and status class, and those that are open and refused", async () => {
+  it("requests are counted by route, method and status class; open and refused requests are counted too", async () => {
     const metrics = metricsOf();
     metrics.began("/mcp", "POST")(204);
     metrics.began("/requests/of-a-session/request", "POST")(404);
@@ -177,18 +177,18 @@ describe("counters", () => {
   });
 });
 
-/** The resource metrics of a session's process. */
-async function use(known: { pid: number; startedAt?: string }): Promise<{ memory: number; cpu: number }> {
+/** Returns the resource gauges of a session with the process `known`. */
+async function usageOf(known: { pid: number; startedAt?: string }): Promise<{ memory: number; cpu: number }> {
   const store = await node();
   const state = { ...initialState(T0), process: { phase: "live", id: "1", since: T0, ...known } as const };
   const { record } = await store.rows.create(session({ state }));
   await store.leases.claim(record.id);
-  const told = await samples(metricsOf({ store, spares: { available: 0 } }));
-  return { memory: told["claude_resident_memory_bytes"]!, cpu: told["claude_cpu_seconds"]! };
+  const reported = await samples(metricsOf({ store, spares: { available: 0 } }));
+  return { memory: reported["claude_resident_memory_bytes"]!, cpu: reported["claude_cpu_seconds"]! };
 }
 
 describe("gauges", () => {
-  it("report the sessions in the store and the running processes", async () => {
+  it("gauges report the sessions in the store and the running processes", async () => {
     const store = await node();
     const metrics = metricsOf({ store, spares: { available: 2 } });
     await store.rows.create(session({ state: failed }));
@@ -202,8 +202,8 @@ describe("gauges", () => {
       const { record } = await store.rows.create(session({ state: { ...initialState(T0), ...state } }));
       await store.leases.claim(record.id);
     }
-    const told = await samples(metrics);
-    expect(told).toMatchObject({
+    const reported = await samples(metrics);
+    expect(reported).toMatchObject({
       'build_info{version="1.2.3"}': 1,
       store_up: 1,
       'sessions{status="error"}': 1,
@@ -219,45 +219,45 @@ describe("gauges", () => {
     });
   });
 
-  it.runIf(process.platform === "linux")("report the resources of the processes", async () => {
-    const [own, other] = [await use({ pid: process.pid }), await use({ pid: process.pid, startedAt: "1" })];
+  it.runIf(process.platform === "linux")("gauges report resources of a process unless its pid is reused", async () => {
+    const [own, other] = [await usageOf({ pid: process.pid }), await usageOf({ pid: process.pid, startedAt: "1" })];
     const { rss } = process.memoryUsage();
     expect(own.memory / rss).toBeGreaterThan(0.5);
     expect(own.memory / rss).toBeLessThan(2);
     expect(own.cpu).toBeGreaterThan(0);
-    // Another process has the pid now.
+    // `startedAt` differs: another process has the pid now.
     expect(other).toEqual({ memory: 0, cpu: 0 });
   });
 
-  it("query the store once for concurrent requests", async () => {
+  it("gauges query the store once for concurrent requests", async () => {
     const store = await node();
-    let looks = 0;
-    const count = async () => ((looks += 1), store.maintenance.count());
+    let counts = 0;
+    const count = async () => ((counts += 1), store.maintenance.count());
     const counting = { ...store, maintenance: { ...store.maintenance, count } };
     const metrics = metricsOf({ store: counting, spares: { available: 0 } });
     await Promise.all([metrics.text(), metrics.text(), metrics.text()]);
     await metrics.text();
-    expect(looks).toBe(1);
+    expect(counts).toBe(1);
   });
 
-  it("are omitted if the store cannot be read or does not exist yet; counters are still reported", async () => {
+  it("gauges are omitted if the store cannot be read or does not exist yet; counters are still reported", async () => {
     const store = await node();
     const broken = metricsOf({ store, spares: { available: 1 } });
     await store.close();
-    const [told, before] = [await samples(broken), await samples(metricsOf())];
-    expect(told).toMatchObject({ store_up: 0, cost_usd_total: 0 });
+    const [reported, before] = [await samples(broken), await samples(metricsOf())];
+    expect(reported).toMatchObject({ store_up: 0, cost_usd_total: 0 });
     expect(warnings.splice(0)).toEqual(["the store could not be read for the metrics"]);
     expect(before).toMatchObject({ cost_usd_total: 0 });
     expect(before).not.toHaveProperty("store_up");
     for (const missing of ["sessions", "queue_length", "spares", "claude_"]) {
-      const there = [...Object.keys(told), ...Object.keys(before)].filter((name) => name.startsWith(missing));
+      const there = [...Object.keys(reported), ...Object.keys(before)].filter((name) => name.startsWith(missing));
       expect(there.filter((name) => !name.startsWith("claude_exits"))).toEqual([]);
     }
   });
 });
 
 describe("the text of the metrics", () => {
-  it("follows the conventions of Prometheus, and contains no principal and no folder", async () => {
+  it("the metrics follow the conventions of Prometheus, and contain no principal and no folder", async () => {
     const backend = await node();
     const metrics = metricsOf({ store: backend, spares: { available: 0 } });
     const store = withObserver(backend, (...args) => metrics.onAppended(...args));

@@ -4,7 +4,7 @@ import { LineLimit } from "../../src/claude/supervise/output.ts";
 import { exceededBy, JsonSize } from "../../src/security/json-size.ts";
 import { amount } from "../kit/runner/amount.ts";
 
-/** The same counts, of the value. */
+/** Counts like `JsonSize`, but from the parsed value. */
 function countsOf(value: unknown): { members: number; depth: number } {
   if (typeof value !== "object" || value === null) return { members: 0, depth: 0 };
   const below = Object.values(value).map(countsOf);
@@ -13,7 +13,7 @@ function countsOf(value: unknown): { members: number; depth: number } {
 }
 
 describe("the size of a JSON text", () => {
-  it("is the size of its value, in any notation and in pieces of any size", () => {
+  it("the size of a JSON text is the size of its value, in any notation and in chunks of any length", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.integer({ min: 1, max: 9 }), fc.boolean(), (value, piece, wide) => {
         const text = Buffer.from(JSON.stringify(value, undefined, wide ? 2 : 0));
@@ -29,22 +29,22 @@ describe("the size of a JSON text", () => {
   });
 
   it.each([
-    ["marks in strings are text", String.raw`["a,b,[{\"c,", "\\", ","]`, undefined],
+    ["marks in strings do not count", String.raw`["a,b,[{\"c,", "\\", ","]`, undefined],
     ["a string without an end", '["a,b,c,d,e', undefined],
-    ["no JSON at all", ",,,,,,", "members"],
+    ["text that is no JSON", ",,,,,,", "members"],
     ["brackets that close nothing", "]]]][][][][]", "members"],
-    ["nested", "[[[[]]]]", "depth"],
-  ] as const)("%s", (_, text, bound) => {
+    ["nested brackets", "[[[[]]]]", "depth"],
+  ] as const)("the size of a text is bounded by members and depth: %s", (_, text, bound) => {
     expect(exceededBy(Buffer.from(text), { members: bound === "depth" ? 9 : 3, depth: 3 })).toBe(bound);
   });
 });
 
 describe("the limit of a line", () => {
-  /** The output, and why it ended early. */
+  /** Passes `chunks` through a `LineLimit`. Returns the bytes of the output, and the reason of an early end. */
   async function pass(chunks: Iterable<string>): Promise<{ bytes: number; why: string | undefined }> {
     let why: string | undefined;
     let bytes = 0;
-    const limit = new LineLimit((told) => (why ??= told));
+    const limit = new LineLimit((reason) => (why ??= reason));
     limit.on("data", (chunk: Buffer) => (bytes += chunk.length));
     const ended = new Promise((resolve) => limit.once("end", resolve));
     for (const chunk of chunks) limit.write(chunk);
@@ -56,12 +56,12 @@ describe("the limit of a line", () => {
   const many = (text: string, times: number): string[] => Array.from({ length: times }, () => text);
   const megabyte = "x".repeat(1_048_576);
 
-  it("passes lines below it, in any number, and the rest after the last line break", async () => {
+  it("lines below the limit pass in any number, with the rest after the last line break", async () => {
     const lines = [...many(megabyte, 40), "\n", ...many(megabyte, 40), "\r\n", "[1,2]".repeat(10), "\n", "rest"];
     expect(await pass(lines)).toEqual({ bytes: lines.join("").length, why: undefined });
   });
 
-  it("counts the members of each line anew", async () => {
+  it("members are counted anew in each line", async () => {
     expect((await pass(many(`[${"0,".repeat(100_000)}0]\n`, 10))).why).toBeUndefined();
   });
 
@@ -69,7 +69,7 @@ describe("the limit of a line", () => {
     ["bytes without a line break", many(megabyte, 70), "more than 67108864 bytes"],
     ["values in one line", many("0,".repeat(100_000), 6), "more than 500000 values"],
     ["depth in one line", many("[".repeat(100), 20), "more than 1000 deep"],
-  ])("ends at excessive %s, with one message", async (_, chunks, why) => {
+  ])("output ends at excessive %s, with one message", async (_, chunks, why) => {
     const passed = await pass([...chunks, "\n", "more\n"]);
     expect(passed.why).toContain(why);
     expect(passed.bytes).toBeLessThan(chunks.join("").length);

@@ -3,23 +3,23 @@ import { isDivided, malformedRule, malformedRules } from "../../src/domain/appro
 import { rightName } from "../../src/tools/catalogue.ts";
 import { NO_ALLOW, RULE_TEXTS } from "../kit/attacks/malformed-rules.ts";
 
-/** The real Claude Code is asked about the same texts in test/claude/malformed-rules.test.ts. */
+/** Checks `RULE_TEXTS` offline; `test/claude/malformed-rules.test.ts` asks the real Claude Code. */
 
 describe("a rule of a caller", () => {
-  it.each(RULE_TEXTS)("%j (%s by Claude Code) is refused unless it can match", (text, kind) => {
+  it.each(RULE_TEXTS)("the rule %j (%s) is refused unless Claude Code can match it", (text, kind) => {
     const isTaken = kind === "keeps" || kind === "named";
     const problem = malformedRule(rightName(text), "deny") ?? "none";
     expect(problem).toMatch(isTaken ? /^none$/ : /^the rule .+\. Write .+\.$/s);
   });
 
-  it("that allows has no * where Claude Code takes none", () => {
+  it("an allow rule with a * is refused if Claude Code takes none there", () => {
     for (const text of NO_ALLOW) {
       expect([text, malformedRule(text, "allow")]).toEqual([text, expect.stringContaining("would allow tools by a *")]);
       expect([text, malformedRule(text, "deny"), malformedRule(text, "tools")]).toEqual([text, undefined, undefined]);
     }
   });
 
-  it("is named by its field, also inside agents", () => {
+  it("a malformed rule is named by its field, also inside agents", () => {
     const agent = { description: "x", prompt: "x", tools: ["Read", "Bash("], disallowedTools: ["Bash(x"] };
     const found = malformedRules({ agents: { a: agent }, allowedTools: ["Read("], disallowedTools: ["Read", "Edit)"] });
     expect(found.map(({ path }) => path.join("."))).toEqual([
@@ -30,12 +30,12 @@ describe("a rule of a caller", () => {
     ]);
   });
 
-  it("is quoted up to 100 characters", () => {
+  it("a long rule is quoted up to 100 characters", () => {
     const problem = malformedRule(`Bash(${"(\\".repeat(500)}`, "deny");
     expect(problem?.length).toBeLessThan(300);
   });
 
-  it("that the command line of Claude Code would divide is known", () => {
+  it("a rule that the command line of Claude Code would divide is recognized", () => {
     const divided = ["Bash(a (b) c)", "Read(//x) y/**)", "Bash(echo a), b)"];
     expect([...divided, "Bash(a b)", "Bash(a, b)", "Read(//x (y)/**)", "Bash(a)b)"].filter(isDivided)).toEqual(divided);
   });

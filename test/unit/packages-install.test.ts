@@ -32,13 +32,13 @@ function cacheWith(environment: Record<string, string>): PackageCache {
   return new PackageCache({ cacheFolder: join(home, "cache"), environment });
 }
 
-/** What npm leaves in its folder, as commands of a shell. */
+/** Shell commands with the result of a complete npm: the package and its lock file. */
 const INSTALLED =
   "mkdir -p node_modules/part && echo 1 > node_modules/part/main.js && echo 1 > node_modules/.package-lock.json";
 const started = () => (existsSync(join(home, "starts")) ? readFileSync(join(home, "starts"), "utf8").length : 0);
 const withNpm = () => ({ HOME: home, PATH: [join(home, "bin"), "/usr/bin", "/bin"].join(delimiter) });
 
-/** A cache whose npm is these commands of a shell; `started` counts its starts. */
+/** Makes a cache with a fake npm that runs `commands`. `started` counts the starts. */
 function cacheOf(commands: string, more: Record<string, string> = {}): PackageCache {
   mkdirSync(join(home, "bin"), { recursive: true });
   const script = `#!/bin/sh\nprintf x >> "$HOME/starts"\n${commands}\n`;
@@ -46,7 +46,7 @@ function cacheOf(commands: string, more: Record<string, string> = {}): PackageCa
   return cacheWith({ ...withNpm(), ...more });
 }
 
-/** A folder in the cache in which npm has come to its end, or not. */
+/** Makes a folder in the cache, with the lock file of a finished npm if `isComplete`. */
 function draft(name: string, isComplete = true): string {
   const folder = join(packages(), name);
   mkdirSync(join(folder, "node_modules/part"), { recursive: true });
@@ -55,7 +55,7 @@ function draft(name: string, isComplete = true): string {
   return folder;
 }
 
-/** The lock of a server that is dead: another process has its number now. */
+/** Writes the lock of a dead server with a reused pid. */
 function deadLock(folder: string): void {
   mkdirSync(packages(), { recursive: true });
   const holder = { pid: process.pid, startedAt: "1", folder };
@@ -83,7 +83,7 @@ describe("npm and a registry", () => {
     return cacheWith({ HOME: home, PATH: process.env["PATH"] ?? "" });
   };
 
-  it("install a package with what it needs, and leave nothing else", async () => {
+  it("an installation has the package and its dependencies, and leaves nothing else", async () => {
     const own = cache();
     await own.install(whole);
     const file = own.entryOf(whole) ?? "";
@@ -92,7 +92,7 @@ describe("npm and a registry", () => {
     expect(left()).toEqual(["whole-1.0.0"]);
   });
 
-  it("install nothing of which the bytes are others than those that the release names", async () => {
+  it("a package with other bytes than the release names is not installed", async () => {
     const own = cache();
     const other = { ...whole, integrity: part.integrity.replace("none", `${"A".repeat(86)}==`) };
     await expect(own.install(other)).rejects.toThrow(/whole 1\.0\.0 .*\(wrong integrity\)/);
@@ -112,7 +112,7 @@ describe("an npm that fails", () => {
     ["npm was ended by SIGKILL", "kill -9 $$"],
     ["npm ended without an error, but has not installed the package", "exit 0"],
     ["but has not installed the package", "mkdir -p node_modules/part && echo 1 > node_modules/part/main.js"],
-  ])("is reported with the words: %s (%s), and nothing of it stays", async (why, commands) => {
+  ])("an npm that fails is reported with the words: %s (%s), and nothing of it stays", async (why, commands) => {
     const error: unknown = await cacheOf(commands)
       .install(part)
       .catch((thrown: unknown) => thrown);
@@ -121,13 +121,13 @@ describe("an npm that fails", () => {
     expect(left()).toEqual([]);
   });
 
-  it("to start is reported as such", async () => {
+  it("an npm that cannot be started is reported as such", async () => {
     const cache = cacheOf("");
     writeFileSync(join(home, "bin/npm"), "#!/nowhere/sh\n");
     await expect(cache.install(part)).rejects.toThrow("npm cannot be started: ");
   });
 
-  it("is started again at the next installation", async () => {
+  it("npm is started again at the next installation after a failure", async () => {
     const cache = cacheOf(`[ -e "$HOME/online" ] || exit 1; ${INSTALLED}`);
     await expect(cache.install(part)).rejects.toThrow(InstallError);
     writeFileSync(join(home, "online"), "");
@@ -136,7 +136,7 @@ describe("an npm that fails", () => {
   });
 });
 
-it("npm gets the configuration of the user, not that of the npm that started this server, and this Node, not a repository's", async () => {
+it("npm gets the user's configuration, not the project's, and runs with this Node, not a repository's", async () => {
   const variables = { npm_config_registry: "http://project", NPM_CONFIG_REGISTRY: "http://user", PATH: hostilePath() };
   await cacheOf(
     `env > "$HOME/env"; node --version > "$HOME/node"; echo "$@" > "$HOME/words"; ${INSTALLED}`,
@@ -150,7 +150,7 @@ it("npm gets the configuration of the user, not that of the npm that started thi
   expect(existsSync(join(home, "pwned"))).toBe(false);
 });
 
-/** Programs of a repository come before those of the machine, by name and through a link. */
+/** Returns a PATH with programs of a repository first, by name and through a link. */
 function hostilePath(): string {
   const bin = join(home, "repository/node_modules/.bin");
   mkdirSync(bin, { recursive: true });
@@ -160,8 +160,8 @@ function hostilePath(): string {
   return [bin, join(home, "link"), join(home, "bin"), "/usr/bin", "/bin"].join(delimiter);
 }
 
-describe("servers that need the same package", () => {
-  it("start one npm when they ask at once, each more than once, and none later", async () => {
+describe("servers that need one package", () => {
+  it("servers that ask at once, each more than once, start one npm, and none later", async () => {
     const [one, other] = [cacheOf(INSTALLED), cacheOf(INSTALLED)];
     await Promise.all([one.install(part), one.install(part), other.install(part)]);
     await other.install(part);
@@ -170,7 +170,7 @@ describe("servers that need the same package", () => {
     expect(left()).toEqual([target]);
   });
 
-  it("use what a dead one has installed to the end", async () => {
+  it("a finished draft of a dead server is used without an npm", async () => {
     deadLock(draft(`${target}.1.draft`));
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
@@ -179,7 +179,7 @@ describe("servers that need the same package", () => {
     expect(left()).toEqual([target]);
   });
 
-  it("install anew what a dead one has left half", async () => {
+  it("an unfinished draft of a dead server is installed anew", async () => {
     deadLock(draft(`${target}.1.draft`, false));
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
@@ -187,7 +187,7 @@ describe("servers that need the same package", () => {
     expect(left()).toEqual([target]);
   });
 
-  it("use what another one has put in its place meanwhile", async () => {
+  it("a package that another server has put in place meanwhile is used", async () => {
     const other = `mkdir -p ../${target}/node_modules/part && echo other > ../${target}/node_modules/part/main.js`;
     const cache = cacheOf(`${INSTALLED}; ${other}`);
     await cache.install(part);
@@ -195,7 +195,7 @@ describe("servers that need the same package", () => {
     expect(left()).toEqual([target]);
   });
 
-  it("install anew what a cleaner of caches has removed in part", async () => {
+  it("a package that a cleaner of caches has removed in part is installed anew", async () => {
     mkdirSync(join(packages(), target, "node_modules/part/rest"), { recursive: true });
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
@@ -206,7 +206,7 @@ describe("servers that need the same package", () => {
   it.each([
     ["elsewhere", "../../valued.draft"],
     ["of another name", "valued"],
-  ])("remove no folder %s that a lock names", async (_, name) => {
+  ])("a folder %s is not removed if a lock names it", async (_, name) => {
     const valued = draft(name);
     deadLock(valued);
     const cache = cacheOf(INSTALLED);
@@ -234,7 +234,7 @@ it("an installation removes versions unused for a month, and drafts of dead serv
 it("a cache folder that cannot be made is named in the error", async () => {
   writeFileSync(join(home, "cache"), "");
   await expect(cacheOf(INSTALLED).install(part)).rejects.toThrow(`${join(home, "cache")} is not a folder`);
-  // `doctor` tells before it is tried.
+  // `doctor` uses `writeFault` to report the fault before any installation.
   expect(await writeFault(packages())).toMatchObject({ code: "ENOTDIR" });
   expect(await writeFault(join(home, "new/packages"))).toBeUndefined();
   expect(started()).toBe(0);
@@ -244,8 +244,8 @@ it.each([
   [400, 401],
   [5000, 1000],
 ])(
-  "of an unfinished folder with %d bytes %d are reported as installed: at most the size of the package",
-  async (bytes, told) => {
+  "of an unfinished folder with %d bytes, %d are reported as installed: at most the size of the package",
+  async (bytes, reported) => {
     const cache = cacheOf(INSTALLED);
     expect(await cache.installedBytes(part)).toBe(0);
     const folder = join(packages(), `${target}.1.draft`);
@@ -254,7 +254,7 @@ it.each([
     mkdirSync(join(folder, "node_modules/part/lib"), { recursive: true });
     writeFileSync(join(folder, "node_modules/part/lib/a"), "a".repeat(bytes));
     writeFileSync(join(folder, "node_modules/part/b"), "b");
-    expect(await cache.installedBytes(part)).toBe(told);
+    expect(await cache.installedBytes(part)).toBe(reported);
     await cache.install(part);
     expect(await cache.installedBytes(part)).toBe(1000);
   },
@@ -268,16 +268,16 @@ describe("before the first session", () => {
     return new Preparation({ claude, packages: packageCache });
   };
 
-  it("a missing Claude Code is installed with the session's npm, and its progress told in percent", async () => {
+  it("a missing Claude Code is installed with the session's npm, and progress is reported in percent", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const half = "mkdir -p node_modules/part; printf '%0500d' 0 > node_modules/part/half";
     const cache = cacheOf(`${half}; until [ -e "$HOME/go" ]; do sleep 0.01; done; ${INSTALLED}`, { PATH: "/nowhere" });
-    const told: number[] = [];
-    const done = preparation(cache, part).complete({ environment: withNpm() }, (percent) => void told.push(percent));
-    await vi.waitFor(() => expect(told).toContain(50), 10_000);
+    const shown: number[] = [];
+    const done = preparation(cache, part).complete({ environment: withNpm() }, (percent) => void shown.push(percent));
+    await vi.waitFor(() => expect(shown).toContain(50), 10_000);
     writeFileSync(join(home, "go"), "");
     await done;
-    expect(told[0]).toBe(0);
+    expect(shown[0]).toBe(0);
     expect(cache.entryOf(part)).toBe(join(packages(), target, "node_modules/part/main.js"));
     expect(vi.getTimerCount()).toBe(0);
   });
@@ -285,13 +285,13 @@ describe("before the first session", () => {
   it.each([
     ["a Claude Code is found", undefined, undefined],
     ["the session names its own", "/opt/claude", part],
-  ])("nothing is installed or told where %s", async (_, own, toInstall) => {
-    const told = vi.fn<(percent: number) => void>();
-    await preparation(cacheOf(INSTALLED), toInstall).complete({ environment: withNpm(), ownClaude: own }, told);
-    expect([told.mock.calls.length, started()]).toEqual([0, 0]);
+  ])("nothing is installed or reported if %s", async (_, own, toInstall) => {
+    const onProgress = vi.fn<(percent: number) => void>();
+    await preparation(cacheOf(INSTALLED), toInstall).complete({ environment: withNpm(), ownClaude: own }, onProgress);
+    expect([onProgress.mock.calls.length, started()]).toEqual([0, 0]);
   });
 
-  it("an installation that fails ends the telling with its error", async () => {
+  it("a failed installation ends the progress with its error", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const failed = preparation(cacheOf("exit 3"), part).complete({ environment: withNpm() }, () => undefined);
     await expect(failed).rejects.toThrow("exit code 3");

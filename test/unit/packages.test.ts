@@ -35,12 +35,12 @@ const Entry = z.object({
 });
 const Lock = z.object({ packages: z.record(z.string(), Entry) });
 
-describe("what npm is to install", () => {
+describe("packages that npm installs", () => {
   const { packages } = Lock.parse(JSON.parse(readFileSync("package-lock.json", "utf8")));
   const locked = (name: string) => packages[`node_modules/${name}`];
   const pinned = [SDK_PACKAGE, DRIVER_PACKAGE, ...TARGETS.flatMap((target) => binaryPackage(target) ?? [])];
 
-  it("is what package-lock.json has", () => {
+  it("pinned packages are those of package-lock.json", () => {
     for (const { dependencies = [], integrity, name, version } of pinned) {
       expect(locked(name)).toMatchObject({ version, integrity });
       expect(Object.keys(locked(name)?.dependencies ?? {})).toEqual(dependencies.map((each) => each.name));
@@ -50,7 +50,7 @@ describe("what npm is to install", () => {
     expect(optional.toSorted()).toEqual(TARGETS.map((target) => `${SDK}-${target}`).toSorted());
   });
 
-  it("is as large as the manifest of the SDK and the installed files say", () => {
+  it("pinned sizes match the manifest of the SDK, and the installed files within 10 %", () => {
     const Manifest = z.object({ platforms: z.record(z.string(), z.object({ size: z.number() })) });
     const { platforms } = Manifest.parse(JSON.parse(readFileSync(`node_modules/${SDK}/manifest.json`, "utf8")));
     const sizes = TARGETS.map((target) => [target, { size: binaryPackage(target)?.bytes }]);
@@ -63,16 +63,16 @@ describe("what npm is to install", () => {
     }
   });
 
-  it.each(["docs/installation.md", "Containerfile"])("is named in %s", (file) => {
+  it.each(["docs/installation.md", "Containerfile"])("%s names the pinned versions", (file) => {
     const named = [...readFileSync(file, "utf8").matchAll(/(@[\w-]+\/[\w-]+)@(\d+\.\d+\.\d+)/g)];
     const versions = new Map([SDK_PACKAGE, DRIVER_PACKAGE].map(({ name, version }) => [name, version]));
     expect(named.length).toBeGreaterThan(0);
     for (const [, name = "", version] of named) expect(version).toBe(versions.get(name));
   });
 
-  it("is no dependency of the published package, which has none", () => {
+  it("the published package has no dependencies, and the SDK is a development dependency", () => {
     const manifest: object = JSON.parse(readFileSync("package.json", "utf8"));
-    // Each would be one more request of the first start.
+    // A dependency would be one more request of the first start.
     expect(Object.keys(manifest)).not.toContain("dependencies");
     expect(Object.keys(manifest)).not.toContain("optionalDependencies");
     expect(manifest).toMatchObject({ devDependencies: { [SDK]: SDK_VERSION } });
@@ -84,14 +84,14 @@ describe("the lock of an installation", () => {
   const draft = () => join(folder, "draft");
   const held = async () => isHeld(lock(), await holderOf(lock()));
 
-  it("is held by one of those who ask at once, while its process lives", async () => {
+  it("a lock is held by one of several servers that ask at once, while its process lives", async () => {
     const taken = await Promise.all([1, 2, 3].map(async () => takeLock(lock(), draft())));
     expect(taken.filter(Boolean)).toHaveLength(1);
     expect(await holderOf(lock())).toMatchObject({ pid: process.pid, folder: draft() });
     expect(await held()).toBe(true);
   });
 
-  it("is not held by a dead process, also where another one has its number; one that asks breaks it", async () => {
+  it("a lock of a dead process is not held, even with a reused pid, and one of two servers breaks it", async () => {
     const dead = { pid: process.pid, startedAt: "1", folder: draft() };
     writeFileSync(lock(), JSON.stringify(dead));
     expect(await held()).toBe(false);
@@ -100,7 +100,7 @@ describe("the lock of an installation", () => {
     expect(await takeLock(lock(), draft())).toBe(true);
   });
 
-  it("stays with a server that has taken it since it was a dead one's", async () => {
+  it("a lock that a living server has taken over is not broken as the lock of a dead one", async () => {
     const dead = { pid: process.pid, startedAt: "1", folder: draft() };
     await takeLock(lock(), draft());
     const living = await holderOf(lock());
@@ -109,7 +109,7 @@ describe("the lock of an installation", () => {
     expect(readdirSync(folder)).toEqual(["package.lock"]);
   });
 
-  it("is held by the npm that a dead server has left, until that has ended", async () => {
+  it("a lock is held by the npm that a dead server has left, until that npm has ended", async () => {
     writeFileSync(lock(), JSON.stringify({ pid: process.pid, startedAt: "1", folder: draft() }));
     mkdirSync(draft());
     const npm = { pid: process.pid, startedAt: await startTime(process.pid) };
@@ -119,20 +119,20 @@ describe("the lock of an installation", () => {
     expect(await held()).toBe(false);
   });
 
-  it("is not held where there is none, and cannot be taken or broken in a folder that is not there", async () => {
+  it("a missing lock is not held, and no lock is taken in a missing folder", async () => {
     expect(await held()).toBe(false);
     expect(await breakLock(lock(), undefined)).toBe(false);
     await expect(takeLock(join(folder, "gone/package.lock"), draft())).rejects.toMatchObject({ code: "ENOENT" });
   });
 
-  it("is not held for longer than npm may take, by a server or npm that is frozen", async () => {
+  it("a lock of a frozen server or npm is not held for longer than npm may take", async () => {
     await takeLock(lock(), draft());
     const seconds = (Date.now() - NPM_MS - 600_000) / 1000;
     utimesSync(lock(), seconds, seconds);
     expect(await held()).toBe(false);
   });
 
-  it("is held for a moment by who has only begun to write it", async () => {
+  it("an empty lock is held for a moment, because its owner may still be writing", async () => {
     writeFileSync(lock(), "");
     expect(await held()).toBe(true);
     utimesSync(lock(), 1, 1);
@@ -159,7 +159,7 @@ it.each([
   ["EACCES", "", "/it's cannot be written", "chmod -R u+rwX '/it'\\''s'"],
   ["EACCES", "", "/it's cannot be written", "sudo mkdir -p '/it'\\''s' && sudo chown"],
   ["EWHATEVER", "a new trouble", "npm says: a new trouble", " doctor --fix"],
-])("an installation that fails with %s %s says why, and the one command", (code, text, why, fix) => {
+])("an installation that fails with %s %s says why, and names one command", (code, text, why, fix) => {
   const error = new InstallError(SDK_PACKAGE, "/it's", { code, text });
   expect(error.message).toContain(`${SDK} ${SDK_VERSION} is not installed yet, and cannot be: `);
   expect(error.message).toContain(why);
@@ -167,7 +167,7 @@ it.each([
   expect(error.message.endsWith(`Run: ${error.fix}`)).toBe(true);
 });
 
-it("names the file that is in the way of a folder", () => {
+it("an error names the file that is in the way of a folder, and its command moves the file away", () => {
   const file = join(folder, "it's");
   writeFileSync(file, "");
   const { fix, message } = new InstallError(SDK_PACKAGE, join(file, "cache/packages"), { code: "ENOTDIR", text: "" });
@@ -188,7 +188,7 @@ it("a package is in use when its file is asked for, however long ago it was inst
   await expect.poll(() => statSync(own).mtimeMs).toBeGreaterThan(Date.now() - 60_000);
 });
 
-it("the command that tries again is this program, whose name npm may have for another's package; npx only where it runs", () => {
+it("the retry command names this program by its path, or npx if this program runs from npx", () => {
   expect(retryCommand("/a clone/dist/cli/main.js")).toBe("node '/a clone/dist/cli/main.js' doctor --fix");
   const runner = "/home/me/.npm/_npx/0af1/node_modules/.bin/claude-agents-mcp";
   expect(retryCommand(runner)).toBe("npx -y claude-agents-mcp doctor --fix");
@@ -202,7 +202,7 @@ describe("npm", () => {
     return file;
   }
 
-  it("is that of PATH, else the one beside Node; never that of a repository", async () => {
+  it("npm is taken from PATH, else from beside Node, never from a repository", async () => {
     const node = program("node", "node");
     const own = program("repository", "node_modules", ".bin", "npm");
     expect(await findNpm({ PATH: join(own, "..") }, node)).toBeUndefined();
@@ -212,7 +212,7 @@ describe("npm", () => {
     expect(await findNpm({ PATH: join(onPath, "..") }, node)).toEqual({ program: onPath, words: [] });
   });
 
-  it("where there is none, the error has the command of this system that installs it", () => {
+  it("the error for a missing npm has the install command of this system", () => {
     const { fix, message } = new InstallError(SDK_PACKAGE, folder, NPM_MISSING);
     expect(message).toContain("there is no npm in PATH, nor beside Node");
     const managers = ["apt-get", "apk", "pacman", "dnf", "brew", "winget"];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isExecuting } from "../../src/security/executing-files.ts";
 
-/** Files that make other programs run commands, without the project being run. */
+/** Files that make other programs run commands, even if the project is never run. */
 const EXECUTING = {
   "agents and MCP clients": `.claude/settings.json .claude/settings.local.json .claude/commands/x.md .claude/agents/x.md
     .claude.json .mcp.json mcp.json .cursor/mcp.json .cursor/hooks.json .gemini/settings.json .codex/config.toml
@@ -41,16 +41,13 @@ const ORDINARY = `a.ts src/hooks/useState.ts src/bin/main.rs src/config/index.ts
   .claude/worktrees/one/src/a.ts .cursor/worktrees/repo/x/a.ts lib/shims/x.ts profile.md public/autostart.js .dockerignore
   src/update/hooks.ts \u00FCber.txt test/fixtures/git/a.txt`;
 
-describe.each(Object.entries(EXECUTING))(
-  "a file that makes programs run commands, so that writing it is more than an edit: %s",
-  (_, names) => {
-    it.each(names.trim().split(/[ \n]+/))("%j", (name) => {
-      expect([`/home/ann/p/${name}`, `/home/ann/p/packages/one/${name}`].map(isExecuting)).toEqual([true, true]);
-      expect(isExecuting(`C:\\p\\${name.replaceAll("/", "\\")}`)).toBe(true);
-    });
-  },
-);
+describe.each(Object.entries(EXECUTING))("files that make programs run commands: %s", (_, names) => {
+  it.each(names.trim().split(/[ \n]+/))("writing %j is more than an edit", (name) => {
+    expect([`/home/ann/p/${name}`, `/home/ann/p/packages/one/${name}`].map(isExecuting)).toEqual([true, true]);
+    expect(isExecuting(`C:\\p\\${name.replaceAll("/", "\\")}`)).toBe(true);
+  });
+});
 
-it.each(ORDINARY.trim().split(/\s+/))("a plain edit: %j", (name) => {
+it.each(ORDINARY.trim().split(/\s+/))("writing %j is a plain edit", (name) => {
   expect(isExecuting(`/home/ann/p/${name}`)).toBe(false);
 });

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { workTreeOf } from "../../src/claude/work-tree.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
 
-/** Which repositories are read for a folder, and why others are not: real ones, made by git. */
+/** Uses real repositories, made by git. */
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "git-repository-")));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -33,7 +33,7 @@ function git(cwd: string, ...args: string[]): string {
 
 const folder = () => mkdtempSync(join(root, "r-"));
 
-/** With one commit. */
+/** Makes a repository with one commit. */
 function repository(): string {
   const cwd = folder();
   git(cwd, "init", "-q");
@@ -41,27 +41,27 @@ function repository(): string {
   return cwd;
 }
 
-/** "read" where the repository is read for the folder; else why it is not, or that there is none. */
+/** Returns "read", "none" without a repository, or the refusal of `readOnlyGit`. */
 async function verdict(cwd: string, allowed: readonly (readonly string[])[] = []): Promise<string> {
   const found = await readOnlyGit({ cwd, environment, wrapper: [], allowed });
   return typeof found === "function" ? "read" : (found ?? "none");
 }
 
-describe("a repository is read", () => {
-  it("for its own folder and those below", async () => {
+describe("repositories that are read", () => {
+  it("a repository is read from its own folder and from one below", async () => {
     const cwd = repository();
     mkdirSync(join(cwd, "sub"));
     expect([await verdict(cwd), await verdict(join(cwd, "sub"), [[cwd], []])]).toEqual(["read", "read"]);
   });
 
-  it("through a linked work tree that it names, and as a submodule that names its folder", async () => {
+  it("a repository is read from a work tree that it lists, and as a submodule that names its folder", async () => {
     const [main, inner] = [repository(), repository()];
     git(main, "worktree", "add", "-q", join(main, "tree"));
     git(main, "submodule", "--quiet", "add", inner, "module");
     expect([await verdict(join(main, "tree")), await verdict(join(main, "module"))]).toEqual(["read", "read"]);
   });
 
-  it("that borrows objects from a store within the folder", async () => {
+  it("a repository that borrows objects from a store within the folder is read", async () => {
     const cwd = repository();
     const other = join(cwd, "other");
     mkdirSync(other);
@@ -71,31 +71,31 @@ describe("a repository is read", () => {
   });
 });
 
-describe("a repository is not read", () => {
-  it("where there is none", async () => {
+describe("repositories that are not read", () => {
+  it("a folder outside any repository has no repository to read", async () => {
     expect(await verdict(folder())).toBe("none");
     expect(await readOnlyGit({ cwd: folder(), environment: {}, wrapper: [], allowed: [] })).toBeUndefined();
   });
 
-  it("without a git", async () => {
+  it("a repository is not read if PATH has no git", async () => {
     const found = await readOnlyGit({ cwd: repository(), environment: {}, wrapper: [], allowed: [] });
     expect(found).toContain("No git was found on the PATH");
   });
 
-  it("from a folder in its own data", async () => {
+  it("a repository is not read from a folder in its own data", async () => {
     expect(await verdict(join(repository(), ".git", "info"))).toMatch(
       /must be run in a work tree|in the data of a repository/,
     );
   });
 
-  it("that lies outside the folders of the session", async () => {
+  it("a repository outside the folders of the session is not read", async () => {
     const cwd = repository();
     expect(await verdict(cwd, [[folder(), "/nowhere"]])).toBe(
       `Its data lies in ${join(cwd, ".git")}, outside the folder.`,
     );
   });
 
-  it("to which the .git of another folder leads", async () => {
+  it("a repository is not read from another folder whose .git leads to it", async () => {
     const [other, cwd] = [repository(), folder()];
     writeFileSync(join(cwd, ".git"), `gitdir: ${join(other, ".git")}\n`);
     expect(await verdict(cwd)).toContain("which does not belong to this folder");
@@ -104,14 +104,14 @@ describe("a repository is not read", () => {
     expect(await verdict(linked)).toContain("does not belong to this folder");
   });
 
-  it("whose linked work tree has moved away from where it is named", async () => {
+  it("a repository is not read from a linked work tree that has been moved", async () => {
     const main = repository();
     git(main, "worktree", "add", "-q", join(root, "tree-before"));
     renameSync(join(root, "tree-before"), join(root, "tree-after"));
     expect(await verdict(join(root, "tree-after"))).toContain("does not belong to this folder");
   });
 
-  it("whose work tree is another folder", async () => {
+  it("a repository whose work tree is another folder is not read", async () => {
     const cwd = repository();
     git(cwd, "config", "core.worktree", folder());
     expect(await verdict(cwd)).toBe("The repository has its work tree elsewhere.");
@@ -136,13 +136,13 @@ describe("a repository is not read", () => {
       },
     ],
     ["a link among its files", (cwd: string) => symlinkSync("/nowhere", join(cwd, ".git/packed-refs"))],
-  ])("with %s", async (_, spoil) => {
+  ])("a repository with %s is not read", async (_, spoil) => {
     const cwd = repository();
     spoil(cwd);
     expect(await verdict(cwd)).toMatch(/borrows objects (?:from|in too many steps)|is a symbolic link/);
   });
 
-  it("by a git that lies in the folder itself", async () => {
+  it("a repository is not read by a git that lies in its folder", async () => {
     const cwd = repository();
     writeFileSync(join(cwd, "git"), "#!/bin/sh\ntouch ran\n", { mode: 0o755 });
     const own = { ...environment, PATH: cwd };
@@ -150,7 +150,7 @@ describe("a repository is not read", () => {
   });
 });
 
-it("an answer of git above a megabyte is refused, and a command that fails is an error", async () => {
+it("an answer of git above 1 MiB is refused, and a failed command is an error", async () => {
   const cwd = repository();
   writeFileSync(join(cwd, "big"), "x".repeat(2_000_000));
   git(cwd, "add", "big");
@@ -160,7 +160,7 @@ it("an answer of git above a megabyte is refused, and a command that fails is an
   await expect(found("show", ":none")).rejects.toThrow("path 'none' does not exist");
 });
 
-it("a folder that git ignores is told to be that, unless something of it is shown", async () => {
+it("a folder that git ignores is refused with that reason, unless git tracks a file in it", async () => {
   const cwd = repository();
   const build = join(cwd, "build");
   mkdirSync(build);
@@ -172,7 +172,7 @@ it("a folder that git ignores is told to be that, unless something of it is show
   expect(await workTreeOf(place)).toMatchObject({ diff: expect.stringContaining("+++ b/a") as unknown, untracked: [] });
 });
 
-it("filters of a repository are switched off, whatever their names", async () => {
+it("filters of a repository are switched off, also under names with = and dots", async () => {
   const cwd = repository();
   git(cwd, "config", "filter.a=b.c.clean", "touch ran");
   writeFileSync(join(cwd, ".gitattributes"), "* filter=a=b.c\n");

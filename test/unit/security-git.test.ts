@@ -12,10 +12,10 @@ afterAll(() => {
   rmSync(cwd, { recursive: true, force: true });
 });
 
-it.skipIf(process.platform === "win32")("git is ended with all its children at the time limit", async () => {
+it.skipIf(process.platform === "win32")("git is killed with all its children at the time limit", async () => {
   execFileSync("git", ["init", "-q"], { cwd });
   const environment = { PATH: process.env["PATH"] ?? "" };
-  // Answers the first queries, and hangs with a child at the diff.
+  // Runs every command but `diff`, which hangs with a child.
   const hangs = `case "$*" in *" diff"*) sleep 987654 & wait;; *) exec "$@";; esac`;
   const git = await readOnlyGit({ cwd, environment, wrapper: ["sh", "-c", hangs, "sh"], allowed: [] }, 1500);
   if (typeof git !== "function") throw new Error(`no git: ${String(git)}`);

@@ -7,7 +7,7 @@ import { fileGuard } from "../../src/claude/process/hooks.ts";
 import { isKeptByClaude } from "../../src/security/kept-by-claude.ts";
 import { protectedFor, type ProtectedPath } from "../../src/security/protected-paths.ts";
 
-/** Files of Claude Code itself, and what may not pass for one. The real Claude Code: test/claude/kept-files.test.ts. */
+/** Claude Code's own files, and similar paths. `test/claude/kept-files.test.ts` asks the real Claude Code. */
 
 let home = "";
 let cwd = "";
@@ -28,7 +28,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 const isKept = async (path: string) => isKeptByClaude(path, { cwd, closed });
 
-async function decided(file_path: string, mode = "default"): Promise<string | undefined> {
+async function decisionFor(file_path: string, mode = "default"): Promise<string | undefined> {
   const hook = { hook_event_name: "PreToolUse" as const, tool_name: "Write", tool_use_id: "t", permission_mode: mode };
   const input = { ...hook, tool_input: { file_path }, session_id: "s", transcript_path: "", cwd };
   const folders = { cwd, additionalDirectories: [], home, programs: [], closed };
@@ -38,7 +38,7 @@ async function decided(file_path: string, mode = "default"): Promise<string | un
 }
 
 describe("a file that Claude Code keeps for itself", () => {
-  it("is its plan, and the memory of the project and of its agents: not asked for in any mode", async () => {
+  it("Claude Code writes its plans and the memory of project and agents without a request, in every mode", async () => {
     const own = [
       at(".claude/plans/slug.md"),
       memory("MEMORY.md"),
@@ -52,12 +52,12 @@ describe("a file that Claude Code keeps for itself", () => {
     ];
     for (const path of own) {
       for (const mode of ["default", "plan", "acceptEdits", "dontAsk"]) {
-        expect([path, mode, await decided(path, mode)]).toEqual([path, mode, undefined]);
+        expect([path, mode, await decisionFor(path, mode)]).toEqual([path, mode, undefined]);
       }
     }
   });
 
-  it("is the memory of the repository, also in a folder below it and in a linked work tree elsewhere", async () => {
+  it("the memory of a repository is also kept for folders below it and linked work trees, but not for a stranger", async () => {
     const git = (...words: string[]) => execFileSync("git", ["-C", cwd, ...words], { stdio: "ignore" });
     git("init");
     git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "-m", "x");
@@ -74,7 +74,7 @@ describe("a file that Claude Code keeps for itself", () => {
   });
 });
 
-/** By what each could pass for such a file. */
+/** Paths similar to a kept file. */
 const OTHERS: readonly (readonly [why: string, path: () => string])[] = [
   ["settings", () => at(".claude/settings.json")],
   ["settings through ..", () => at(".claude/plans/../settings.json")],
@@ -85,15 +85,15 @@ const OTHERS: readonly (readonly [why: string, path: () => string])[] = [
   ["a hook of the project", () => join(cwd, ".claude/hooks/x.md")],
   ["a skill of the project, where `plansDirectory` may lead", () => join(cwd, ".claude/skills/slug.md")],
   ["a workflow, where `plansDirectory` may lead", () => join(cwd, ".github/workflows/slug.md")],
-  ["what the project starts", () => join(cwd, ".claude/launch.json")],
+  ["a launch file of the project", () => join(cwd, ".claude/launch.json")],
   ["a plan in a folder", () => at(".claude/plans/deep/slug.md")],
   ["a plan that is no text", () => at(".claude/plans/slug.sh")],
   ["plans in another case", () => at(".claude/Plans/slug.md")],
   ["a plan in another case", () => at(".claude/plans/slug.MD")],
-  ["plans with a character that is not seen", () => at(".claude/plans/sl\u200Bug.md")],
+  ["a plan with an invisible character", () => at(".claude/plans/sl\u200Bug.md")],
   ["memory of another project", () => at(".claude/projects/-other/memory/note.md")],
   ["memory of the folder above", () => at(".claude/projects", keyOf(dirname(cwd)), "memory/note.md")],
-  ["what lies beside memory", () => at(".claude/projects", keyOf(cwd), "note.md")],
+  ["a file beside memory", () => at(".claude/projects", keyOf(cwd), "note.md")],
   ["a transcript", () => at(".claude/projects", keyOf(cwd), "x.jsonl")],
   ["memory that is no text", () => memory("note.sh")],
   ["CLAUDE.md in memory", () => memory("CLAUDE.md")],
@@ -103,16 +103,16 @@ const OTHERS: readonly (readonly [why: string, path: () => string])[] = [
   ["a workflow in memory", () => memory(".github", "workflows", "x.md")],
   ["a hook of git in memory", () => memory(".git", "hooks", "x.md")],
   ["the memory folder itself", () => memory()],
-  ["memory of no agent", () => at(".claude/agent-memory/note.md")],
+  ["agent memory of no agent", () => at(".claude/agent-memory/note.md")],
 ];
 
-describe("what is none", () => {
-  it.each(OTHERS)("is asked for: %s", async (_, path) => {
+describe("a file that only resembles a kept one", () => {
+  it.each(OTHERS)("a write is asked for or denied: %s", async (_, path) => {
     expect(await isKept(path())).toBe(false);
-    expect(["ask", "deny"]).toContain(await decided(path()));
+    expect(["ask", "deny"]).toContain(await decisionFor(path()));
   });
 
-  it("is asked for behind a link: a file, a folder of plans or of memory, and one that leads into it from elsewhere", async () => {
+  it("a path through a link is not kept: a file, a folder of plans or memory, a link into memory from elsewhere", async () => {
     symlinkSync(at(".claude/settings.json"), memory("settings.md"));
     symlinkSync(at(".claude/CLAUDE.md"), at(".claude/plans/missing.md"));
     symlinkSync(join(cwd, ".claude"), memory("linked"));
@@ -132,7 +132,7 @@ describe("what is none", () => {
     expect(await isKept(memory("loop.md"))).toBe(false);
   });
 
-  it("is asked for under a second name of a file that is run", async () => {
+  it("a hard link to the settings is not kept as memory", async () => {
     linkSync(at(".claude/settings.json"), memory("note.md"));
     expect(await isKept(memory("note.md"))).toBe(false);
     writeFileSync(memory("single.md"), "x");
@@ -140,7 +140,7 @@ describe("what is none", () => {
   });
 });
 
-it("a configuration folder that is a link keeps its files", async () => {
+it("files of a linked configuration folder are kept under both names", async () => {
   symlinkSync(at(".claude"), at("dotfiles"));
   closed = await protectedFor([], { cwd, configFolder: at("dotfiles"), stateFile: at(".claude.json") });
   expect([await isKept(at("dotfiles/plans/a.md")), await isKept(at(".claude/plans/a.md"))]).toEqual([true, true]);

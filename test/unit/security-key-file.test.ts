@@ -9,7 +9,7 @@ beforeEach(() => void (root = mkdtempSync(join(tmpdir(), "ccm-key-"))));
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 describe("the key of a state folder", () => {
-  it("is made once, by the caller that needs it first, and differs by purpose", async () => {
+  it("a key is made once by concurrent callers, is private to the user, and differs by purpose", async () => {
     const folder = join(root, "new");
     const keys = await Promise.all([1, 2, 3].map(async () => keyFor("request-state", folder)));
     expect(new Set(keys.map((key) => key.toString("hex"))).size).toBe(1);
@@ -18,7 +18,7 @@ describe("the key of a state folder", () => {
     expect(statSync(join(folder, "local.key")).mode & 0o777).toBe(0o600);
   });
 
-  it("is refused where others can read it, or it is damaged", async () => {
+  it("a key is refused if its file is readable by others or damaged", async () => {
     mkdirSync(join(root, "open"));
     writeFileSync(join(root, "open", "local.key"), "x".repeat(32), { mode: 0o644 });
     await expect(keyFor("request-state", join(root, "open"))).rejects.toThrow("readable by other users");

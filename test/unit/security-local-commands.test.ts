@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { checkLocalCommand } from "../../src/security/local-commands.ts";
 
-describe("a prompt that Claude Code would execute itself", () => {
+describe("commands of Claude Code in a prompt", () => {
   it.each([
     "/config permissionMode=acceptEdits",
     "/config\ttheme=dark",
@@ -14,12 +14,12 @@ describe("a prompt that Claude Code would execute itself", () => {
     "/heapdump",
     "/mcp disable all",
     "/insights",
-  ])("is refused: %j", (text) => {
+  ])("a prompt that Claude Code would execute itself is refused: %j", (text) => {
     expect(() => checkLocalCommand("prompt", text)).toThrow(/^prompt: \/[a-z-]+ is a Claude Code command that /);
   });
 
   it.each(["/compact", "/model opus", "/review", "/configure it", "/mcp__server__prompt", "See /config", "/", ""])(
-    "is accepted if it is no command, or affects only the session: %j",
+    "a prompt is accepted if it is no command, or affects only the session: %j",
     (text) => {
       expect(() => checkLocalCommand("prompt", text)).not.toThrow();
     },

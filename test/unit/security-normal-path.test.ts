@@ -16,7 +16,7 @@ describe("the form in which Claude Code uses a path", () => {
     ["/etc/hostname\u3000", "/etc/hostname"],
     ["/etc/hostname\uFEFF", "/etc/hostname"],
     ["/etc/hostname\u2028", "/etc/hostname"],
-    // Claude Code does not change these.
+    // Characters that Claude Code keeps in a path.
     ["/etc/hostname\u200B", "/etc/hostname\u200B"],
     ["/etc/hostname\u0085", "/etc/hostname\u0085"],
     ["/etc/hostname\u180E", "/etc/hostname\u180E"],
@@ -33,14 +33,14 @@ describe("the form in which Claude Code uses a path", () => {
     ["~/../bob", "/home/bob"],
     ["~bob/x", "/repo/~bob/x"],
     ["$HOME/x", "/repo/$HOME/x"],
-  ])("of %j is %j", (named, normal) => expect(normalPath(named, BASES)).toBe(normal));
+  ])("Claude Code uses the path %j as %j", (named, normal) => expect(normalPath(named, BASES)).toBe(normal));
 
   it.each(["", " ", "\u00A0\t", "/etc/x\0", "/etc/hostname /.", "/etc/hostname /x/..", "/etc/a\u00A0/"])(
-    "of %j is refused",
+    "the path %j is refused",
     (named) => expect(normalPath(named, BASES)).toBeUndefined(),
   );
 
-  it("is stable under repeated normalization", () => {
+  it("a path is normal only if normalization leaves it unchanged", () => {
     expect(["/a", "/a ", "/a\uFEFF", "\t/a", "/a\u200B", "/a\0"].map(isNormal)).toEqual([
       true,
       false,

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { existingFolders, makePrivate, placeFault } from "../../src/daemon/folders.ts";
 import { folderFault } from "../../src/security/private-folder.ts";
 
-/** Other users on the way to the folder of the sockets. Only root can give a folder to another user. */
+/** Folders of other users above the socket folder. Rows with `needsRoot` need root, which alone can give a folder away. */
 
 const OTHER = 65_534;
 const isRoot = process.geteuid?.() === 0;
@@ -14,7 +14,7 @@ let root: string;
 beforeEach(() => void (root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-private-")))));
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-/** `root/above/run`, the folder `run` being the user's alone. */
+/** Makes `root/above/run`, private to the user. `mode` is the mode of `above`. */
 function place(mode = 0o755): { above: string; folder: string } {
   const above = join(root, "above");
   mkdirSync(join(above, "run"), { recursive: true, mode: 0o700 });
@@ -33,7 +33,7 @@ it.each<[string, () => string]>([
   ["below folders of the user", () => place().folder],
   ["in a sticky folder for everyone", () => place(0o1777).folder],
   ["through a link of the user", () => linked()],
-])("a folder %s is the user's alone", async (_, folder) => {
+])("a folder %s is private to the user", async (_, folder) => {
   const path = folder();
   expect(await folderFault(path)).toBeUndefined();
   expect(await existingFolders([path])).toEqual([path]);
@@ -105,7 +105,7 @@ const REFUSED: readonly Row[] = [
 ];
 
 describe.each(REFUSED.filter(({ needsRoot = false }) => isRoot || !needsRoot))("a folder $how", ({ folder, says }) => {
-  it("holds no sockets: neither clients nor daemons use it, and doctor says why", async () => {
+  it("an unsafe folder holds no sockets: clients and daemons refuse it, and doctor says why", async () => {
     const path = folder();
     expect(await existingFolders([path])).toEqual([]);
     await expect(makePrivate(path)).rejects.toThrow(says);
@@ -114,7 +114,7 @@ describe.each(REFUSED.filter(({ needsRoot = false }) => isRoot || !needsRoot))("
   });
 });
 
-it("nothing is made where another user could lead it elsewhere, nor a runtime folder that the system has not made", async () => {
+it("no folder is made where another user could redirect it, nor in place of a missing folder of the system", async () => {
   const { above } = place(0o777);
   await expect(makePrivate(join(above, "new"))).rejects.toThrow("above can be changed");
   await expect(makePrivate(join(root, "user/1000/product/key"))).rejects.toThrow("user does not exist");

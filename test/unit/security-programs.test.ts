@@ -10,7 +10,7 @@ let root: string;
 beforeEach(() => (root = mkdtempSync(join(tmpdir(), "ccm-programs-"))));
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** An executable file with the name "tool". */
+/** Makes an executable file `tool` in `folder`. */
 function toolIn(folder: string, mode = 0o755): string {
   const file = join(root, folder, "tool");
   mkdirSync(dirname(file), { recursive: true });
@@ -18,7 +18,7 @@ function toolIn(folder: string, mode = 0o755): string {
   return file;
 }
 
-it("a program is found in the first absolute folder of PATH that is no repository's and has a file that can be executed", async () => {
+it("a program is found in the first absolute folder of PATH outside repositories that has an executable file", async () => {
   const file = toolIn("machine");
   const ofRepository = dirname(toolIn("node_modules/.bin"));
   const notExecutable = dirname(toolIn("text", 0o644));
@@ -35,7 +35,7 @@ it("a program is found in the first absolute folder of PATH that is no repositor
   expect(await findProgram("tool", { PATH: [...passedOver, dirname(file), more].join(":") })).toBe(file);
 });
 
-it("a path is no program where its folder cannot be looked into", async () => {
+it("a path is not executable if its folder cannot be looked into", async () => {
   symlinkSync("loop", join(root, "loop"));
   expect(await isExecutable(join(root, "loop", "tool"))).toBe(false);
 });
@@ -61,7 +61,7 @@ it.each<[string, string, () => string]>([
   ["the repository around it", "project/packages/one", () => dirname(toolIn("project/tools"))],
   ["the repository, through a link", "project/packages/one", () => linkTo(dirname(toolIn("project/tools")))],
   ["the repository itself", "project", () => dirname(toolIn("project"))],
-])("PATH of the server's own programs begins with this Node and has nothing of %s", async (_, cwd, folder) => {
+])("PATH of the server's own programs begins with this Node and leaves out %s", async (_, cwd, folder) => {
   const machine = dirname(toolIn("machine"));
   mkdirSync(join(root, "project/.git"), { recursive: true });
   mkdirSync(join(root, cwd), { recursive: true });
@@ -72,7 +72,7 @@ it.each<[string, string, () => string]>([
   expect(await findProgram("tool", { PATH }, project)).toBe(join(machine, "tool"));
 });
 
-it("a program outside the project that leads into it is passed over", async () => {
+it("a link outside the project to a program inside it is passed over", async () => {
   const target = toolIn("project/tool");
   mkdirSync(join(root, "machine"));
   symlinkSync(target, join(root, "machine/tool"));
@@ -81,6 +81,6 @@ it("a program outside the project that leads into it is passed over", async () =
   expect(await findProgram("tool", { PATH })).toBe(join(PATH, "tool"));
 });
 
-it("folders of the user's home stay in PATH when the server runs there", async () => {
+it("neither / nor the user's home is taken for a project, so their folders stay in PATH", async () => {
   expect([await projectOf("/"), await projectOf(homedir())]).toEqual([[], []]);
 });

@@ -37,7 +37,7 @@ async function tableFor(cwd: string): Promise<ProtectedPath[]> {
   return protectedFor(table, { cwd: at(cwd), configFolder: at("claude"), stateFile: at("claude/.claude.json") });
 }
 
-describe("the paths that no session may reach", () => {
+describe("paths that no session may reach", () => {
   const ALL = "enter read write";
   it.each<[string, string]>([
     ["state", ALL],
@@ -64,13 +64,13 @@ describe("the paths that no session may reach", () => {
     ["claude/projects/p/session/subagents/a.jsonl", ALL],
     ["claude/projects/p/index.json", ALL],
     ["work/x", ""],
-  ])("include %s: %s", async (path, expected) => {
+  ])("the protection of %s covers: %s", async (path, expected) => {
     const table = await tableFor("work");
     const closed = (["enter", "read", "write"] as const).filter((access) => protectionOf([at(path)], table, access));
     expect(closed.join(" ")).toBe(expected);
   });
 
-  it("exclude the server's checkout in which a session works, and its installed packages", async () => {
+  it("a session in the server's checkout may change sources and packages, but not configuration or store", async () => {
     const table = await tableFor("checkout");
     for (const path of ["checkout/src/a.ts", "checkout/node_modules/sdk/a.js"]) {
       expect(protectionOf([at(path)], table, "write")).toBeUndefined();
@@ -81,7 +81,7 @@ describe("the paths that no session may reach", () => {
     expect(whyOf("checkout/store.db-wal")).toBe("store");
   });
 
-  it("include files that are loaded from outside the bundle, and their dependencies", () => {
+  it("packages loaded from outside the bundle are protected, with their dependencies", () => {
     const names = installed(["pino"], import.meta.filename).map((folder) => basename(folder));
     expect(names).toEqual(expect.arrayContaining(["pino", "sonic-boom", "thread-stream", "real-require"]));
     const packages: Record<string, string[]> = { first: ["second"], second: ["first"], third: [] };
@@ -94,7 +94,7 @@ describe("the paths that no session may reach", () => {
     expect(found).toEqual([at("npm/node_modules/first"), at("npm/node_modules/second")]);
   });
 
-  it("include every file that a spawnWrapper names", async () => {
+  it("every file that a spawnWrapper names is protected", async () => {
     for (const name of ["hold.py", "hold.json"]) writeFileSync(at(name), "");
     const wrapper = ["/opt/python3", "-u", at("hold.py"), `--settings=${at("hold.json")}`, at("work"), "/dev/null"];
     const settings = { principals: { ann: { spawnWrapper: wrapper } } };
@@ -113,14 +113,14 @@ describe("the paths that no session may reach", () => {
     for (const path of [at("work"), "/dev/null"]) expect(paths).not.toContain(path);
   });
 
-  it("are passed to Claude Code by both of their names, in rules of at most 20,000 characters, which fit on a command line", async () => {
+  it("rules for Claude Code name protected paths by both names, in fewer than 20,000 characters", async () => {
     const rules = denyRulesOf(await tableFor("work"));
     for (const folder of ["state", "named"]) {
       expect(rules).toEqual(expect.arrayContaining([`Read(/${at(folder)})`, `Edit(/${at(folder)})`]));
     }
     expect(rules).toContain(`Read(/${at("store.db")}*)`);
     expect(rules.some((rule) => rule.endsWith("/plans)"))).toBe(false);
-    // The limit of Windows is 32,767 characters in total.
+    // Windows limits a command line to 32,767 characters.
     expect(JSON.stringify(rules).length).toBeLessThan(20_000);
   });
 });

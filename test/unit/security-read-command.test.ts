@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 
 import { readCommand } from "../../src/security/shell/read.ts";
 
-/** Whether a text for Bash shows all commands that it runs. Only then can a rule that denies trust that it has seen them. */
+/** `readCommand` reports a problem unless the text shows every command that runs. Only then can a deny rule be trusted. */
 
-describe("a command that runs no other is read", () => {
+describe("commands that run no other command", () => {
   it.each([
     "npm ci --no-audit -- --any $X",
     "pnpm install --filter=@a/b",
@@ -57,12 +57,12 @@ describe("a command that runs no other is read", () => {
     "/usr/bin/ls",
     "ls.exe",
     "find . -name x -exec grep a {} ;",
-  ])("%s", (text) => {
+  ])("%s is read", (text) => {
     expect(readCommand(text).problem).toBeUndefined();
   });
 });
 
-describe("a command that may run another is not read", () => {
+describe("commands that may run another command", () => {
   it.each([
     ["npm $X", "npm"],
     ["npm exec x", "npm"],
@@ -130,11 +130,11 @@ describe("a command that may run another is not read", () => {
     ['ls $"x"', "locale"],
     ["ls 'a", "parsed"],
     ["ls \u0007", "control"],
-  ])("%s", (text, problem) => {
+  ])("%s is not read", (text, problem) => {
     expect(readCommand(text).problem).toContain(problem);
   });
 
-  it("of more than 20,000 characters", () => {
+  it("a command of more than 20,000 characters is not read", () => {
     expect(readCommand(`ls ${"x".repeat(20_000)}`).problem).toContain("longer than 20000");
   });
 });

@@ -5,7 +5,7 @@ import { afterAll, expect, it } from "vitest";
 
 import { namespaceRefusal, sandboxProblem } from "../../src/security/sandbox.ts";
 
-/** What keeps Claude Code's sandbox from working on a machine, by its programs. */
+/** Problems of Claude Code's sandbox on machines with different `programs`. */
 
 const root = mkdtempSync(join(tmpdir(), "sandbox-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -18,7 +18,7 @@ function machine(programs: Readonly<Record<string, string>>): Record<string, str
   return { PATH: bin };
 }
 
-it("programs that are missing are named, with the command that installs them", async () => {
+it("missing programs of the sandbox are named, with the command that installs them", async () => {
   expect(await sandboxProblem(machine({}), "linux")).toContain(
     "bwrap and socat cannot be found in PATH. Install what is missing (Debian and Ubuntu: apt-get install bubblewrap socat).",
   );
@@ -26,7 +26,7 @@ it("programs that are missing are named, with the command that installs them", a
   expect(await namespaceRefusal(machine({}))).toBe("bwrap is not installed");
 });
 
-it("a bwrap that may make no namespace is reported with its own words", async () => {
+it("a bwrap that may make no namespaces is reported with its own error", async () => {
   const programs = { bwrap: 'echo "bwrap: No permissions" >&2; exit 1', socat: "" };
   expect(await sandboxProblem(machine(programs), "linux")).toMatch(
     /^bwrap cannot make namespaces here \(.*No permissions.*\)\. Allow unprivileged user namespaces/,
@@ -34,10 +34,10 @@ it("a bwrap that may make no namespace is reported with its own words", async ()
   expect(await sandboxProblem(machine({ bwrap: "exit 0", socat: "" }), "linux")).toBeUndefined();
 });
 
-it("other systems have Seatbelt, or no sandbox", async () => {
+it("systems other than Linux and macOS have no sandbox", async () => {
   expect(await sandboxProblem({}, "win32")).toContain("on Linux (WSL 2 included) and macOS only");
 });
 
-it.runIf(process.platform === "linux")("a macOS without Seatbelt is to be repaired", async () => {
+it.runIf(process.platform === "linux")("a macOS without Seatbelt is reported with the missing program", async () => {
   expect(await sandboxProblem({}, "darwin")).toContain("/usr/bin/sandbox-exec, a part of macOS, is missing");
 });

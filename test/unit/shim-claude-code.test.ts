@@ -10,7 +10,7 @@ import type { Connection } from "../../src/shim/connection.ts";
 
 const owner = {} as Connection;
 
-it("a line for a process that has closed its input before it is known to run is refused, and its exit is reported", async () => {
+it("a write to a process that closed its input before it was known to run is refused, and its exit is reported", async () => {
   const folder = mkdtempSync(join(tmpdir(), "ccm-shim-"));
   const closed = join(folder, "closed");
   const start = {
@@ -25,7 +25,7 @@ it("a line for a process that has closed its input before it is known to run is 
   const exited = new AbortController();
   const args = ["-c", `exec <&-; /bin/touch ${closed}; exit 3`];
   const process = new ClaudeCode({ ...start, args }, owner, { news: () => undefined, exited: () => exited.abort() });
-  // Without a turn of the event loop, as when the owner sends both messages at once.
+  // Blocks the event loop, as when the owner sends `start` and `write` at once.
   while (!existsSync(closed));
   const written = new Promise<unknown>((resolve) => {
     process.write("a", Buffer.from("hi"), (_, error) => resolve(error));

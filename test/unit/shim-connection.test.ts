@@ -11,7 +11,7 @@ import { HELLO, SHIM_IDENTITY, scriptedShim } from "../kit/shim/scripted-shim.ts
 const CLIENT = { daemon: "d" };
 const ID = "p";
 
-/** A shim that answers as told, and a connection to it. */
+/** Opens a connection to a scripted shim that answers `list` with the given message. */
 async function connected(list?: FromShim) {
   const shim = await scriptedShim(({ t }) => (t === "hello" ? HELLO : t === "list" ? list : undefined));
   return { shim, connection: await ShimConnection.open(shim.address, CLIENT) };
@@ -20,16 +20,16 @@ async function connected(list?: FromShim) {
 describe("a connection to a shim", () => {
   it.each([
     ["refuses", { t: "refused", of: "hello", message: "another daemon's" }, "another daemon's"],
-    ["says something else first", { t: "superseded", id: ID }, "first message is not a hello"],
+    ["first sends another message", { t: "superseded", id: ID }, "first message is not a hello"],
     ["speaks another protocol", { ...HELLO, protocol: 99 }, `speaks protocol 99, not ${String(SHIM_PROTOCOL)}`],
     ["sends no frames", Buffer.alloc(12, 0xff), "a header has"],
     ["sends an unknown message", encodeFrame({ t: "greeting" }, Buffer.alloc(0)), "not a message of a shim"],
-  ] as const)("is not opened where the shim %s", async (_, answer, why) => {
+  ] as const)("a connection is not opened if the shim %s", async (_, answer, why) => {
     const { address } = await scriptedShim(() => answer);
     await expect(ShimConnection.open(address, CLIENT)).rejects.toThrow(why);
   });
 
-  it("is not opened where the shim hangs up, or there is none", async () => {
+  it("a connection is not opened if the shim hangs up or does not exist", async () => {
     const shim = await scriptedShim(() => {
       shim.die();
       return undefined;
@@ -38,7 +38,7 @@ describe("a connection to a shim", () => {
     await expect(ShimConnection.open(join(shim.address, "../none"), CLIENT)).rejects.toMatchObject({ code: "ENOENT" });
   });
 
-  it("ends at a message that cannot be read, and sends nothing from then on", async () => {
+  it("a connection ends at a message that cannot be read, and sends nothing from then on", async () => {
     const { connection, shim } = await connected();
     shim.sayRaw(encodeFrame({ t: "greeting" }, Buffer.alloc(0)));
     await connection.closed;
@@ -46,7 +46,7 @@ describe("a connection to a shim", () => {
     expect([connection.isClosed, shim.received.map(({ message }) => message.t)]).toEqual([true, ["hello"]]);
   });
 
-  it("gives each process what the shim says of it, and no process what is said of others", async () => {
+  it("a message of the shim reaches only the process that it names", async () => {
     const { connection, shim } = await connected({ t: "processes", processes: [] });
     const heard: string[] = [];
     connection.follow("a", ({ t }, body) => void heard.push(`${t} ${body.toString()}`));
@@ -55,7 +55,7 @@ describe("a connection to a shim", () => {
     shim.say({ t: "stderr", id: "b" }, "2");
     shim.say({ t: "refused", of: "reaper", message: "no" });
     shim.say({ t: "refused", of: "ack", id: "a", message: "no" }, "3");
-    // Answered in order.
+    // The answer to `list` comes after the messages above, because a shim answers in order.
     expect(await connection.list()).toEqual([]);
     expect(heard).toEqual(["stderr 1", "refused 3"]);
     connection.unfollow("a");
@@ -71,8 +71,8 @@ const listed = (id: string, more: Partial<ListedProcess>): ListedProcess => ({
   ...more,
 });
 
-/** What a former server has left: a shim that has these processes, and ends each that it is told to. */
-async function left(...processes: readonly ListedProcess[]) {
+/** Starts the shim of a former server with `processes`; a process ends on `kill`. */
+async function formerShim(...processes: readonly ListedProcess[]) {
   return scriptedShim((message) => {
     if (message.t === "hello") return HELLO;
     if (message.t === "list") return { t: "processes", processes };
@@ -82,11 +82,11 @@ async function left(...processes: readonly ListedProcess[]) {
 }
 
 function shimsOf(found: readonly string[], more: Partial<ShimSettings> = {}) {
-  const said: string[] = [];
+  const logged: string[] = [];
   const log = {
     debug: () => undefined,
-    info: (text: string) => void said.push(text),
-    warn: (text: string) => void said.push(text),
+    info: (text: string) => void logged.push(text),
+    warn: (text: string) => void logged.push(text),
   };
   const settings: ShimSettings = {
     daemon: "d",
@@ -99,7 +99,7 @@ function shimsOf(found: readonly string[], more: Partial<ShimSettings> = {}) {
     found: async () => Promise.resolve(found),
     ...more,
   };
-  return { shims: new Shims(settings, undefined), said };
+  return { shims: new Shims(settings, undefined), logged };
 }
 
 const refOf = (address: string, more: object = {}) => ({
@@ -111,9 +111,9 @@ const refOf = (address: string, more: object = {}) => ({
   ...more,
 });
 
-describe("the shims that a former server has left", () => {
-  it("lose their spares, keep the processes of sessions, and are needed no more", async () => {
-    const shim = await left(listed("spare", {}), listed("session", { epoch: 2, session: true }));
+describe("shims of a former server", () => {
+  it("adoption ends the spares of a shim, keeps the processes of sessions, and tells the shim to end afterwards", async () => {
+    const shim = await formerShim(listed("spare", {}), listed("session", { epoch: 2, session: true }));
     const { shims } = shimsOf([shim.address]);
     shims.adopt();
     expect(await shim.hears("ack")).toEqual({ t: "ack", id: "spare", epoch: 0, upTo: 7 });
@@ -122,56 +122,56 @@ describe("the shims that a former server has left", () => {
     expect(killed).toEqual(["spare"]);
   });
 
-  it("are not those that this server has started, should one not have come up", async () => {
+  it("the server's own shim is not adopted as a former one if it did not come up", async () => {
     const own = "/nowhere/own.shim";
-    const { said, shims } = shimsOf([own], { newAddress: async () => Promise.resolve(own) });
+    const { logged, shims } = shimsOf([own], { newAddress: async () => Promise.resolve(own) });
     expect(await shims.own()).toBeUndefined();
-    expect(said.splice(0)).toEqual(["no shim: new processes end with this server"]);
+    expect(logged.splice(0)).toEqual(["no shim: new processes end with this server"]);
     shims.adopt();
     await shims.end("any");
-    expect(said).toEqual([]);
+    expect(logged).toEqual([]);
   });
 
-  it("are left alone where another server lives", async () => {
-    const shim = await left(listed("spare", {}), listed("session", { epoch: 2, owned: true }));
-    const { said, shims } = shimsOf([shim.address]);
+  it("a shim of another living server is left alone", async () => {
+    const shim = await formerShim(listed("spare", {}), listed("session", { epoch: 2, owned: true }));
+    const { logged, shims } = shimsOf([shim.address]);
     shims.adopt();
     await shims.end("other");
-    expect(said).toEqual(["a former server has left a shim"]);
+    expect(logged).toEqual(["a former server has left a shim"]);
     expect(shim.received.map(({ message }) => message.t)).toEqual(["hello", "list", "list"]);
   });
 
-  it("do not keep others from being adopted when they do not answer", async () => {
-    const shim = await left();
-    const { said, shims } = shimsOf([join(shim.address, "../none"), shim.address]);
+  it("a shim that does not answer does not keep others from being adopted", async () => {
+    const shim = await formerShim();
+    const { logged, shims } = shimsOf([join(shim.address, "../none"), shim.address]);
     shims.adopt();
     await shim.hears("end");
-    expect(said).toEqual(["a former server has left a shim that does not answer", "a former server has left a shim"]);
+    expect(logged).toEqual(["a former server has left a shim that does not answer", "a former server has left a shim"]);
   });
 
-  it("are no fault of the server when they cannot be searched", async () => {
-    const { said, shims } = shimsOf([], { found: async () => Promise.reject(new Error("EACCES")) });
+  it("a failed search for shims is logged and does no harm", async () => {
+    const { logged, shims } = shimsOf([], { found: async () => Promise.reject(new Error("EACCES")) });
     shims.adopt();
     await shims.end("any");
-    expect(said).toEqual(["shims of a former server"]);
+    expect(logged).toEqual(["shims of a former server"]);
   });
 
-  it("end a process that no session can go on with, unless this server follows it", async () => {
-    const shim = await left(listed("a", { epoch: 2 }), listed("b", { epoch: 3 }));
+  it("a process that no session can go on with is ended, unless this server follows it", async () => {
+    const shim = await formerShim(listed("a", { epoch: 2 }), listed("b", { epoch: 3 }));
     const { shims } = shimsOf([shim.address]);
     shims.adopt();
     (await shims.at(refOf(shim.address))).follow("b", () => undefined);
     for (const id of ["a", "b", "unknown"]) await shims.end(id);
-    const told = shim.received.map(({ message }) => message).filter((message) => "id" in message);
-    expect(told.slice(0, 2)).toEqual([
+    const sent = shim.received.map(({ message }) => message).filter((message) => "id" in message);
+    expect(sent.slice(0, 2)).toEqual([
       { t: "attach", id: "a", epoch: 2, after: 0 },
       { t: "kill", id: "a", epoch: 2 },
     ]);
-    expect(told.some(({ id }) => id !== "a")).toBe(false);
+    expect(sent.some(({ id }) => id !== "a")).toBe(false);
   });
 
-  it("are reported with the processes that run, as long as they are connected", async () => {
-    const shim = await left(listed("a", { epoch: 2 }), listed("b", { epoch: 2, exited: true }));
+  it("a shim is reported with its running processes while it is connected", async () => {
+    const shim = await formerShim(listed("a", { epoch: 2 }), listed("b", { epoch: 2, exited: true }));
     const { shims } = shimsOf([]);
     const connection = await shims.at(refOf(shim.address));
     expect(await shims.report()).toEqual([
@@ -182,8 +182,8 @@ describe("the shims that a former server has left", () => {
     expect(await shims.report()).toEqual([]);
   });
 
-  it("are connected to once, anew when the connection has ended, and never in another's place", async () => {
-    const shim = await left();
+  it("a shim has one connection, and a new one after its end; another shim at its address is refused", async () => {
+    const shim = await formerShim();
     const { shims } = shimsOf([]);
     const connection = await shims.at(refOf(shim.address));
     expect(await shims.at(refOf(shim.address))).toBe(connection);
@@ -211,16 +211,16 @@ describe("the standing of a process with its shim", async () => {
     ["gone", withShim({ ...living, daemon: "e", startedAt: "1" }), "gone"],
     ["gone", withShim(), "gone"],
     ["gone", { phase: "none" } as const, "gone"],
-  ] as const)("is %s for a server of its name, whatever it is for others", async (own, process, without) => {
+  ] as const)("the standing of a process is %s for this server", async (own, process, without) => {
     expect([await shimsOf([]).shims.standing(process), await standingWithout(process)]).toEqual([own, without]);
   });
 });
 
-it("starts without a shim where none can be started, says why, and starts none once it ends", async () => {
-  const { said, shims } = shimsOf([]);
+it("if no shim can be started, the reason is logged once, and none is started after the close", async () => {
+  const { logged, shims } = shimsOf([]);
   expect([await shims.own(), shims.fallback]).toEqual([undefined, "no folder for a socket"]);
-  expect(said).toEqual(["no shim: new processes end with this server"]);
+  expect(logged).toEqual(["no shim: new processes end with this server"]);
   await shims.close();
   expect(await shims.own()).toBeUndefined();
-  expect(said).toHaveLength(1);
+  expect(logged).toHaveLength(1);
 });

@@ -14,8 +14,8 @@ const newSocket = () => join(folder, `${String((count += 1))}.shim`);
 const IDENTITY = { pid: 17, startedAt: "4711" };
 const DAEMON = { daemon: "d", sdk: "1.0.0" };
 
-describe("what a shim leaves about processes that it has ended", () => {
-  it("is read with every process, and leaves no draft behind", async () => {
+describe("a shim's record of ended processes", () => {
+  it("a record has every ended process, and no draft stays behind", async () => {
     const socket = newSocket();
     const record = new EndedRecord(socket, IDENTITY);
     record.add("a", "It was idle.");
@@ -31,7 +31,7 @@ describe("what a shim leaves about processes that it has ended", () => {
     expect(readdirSync(folder)).toEqual([`1.shim${ENDED_SUFFIX}`]);
   });
 
-  it("does not stop a shim whose folder is gone", async () => {
+  it("a shim whose folder is gone goes on without a record", async () => {
     const socket = join(folder, "gone", "x.shim");
     new EndedRecord(socket, IDENTITY).add("a", "It was idle.");
     expect(await readEnded(`${socket}${ENDED_SUFFIX}`)).toBeUndefined();
@@ -44,13 +44,13 @@ describe("what a shim leaves about processes that it has ended", () => {
     ["no pid", JSON.stringify({ startedAt: "1", processes: [] })],
     ["no start", JSON.stringify({ pid: 1, processes: [] })],
     ["no list", JSON.stringify({ pid: 1, startedAt: "1", processes: {} })],
-  ])("is nothing where the file has %s", async (_, text) => {
+  ])("a record is ignored if its file has %s", async (_, text) => {
     const file = newSocket();
     writeFileSync(file, text);
     expect(await readEnded(file)).toBeUndefined();
   });
 
-  it("leaves out what is no process", async () => {
+  it("a record is read without its invalid entries", async () => {
     const file = newSocket();
     const whole = { id: "a", at: "2026-01-01T00:00:00Z", why: "It was idle." };
     const others = [null, 1, { ...whole, id: 1 }, { ...whole, at: 1 }, { ...whole, why: undefined }];
@@ -58,7 +58,7 @@ describe("what a shim leaves about processes that it has ended", () => {
     expect(await readEnded(file)).toEqual({ ...IDENTITY, processes: [whole] });
   });
 
-  it("counts for the shim that has written it, and for the process that it names", async () => {
+  it("a record counts only for the shim that has written it, and for the processes named there", async () => {
     const address = newSocket();
     new EndedRecord(address, IDENTITY).add("a", "It was idle.");
     const ref = { address, ...IDENTITY, ...DAEMON, keepMs: 0 };
@@ -69,7 +69,7 @@ describe("what a shim leaves about processes that it has ended", () => {
   });
 });
 
-describe("why no server can go on with a process", async () => {
+describe("the reason why no server can go on with a process", async () => {
   const living = { pid: process.pid, startedAt: (await startTime(process.pid))! };
   const withShim = (ref: object) =>
     ({
@@ -86,12 +86,12 @@ describe("why no server can go on with a process", async () => {
     ["the same version", DAEMON, undefined],
     ["another daemon", { daemon: "e", sdk: "2.0.0" }, undefined],
     ["a server without shims", undefined, undefined],
-  ])("depends on who asks, where its shim lives: %s", async (_, server, why) => {
-    const told = await whyGone({ process: withShim({}), server, tag: "a" });
-    expect(told).toEqual(why);
+  ])("the reason depends on the server that asks, while the shim lives: %s", async (_, server, why) => {
+    const reason = await whyGone({ process: withShim({}), server, tag: "a" });
+    expect(reason).toEqual(why);
   });
 
-  it("is the death of its shim where that is gone, or its pid is another's", async () => {
+  it("the reason is the death of the shim if its process is gone or its pid was reused", async () => {
     for (const ref of [{ startedAt: "1" }, { pid: 2 ** 22 + 1 }]) {
       const gone = withShim(ref);
       expect(await whyGone({ process: gone, server: DAEMON, tag: "a" })).toBe("Its shim has died as well.");
@@ -99,14 +99,14 @@ describe("why no server can go on with a process", async () => {
     expect([await isThere(living), await isThere({ ...living, startedAt: "1" })]).toEqual([true, false]);
   });
 
-  it("is what the shim has left, before anything else", async () => {
+  it("the reason recorded by the shim comes before all others", async () => {
     const address = newSocket();
     new EndedRecord(address, IDENTITY).add("a", "It was idle.");
     const gone = withShim({ address, ...IDENTITY });
     expect(await whyGone({ process: gone, server: { ...DAEMON, sdk: "2.0.0" }, tag: "a" })).toBe("It was idle.");
   });
 
-  it("is unknown here for a process that had no shim", async () => {
+  it("a process without a shim has no reason here", async () => {
     for (const process of [{ phase: "none" }, { phase: "live" }] as SessionState["process"][]) {
       expect(await whyGone({ process, server: DAEMON, tag: "a" })).toBeUndefined();
     }

@@ -16,7 +16,7 @@ import { amount } from "../kit/runner/amount.ts";
 
 const RUNS = { numRuns: amount(200, 20_000) };
 
-/** What a stream delivers when it is cut at these places. */
+/** Cuts `stream` into pieces at `cuts`. */
 function pieces(stream: Buffer, cuts: readonly number[]): Buffer[] {
   const at = [0, ...cuts.map((cut) => cut % (stream.length + 1)), stream.length].toSorted((one, other) => one - other);
   return at.slice(1).map((end, index) => stream.subarray(at[index], end));
@@ -27,7 +27,7 @@ function read(chunks: readonly Buffer[]): Frame[] {
   return chunks.flatMap((chunk) => reader.push(chunk));
 }
 
-/** What it throws. */
+/** Returns the error thrown by `action`, `undefined` without one. */
 function faultOf(action: () => unknown): unknown {
   try {
     action();
@@ -37,7 +37,7 @@ function faultOf(action: () => unknown): unknown {
   }
 }
 
-/** The bytes of a header and body of these lengths. */
+/** Returns a frame of any bytes, without the checks of `encodeFrame`. */
 function raw(header: Buffer, body: Buffer = Buffer.alloc(0)): Buffer {
   const lengths = Buffer.alloc(8);
   lengths.writeUInt32BE(header.length, 0);
@@ -47,12 +47,12 @@ function raw(header: Buffer, body: Buffer = Buffer.alloc(0)): Buffer {
 
 const anyHeader = fc
   .record({ t: fc.string(), fields: fc.dictionary(fc.string(), fc.jsonValue()) })
-  // As JSON leaves it: -0 is 0.
+  // JSON changes -0 to 0.
   .map(({ fields, t }) => JSON.parse(JSON.stringify({ ...fields, t })) as Frame["header"]);
 const anyBody = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes));
 
 describe("frames between a shim and its owner", () => {
-  it("come out as they went in, however the stream is cut", () => {
+  it("frames are decoded unchanged, however the stream is cut", () => {
     fc.assert(
       fc.property(fc.array(fc.record({ header: anyHeader, body: anyBody })), fc.array(fc.nat()), (frames, cuts) => {
         const stream = Buffer.concat(frames.map((each) => encodeFrame(each.header, each.body)));
@@ -62,7 +62,7 @@ describe("frames between a shim and its owner", () => {
     );
   });
 
-  it("are read out of any bytes without another error than ProtocolError, which is then the answer to every chunk", () => {
+  it("decoding any bytes throws nothing but ProtocolError, and throws it again at every later chunk", () => {
     const bytes = fc.uint8Array({ maxLength: 200 }).map((each) => Buffer.from(each));
     const stream = fc.oneof(
       bytes,
@@ -86,14 +86,14 @@ describe("frames between a shim and its owner", () => {
     ["a header that is no JSON", raw(Buffer.from("{t:1}")), "not JSON"],
     ["a header that is a list", raw(Buffer.from('["t"]')), "not a JSON object"],
     ["a header without a kind", raw(Buffer.from('{"id":"a"}')), "no `t`"],
-    ["no header", raw(Buffer.alloc(0)), "not JSON"],
-    ["a header above its limit, at its length", lengthsOf(MAX_HEADER + 1, 0), "8388609 bytes"],
-    ["a body above its limit, at its length", lengthsOf(2, MAX_BODY + 1), "134217729 bytes"],
-  ] as const)("refuse %s", ([, stream, message]) => {
+    ["an empty header", raw(Buffer.alloc(0)), "not JSON"],
+    ["the length of a header above the limit", lengthsOf(MAX_HEADER + 1, 0), "8388609 bytes"],
+    ["the length of a body above the limit", lengthsOf(2, MAX_BODY + 1), "134217729 bytes"],
+  ] as const)("%s is refused", ([, stream, message]) => {
     expect(() => new FrameReader().push(stream)).toThrow(message);
   });
 
-  it("that are above a limit leave the stream to those behind them", () => {
+  it("a frame above a limit writes nothing, so that later frames of the stream are whole", () => {
     const stream = new PassThrough();
     const body = Buffer.alloc(20_000);
     const long = { t: "x".repeat(MAX_HEADER) };
@@ -103,7 +103,7 @@ describe("frames between a shim and its owner", () => {
     expect(next).toEqual(encodeFrame({ t: "list" }));
   });
 
-  it("carry a line of 100 MB, and are not made above their limits", () => {
+  it("a frame carries a line of 100 MB, and is not made above the limits", () => {
     const large = Buffer.alloc(100_000_000, "x");
     const reader = new FrameReader();
     const stream = encodeFrame({ t: "line" }, large);
@@ -174,12 +174,12 @@ const FROM_SHIM: FromShim[] = [
 const wire = (message: object) => read([encodeFrame(message as Frame["header"])])[0]!.header;
 
 describe("messages between a shim and its owner", () => {
-  it.for([...TO_SHIM, ...FROM_SHIM])("are the same on both sides: %j", (message) => {
+  it.for([...TO_SHIM, ...FROM_SHIM])("a message is read on the other side as it was written: %j", (message) => {
     const isToShim = TO_SHIM.some((each) => each === message);
     expect(isToShim ? readToShim(wire(message)) : readFromShim(wire(message))).toEqual(message);
   });
 
-  it("are read out of any fields without another error than ProtocolError", () => {
+  it("reading any fields throws nothing but ProtocolError", () => {
     const kinds = [...new Set([...TO_SHIM, ...FROM_SHIM].map(({ t }) => t))];
     const names = [...new Set([...TO_SHIM, ...FROM_SHIM].flatMap((each) => Object.keys(each)))].filter(
       (name) => name !== "t",
@@ -203,11 +203,11 @@ describe("messages between a shim and its owner", () => {
     [{ t: "start", ...OF, command: "c", args: [1], env: {}, tag: "" }, "`args`"],
     [{ t: "start", ...OF, command: "c", args: [], env: null, tag: "" }, "`env`"],
     [{ t: "stop" }, "not a message to a shim"],
-  ] as const)("to a shim are checked: %j", ([message, text]) => {
+  ] as const)("a message to a shim is checked: %j", ([message, text]) => {
     expect(() => readToShim(wire(message))).toThrow(text);
   });
 
-  it("name lines and processes by text that needs no escape in JSON", () => {
+  it("an id is text of 1 to 128 characters that needs no escape in JSON", () => {
     for (const text of Array.from({ length: 0x180 }, (_, code) => String.fromCodePoint(code))) {
       expect(isId(text)).toBe(/^[\x21-\x7e]$/.test(text) && JSON.stringify(text) === `"${text}"`);
     }

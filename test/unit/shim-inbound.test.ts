@@ -12,7 +12,7 @@ const initialized = (id: string, more: object = {}) =>
   json({ type: "control_response", response: { subtype: "success", request_id: id, response: {}, ...more } });
 const says = (text: string) => json({ type: "assistant", text });
 
-/** What the SDK is handed: its lines, the exit, and what is pending. */
+/** Makes an `Inbound`, and collects lines in `handed`, exit codes in `exits` and open requests in `pending`. */
 function reading(former?: Partial<Former>) {
   const handed: string[] = [];
   const exits: (number | null)[] = [];
@@ -40,7 +40,7 @@ describe("lines of a process behind a shim", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it("carry their number, which is taken off again and which no text of Claude Code can set", () => {
+  it("a line carries its number, which `takeNumber` removes and no text of Claude Code can set", () => {
     const { handed, push } = reading();
     push(json({ type: "assistant", _line: 99 }), says("b"));
     const messages = handed.map((line) => JSON.parse(line) as object);
@@ -49,13 +49,13 @@ describe("lines of a process behind a shim", () => {
     expect(takeNumber({ _line: "1" })).toBeUndefined();
   });
 
-  it.each(["{}", "", "no JSON", "[1]"])("are handed on as they are where they can carry no number: %j", (line) => {
+  it.each(["{}", "", "no JSON", "[1]"])("a line that can carry no number is handed on unchanged: %j", (line) => {
     const { handed, push } = reading();
     push(Buffer.from(line));
     expect(handed).toEqual([`${line}\n`]);
   });
 
-  it("that come again are dropped", () => {
+  it("a line that comes again is dropped", () => {
     const { inbound, messages, push } = reading();
     push(says("a"), says("b"));
     inbound.push({ n: 2, line: says("again") });
@@ -64,7 +64,7 @@ describe("lines of a process behind a shim", () => {
   });
 
   it.each(["can_use_tool", "hook_callback", "elicitation"])(
-    "wait behind a request of %s until it is settled",
+    "lines wait behind a request of %s until it is settled",
     (kind) => {
       const { exit, exits, inbound, messages, push } = reading();
       push(asks("q", kind), says("behind"));
@@ -76,13 +76,13 @@ describe("lines of a process behind a shim", () => {
     },
   );
 
-  it("do not wait behind a request that the SDK answers by itself", () => {
+  it("lines do not wait behind a request that the SDK answers by itself", () => {
     const { messages, push } = reading();
     push(asks("q", "mcp_message"), says("behind"));
     expect(messages()).toEqual(["q", "behind"]);
   });
 
-  it("wait behind a hook call until it is reported by the id that the hook is given", () => {
+  it("lines wait behind a hook call until it is reported by its tool use id", () => {
     const { inbound, messages, push } = reading();
     push(callsHook("h", "of-the-hook"), says("a"));
     inbound.settle("another");
@@ -91,14 +91,14 @@ describe("lines of a process behind a shim", () => {
     expect(messages()).toEqual(["h", "a"]);
   });
 
-  it("go on after a while behind a request that no owner settles", () => {
+  it("lines go on after a while behind a request that no owner settles", () => {
     const { messages, push } = reading();
     push(asks("q"), says("behind"));
     vi.runAllTimers();
     expect(messages()).toEqual(["q", "behind"]);
   });
 
-  it("wait for nothing once the SDK reads no more", () => {
+  it("lines wait for nothing once the SDK reads no more", () => {
     const { inbound, messages, push } = reading({});
     push(says("a"), asks("q"), says("b"));
     expect(messages()).toEqual([]);
@@ -108,8 +108,8 @@ describe("lines of a process behind a shim", () => {
   });
 });
 
-describe("lines for an owner after another one", () => {
-  it("follow the answer to its `initialize`, without the requests that it lists, or that are over", () => {
+describe("lines for a later owner", () => {
+  it("a later owner gets lines after the answer to `initialize`, without listed, answered and cancelled requests", () => {
     const { messages, pending, push, inbound } = reading({ written: new Set(["r:answered"]) });
     push(says("a"), asks("listed"), asks("answered", "mcp_message"), asks("cancelled", "mcp_message"));
     push(asks("kept", "mcp_message"), cancels("cancelled"), initialized("other"));
@@ -123,8 +123,8 @@ describe("lines for an owner after another one", () => {
   it.each([
     ["before the SDK initializes", ["exit", "initializing"]],
     ["after the SDK has initialized", ["initializing", "exit"]],
-    ["and its refusal of the input comes first", ["initializing", "refused", "exit"]],
-  ] as const)("end with the exit of a process that has ended %s", (_, steps) => {
+    ["after a refusal of its input", ["initializing", "refused", "exit"]],
+  ] as const)("a later owner gets the lines and the exit of a process that has ended %s", (_, steps) => {
     const first = initialized("first", {
       response: { models: ["m"] },
       pending_permission_requests: [{ request_id: "q" }],
@@ -145,7 +145,7 @@ describe("lines for an owner after another one", () => {
     expect([exits, pending]).toEqual([[3], [[]]]);
   });
 
-  it("name the hook calls without an answer as pending", () => {
+  it("a later owner gets hook calls without an answer as pending", () => {
     const { inbound, messages, pending, push } = reading({ written: new Set(["r:answered"]) });
     push(callsHook("answered", "one"), callsHook("open", "two"), callsHook("over", "three"), cancels("over"));
     inbound.initializing("i");
@@ -154,7 +154,7 @@ describe("lines for an owner after another one", () => {
     expect(messages()).toEqual(["control_response", "open"]);
   });
 
-  it("begin with an answer of our own where Claude Code has given none before its end", () => {
+  it("a later owner gets an empty answer to `initialize` if Claude Code ended without any", () => {
     const { exit, exits, handed, inbound } = reading({});
     exit(1);
     expect(exits).toEqual([]);
@@ -189,13 +189,13 @@ describe("lines towards a process behind a shim", () => {
     ["any other message by its place", { type: "keep_alive" }, "7:line-1"],
     ["an id that a shim does not take by its place", { type: "user", uuid: "a b" }, "7:line-1"],
     ["a line that is no object by its place", 5, "7:line-1"],
-  ])("are known: %s", (_, line, id) => {
+  ])("each line has an id: %s", (_, line, id) => {
     const { sent, stdin } = writing();
     stdin.write(`${JSON.stringify(line)}\n`);
     expect(sent).toEqual([{ id, text: JSON.stringify(line) }]);
   });
 
-  it("are sent when they are whole, empty ones never, and those that are no JSON as they are", () => {
+  it("lines are sent once complete; empty lines are dropped; invalid JSON is sent unchanged", () => {
     const { isEnded, sent, stdin } = writing();
     for (const part of ["{no", " JSON}\n\n  \n", '{"type":"x"}', "\nrest"]) stdin.write(part);
     expect(sent.map(({ id, text }) => [id, text])).toEqual([
@@ -210,7 +210,7 @@ describe("lines towards a process behind a shim", () => {
   it.each([
     [true, { subtype: "initialize", agents: {} }],
     [false, { subtype: "initialize", hooks: { Stop: [] }, agents: {} }],
-  ])("name hooks unless Claude Code has them from a former owner (%s)", (hasHooks, request) => {
+  ])("`initialize` names hooks unless Claude Code has them from a former owner (%s)", (hasHooks, request) => {
     const { sent, stdin } = writing(hasHooks);
     const given = { subtype: "initialize", hooks: { Stop: [] }, agents: {} };
     stdin.write(`${JSON.stringify({ type: "control_request", request_id: "i", request: given })}\n`);

@@ -10,7 +10,7 @@ const text = (value: string) => Buffer.from(value);
 const partial = (name: string, length = 30) => text(`{"type":"stream_event","event":"${name.padEnd(length, ".")}"}`);
 const whole = (name: string, length = 30) => text(`{"type":"assistant","message":"${name.padEnd(length, ".")}"}`);
 
-/** The numbers of all items above one. */
+/** Returns the numbers of all items above `after`. */
 function numbers(buffer: LineBuffer, after = 0): number[] {
   const found: number[] = [];
   for (let item = buffer.next(after); item; item = buffer.next(item.n)) found.push(item.n);
@@ -18,7 +18,7 @@ function numbers(buffer: LineBuffer, after = 0): number[] {
 }
 
 describe("a line splitter", () => {
-  it("gives each line with its bytes, however the stream is cut, and what is behind the last line break", () => {
+  it("a line splitter gives each line unchanged, however the stream is cut, and the rest behind the last break", () => {
     const line = fc
       .uint8Array({ maxLength: 40 })
       .map((bytes) => Buffer.from(bytes.map((each) => (each === 10 ? 11 : each))));
@@ -35,7 +35,7 @@ describe("a line splitter", () => {
     );
   });
 
-  it("reports a line that is too long once, as soon as it is, and goes on behind it", () => {
+  it("a line splitter reports a line above the limit once, as soon as possible, and goes on behind it", () => {
     const splitter = new LineSplitter(10);
     const chunks = ["0123456789\n01234", "567890", "1234567890", "5\nabc\n", "01234567890\nd"];
     expect(
@@ -46,7 +46,7 @@ describe("a line splitter", () => {
 });
 
 describe("a line buffer", () => {
-  it("numbers lines from 1, gives those above a number, and forgets those that are acknowledged", () => {
+  it("a line buffer numbers lines from 1, gives those above a number, and forgets acknowledged ones", () => {
     const buffer = new LineBuffer();
     for (const name of ["a", "b", "c"]) buffer.push(whole(name));
     expect(numbers(buffer)).toEqual([1, 2, 3]);
@@ -57,7 +57,7 @@ describe("a line buffer", () => {
     expect(buffer.gone(2)).toEqual({ lost: 0, evicted: 0 });
   });
 
-  it("evicts the oldest partial text first, nothing else, and is full when none is left", () => {
+  it("a line buffer evicts partial text only, the oldest first, and is full when none is left", () => {
     const buffer = new LineBuffer(1_300);
     for (const line of [whole("a"), partial("b"), partial("c"), whole("d")]) buffer.push(line);
     expect([numbers(buffer), buffer.isFull]).toEqual([[1, 2, 3, 4], false]);
@@ -74,7 +74,7 @@ describe("a line buffer", () => {
     expect([buffer.isFull, buffer.gone(4)]).toEqual([false, { lost: 0, evicted: 0 }]);
   });
 
-  it("tells evicted lines from acknowledged and from lost ones", () => {
+  it("a line buffer tells evicted lines from acknowledged and from lost ones", () => {
     const buffer = new LineBuffer(1_000);
     for (const line of [whole("a"), whole("b"), partial("c"), whole("d")]) buffer.push(line);
     buffer.lose();
@@ -82,13 +82,13 @@ describe("a line buffer", () => {
     buffer.push(whole("e"));
     buffer.push(whole("f"));
     expect(numbers(buffer)).toEqual([2, 4, 6, 7]);
-    // Of an owner that has forgotten the first one.
+    // Line 1 counts as lost for an owner that attaches after 0.
     expect(buffer.gone(0)).toEqual({ lost: 2, evicted: 1 });
     expect(buffer.gone(1)).toEqual({ lost: 1, evicted: 1 });
     expect(buffer.gone(5)).toEqual({ lost: 0, evicted: 0 });
   });
 
-  it("has the exit as its last item, and is done when that is acknowledged", () => {
+  it("a line buffer has the exit as its last item, and is done when the exit is acknowledged", () => {
     const buffer = new LineBuffer();
     buffer.push(whole("a"));
     buffer.end({ code: 0, signal: null });
@@ -100,7 +100,7 @@ describe("a line buffer", () => {
     expect([buffer.next(0), buffer.isDone, buffer.gone(2)]).toEqual([undefined, true, { lost: 0, evicted: 0 }]);
   });
 
-  it("keeps a short line without its chunk once the partial text around it is evicted", () => {
+  it("a line buffer keeps a short line without its chunk once the partial text around it is evicted", () => {
     const buffer = new LineBuffer(700);
     const chunk = Buffer.concat([whole("a"), Buffer.alloc(65_536)]);
     buffer.push(chunk.subarray(0, whole("a").length));
@@ -115,7 +115,7 @@ describe("control requests that pass a shim", () => {
   const request = (id: string) =>
     text(JSON.stringify({ type: "control_request", request_id: id, request: { subtype: "can_use_tool" } }));
 
-  it("of Claude Code are open until a response is written or they are cancelled", () => {
+  it("a control request of Claude Code is open until a response is written or the request is cancelled", () => {
     const control = new ControlRequests();
     for (const id of ["a", "b", "c"]) control.read(request(id));
     control.read(text('{"request_id":"d","type":"control_request","request":{}}'));
@@ -126,7 +126,7 @@ describe("control requests that pass a shim", () => {
     expect(control.open).toEqual(["c", "d"]);
   });
 
-  it("are open up to 1,024, the last ones, and only under an id that an owner can name", () => {
+  it("the last 1,024 control requests are open, and only under ids that an owner can name", () => {
     const control = new ControlRequests();
     for (const id of ["a b", "x".repeat(129)]) control.read(request(id));
     expect(control.open).toEqual([]);
@@ -134,7 +134,7 @@ describe("control requests that pass a shim", () => {
     expect([control.open.length, control.open[0], control.open.at(-1)]).toEqual([1_024, "q2", "q1025"]);
   });
 
-  it("keep the first answer to `initialize`, whatever else is answered", () => {
+  it("the first answer to `initialize` is kept, not a later one or one to another request", () => {
     const control = new ControlRequests();
     const answer = (id: string, more: string) =>
       text(
@@ -153,7 +153,7 @@ describe("control requests that pass a shim", () => {
 });
 
 describe("the exchange of a process with its owner", () => {
-  it("writes each line once by its id, also for another owner", () => {
+  it("an exchange writes each line once by its id, also for another owner", () => {
     const exchange = new Exchange("one", 1);
     expect([exchange.write("a", text("x")), exchange.write("a", text("x")), exchange.write("b", text("x"))]).toEqual([
       true,
@@ -164,7 +164,7 @@ describe("the exchange of a process with its owner", () => {
     expect([exchange.write("b", text("y")), exchange.written]).toEqual([false, ["a", "b"]]);
   });
 
-  it("remembers the last 4,096 ids", () => {
+  it("an exchange remembers the last 4,096 ids", () => {
     const exchange = new Exchange("one", 1);
     for (let at = 0; at < 4_097; at += 1) exchange.write(`w${String(at)}`, text("x"));
     expect([exchange.written.length, exchange.written[0], exchange.write("w1", text("x"))]).toEqual([
@@ -174,7 +174,7 @@ describe("the exchange of a process with its owner", () => {
     ]);
   });
 
-  it("belongs to the highest epoch, and to the same one again when its connection has ended", () => {
+  it("an exchange belongs to the highest epoch, and to the same epoch again when its connection has ended", () => {
     const exchange = new Exchange("one", 1);
     expect(() => exchange.attach("two", 1, 0)).toThrow(Refusal);
     expect(exchange.attach("two", 2, 0).former).toBe("one");
@@ -187,7 +187,7 @@ describe("the exchange of a process with its owner", () => {
     expect(() => exchange.check("three", 2)).not.toThrow();
   });
 
-  it("gives an owner each line once, and again when it attaches", () => {
+  it("an exchange gives an owner each line once, and again when the owner attaches", () => {
     const exchange = new Exchange("one", 1);
     for (const name of ["a", "b", "c"]) exchange.read(whole(name));
     expect([exchange.next()?.n, exchange.next()?.n]).toEqual([1, 2]);

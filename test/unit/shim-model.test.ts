@@ -37,7 +37,7 @@ class Move implements fc.Command<object, Setting> {
     return true;
   }
 
-  /** Of the last owners mostly. */
+  /** Picks one of the last three owners. */
   run(_: object, setting: Setting): void {
     const owner = setting.owners.at(-1 - (this.#pick % Math.min(3, setting.owners.length)))!;
     const move: (of: Setting, by: Owner) => unknown = MOVES[this.#name];
@@ -50,7 +50,7 @@ class Move implements fc.Command<object, Setting> {
   }
 }
 
-/** What moves work on is more frequent than what ends it. */
+/** Moves chosen more often, because the others mostly end a process or an owner. */
 const OFTEN: readonly Name[] = [
   "speak",
   "speak in part",
@@ -70,7 +70,7 @@ const move = fc
   .map(([name, pick]) => new Move(name, pick));
 
 describe("a turn that changes hands", () => {
-  it("loses, doubles and reorders no line, and each write takes effect once, with crashes at every step", () => {
+  it("a turn that changes hands loses, doubles and reorders no line, and does each write once, despite crashes", () => {
     fc.assert(
       fc.property(fc.commands([move], { maxCommands: 100, size: "max" }), (moves) => {
         const setting = new Setting();

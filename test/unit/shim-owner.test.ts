@@ -16,8 +16,8 @@ async function attached(message: Attached = ATTACHED, body = "") {
   return { connection, shim, ...(await attaching) };
 }
 
-describe("a process that is started behind a shim", () => {
-  it("gets its command, and the variables that have a value", async () => {
+describe("a process started behind a shim", () => {
+  it("a process gets its command, and the variables that have a value", async () => {
     const { shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
     expect(await shim.hears("start")).toEqual({
       t: "start",
@@ -28,12 +28,12 @@ describe("a process that is started behind a shim", () => {
       env: { A: "1" },
       tag: "9 store/tag",
     });
-    // What the next owner is to know of it.
+    // Record for the next owner of the process.
     expect(shim.received.at(-1)?.body).toBe('{"A":"0"}');
     expect([spawned.pid, spawned.held?.startedAt]).toEqual([RUNNING.pid, RUNNING.startedAt]);
   });
 
-  it("is reported as Node reports a child that cannot be started", async () => {
+  it("a process that cannot be started is reported as Node reports such a child", async () => {
     const { errors, spawned } = await started({ t: "failed", id: ID, message: "spawn claude ENOENT", code: "ENOENT" });
     expect([spawned.pid, spawned.held]).toEqual([undefined, undefined]);
     const { error } = await spawned.exit;
@@ -43,7 +43,7 @@ describe("a process that is started behind a shim", () => {
     await spawned.gone;
   });
 
-  it("that cannot be started leaves the connection open where nothing listens to its error yet", async () => {
+  it("a failed start leaves the connection open, even if nothing listens to the error yet", async () => {
     const failed: FromShim = { t: "failed", id: ID, message: "spawn claude EACCES", code: "EACCES" };
     const { connection, place } = await connected({ start: failed });
     const spawned = await new Promise<Spawned>((resolve) => startBehind(connection, { ...STARTED, ...place }, resolve));
@@ -51,14 +51,14 @@ describe("a process that is started behind a shim", () => {
     expect(connection.isClosed).toBe(false);
   });
 
-  it("says what to do where the system is out of file descriptors", async () => {
+  it("a failed start names the cause if the system is out of file descriptors", async () => {
     const { spawned } = await started({ t: "failed", id: ID, message: "spawn claude EMFILE", code: "EMFILE" });
     const { error } = await spawned.exit;
     expect(error?.message).toContain("file");
     expect(error?.cause).toMatchObject({ code: "EMFILE" });
   });
 
-  it("has ended when its shim has", async () => {
+  it("a process has ended when its shim has", async () => {
     const { shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
     shim.die();
     expect(await spawned.exit).toMatchObject({ code: null, signal: null, error: { message: "its shim has ended" } });
@@ -67,17 +67,17 @@ describe("a process that is started behind a shim", () => {
   it.each([
     ["SIGTERM", "SIGTERM"],
     ["SIGNONE", null],
-  ])("ends with its last words and a signal of this system: %s", async (signal, told) => {
+  ])("a process ends with its last words and a signal of this system: %s", async (signal, known) => {
     const { shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
     shim.say({ t: "stderr", id: ID }, "last words\n");
     shim.say({ t: "exit", id: ID, n: 1, code: null, signal });
-    expect(await spawned.exit).toEqual({ code: null, signal: told });
+    expect(await spawned.exit).toEqual({ code: null, signal: known });
     expect(spawned.stderrTail()).toContain("last words");
-    // The reaper is to forget it once nothing of it is left.
+    // Tells the reaper to forget the process.
     expect(await shim.hears("reaper")).toEqual({ t: "reaper", line: `-${String(RUNNING.pid)}` });
   });
 
-  it("hears what its owner decides, under the epoch of its session once it has one", async () => {
+  it("a process gets commands of its owner under the epoch of its session once it belongs to one", async () => {
     const { connection, shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
     const held = spawned.held!;
     shim.say({ t: "lines", id: ID, n: 1 }, '{"type":"a"}\n{"type":"b"}');
@@ -108,8 +108,8 @@ describe("a process that is started behind a shim", () => {
   });
 });
 
-describe("a process that is taken over behind a shim", () => {
-  it("gives its lines behind the answer to `initialize`, and is asked about no hooks again", async () => {
+describe("a process taken over behind a shim", () => {
+  it("a process taken over gives lines after the answer to `initialize`, and is not given hooks again", async () => {
     const before = JSON.stringify({ PATH: "/ü", A_KEY: "s" });
     const record = Buffer.byteLength(before);
     const message = { ...ATTACHED, lost: 2, record, initialize: true };
@@ -137,7 +137,7 @@ describe("a process that is taken over behind a shim", () => {
     expect(types).toEqual(["control_response", "assistant"]);
   });
 
-  it("goes on behind a request when its response is with the shim, whether taken or refused", async () => {
+  it("a process taken over goes on behind a request once the shim has taken or refused the response", async () => {
     const { process, shim } = await attached();
     process.stdin.write('{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}\n');
     await shim.hears("write");
@@ -158,7 +158,7 @@ describe("a process that is taken over behind a shim", () => {
     await hasRead("assistant");
   });
 
-  it("is read to its end where it takes no `initialize` any more", async () => {
+  it("a process that refuses `initialize` is read to its end", async () => {
     const { process, shim, spawned } = await attached();
     process.stdout.resume();
     process.stdin.write('{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}\n');
@@ -168,14 +168,14 @@ describe("a process that is taken over behind a shim", () => {
     expect(await spawned.exit).toEqual({ code: 1, signal: null });
   });
 
-  it("is lost to a later owner, which alone ends what is left of it", async () => {
+  it("a process is lost to a later owner, which alone ends it", async () => {
     const { process, shim, spawned } = await attached();
-    const told = once(process, "exit");
+    const exited = once(process, "exit");
     shim.say({ t: "superseded", id: ID });
     expect(await spawned.exit).toMatchObject({ error: { message: "another server has taken it over" } });
     await spawned.gone;
-    // What the SDK does at the end of its session ends nothing either.
-    expect([await told, process.kill()]).toEqual([[null, "SIGHUP"], true]);
+    // `kill`, called by the SDK at the end of a session, ends nothing either.
+    expect([await exited, process.kill()]).toEqual([[null, "SIGHUP"], true]);
     expect(shim.received.map(({ message }) => message.t)).toEqual(["hello", "list", "attach"]);
   });
 
@@ -183,7 +183,7 @@ describe("a process that is taken over behind a shim", () => {
     ["its shim does not have it", [], /no longer has the process/],
     ["a later owner has it", [{ ...LISTED, epoch: 5 }], /another server has taken it over/],
     ["its shim refuses", [LISTED], /epoch 4 is not 6/],
-  ])("is not where %s", async (_, processes, why) => {
+  ])("a process is not taken over if %s", async (_, processes, why) => {
     const refused: FromShim = { t: "refused", id: ID, of: "attach", message: "epoch 4 is not 6" };
     const { connection, place } = await connected({ list: { t: "processes", processes }, attach: refused });
     const attaching = attachTo(connection, { ...place, line: 0 });
@@ -194,16 +194,16 @@ describe("a process that is taken over behind a shim", () => {
   });
 
   it.each([
-    ["before it was asked", []],
-    ["while it was asked", [LISTED]],
-  ])("is not where its shim has ended it %s, and why is told", async (_, processes) => {
+    ["before the attach", []],
+    ["during the attach", [LISTED]],
+  ])("a process that its shim has ended %s is not taken over, and the error says why", async (_, processes) => {
     const refused: FromShim = { t: "refused", id: ID, of: "attach", message: "no such process" };
     const { connection, place, shim } = await connected({ list: { t: "processes", processes }, attach: refused });
     new EndedRecord(shim.address, SHIM_IDENTITY).add(ID, "It was idle.");
     await expect(attachTo(connection, { ...place, line: 0 })).rejects.toThrow("It was idle.");
   });
 
-  it("is ended in order where no owner goes on with it, and then forgotten by its shim", async () => {
+  it("a process that no owner goes on with is ended in order, and then forgotten by its shim", async () => {
     const { connection: _, shim, ...attachment } = await attached();
     const ending = endAttached(attachment);
     await shim.hears("end-input");
@@ -213,18 +213,18 @@ describe("a process that is taken over behind a shim", () => {
     expect(shim.received.some(({ message }) => message.t === "kill")).toBe(false);
   });
 
-  it("is sent SIGTERM where the end of its input does not end it", async () => {
-    const told: string[] = [];
+  it("a process gets SIGTERM if the end of its input does not end it", async () => {
+    const calls: string[] = [];
     let onExit: () => void = () => undefined;
     const exit = new Promise<void>((resolve) => (onExit = resolve));
     const held: Pick<Held, "endInput" | "terminate"> = {
-      endInput: () => void told.push("end-input"),
+      endInput: () => void calls.push("end-input"),
       terminate: () => {
-        told.push("terminate");
+        calls.push("terminate");
         onExit();
       },
     };
     expect(await endsInOrder(held as Held, exit)).toBe(true);
-    expect(told).toEqual(["end-input", "terminate"]);
+    expect(calls).toEqual(["end-input", "terminate"]);
   });
 });

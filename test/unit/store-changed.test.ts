@@ -32,29 +32,29 @@ describe("store: sqlite, changed while it is in use", () => {
       (error: unknown) => error,
     );
 
-  it.each(TAMPERINGS)("%s: the next heartbeat reports the change", async (_, tamper, told) => {
+  it.each(TAMPERINGS)("%s: the next heartbeat reports the change", async (_, tamper, reported) => {
     await tamper(store.file);
     const error = await errorOf(node.leases.heartbeat(TTL));
-    expect(error).toMatchObject({ code: "INTERNAL", message: expect.stringContaining(told) });
+    expect(error).toMatchObject({ code: "INTERNAL", message: expect.stringContaining(reported) });
     expect(isLoss(error)).toBe(true);
   });
 
   it.each(TAMPERINGS.filter(([what]) => /log|newer/.test(what)))(
-    "%s: nothing more is read or written after that",
-    async (_, tamper, told) => {
+    "%s: after the report, the store refuses every read and write",
+    async (_, tamper, reported) => {
       await tamper(store.file);
       await errorOf(node.leases.heartbeat(TTL));
       const calls = [node.rows.get(id), node.log.read(id, 1, 9), write(node, lease, []), node.leases.heartbeat(TTL)];
       for (const call of calls) {
         const error = await errorOf(call);
-        expect(error).toMatchObject({ message: expect.stringContaining(told) });
+        expect(error).toMatchObject({ message: expect.stringContaining(reported) });
         expect(isLoss(error)).toBe(true);
       }
     },
   );
 
   it.each(TAMPERINGS.filter(([what]) => /file/.test(what)))(
-    "%s: what is there then is used after that",
+    "%s: after the report, the store opens the file now at its path, or creates one",
     async (what, tamper) => {
       await tamper(store.file);
       await errorOf(node.leases.heartbeat(TTL));
@@ -71,7 +71,7 @@ describe("store: sqlite, changed while it is in use", () => {
     expect(await reader.log.read(id, 1, 100)).toHaveLength(NOTED);
   });
 
-  it("a file that has lost the index of its log is left unchanged for the next process, which finds all in the log", async () => {
+  it("a file whose log index is deleted stays unchanged, and the next process finds every event in the log", async () => {
     const [, tamper] = TAMPERINGS.find(([what]) => what.includes("index"))!;
     const before = await readFile(store.file);
     await tamper(store.file);
@@ -81,16 +81,16 @@ describe("store: sqlite, changed while it is in use", () => {
     expect(await store.connect("next").log.read(id, 1, 100)).toHaveLength(NOTED);
   });
 
-  it("SQLite's own changes of its write-ahead log are no loss: writes of two, checkpoints, a restarted log", async () => {
+  it("SQLite's own changes of its write-ahead log count as no loss: two writers, checkpoints, a restarted log", async () => {
     const other = store.connect("other");
     await other.leases.heartbeat(TTL);
     const database = await openDatabase(store.file);
     database.exec("PRAGMA busy_timeout = 5000");
-    const its = await claimed(other, (await other.rows.create(session())).record.id);
+    const otherLease = await claimed(other, (await other.rows.create(session())).record.id);
     const modes = ["PASSIVE", "FULL", "RESTART", "TRUNCATE"];
     for (const n of numbers(1, 40)) {
       const text = "x".repeat(n * 1000);
-      await Promise.all([write(node, lease, [notice(text)]), write(other, its, [notice(text)])]);
+      await Promise.all([write(node, lease, [notice(text)]), write(other, otherLease, [notice(text)])]);
       if (n % 3 === 0) database.exec(`PRAGMA wal_checkpoint(${modes[(n / 3) % modes.length]!})`);
       await Promise.all([node.leases.heartbeat(TTL), other.leases.heartbeat(TTL)]);
     }

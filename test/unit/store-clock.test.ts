@@ -7,10 +7,10 @@ import { claimed, notice, session, T0, TTL, write } from "../kit/store/vocabular
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 const DAY = 24 * HOUR;
-/** Renews the lease like the engine. */
+/** Interval between renewals of a lease, as in the engine, ms. */
 const RENEW_MS = TTL / 6;
 
-/** Jumps of the system clock: suspend, NTP, a user. */
+/** Jumps of the system clock (suspend, NTP, a user), ms. */
 const JUMPS = [40 * SECOND, -40 * SECOND, HOUR, -HOUR, 5 * HOUR, 3 * DAY, -3 * DAY];
 
 describe("store: sqlite, when the clock is set", () => {
@@ -31,7 +31,7 @@ describe("store: sqlite, when the clock is set", () => {
 
   const aliveFor = async (node: SessionBackend): Promise<boolean | undefined> =>
     (await node.rows.get(id))?.owner?.alive;
-  /** Time passes, and all nodes renew their leases during it. */
+  /** Advances the clock by `ms` while `nodes` renew their leases every `RENEW_MS`. */
   const live = async (ms: number, ...nodes: SessionBackend[]): Promise<void> => {
     for (let passed = 0; passed < ms; passed += RENEW_MS) {
       store.advance(RENEW_MS);
@@ -39,37 +39,43 @@ describe("store: sqlite, when the clock is set", () => {
     }
   };
 
-  it.each(JUMPS)("a living owner stays alive for observers and for a new node: %i ms", async (jump) => {
-    store.setBy = jump;
-    const late = store.connect("late");
-    await late.leases.heartbeat(TTL);
-    expect(await Promise.all([owner, other, late].map(aliveFor))).toEqual([true, true, true]);
-    expect([await other.leases.claim(id), await late.leases.claim(id)]).toEqual([undefined, undefined]);
-    for (let n = 0; n < 12; n += 1) {
-      store.advance(RENEW_MS);
-      // Observers renew their own leases before the owner does, which does not help the owner.
-      for (const node of [other, late, owner]) await node.leases.heartbeat(TTL);
-      expect(await Promise.all([other, late].map(aliveFor))).toEqual([true, true]);
-      expect(await other.leases.claim(id)).toBeUndefined();
-    }
-    await write(owner, lease, [notice("mine still")]);
-    expect(await other.leases.abandoned(9)).toEqual([]);
-  });
+  it.each(JUMPS)(
+    "an owner that renews its lease stays alive for observers and a new node after a clock jump of %i ms",
+    async (jump) => {
+      store.setBy = jump;
+      const late = store.connect("late");
+      await late.leases.heartbeat(TTL);
+      expect(await Promise.all([owner, other, late].map(aliveFor))).toEqual([true, true, true]);
+      expect([await other.leases.claim(id), await late.leases.claim(id)]).toEqual([undefined, undefined]);
+      for (let n = 0; n < 12; n += 1) {
+        store.advance(RENEW_MS);
+        // Observers renew before the owner, the harder order for the owner.
+        for (const node of [other, late, owner]) await node.leases.heartbeat(TTL);
+        expect(await Promise.all([other, late].map(aliveFor))).toEqual([true, true]);
+        expect(await other.leases.claim(id)).toBeUndefined();
+      }
+      await write(owner, lease, [notice("mine still")]);
+      expect(await other.leases.abandoned(9)).toEqual([]);
+    },
+  );
 
-  it.each(JUMPS)("an owner that hangs is found dead a third of a lease later, and not before: %i ms", async (jump) => {
-    store.setBy = jump;
-    await live(WATCH_MS - RENEW_MS, other);
-    expect(await aliveFor(other)).toBe(true);
-    await live(3 * TTL, other);
-    expect(await aliveFor(other)).toBe(false);
-    expect(await other.leases.claim(id)).toMatchObject({ nodeId: "other", tookOver: true });
-    await expect(write(owner, lease, [notice("late")])).rejects.toThrow("no longer owned");
-  });
+  it.each(JUMPS)(
+    "an owner that hangs stays alive for a third of a lease, and is dead later, after a clock jump of %i ms",
+    async (jump) => {
+      store.setBy = jump;
+      await live(WATCH_MS - RENEW_MS, other);
+      expect(await aliveFor(other)).toBe(true);
+      await live(3 * TTL, other);
+      expect(await aliveFor(other)).toBe(false);
+      expect(await other.leases.claim(id)).toMatchObject({ nodeId: "other", tookOver: true });
+      await expect(write(owner, lease, [notice("late")])).rejects.toThrow("no longer owned");
+    },
+  );
 
-  it("an expired lease counts only after it was observed for a third of its length", async () => {
+  it("a lease counts as expired only after a node has watched it for a third of its length", async () => {
     await live(TTL + RENEW_MS, other);
     expect([await aliveFor(other), await other.leases.claim(id)]).toEqual([true, undefined]);
-    // No node has observed the lease from here yet.
+    // `late` has seen no lease yet, so its watch of the owner begins now.
     const late = store.connect("late");
     await late.leases.heartbeat(TTL);
     await live(WATCH_MS, other);
@@ -82,9 +88,9 @@ describe("store: sqlite, when the clock is set", () => {
     const clock = { now: () => store.now - HOUR, tick: () => store.now };
     const slow = store.connect("slow", { clock });
     await slow.leases.heartbeat(TTL);
-    const its = await claimed(slow, (await slow.rows.create(session())).record.id);
+    const slowLease = await claimed(slow, (await slow.rows.create(session())).record.id);
     await live(3 * TTL, slow, other);
-    expect((await other.rows.get(its.sessionId))?.owner?.alive).toBe(true);
+    expect((await other.rows.get(slowLease.sessionId))?.owner?.alive).toBe(true);
     expect((await slow.rows.get(id))?.owner?.nodeId).toBe("owner");
   });
 

@@ -17,7 +17,7 @@ it.each<[StoreFault, boolean, string]>([
   ["network", false, "is on a network file system, where it cannot be kept safely. Name a file on a local disk"],
   ["newer", true, "was changed by a newer claude-agents-mcp"],
   ["readonly", false, "cannot be written. Make the file and its folder writable"],
-])("a store with the fault %s names its file, the cause and what to do", (fault, isLoss, says) => {
+])("an error with the fault %s names the file of the store, the cause and a remedy", (fault, isLoss, says) => {
   const error = new StoreError(fault, "/s/store.db", new Error("EIO"));
   expect(error).toMatchObject({ code: "INTERNAL", fault, isLoss });
   for (const part of ["/s/store.db", says, "(EIO)"]) expect(error.message).toContain(part);

@@ -54,21 +54,21 @@ describe("store: sqlite, with faults", () => {
         return error.fault;
       },
     );
-  const works = async (): Promise<void> => {
+  const expectWorking = async (): Promise<void> => {
     await node.leases.heartbeat(TTL);
     expect(await node.rows.create(session())).toMatchObject({ created: true });
   };
 
-  it("reports a damaged file, and works after it was moved away", async () => {
+  it("the store reports a damaged file, and works again once the file is moved away", async () => {
     await mkdir(join(store.folder, "made"));
     await writeFile(store.file, "no database ".repeat(1000));
     expect(await faultOf(node.leases.heartbeat(TTL))).toBe("corrupt");
     expect(await faultOf(node.rows.list({ principal: "local", limit: 1 }))).toBe("corrupt");
     await rename(store.file, `${store.file}.damaged`);
-    await works();
+    await expectWorking();
   });
 
-  it("reports later damage to every reader, and never returns what is missing", async () => {
+  it("a reader of a file damaged later gets an error, never an incomplete log", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
     await write(
@@ -87,7 +87,7 @@ describe("store: sqlite, with faults", () => {
     expect(await faultOf(iterator(node.log.tail(id, 1, never)).next())).toBe("corrupt");
   });
 
-  it("leaves the database of another program unchanged", async () => {
+  it("the store refuses the database of another program, and leaves its file unchanged", async () => {
     await mkdir(join(store.folder, "made"));
     const other = await openDatabase(store.file);
     other.exec("CREATE TABLE theirs(x)");
@@ -97,19 +97,19 @@ describe("store: sqlite, with faults", () => {
     expect(await readFile(store.file)).toEqual(before);
   });
 
-  it("reports an unwritable folder, and works after that was fixed", async () => {
+  it("the store reports a file in place of its folder, and works once the file is removed", async () => {
     await writeFile(join(store.folder, "made"), "a file where the folder should be");
     expect(await faultOf(node.leases.heartbeat(TTL))).toBe("readonly");
     await rm(join(store.folder, "made"));
-    await works();
+    await expectWorking();
   });
 
-  it("notices that the file was deleted, and begins a new one", async () => {
-    await works();
+  it("the store reports that its file was deleted, then begins a new one", async () => {
+    await expectWorking();
     await rm(join(store.folder, "made"), { recursive: true });
     expect(await faultOf(node.leases.heartbeat(TTL))).toBe("moved");
     expect(await node.rows.list({ principal: "local", limit: 9 })).toEqual([]);
-    await works();
+    await expectWorking();
   });
 
   describe.runIf(mayMount())("on a small file system of its own (for users who may mount one)", () => {
@@ -125,7 +125,7 @@ describe("store: sqlite, with faults", () => {
       run("umount", "--lazy", made());
     });
 
-    it("reports a full disk to the writer, loses no acknowledged write, and continues", async () => {
+    it("a full disk fails the write, loses no acknowledged one, and writes go on once there is space", async () => {
       await node.leases.heartbeat(TTL);
       const { id } = (await node.rows.create(session())).record;
       const lease = await claimed(node, id);
@@ -146,19 +146,19 @@ describe("store: sqlite, with faults", () => {
       expect(await store.connect("other").log.read(id, 1, 1000)).toHaveLength(acknowledged + 1);
     });
 
-    it("reports a read-only file system at any time, and works when it is writable again", async () => {
-      await works();
+    it("the store reports a read-only file system, and works once the file system is writable again", async () => {
+      await expectWorking();
       await node.close();
       await letGo();
       run("mount", "-o", "remount,ro", made());
       node = store.connect("next");
       expect(await faultOf(node.leases.heartbeat(TTL))).toBe("readonly");
       run("mount", "-o", "remount,rw", made());
-      await works();
+      await expectWorking();
     });
   });
 
-  it("reports that another process holds the file, and passes on errors that are not the store's", () => {
+  it("a locked database is reported as busy, and an error of another cause is not taken for a fault of the store", () => {
     const busy = Object.assign(new Error("database is locked"), { code: "ERR_SQLITE_ERROR", errcode: 261 });
     expect(asStoreError(busy, "f")).toMatchObject({
       fault: "busy",
@@ -174,7 +174,7 @@ describe("store: sqlite, with faults", () => {
     ["/mnt/my disk/x", true],
     ["/mnt/ssh", true],
     ["/", false],
-  ])("determines from the mounts whether %s is on a network: %s", (folder, network) => {
+  ])("the mount table decides if %s is on a network file system: %s", (folder, network) => {
     const mounts = [
       "22 27 0:21 / / rw,relatime - ext4 /dev/vda rw",
       "23 22 0:22 / /home rw shared:1 - xfs /dev/vdb rw",
@@ -187,13 +187,13 @@ describe("store: sqlite, with faults", () => {
   });
 });
 
-describe("store: sqlite, an SQLite that is too old for a write-ahead log", () => {
+describe("store: sqlite, an SQLite too old for a write-ahead log", () => {
   let store: StoreFile;
 
   beforeEach(async () => (store = await StoreFile.make()));
   afterEach(async () => store.close());
 
-  /** The real one, which reports another version. */
+  /** Opens the real database, but with `version` in place of `sqlite_version()`. */
   const connectAs =
     (version: string) =>
     async (file: string): Promise<Database> => {
@@ -233,7 +233,7 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
   }
 
   it.each(["3.37.2", "3.44.5", "3.45.1", "3.50.6", "3.51.2"])(
-    "works with %s without one, and logs that once",
+    "SQLite %s is used without a write-ahead log, and one warning says so",
     async (version) => {
       const { node, journal, warnings } = await open(version);
       expect(await journal()).toBe("truncate");
@@ -242,13 +242,16 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
     },
   );
 
-  it.each(["3.44.6", "3.50.7", "3.51.3", "3.52.0", "3.53.4", "4.0.0"])("uses one with %s", async (version) => {
-    const { node, journal, warnings } = await open(version);
-    expect([await journal(), warnings]).toEqual(["wal", []]);
-    await node.close();
-  });
+  it.each(["3.44.6", "3.50.7", "3.51.3", "3.52.0", "3.53.4", "4.0.0"])(
+    "SQLite %s is used with a write-ahead log",
+    async (version) => {
+      const { node, journal, warnings } = await open(version);
+      expect([await journal(), warnings]).toEqual(["wal", []]);
+      await node.close();
+    },
+  );
 
-  it("ignores the write-ahead log of a newer one, and takes over after that has ended", async () => {
+  it("an old SQLite keeps the write-ahead log that a newer one has open, and uses none after its end", async () => {
     const newer = await open("3.53.0");
     const older = await open("3.45.1");
     expect(await older.journal()).toBe("wal");

@@ -11,7 +11,7 @@ import { insert, readRows, ROWS_FOLDER, shapes, type StoredRow, writtenRows } fr
 import { ManualClock } from "../kit/step/clock.ts";
 import { errorsOf, TestNode } from "../kit/step/two-nodes.ts";
 
-/** `UPDATE_ROWS=1` writes the missing files of the present version. Files of a version that was released are never written again. */
+/** Present format version. `UPDATE_ROWS=1` writes missing files of `PRESENT` and overwrites none. */
 const PRESENT = VERSIONS.length;
 const rowsFile = `${ROWS_FOLDER}/${String(PRESENT)}.jsonl`;
 const shapeFile = `${ROWS_FOLDER}/${String(PRESENT)}.shape.json`;
@@ -30,7 +30,7 @@ beforeEach(async () => (store = await StoreFile.make()));
 afterEach(async () => store.close());
 
 const versions = Array.from({ length: PRESENT }, (_, index) => index + 1);
-describe.each(versions)("sessions that a store of format version %i has stored", (version) => {
+describe.each(versions)("sessions stored in format version %i", (version) => {
   let rows: StoredRow[];
   let node: TestNode;
   beforeEach(async () => {
@@ -40,7 +40,7 @@ describe.each(versions)("sessions that a store of format version %i has stored",
   });
   afterEach(async () => node.engine.drain());
 
-  it("are read completely and in the present shape", async () => {
+  it("stored sessions are read completely and in the present shape", async () => {
     const records = await Promise.all(rows.map(async ({ id }) => (await node.backend.rows.get(id))!));
     expect(records.map(({ state }) => SessionState.parse(state))).toEqual(records.map(({ state }) => state));
     expect(records.map(({ spec }) => SessionOptions.parse(spec))).toEqual(records.map(({ spec }) => spec));
@@ -58,7 +58,7 @@ describe.each(versions)("sessions that a store of format version %i has stored",
     );
   });
 
-  /** Claude Code has made such a request and has ended its turn. */
+  /** Waits for a call that satisfies `wasAsked`, then ends the turn. */
   const finished = async (id: string, wasAsked: (call: string) => boolean): Promise<void> => {
     const { moments, processes } = node.runtime;
     await moments.until(() => processes.some(({ sessionId }) => sessionId === id));
@@ -67,16 +67,16 @@ describe.each(versions)("sessions that a store of format version %i has stored",
     process.finish();
   };
 
-  it("are continued by the engine, or are closed as they were", async () => {
+  it("the engine continues stored sessions, and refuses prompts to closed ones", async () => {
     const goOn = async (id: string): Promise<unknown> => {
       const { state } = await node.engine.get("local", id);
       const turns = (await node.log(id)).filter(({ type }) => type === "turn.ended").length;
       const prompted = node.engine.prompt("local", id, { text: "go on", whenBusy: "queue" });
       if (state.closed) return (await errorsOf([prompted]))[0];
       await prompted;
-      // A prompt that Claude Code had not seen when its server died runs first.
+      // A prompt unknown to Claude Code when the server died runs first.
       if (state.turn?.rerun) {
-        // Claude Code goes on with it by itself.
+        // Claude Code continues a turn with `rerun` without a push of the prompt.
         node.runtime.of(id).promptId = state.turn.awaiting[0] ?? "";
         node.runtime.of(id).finish();
       } else if (state.turn) await finished(id, (call) => call.startsWith("push"));
@@ -94,16 +94,16 @@ describe.each(versions)("sessions that a store of format version %i has stored",
 });
 
 describe("the shape of stored data", () => {
-  it("changes only with a new version (VERSIONS in src/store/format.ts, then UPDATE_ROWS=1)", async () => {
+  it("the shape of stored data changes only with a new version (VERSIONS in src/store/format.ts, then UPDATE_ROWS=1)", async () => {
     expect(shapes()).toEqual(JSON.parse(await readFile(shapeFile, "utf8")));
   });
 
-  it("has every field of a state in some row of the present version", async () => {
+  it("the rows of the present version have every field of a session's state", async () => {
     const known = new Set((await readRows(PRESENT)).flatMap(({ state }) => Object.keys(state)));
     expect(Object.keys(SessionState.shape).filter((key) => !known.has(key))).toEqual([]);
   });
 
-  it("requires no option except the folder: an added option needs no version", () => {
+  it("the folder is the only required option of a session, so an added option needs no new version", () => {
     expect(z.toJSONSchema(SessionOptions, { unrepresentable: "any" }).required).toEqual(["cwd"]);
   });
 });
@@ -116,7 +116,7 @@ describe("a format", () => {
   };
   const upTo = (...later: Version[]) => formatOf("state", [...VERSIONS, ...later]);
 
-  it("reads each older version through all later migrations, and refuses data without one", () => {
+  it("a format reads each older version through all later migrations, and refuses data without a version", () => {
     const text = JSON.stringify({ v: PRESENT, ...state, trialLabels: ["a", "b"] });
     expect(upTo(labelled, counted).read(text)).toEqual({ ...state, count: 2 });
     expect(upTo(labelled, counted).read(STATE.write(state))).toEqual({ ...state, count: 0 });
@@ -124,15 +124,15 @@ describe("a format", () => {
     expect(() => formatOf("event").read(`{"type":"x"}`)).toThrow("a version of event is no number");
   });
 
-  it("returns a state of an older server unchanged, without writing it", () => {
+  it("fields of a newer server survive when an older server reads the state and writes it back", () => {
     const newer = upTo(labelled);
     const kept = newer.read(JSON.stringify({ v: PRESENT, ...state, trialLabels: ["a"] }));
-    // The server before reads it, and writes it back under its own version.
+    // Read, and written back under the older version, by an older server.
     const back = STATE.read(newer.write(kept));
     expect(newer.read(STATE.write(back))).toEqual({ ...state, trialLabels: ["a"] });
   });
 
-  it("refuses data that only newer servers can read, and says what to do", () => {
+  it("data that only newer servers can read is refused with the advice to update", () => {
     const text = upTo(labelled, { breaks: true }, {}).write(state);
     expect(JSON.parse(text)).toMatchObject({ v: PRESENT + 3, needs: PRESENT + 2 });
     expect(() => STATE.read(text)).toThrow(NewerFormatError);
@@ -143,21 +143,18 @@ describe("a format", () => {
     expect(() => STATE.read(`{"v":"1"}`)).toThrow("a version of state is no number");
   });
 
-  it.each(["state", "spec"] as const)(
-    "is checked in a store: a row with a newer %s is told as unreadable, with a message",
-    async (part) => {
-      const [row] = await readRows(PRESENT);
-      await insert(store, [{ ...row!, [part]: { ...row![part], v: PRESENT + 1, needs: PRESENT + 1 } }]);
-      const node = store.connect("reader");
-      const why = expect.stringMatching(/needs format version .* Update claude-agents-mcp$/);
-      const unreadable = { isNewer: true, why };
-      expect(await node.rows.get(row!.id)).toMatchObject({ unreadable });
-      expect(await node.rows.list({ principal: "local", limit: 9 })).toMatchObject([{ unreadable }]);
-      expect(await node.log.read(row!.id, 1, 9)).toHaveLength(row!.events.length);
-    },
-  );
+  it.each(["state", "spec"] as const)("a row with a newer %s is read as unreadable, with the reason", async (part) => {
+    const [row] = await readRows(PRESENT);
+    await insert(store, [{ ...row!, [part]: { ...row![part], v: PRESENT + 1, needs: PRESENT + 1 } }]);
+    const node = store.connect("reader");
+    const why = expect.stringMatching(/needs format version .* Update claude-agents-mcp$/);
+    const unreadable = { isNewer: true, why };
+    expect(await node.rows.get(row!.id)).toMatchObject({ unreadable });
+    expect(await node.rows.list({ principal: "local", limit: 9 })).toMatchObject([{ unreadable }]);
+    expect(await node.log.read(row!.id, 1, 9)).toHaveLength(row!.events.length);
+  });
 
-  it("is checked in a store: a newer event is told as lost, with a message", async () => {
+  it("an event in a newer format is read as lost, with the reason", async () => {
     const row = (await readRows(PRESENT)).find(({ events }) => events.length > 1)!;
     const [first, second] = row.events;
     const newer = { ...second!, event: { ...second!.event, v: PRESENT + 1, needs: PRESENT + 1 } };

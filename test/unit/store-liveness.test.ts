@@ -2,8 +2,6 @@ import { beforeEach, expect, it } from "vitest";
 
 import { LivenessCheck, WATCH_MS } from "../../src/store/liveness.ts";
 
-/** How long an expired lease of a node that cannot be seen from here is watched. */
-
 const EXPIRES_AT = 30_000;
 const NODE = { nodeId: "b", host: "elsewhere", pid: null, startedAt: null, expiresAt: EXPIRES_AT };
 const START = { pid: 1, startedAt: "1" };
@@ -18,7 +16,7 @@ beforeEach(() => {
 });
 const isAlive = async () => liveness.begin()(NODE);
 
-it("begins when it is first seen, and again after another time of day has shown that it had not expired", async () => {
+it("the watch of an expired lease begins at first sight, and anew after the clock has shown the lease unexpired", async () => {
   expect(await isAlive()).toBe(true);
   tick = WATCH_MS;
   expect(await isAlive()).toBe(true);

@@ -8,7 +8,7 @@ import { checkSchema, migrate, MIGRATIONS } from "../../src/store/sqlite/connect
 import { StoreFile } from "../kit/store/files.ts";
 import { claimed, notice, session, TTL, write } from "../kit/store/vocabulary.ts";
 
-/** A later version may only add to the schema. */
+/** `MIGRATIONS` with two more of a later version, which may only add to the schema. */
 const LATER = [
   ...MIGRATIONS,
   "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'; ALTER TABLE events ADD COLUMN colour TEXT",
@@ -30,7 +30,7 @@ describe("store: sqlite schema", () => {
   });
 
   const version = (): unknown => db.get("PRAGMA user_version", z.object({ user_version: z.int() }))?.user_version;
-  const use = async (): Promise<number> => {
+  const useStore = async (): Promise<number> => {
     const node = store.connect("node");
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
@@ -41,23 +41,23 @@ describe("store: sqlite schema", () => {
     return length;
   };
 
-  it("takes a file of the present version beyond it, with all its content", async () => {
+  it("a migration keeps all content of a file of the present version", async () => {
     migrate(db);
     expect(version()).toBe(MIGRATIONS.length);
-    expect(await use()).toBe(1);
+    expect(await useStore()).toBe(1);
     migrate(db, LATER);
     expect(version()).toBe(LATER.length);
     const mood = z.object({ mood: z.string() });
     expect(db.all("SELECT mood FROM sessions", mood)).toEqual([{ mood: "calm" }]);
   });
 
-  it("works with a file that a newer version has added to", async () => {
+  it("a file to which a newer version has added columns, a table and an index stays usable", async () => {
     migrate(db, LATER);
-    expect([await use(), await use()]).toEqual([1, 2]);
+    expect([await useStore(), await useStore()]).toEqual([1, 2]);
     expect(version()).toBe(LATER.length);
   });
 
-  it("refuses a file that a newer version has made unreadable for it, and leaves it unchanged", async () => {
+  it("a file that a newer version has made unreadable is refused and left unchanged", async () => {
     const breaking = LATER.length + 1;
     migrate(db, [...LATER, `UPDATE meta SET value = '${String(breaking)}' WHERE key = 'readable_by'`]);
     const node = store.connect("node");
@@ -66,7 +66,7 @@ describe("store: sqlite schema", () => {
     expect(version()).toBe(breaking);
   });
 
-  it("applies a migration completely or not at all", () => {
+  it("a migration is applied completely or not at all", () => {
     migrate(db, MIGRATIONS);
     expect(() => migrate(db, [...LATER, "CREATE TABLE half(x); CREATE TABLE nodes(y)"])).toThrow("nodes");
     expect(version()).toBe(MIGRATIONS.length);

@@ -10,7 +10,6 @@ import { StoreFile } from "../kit/store/files.ts";
 import { Compiled, type Role, type StoreProcess } from "../kit/store/processes.ts";
 import { command, done, LONG, never, numbers, session, take, TTL } from "../kit/store/vocabulary.ts";
 
-/** Several processes on one file, some of which are killed. */
 describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
   let compiled: Compiled;
   let store: StoreFile;
@@ -44,7 +43,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     return found?.integrity_check;
   };
 
-  it("is created once by processes that begin together", async () => {
+  it("the store file is created once by processes that start together", async () => {
     await node.close();
     await rm(dirname(store.file), { recursive: true });
     const begun = numbers(1, 4).map(() => start("begin", JSON.stringify(session().state)));
@@ -56,7 +55,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     expect(found).toHaveLength(4);
   });
 
-  it("lets two processes write at once, and a third follow both", async () => {
+  it("three processes write to one file at once, and a fourth follows their logs", async () => {
     const ids = [await create(), await create(), await create()];
     const readers = ids.map((id) => take(400, node.log.tail(id, 1, never)));
     const writers = ids.map((id) => start("write", id));
@@ -66,13 +65,13 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     expect(await integrity()).toBe("ok");
   });
 
-  it("delivers commands to an owner in another process", async () => {
+  it("commands reach an owner in another process, in order", async () => {
     const id = await create();
     await start("echo", id).says(1);
     for (const n of numbers(0, 20)) expect(await node.inbox.send(id, command(), LONG)).toEqual(done(n));
   });
 
-  it("loses no acknowledged write when a writer is killed, and releases its session at once", async () => {
+  it("a killed writer loses no acknowledged write, and its session can be claimed at once", async () => {
     const id = await create();
     for (const round of numbers(1, 8)) {
       const writer = start("write", id);
@@ -88,8 +87,8 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     expect(await integrity()).toBe("ok");
   });
 
-  it("keeps a long log and its slow reader out of memory", async () => {
-    // 1.5 KB each: 60 MB, or 150 MB.
+  it("a long log with a slow reader takes less than 40 MiB of memory", async () => {
+    // At 1.5 KB an event: 60 MB, or 150 MB with `AMOUNTS=full`.
     const count = amount(40_000, 100_000);
     const reader = start("volume", await create(), String(count));
     await reader.ended;

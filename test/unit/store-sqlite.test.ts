@@ -13,7 +13,7 @@ import { StoreFile } from "../kit/store/files.ts";
 import { storeSuite } from "../kit/store/suite.ts";
 import { claimed, command, notice, numbers, prompt, session, SHORT, T0, TTL, write } from "../kit/store/vocabulary.ts";
 
-/** Maximum delay of a grouped write, ms: the writer's GROUP_MS. */
+/** Maximum delay of a grouped write, ms: `GROUP_MS` of the writer. */
 const MAX_GROUP_MS = 50;
 
 storeSuite("sqlite", async () => StoreFile.make());
@@ -35,7 +35,7 @@ describe("store: sqlite file", () => {
     );
   const permissions = async (path: string): Promise<string> => ((await stat(path)).mode & 0o777).toString(8);
 
-  it("is created at the first call, not before, and readable only by its owner", async () => {
+  it("the store file is created at the first call, and is readable only by its owner", async () => {
     expect(await exists(dirname(store.file))).toBe(false);
     await node.leases.heartbeat(TTL);
     const parts = ["", "-wal", "-shm"].map((part) => store.file + part);
@@ -46,7 +46,7 @@ describe("store: sqlite file", () => {
     await expect(unused.leases.heartbeat(1)).rejects.toThrow("closed");
   });
 
-  it("keeps everything from one process to the next", async () => {
+  it("rows, logs and idempotency keys persist from one process to the next", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session({ idempotencyKey: "k" }))).record;
     await write(node, await claimed(node, id), [notice("1")]);
@@ -57,7 +57,7 @@ describe("store: sqlite file", () => {
     expect(await next.rows.create(session({ idempotencyKey: "k" }))).toMatchObject({ created: false, record: { id } });
   });
 
-  it("finds rare rows among many, in pages", async () => {
+  it("a list finds rare rows among 2,500, in pages", async () => {
     const cwd = (n: number): string => (n % 400 === 7 ? "/Rare" : "/repo");
     const made = numbers(1, 2500).map((n) => session({ spec: { cwd: cwd(n) }, at: T0 + n }));
     await Promise.all(made.map(async (each) => node.rows.create(each)));
@@ -77,7 +77,7 @@ describe("store: sqlite file", () => {
     }
   });
 
-  it("takes over at once from an ended process of this machine, and checks each process once per call", async () => {
+  it("a session of an exited local process is taken over at once, and each process is checked once per call", async () => {
     const asked: unknown[] = [];
     let running = true;
     const other = store.connect("other", {
@@ -106,7 +106,7 @@ describe("store: sqlite file", () => {
     expect(await other.maintenance.purge({ before: T0 + 1, statuses: ["idle"], limit: 9 })).toBe(2);
   });
 
-  it("keeps an unknown event, and refuses an unknown command instead of its owner", async () => {
+  it("the store keeps an unknown event, and refuses an unknown command in place of its owner", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
     const lease = await claimed(node, id);
@@ -123,7 +123,7 @@ describe("store: sqlite file", () => {
     expect((await first).done).toBe(true);
   });
 
-  it("drops a command of a dead sender after its timeout", async () => {
+  it("a command of a dead sender is dropped after its timeout", async () => {
     const owner = store.connect("owner");
     await owner.leases.heartbeat(10 * TTL);
     const { id } = (await owner.rows.create(session())).record;
@@ -131,7 +131,7 @@ describe("store: sqlite file", () => {
     const asked = command();
     const sent = node.inbox.send(id, asked, TTL);
     const closed = Promise.allSettled([sent]);
-    // A heartbeat is written after the command.
+    // Written after the command: once `heartbeat` resolves, the command is stored.
     await node.leases.heartbeat(TTL);
     await node.close();
     await closed;
@@ -149,22 +149,22 @@ describe("store: sqlite file", () => {
     await expect(owner.inbox.send(id, asked, SHORT)).rejects.toThrow("was not answered");
   });
 
-  it("waits for another writer without blocking other work, however long it takes", async () => {
+  it("a write waits for another writer without blocking the event loop", async () => {
     await node.leases.heartbeat(TTL);
     const blocker = await openDatabase(store.file);
     blocker.exec("BEGIN IMMEDIATE");
     const created = node.rows.create(session());
-    // If everything were blocked until the other writer ends, it would never end.
-    const goesOn = async () => {
+    // Runs 100 timers. If the wait blocked the event loop, `blocker` could never roll back.
+    const runTimers = async () => {
       for (let timers = 0; timers < 100; timers += 1) await sleep(5);
     };
-    expect(await Promise.race([created, goesOn()])).toBeUndefined();
+    expect(await Promise.race([created, runTimers()])).toBeUndefined();
     blocker.exec("ROLLBACK");
     blocker.close();
     expect(await created).toMatchObject({ created: true });
   });
 
-  it("groups concurrent writes, and has each of them stored when it is acknowledged", async () => {
+  it("concurrent writes are grouped, and each is stored when it is acknowledged", async () => {
     await node.leases.heartbeat(TTL);
     const ids = (await Promise.all(numbers(1, 40).map(async () => node.rows.create(session())))).map(
       ({ record }) => record.id,
@@ -179,12 +179,12 @@ describe("store: sqlite file", () => {
     );
   });
 
-  it("keeps writing after a delayed write was included in another one", async () => {
+  it("writes go on after a delayed write was included in another", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
     const lease = await claimed(node, id);
     for (const n of numbers(1, 5)) {
-      // A commit delays the next write of events, so that the write of another session includes it.
+      // Commits, and so delays the next `write` until the commit of the second `create` includes its events.
       await node.rows.create(session());
       await Promise.all([node.rows.create(session()), write(node, lease, [notice(String(n))])]);
       await sleep(MAX_GROUP_MS + 10);
@@ -196,12 +196,12 @@ describe("store: sqlite file", () => {
 describe("the durability of a change", () => {
   const said: SessionEvent = { type: "message", data: { message: {} } };
   it.each([
-    ["nothing but the state, for a caller", [], false, "prompt"],
-    ["nothing but the state, and it is acted upon", [], true, "barrier"],
-    ["what Claude Code says", [said, notice("1")], false, "grouped"],
-    ["what Claude Code says, and it is acted upon", [said], true, "barrier"],
+    ["only the state, for a caller", [], false, "prompt"],
+    ["only the state, before an effect", [], true, "barrier"],
+    ["output of Claude Code", [said, notice("1")], false, "grouped"],
+    ["output of Claude Code, before an effect", [said], true, "barrier"],
     ["a prompt", [said, prompt("hi")], false, "barrier"],
-  ] as const)("%s", (_, events, acted, urgency) => {
+  ] as const)("the urgency of a write depends on its content: %s", (_, events, acted, urgency) => {
     expect(urgencyOf({ acted, events })).toBe(urgency);
   });
 });
@@ -214,11 +214,11 @@ describe("the location of the store", () => {
     ["darwin", { HOME: "/Users/ann" }, "/Users/ann/Library/Application Support/claude-agents-mcp/store.db"],
     ["win32", { LOCALAPPDATA: "C:\\Users\\ann\\L" }, "C:\\Users\\ann\\L\\claude-agents-mcp\\store.db"],
     ["win32", { USERPROFILE: "C:\\Users\\ann" }, "C:\\Users\\ann\\AppData\\Local\\claude-agents-mcp\\store.db"],
-  ] as const)("on %s with %o", (platform, env, path) => {
+  ] as const)("the default store on %s with %o is in the state folder", (platform, env, path) => {
     expect(defaultStore(stateFolder(env, platform), platform).file).toBe(path);
   });
 
-  it("is memory on request", async () => {
+  it("a store of the kind memory opens without a file", async () => {
     const silent = (): void => undefined;
     const store = openStore(
       { kind: "memory" },

@@ -7,7 +7,7 @@ import { ManualClock } from "../kit/step/clock.ts";
 import { TestNode } from "../kit/step/two-nodes.ts";
 import { claimed, command, done, LONG, never, session, T0, take, TTL } from "../kit/store/vocabulary.ts";
 
-/** Events, commands and rows of servers that cannot be read: each is a fault of its own, and of nothing beside it. */
+/** Unreadable events, commands and node rows: each fault stays limited to its own entry. */
 
 let store: StoreFile;
 let a: TestNode;
@@ -20,7 +20,7 @@ afterEach(async () => store.close());
 
 const damage = async (...statements: string[]) => changeStore(store.file, ...statements);
 
-it("events that cannot be read are told as lost in their place, and those around them are read", async () => {
+it("an unreadable event is reported as lost in its place, and the events around it are read", async () => {
   for (const [what, value, why] of DAMAGED_EVENTS) {
     const id = await sessionAtRest(a);
     await damage(`UPDATE events SET event = ${value} WHERE session_id = '${id}' AND id = 2`);
@@ -33,7 +33,7 @@ it("events that cannot be read are told as lost in their place, and those around
   }
 });
 
-it("a session whose id is no text is left out of lists and searches", async () => {
+it("a session whose id is not text is left out of lists and searches", async () => {
   const [id, other] = [await sessionAtRest(a), await sessionAtRest(a)];
   await damage("PRAGMA foreign_keys = OFF", `UPDATE sessions SET id = x'00ff', at_work = 1 WHERE id = '${other}'`);
   const listed = await a.engine.list({ principal: "local", limit: 9 });
@@ -41,7 +41,7 @@ it("a session whose id is no text is left out of lists and searches", async () =
   expect(await a.backend.leases.abandoned(9)).toEqual([]);
 });
 
-it("an event of a kind that is not known here is kept as it is", async () => {
+it("an event of an unknown kind is read unchanged", async () => {
   const id = await sessionAtRest(a);
   const stored = `{"v":1,"type":"moon.risen","data":{"phase":1}}`;
   await damage(`UPDATE events SET event = '${stored}' WHERE session_id = '${id}' AND id = 2`);
@@ -53,7 +53,7 @@ it("an event of a kind that is not known here is kept as it is", async () => {
   });
 });
 
-it("a prompt that cannot be read ends its turn as lost, and the log says why", async () => {
+it("an unreadable prompt ends its turn as lost, and the log says why", async () => {
   const id = await a.open("first");
   await a.runtime.of(id).called("push first");
   await a.engine.prompt("local", id, { text: "second", whenBusy: "queue" });
@@ -68,7 +68,7 @@ it("a prompt that cannot be read ends its turn as lost, and the log says why", a
 });
 
 describe("a command on its way to an owner", () => {
-  it("that cannot be read is refused, and those behind it are answered", async () => {
+  it("an unreadable command is refused, and the commands behind it are answered", async () => {
     const { id } = (await a.backend.rows.create(session())).record;
     const lease = await claimed(a.backend, id);
     const b = store.connect("b");
@@ -94,8 +94,8 @@ describe("a command on its way to an owner", () => {
   });
 });
 
-describe("the row of a server", () => {
-  it("counts by the part that can be read, and is written again with its next renewal", async () => {
+describe("the row of a node", () => {
+  it("a damaged node row counts by its readable part, and the node's next heartbeat writes it again", async () => {
     const id = await a.rested();
     const b = store.connect("b");
     await b.leases.heartbeat(TTL);

@@ -12,7 +12,7 @@ import { amount } from "../kit/runner/amount.ts";
 import { OPERATOR } from "../kit/sessions/open-gate.ts";
 import { requestOf } from "../kit/step/walk.ts";
 
-/** The policies of two servers, merged into one that is never looser than either of them. */
+/** Merges policies of two servers. The result must never be looser than either. */
 
 const RULES = [
   "Bash",
@@ -68,7 +68,7 @@ const ASKS = [
   requestOf("r", { toolName: "WebFetch", input: { url: "https://example.com" } }),
 ];
 
-/** Strictness of a verdict: allowed by a rule, decided as usual, always decided by an approver, denied. */
+/** Verdicts by strictness: allowed by a rule, `undefined` (decided as usual), always asked, denied. */
 const STRICTNESS: readonly (RuleBehavior | undefined)[] = ["allow", undefined, "ask", "deny"];
 const verdicts = (policy: SessionPolicy) =>
   ASKS.map((ask) => STRICTNESS.indexOf(judge(ask, limitsUnder(policy).rules, "/repo")?.behavior));
@@ -76,24 +76,24 @@ const verdicts = (policy: SessionPolicy) =>
 const beforeCaller = ({ approvalChain }: SessionPolicy) =>
   approvalChain.slice(0, Math.max(0, approvalChain.indexOf("caller")));
 
-/** The parts of `policy` that are looser than in `other`. */
+/** Returns the parts of `policy` that are looser than in `other`. */
 function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
   const found: string[] = [];
-  const say = (what: string, isLooser: boolean) => void (isLooser && found.push(what));
+  const noteIf = (what: string, isLooser: boolean) => void (isLooser && found.push(what));
   const strict = verdicts(other);
-  say(
+  noteIf(
     "rules",
     verdicts(policy).some((strictness, index) => strictness < (strict[index] ?? 0)),
   );
-  say("callerApproves", !isWithin(policy.callerApproves, other.callerApproves));
-  say("allowsBypass", policy.allowsBypass && !other.allowsBypass);
+  noteIf("callerApproves", !isWithin(policy.callerApproves, other.callerApproves));
+  noteIf("allowsBypass", policy.allowsBypass && !other.allowsBypass);
   const isBound = other.sandbox === "required";
-  say("hosts", isBound && policy.sandboxDomains.some((domain) => !other.sandboxDomains.includes(domain)));
-  say("sandbox", policy.sandbox === "off" && other.sandbox === "required");
-  say("mayNest", policy.mayNest && !other.mayNest);
-  say("unattended requests", policy.unattended.requests === "wait" && other.unattended.requests === "deny");
-  say("unattended costs", policy.unattended.maxUsd > other.unattended.maxUsd);
-  say(
+  noteIf("hosts", isBound && policy.sandboxDomains.some((domain) => !other.sandboxDomains.includes(domain)));
+  noteIf("sandbox", policy.sandbox === "off" && other.sandbox === "required");
+  noteIf("mayNest", policy.mayNest && !other.mayNest);
+  noteIf("unattended requests", policy.unattended.requests === "wait" && other.unattended.requests === "deny");
+  noteIf("unattended costs", policy.unattended.maxUsd > other.unattended.maxUsd);
+  noteIf(
     "approvalChain",
     policy.approvalChain.some((approver) => !other.approvalChain.includes(approver)),
   );
@@ -101,14 +101,14 @@ function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
   const isPassedOver = beforeCaller(other).some(
     (approver) => policy.approvalChain.includes(approver) && !asked.includes(approver),
   );
-  say("the caller's place", policy.approvalChain.includes("caller") && isPassedOver);
+  noteIf("the caller's place", policy.approvalChain.includes("caller") && isPassedOver);
   for (const approver of ["user", "console", "webhook"] as const)
-    say(approver, (policy.approverTimeoutMs[approver] ?? 0) > (other.approverTimeoutMs[approver] ?? 0));
+    noteIf(approver, (policy.approverTimeoutMs[approver] ?? 0) > (other.approverTimeoutMs[approver] ?? 0));
   for (const [name, value] of Object.entries(policy.limits)) {
-    say(name, value > other.limits[name as keyof SessionPolicy["limits"]]);
+    noteIf(name, value > other.limits[name as keyof SessionPolicy["limits"]]);
   }
   const kept = policy.places.map((each) => JSON.stringify(each));
-  say(
+  noteIf(
     "places",
     other.places.some((each) => !kept.includes(JSON.stringify(each))),
   );
@@ -116,7 +116,7 @@ function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
 }
 
 describe("the tighter of two policies", () => {
-  it("is nowhere looser than either, whichever of the two servers has the session now", () => {
+  it("the tighter of two policies is nowhere looser than either, in either order", () => {
     fc.assert(
       fc.property(policies, policies, (one, other) => {
         for (const [stored, present] of [
@@ -132,7 +132,7 @@ describe("the tighter of two policies", () => {
     );
   });
 
-  it("of a policy and itself is that policy, so that a server continues unchanged", () => {
+  it("the tighter of a policy and itself is the same policy, with each place once", () => {
     fc.assert(
       fc.property(policies, (policy) => {
         const places = [...new Map(policy.places.map((each) => [JSON.stringify(each), each])).values()];
@@ -141,7 +141,7 @@ describe("the tighter of two policies", () => {
     );
   });
 
-  it("of one server's policy and itself is that policy, even with duplicate rules: a spare fits the session it is promised to", () => {
+  it("the tighter of a server's policy and itself is the same, even with duplicate rules, so a spare fits its session", () => {
     const repeated = fc.array(fc.constantFrom(...RULES));
     const rules = fc.record({ allow: repeated, ask: repeated, deny: repeated });
     fc.assert(
@@ -152,7 +152,7 @@ describe("the tighter of two policies", () => {
     );
   });
 
-  it("is the present one for a session that began before policies were stored", () => {
+  it("a session that began before policies were stored gets the present policy", () => {
     fc.assert(
       fc.property(policies, (policy) => {
         expect(tighterPolicy(undefined, policy)).toBe(policy);
@@ -160,7 +160,7 @@ describe("the tighter of two policies", () => {
     );
   });
 
-  it("keeps rules about the home folder of the server that began the session, if that is a different one", () => {
+  it("rules about the home folder keep their meaning under a server with another home folder", () => {
     const [ann, bob] = HOMES as [string, string];
     const [policy] = fc.sample(policies, 1) as [SessionPolicy];
     const rules = { allow: ["Read(~/a)"], ask: ["Edit(~)"], deny: ["Read(~/secret/**)", "Bash"] };
@@ -174,7 +174,7 @@ describe("the tighter of two policies", () => {
     for (const text of both.rules.deny) expect(parseRule(text, "deny").ok).toBe(true);
   });
 
-  it("takes no character of that home folder for a wildcard", () => {
+  it("a character of the home folder is not taken for a wildcard", () => {
     const [policy] = fc.sample(policies, 1) as [SessionPolicy];
     const rules = { allow: [], ask: [], deny: ["Read(~/**)"] };
     const { deny } = tighterPolicy({ ...policy, home: "/home/a*b[c]?", rules }, { ...policy, rules }).rules;
@@ -189,10 +189,10 @@ describe("the tighter of two policies", () => {
   });
 });
 
-describe("what the policy of a sender adds to that of a session", () => {
+describe("additions of a sender's policy to a session's policy", () => {
   const both = fc.tuple(policies, policies);
 
-  it("makes it as strict as both together, and is nothing where the session's is as strict already", () => {
+  it("additions make a session as strict as both policies, and are empty if it is as strict already", () => {
     fc.assert(
       fc.property(both, ([other, begun]) => {
         const text = withAdded(begun, addedBy(other, begun));
@@ -205,7 +205,7 @@ describe("what the policy of a sender adds to that of a session", () => {
     );
   });
 
-  it("is what a process lacks that was started without it, unless that concerns no process", () => {
+  it("a process started without additions is not as strict, unless they concern no process", () => {
     fc.assert(
       fc.property(both, ([other, begun]) => {
         const text = withAdded(begun, addedBy(other, begun));
