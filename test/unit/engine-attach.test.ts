@@ -26,8 +26,8 @@ function start(between?: { a?: Between; b?: Between }): World {
   return world;
 }
 
-/** A session of node a with an open request, whose process outlives the node. */
-async function died(over: Partial<SessionOptions> = {}, between?: { a?: Between; b?: Between }) {
+/** Kills node a while a session has a request open; the process of the session lives on in its shim. */
+async function killOwner(over: Partial<SessionOptions> = {}, between?: { a?: Between; b?: Between }) {
   const { a, clock } = start(between);
   const id = await a.open("begin", undefined, over);
   const process = a.runtime.of(id);
@@ -42,15 +42,15 @@ async function died(over: Partial<SessionOptions> = {}, between?: { a?: Between;
   return { ...world, id, former: process };
 }
 
-/** The process as node b has it, from when it takes input. */
-async function attached({ runtime }: TestNode, id: string) {
+/** Waits until `runtime` has attached to a process, and returns the process. */
+async function attachedProcess({ runtime }: TestNode, id: string) {
   await runtime.moments.until(() => runtime.reattached.length > 0);
   return runtime.of(id);
 }
 
-const storyOf = async (node: TestNode, id: string) => (await node.story(id)).split(" ");
+const eventTypes = async (node: TestNode, id: string) => (await node.story(id)).split(" ");
 
-describe("a session whose owner died, and whose process did not", () => {
+describe("a session whose owner died while its process lives on", () => {
   it.each([
     ["is read", async ({ engine }: TestNode, id: string) => void (await engine.get("local", id))],
     ["is listed", async ({ engine }: TestNode) => void (await engine.list({ principal: "local", limit: 1 }))],
@@ -59,10 +59,10 @@ describe("a session whose owner died, and whose process did not", () => {
       "gets a command",
       async ({ engine }: TestNode, id: string) => engine.delivered("local", id, [{ requestId: "r1", whole: true }]),
     ],
-  ])("goes on where it was when it %s", async (_, look) => {
-    const { b, id } = await died();
+  ])("a session whose owner died continues in its old process when it %s", async (_, look) => {
+    const { b, id } = await killOwner();
     await look(b, id);
-    const process = await attached(b, id);
+    const process = await attachedProcess(b, id);
     const shown = await b.engine.get("local", id);
     expect([statusOf(shown.state), shown.state.requests.map(({ requestId }) => requestId)]).toEqual([
       "waiting_permission",
@@ -74,7 +74,7 @@ describe("a session whose owner died, and whose process did not", () => {
     process.promptId = shown.state.turn!.id;
     process.finish();
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "done" } });
-    const story = await storyOf(b, id);
+    const story = await eventTypes(b, id);
     expect(story.filter((type) => /process|turn/.test(type))).toEqual([
       "turn.started",
       "process.started",
@@ -84,10 +84,10 @@ describe("a session whose owner died, and whose process did not", () => {
     expect(process.calls).toEqual(["push begin", "answer r1 allow"]);
   });
 
-  it("is attached to with all that its next reader needs", async () => {
-    const { b, id } = await died();
+  it("the next owner attaches with the last line, the open requests and the messages of the turn", async () => {
+    const { b, id } = await killOwner();
     await b.engine.get("local", id);
-    await attached(b, id);
+    await attachedProcess(b, id);
     const lease = { epoch: 2 };
     expect(b.runtime.reattached).toMatchObject([
       {
@@ -107,15 +107,15 @@ describe("a session whose owner died, and whose process did not", () => {
     expect((await b.log(id)).at(-1)).toMatchObject({ type: "notice", data: { kind: "owner.changed" } });
   });
 
-  it("counts no time without an owner", async () => {
-    const { b, clock, id } = await died();
+  it("the time limit of a request stands still while its session has no owner", async () => {
+    const { b, clock, id } = await killOwner();
     clock.advance(24 * 3_600_000);
     const { state } = await b.engine.get("local", id);
     expect(state.requests).toHaveLength(1);
     expect(state.requests[0]!.expiresAt).toBeGreaterThan(clock.now());
   });
 
-  it("counts the clients of its dead owner as there for a while: a request is not denied because none is back yet", async () => {
+  it("clients of a dead owner count as present for 10 s more, so a request is not denied before they return", async () => {
     const { clock } = start();
     const bounds = { afterMs: 100_000, maxMs: 3_600_000, onReach: () => undefined };
     const reaching = (isThere: boolean) => ({
@@ -136,15 +136,15 @@ describe("a session whose owner died, and whose process did not", () => {
     expect(await d.seen(id, "permission.answered")).toMatchObject({ data: { behavior: "deny", by: "rule" } });
   });
 
-  it("keeps the slot of its process", async () => {
-    const { b, id } = await died();
+  it("a process keeps its slot when its session is taken over", async () => {
+    const { b, id } = await killOwner();
     expect(await b.backend.leases.atWork()).toEqual([]);
     await b.engine.get("local", id);
     expect(await b.backend.leases.atWork()).toMatchObject([{ id, state: { process: { phase: "live", id: "1" } } }]);
   });
 
-  it("is lost if its process has gone after all, or lines of it have", async () => {
-    const { b, id } = await died();
+  it("a turn is lost, and its process killed, if lines of the process are missing at the takeover", async () => {
+    const { b, id } = await killOwner();
     b.runtime.lost = 2;
     await b.engine.get("local", id);
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
@@ -154,7 +154,7 @@ describe("a session whose owner died, and whose process did not", () => {
     await b.runtime.moments.until(() => b.runtime.leftovers.length > 0);
   });
 
-  it("ends if it was to end with its client", async () => {
+  it("a turn with `endWithClient` is lost with its owner, and its process is ended, not attached to", async () => {
     const { a, b, clock } = start();
     const request = { options: { cwd: "/repo" }, prompt: { text: "begin", limits: { endWithClient: true } } };
     const { sessionId } = await a.engine.open(LOCAL_CALLER, request);
@@ -166,20 +166,20 @@ describe("a session whose owner died, and whose process did not", () => {
     expect([b.runtime.reattached.length, b.runtime.leftovers.length]).toEqual([0, 1]);
   });
 
-  it("is attached to by one of two servers that may", async () => {
-    const { b, id } = await died();
+  it("only one of two servers that could attach to a process attaches", async () => {
+    const { b, id } = await killOwner();
     const c = world.connect("c");
     c.runtime.standing = "ours";
     await Promise.all([b, c].map(async ({ engine }) => engine.get("local", id)));
     await Promise.all([b, c].map(async ({ engine }) => engine.get("local", id)));
     expect(b.runtime.reattached.length + c.runtime.reattached.length).toBe(1);
-    expect((await storyOf(b, id)).filter((type) => type === "notice")).toHaveLength(1);
+    expect((await eventTypes(b, id)).filter((type) => type === "notice")).toHaveLength(1);
   });
 });
 
-describe("a session whose process only another daemon may go on with", () => {
-  it("is shown as it is, and refuses commands with who has it and how long", async () => {
-    const { b, clock, id } = await died();
+describe("a session whose process only another daemon may attach to", () => {
+  it("the session is shown unchanged, and a command is refused with the daemon's name and the time that is left", async () => {
+    const { b, clock, id } = await killOwner();
     b.runtime.standing = "theirs";
     const before = await b.backend.rows.get(id);
     await clock.pass(SWEEP_MS);
@@ -194,8 +194,8 @@ describe("a session whose process only another daemon may go on with", () => {
     expect(await b.backend.rows.get(id)).toEqual(before);
   });
 
-  it("is lost once that cannot be any more", async () => {
-    const { b, clock, id } = await died();
+  it("the turn is lost once no daemon has its process any more", async () => {
+    const { b, clock, id } = await killOwner();
     b.runtime.standing = "theirs";
     await b.engine.get("local", id);
     b.runtime.standing = "gone";
@@ -204,21 +204,21 @@ describe("a session whose process only another daemon may go on with", () => {
   });
 });
 
-describe("a request that is asked again", () => {
+describe("a request that Claude Code sends again after a takeover", () => {
   const input = { command: "make it" };
 
-  it("makes no second event while it is open", async () => {
-    const { b, id } = await died();
+  it("an open request that is sent again is recorded once", async () => {
+    const { b, id } = await killOwner();
     await b.engine.get("local", id);
-    const process = await attached(b, id);
+    const process = await attachedProcess(b, id);
     process.ask("r1");
     process.say(message("then"));
     await b.seen(id, "message", 4);
-    expect((await storyOf(b, id)).filter((type) => type === "permission.asked")).toHaveLength(1);
+    expect((await eventTypes(b, id)).filter((type) => type === "permission.asked")).toHaveLength(1);
     expect(process.calls).toEqual(["push begin"]);
   });
 
-  async function answered(mask?: (text: string) => string) {
+  async function reaskAnswered(mask?: (text: string) => string) {
     const { a, clock } = start();
     const masking = { mask: (event: object) => JSON.parse((mask ?? String)(JSON.stringify(event))) as never };
     const c = world.connect("c", undefined, masking);
@@ -234,21 +234,21 @@ describe("a request that is asked again", () => {
     clock.advance(LEASE_MS);
     const { b } = world;
     await b.engine.get("local", id);
-    const process = await attached(b, id);
+    const process = await attachedProcess(b, id);
     process.ask("r1");
     return { b, id, process, updatedPermissions };
   }
 
-  it("is answered as it was, with all that the answer said", async () => {
-    const { b, id, process, updatedPermissions } = await answered();
+  it("an answered request that is sent again gets its recorded answer, with the permission changes", async () => {
+    const { b, id, process, updatedPermissions } = await reaskAnswered();
     await process.called("answer r1 allow");
     expect(process.decisions).toEqual([{ behavior: "allow", updatedInput: input, updatedPermissions }]);
     expect(b.runtime.reattached).toMatchObject([{ reattach: { changes: updatedPermissions } }]);
-    expect((await storyOf(b, id)).filter((type) => type.startsWith("permission"))).toHaveLength(2);
+    expect((await eventTypes(b, id)).filter((type) => type.startsWith("permission"))).toHaveLength(2);
   });
 
-  it("is opened anew if the log does not hold the whole answer", async () => {
-    const { b, id, process } = await answered((text) => text.replaceAll("make it", MASKED));
+  it("an answered request that is sent again is opened anew if masking removed part of its answer from the log", async () => {
+    const { b, id, process } = await reaskAnswered((text) => text.replaceAll("make it", MASKED));
     await b.seen(id, "permission.asked", 2);
     expect((await b.engine.get("local", id)).state.requests).toMatchObject([{ requestId: "r1" }]);
     expect(JSON.stringify(await b.log(id))).not.toContain("make it");

@@ -7,13 +7,13 @@ import { PERMISSION_MODES, PermissionUpdate } from "../../src/domain/permission.
 import { SCOPES } from "../../src/domain/principal.ts";
 import { boundOf, checkModeWithin, leftOut, mayUseMode, decisionWithin } from "../../src/engine/policy/bound.ts";
 import { withinBound } from "../../src/engine/policy/bounded-options.ts";
-describe("the operator's setting", () => {
+describe("the setting `--caller-approves`", () => {
   it.each([
     [[], "all"],
     [["--http"], "edits"],
     [["--http", "--caller-approves", "reads"], "reads"],
     [["--caller-approves", "none"], "none"],
-  ])("with %j is %s", (argv, expected) => {
+  ])("with the arguments %j, callers may approve %s", (argv, expected) => {
     expect(callerApprovesOf(loadConfig({ argv, env: {} }))).toBe(expected);
   });
 });
@@ -25,18 +25,21 @@ describe("the approval level of a caller", () => {
     ["reads", "all", true, "reads"],
     ["edits", "none", true, "none"],
     ["all", "all", false, "none"],
-  ])("operator %s, session %s, scope approve %s: %s", (most, own, approves, expected) => {
-    const scopes = SCOPES.filter((scope) => scope !== "decide" && (approves || scope !== "approve"));
-    expect(boundOf(most, { scopes }, own)).toBe(expected);
-  });
+  ])(
+    "with operator bound %s, session bound %s and scope approve %s, a caller may approve %s",
+    (most, own, approves, expected) => {
+      const scopes = SCOPES.filter((scope) => scope !== "decide" && (approves || scope !== "approve"));
+      expect(boundOf(most, { scopes }, own)).toBe(expected);
+    },
+  );
 
-  it("is that of the session for the scope decide, whatever the operator's bound; without approve it is none", () => {
+  it("a caller with the scope decide has the session's bound, whatever the operator's; without approve, none", () => {
     expect(boundOf("none", { scopes: ["approve", "decide"] }, "all")).toBe("all");
     expect(boundOf("all", { scopes: ["approve", "decide"] }, "reads")).toBe("reads");
     expect(boundOf("all", { scopes: ["decide"] }, "all")).toBe("none");
   });
 
-  it("determines the permitted modes", () => {
+  it("the bound determines the permission modes that a caller may set", () => {
     const usable = (bound: Bound) => PERMISSION_MODES.filter((mode) => mayUseMode(mode, bound));
     const harmless = ["default", "plan", "dontAsk"];
     expect(usable("none").toSorted()).toEqual(harmless.toSorted());
@@ -101,22 +104,25 @@ describe("options that would approve on the caller's behalf", () => {
       "agents.a.mcpServers",
     ],
   ];
-  it.each(ROWS)("%j takes %s", (given, needs, left, told) => {
-    const suffices = (bound: Bound) => BOUNDS.indexOf(bound) >= BOUNDS.indexOf(needs);
-    for (const bound of BOUNDS.filter(suffices)) {
-      expect(withinBound(given, bound)).toEqual({ options: given, withheld: [] });
-    }
-    for (const bound of BOUNDS.filter((each) => !suffices(each))) {
-      const { options, withheld } = withinBound(given, bound);
-      expect(options).toEqual({ ...given, ...left });
-      expect(withheld).toEqual([expect.stringContaining(told)]);
-      expect(withheld[0]).toContain("need approval instead");
-    }
-  });
+  it.each(ROWS)(
+    "the options %j need the bound %s; under a lower one they are withheld and named",
+    (given, needs, left, told) => {
+      const suffices = (bound: Bound) => BOUNDS.indexOf(bound) >= BOUNDS.indexOf(needs);
+      for (const bound of BOUNDS.filter(suffices)) {
+        expect(withinBound(given, bound)).toEqual({ options: given, withheld: [] });
+      }
+      for (const bound of BOUNDS.filter((each) => !suffices(each))) {
+        const { options, withheld } = withinBound(given, bound);
+        expect(options).toEqual({ ...given, ...left });
+        expect(withheld).toEqual([expect.stringContaining(told)]);
+        expect(withheld[0]).toContain("need approval instead");
+      }
+    },
+  );
 });
 
 describe("the notice about omitted options", () => {
-  it("is cut to 300 characters", () => {
+  it("a notice about an omitted option quotes at most 300 characters of the option", () => {
     expect(leftOut("x".repeat(300), "edits")).toContain(
       `${"x".repeat(300)}: left out, because it lets more run without asking`,
     );
@@ -137,7 +143,7 @@ describe("changes of permissions in a caller's answer", () => {
     [{ type: "removeRules", behavior: "allow", rules }, "none"],
     [{ type: "addDirectories", directories: ["/x"] }, "all"],
     [{ type: "removeDirectories", directories: ["/x"] }, "none"],
-  ])("%j takes %s", (given, needs) => {
+  ])("the permission change %j needs the bound %s; under a lower one it is withheld", (given, needs) => {
     const update = PermissionUpdate.parse(given);
     for (const bound of BOUNDS) {
       const meant = { behavior: "allow" as const, updatedPermissions: [update] };

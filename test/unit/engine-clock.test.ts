@@ -10,7 +10,7 @@ const HOUR = 3600 * SECOND;
 const DAY = 24 * HOUR;
 const JUMPS = [40 * SECOND, -40 * SECOND, HOUR, -HOUR, 5 * HOUR, 400 * DAY, -400 * DAY];
 
-describe("the time awake", () => {
+describe("the awake clock", () => {
   let at: number;
   let clock: AwakeClock;
   beforeEach(() => {
@@ -27,10 +27,10 @@ describe("the time awake", () => {
       vi.advanceTimersByTime(step);
     }
   };
-  /** The system's clock advances while no timer of a program runs. */
+  /** Advances the system clock while no timer runs. */
   const sleep = (ms: number): void => void (at += ms);
 
-  it("is the elapsed time, for waiting and for reading alike", () => {
+  it("the awake clock measures elapsed time, for timers and for readings alike", () => {
     const done = vi.fn<() => void>();
     clock.after(60 * SECOND, done);
     pass(59 * SECOND);
@@ -39,7 +39,7 @@ describe("the time awake", () => {
     expect(done).toHaveBeenCalledTimes(1);
   });
 
-  it("stops while the machine sleeps and the system's clock advances", () => {
+  it("the awake clock stops while the machine sleeps and the system clock advances", () => {
     const done = vi.fn<() => void>();
     clock.after(60 * SECOND, done);
     pass(30 * SECOND);
@@ -51,7 +51,7 @@ describe("the time awake", () => {
     expect(done).toHaveBeenCalledTimes(1);
   });
 
-  it("counts a gap between looks in full up to 15 s", () => {
+  it("the awake clock counts a gap between readings in full up to 15 s, and a longer gap as 5 s", () => {
     clock.after(HOUR, () => undefined);
     sleep(15 * SECOND);
     expect(clock.tick()).toBe(15 * SECOND);
@@ -65,10 +65,10 @@ describe("the time awake", () => {
     [10 * SECOND, 4],
     [60 * SECOND, 40],
     [HOUR, 40],
-  ])("of a limit of %i ms, a freeze of %i s and more uses up a tenth", (limit, frozenS) => {
+  ])("a limit of %i ms loses at most an eighth to a freeze of %i s or more", (limit, frozenS) => {
     const done = vi.fn<() => void>();
     clock.after(limit, done, { isLimit: true });
-    // The lease is renewed, whatever limits there are.
+    // A timer without `isLimit`, such as the renewal of a lease, must still fire.
     const renewed = vi.fn<() => void>();
     clock.after(5 * SECOND, renewed);
     for (const frozen of [frozenS * SECOND, HOUR]) {
@@ -83,7 +83,7 @@ describe("the time awake", () => {
     expect(renewed).toHaveBeenCalledTimes(1);
   });
 
-  it("advances without a waiter, and fires no cancelled timer", () => {
+  it("the awake clock advances without a timer, and a cancelled timer never fires", () => {
     const done = vi.fn<() => void>();
     clock.after(SECOND, done)();
     sleep(HOUR);
@@ -93,8 +93,8 @@ describe("the time awake", () => {
   });
 });
 
-describe.each(JUMPS)("the system clock jumps by %i ms", (jump) => {
-  it("and no turn, request or idle process ends before its time", async () => {
+describe.each(JUMPS)("a jump of the system clock by %i ms", (jump) => {
+  it("no turn, request or idle process ends early after the system clock jumps", async () => {
     const world = twoNodes();
     const { a, b, clock } = world;
     const [running, asking] = [await a.open(), await a.asked()];
@@ -107,7 +107,7 @@ describe.each(JUMPS)("the system clock jumps by %i ms", (jump) => {
       expect((await engine.get("local", idle)).state.process.phase).toBe("live");
       const { requests } = (await engine.get("local", asking)).state;
       expect(requests).toHaveLength(1);
-      // The displayed deadline is corrected.
+      // `expiresAt` is corrected by the jump.
       expect(requests[0]!.expiresAt - clock.now()).toBe(left - 60 * SECOND);
     }
     await b.engine.answer(LOCAL_CALLER, asking, { requestId: "r1", decision: "allow", by: "caller" });
@@ -120,7 +120,7 @@ describe.each(JUMPS)("the system clock jumps by %i ms", (jump) => {
     await world.close();
   });
 
-  it("and nothing is deleted because of an age that only the jump made", () => {
+  it("no session is deleted by age for an hour after the system clock jumps by more than a day", () => {
     const clock = new ManualClock();
     const ages = new Ages(clock);
     expect(ages.areTrue()).toBe(true);

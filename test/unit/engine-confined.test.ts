@@ -43,7 +43,7 @@ describe.each(OPERATORS)("the option %s, which is reserved for the operator", (n
   const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining(`${name}: `) as string };
   const given = { ...OPTIONS, ...options };
 
-  it("is refused on every path to a session, and no session is created", async () => {
+  it("an option reserved for the operator is refused on every path to a session, and no session is created", async () => {
     const prompt = { text: "x" };
     await expect(a.engine.open(ANN, { options: given, prompt })).rejects.toMatchObject(refused);
     await expect(a.engine.create(ANN, given)).rejects.toMatchObject(refused);
@@ -56,7 +56,7 @@ describe.each(OPERATORS)("the option %s, which is reserved for the operator", (n
     expect(a.runtime.processes).toEqual([]);
   });
 
-  it("is allowed to a caller with the scope admin, and to principals that the operator names", () => {
+  it("an option reserved for the operator is allowed with the scope admin, and to principals that the operator names", () => {
     expect(() => checkGiven(OPEN_GATE, { ...ANN, scopes: ["admin"] }, given)).not.toThrow();
     const named = { ...OPEN_GATE, grantsOperatorOptions: (principal: string) => principal === "ann" };
     expect(() => checkGiven(named, ANN, given)).not.toThrow();
@@ -64,13 +64,13 @@ describe.each(OPERATORS)("the option %s, which is reserved for the operator", (n
   });
 });
 
-it("every other option is allowed to all callers, including narrowed settings and servers by name", async () => {
+it("an option that is not reserved is allowed to all callers, including narrowed settings and servers by name", async () => {
   const agents = { helper: { description: "d", prompt: "p", mcpServers: ["known"] } };
   const options = { ...OPTIONS, settingSources: [], strictMcpConfig: true, allowedTools: ["Bash"], agents };
   await expect(a.engine.create(ANN, options)).resolves.toMatchObject({ sessionId: expect.any(String) as string });
 });
 
-it("a session keeps the options that an admin has started it with, whichever caller of its principal prompts it", async () => {
+it("a session keeps the options of the admin who started it, whichever caller of its principal prompts it", async () => {
   const options = { ...OPTIONS, env: { A: "1" } };
   const { sessionId } = await a.engine.create({ ...ANN, scopes: SCOPES }, options);
   await a.engine.prompt("ann", sessionId, { text: "go on" });
@@ -79,7 +79,7 @@ it("a session keeps the options that an admin has started it with, whichever cal
 });
 
 describe("a session of a principal that another server of the store does not know", () => {
-  it("is not resumed there after its server has died, even if it was to be", async () => {
+  it("a server that does not know the principal of a dead server's session does not resume it, even with `onLost`", async () => {
     const id = await a.open("begin", undefined, { onLost: "resume" }, "ann");
     await a.seen(id, "process.started");
     b.runtime.unknown.add("ann");
@@ -91,7 +91,7 @@ describe("a session of a principal that another server of the store does not kno
     expect(b.runtime.leftovers).toHaveLength(1);
   });
 
-  it("takes no prompt there, and starts no process for a question", async () => {
+  it("a server that does not know the principal of a session takes no prompt for it, and starts no process", async () => {
     const id = await a.open("begin", undefined, {}, "ann");
     a.runtime.of(id).finish();
     await a.seen(id, "turn.ended");
@@ -109,7 +109,7 @@ describe("a session of a principal that another server of the store does not kno
 it("a session of another principal is unreachable by its transcript, for every use", async () => {
   const id = await a.rested();
   a.runtime.found.set(id, { cwd: "/repo" });
-  // Nor by the transcript that /clear has created.
+  // The transcript that `/clear` has created is unreachable too.
   const cleared = "22222222-2222-4222-8222-222222222222";
   a.runtime.found.set(cleared, { cwd: "/repo" });
   a.runtime.of(id).say({ type: "reported", transcriptId: cleared });
@@ -123,18 +123,18 @@ it("a session of another principal is unreachable by its transcript, for every u
   expect(a.runtime.processes).toHaveLength(1);
 });
 
-describe("the permissions of sessions", () => {
+describe("the confinement of a principal's sessions", () => {
   const ann = { scopes: ["read", "run"] as const };
   const config = (over: object) => Config.parse({ allowDirs: ["/srv"], trustDirs: ["/srv/ours"], ...over });
   const own = { allowDirs: ["/srv"], trustDirs: ["/srv/ours"], spawnWrapper: [] };
 
-  it("are those of the server for its operator, whose own trust counts unless the server listens on HTTP", () => {
+  it("sessions of the operator have the server's permissions; Claude Code's own trust counts except with HTTP", () => {
     const local = { ...own, operatorOptions: true };
     expect(confinements(config({}))("local")).toEqual({ ...local, trustsRecord: true });
     expect(confinements(config({ http: "127.0.0.1:0" }))("local")).toEqual({ ...local, trustsRecord: false });
   });
 
-  it("are those under the principal's name, with those of the server as default; Claude Code's own trust never counts", () => {
+  it("a named principal has its own permissions, with the server's as default; Claude Code's own trust never counts", () => {
     const terms = {
       allowDirs: ["/home/bob"],
       trustDirs: [],
@@ -148,7 +148,7 @@ describe("the permissions of sessions", () => {
     expect(confine("bob")).toEqual({ ...same, configDir, trustsRecord: false });
   });
 
-  it("are undefined for an unknown principal, unless an authorization server is configured", () => {
+  it("an unknown principal has no permissions, unless an authorization server is configured", () => {
     const others = ["eve", "constructor", "__proto__", "toString", ""];
     const confine = confinements(config({ principals: { ann } }));
     expect(others.map((each) => confine(each))).toEqual(others.map(() => undefined));

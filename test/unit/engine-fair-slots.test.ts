@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { SessionRecord, ShimStanding } from "../../src/engine/ports.ts";
 import { ProcessLimiter, type SlotWait, waitingNotice } from "../../src/engine/process-limiter.ts";
 
-/** How slots for processes are shared out between the connections of a node. */
+/** `ProcessLimiter` shares out process slots between the connections of a node. */
 
 const CONNECTIONS: Readonly<Record<string, string>> = { a1: "a", a2: "a", a3: "a", b1: "b" };
 
@@ -17,7 +17,7 @@ interface Kept {
   readonly standing: ShimStanding;
 }
 
-async function admittedOf(
+async function findAdmitted(
   records: readonly SessionRecord[],
   maxLive: number,
   { kept, standing }: Kept = { kept: [], standing: "gone" },
@@ -47,33 +47,33 @@ async function admittedOf(
   return admitted;
 }
 
-it("a connection with fewer processes goes first, though it came later", async () => {
+it("a connection with fewer processes gets the next slot, even if it came later", async () => {
   const records = [record("a1", 1, false), record("a2", 2, true), record("b1", 3, true)];
-  expect(await admittedOf(records, 2)).toEqual(["b1"]);
-  expect(await admittedOf(records, 3)).toEqual(["b1", "a2"]);
+  expect(await findAdmitted(records, 2)).toEqual(["b1"]);
+  expect(await findAdmitted(records, 3)).toEqual(["b1", "a2"]);
 });
 
-it("a process of a dead server has its slot as long as a shim keeps it", async () => {
+it("a process of a dead server keeps its slot as long as a shim holds the process", async () => {
   const kept = [record("x1", 1, false)];
-  const admitted = async (standing: ShimStanding) => admittedOf([record("b1", 2, true)], 1, { kept, standing });
+  const admitted = async (standing: ShimStanding) => findAdmitted([record("b1", 2, true)], 1, { kept, standing });
   expect(await Promise.all((["ours", "theirs", "gone"] as const).map(admitted))).toEqual([[], [], ["b1"]]);
 });
 
-it("a session for which something is installed first takes no place in the queue", async () => {
+it("a session whose installation still runs takes no place in the queue", async () => {
   const installing = record("x1", 1, true);
   Object.assign(installing.state.process, { installing: true });
-  expect(await admittedOf([installing, record("b1", 2, true)], 1)).toEqual(["b1"]);
+  expect(await findAdmitted([installing, record("b1", 2, true)], 1)).toEqual(["b1"]);
 });
 
-it("sessions of one connection keep their order, and places of other servers stay theirs", async () => {
-  expect(await admittedOf([record("a1", 1, false), record("a2", 2, true), record("a3", 3, true)], 2)).toEqual(["a2"]);
+it("sessions of one connection keep their order, and sessions of other servers keep their places", async () => {
+  expect(await findAdmitted([record("a1", 1, false), record("a2", 2, true), record("a3", 3, true)], 2)).toEqual(["a2"]);
   const behind = [record("x1", 1, true), record("a2", 2, true), record("b1", 3, true)];
-  expect(await admittedOf(behind, 1)).toEqual([]);
-  expect(await admittedOf(behind, 2)).toEqual(["a2"]);
+  expect(await findAdmitted(behind, 1)).toEqual([]);
+  expect(await findAdmitted(behind, 2)).toEqual(["a2"]);
 });
 
-/** A limiter over the sessions that `records` gives, and what it logs and waits for. */
-function limiterOf(
+/** Builds a limiter over the sessions in `records`, with logged `failures`, pending `looks` and a settable `time`. */
+function makeLimiter(
   records: () => Promise<readonly SessionRecord[]>,
   { maxLive = 1, maxStarting = 10, spares = 0 } = {},
 ) {
@@ -96,10 +96,10 @@ function limiterOf(
   return { failures, limiter, looks, time };
 }
 
-it("a look for a free slot that fails is logged, and the next one admits", async () => {
+it("a look for a free slot that fails is logged, and the next look admits the session", async () => {
   let fails = true;
   const records = async () => (fails ? Promise.reject(new Error("disk")) : Promise.resolve([record("b1", 1, true)]));
-  const { failures, limiter, looks } = limiterOf(records);
+  const { failures, limiter, looks } = makeLimiter(records);
   const admitted = limiter.acquireSlot("b1", new AbortController().signal, () => undefined);
   await new Promise((resolve) => setImmediate(resolve));
   expect(failures).toEqual([{ error: "disk" }]);
@@ -108,8 +108,8 @@ it("a look for a free slot that fails is logged, and the next one admits", async
   await expect(admitted).resolves.toBeUndefined();
 });
 
-it("looks that go on failing end the wait with their reason, and are logged once", async () => {
-  const { failures, limiter, looks, time } = limiterOf(async () => Promise.reject(new Error("disk")));
+it("looks that fail for 30 s end the wait with the reason, and are logged once", async () => {
+  const { failures, limiter, looks, time } = makeLimiter(async () => Promise.reject(new Error("disk")));
   const admitted = limiter.acquireSlot("b1", new AbortController().signal, () => undefined);
   const told = admitted.catch(String);
   for (const now of [1_000, 29_999, 30_000]) {
@@ -121,17 +121,17 @@ it("looks that go on failing end the wait with their reason, and are logged once
   expect(failures).toEqual([{ error: "disk" }]);
 });
 
-it("a session of this node whose row cannot be read waits as the node knows it; one of another node takes its slot", async () => {
+it("a session with an unreadable row waits by its node's own state; a session of another node keeps its slot", async () => {
   const unreadable = { why: "state: missing", isNewer: false };
   const damaged = (state: SessionRecord["state"]) => ({ ...state, process: { phase: "none" as const } });
   const own = record("b1", 2, true);
   const rows = [own, record("x1", 1, false)].map((row) => ({ ...row, state: damaged(row.state), unreadable }));
-  expect(await admittedOf(rows, 1, undefined, own)).toEqual([]);
-  expect(await admittedOf(rows, 2, undefined, own)).toEqual(["b1"]);
+  expect(await findAdmitted(rows, 1, undefined, own)).toEqual([]);
+  expect(await findAdmitted(rows, 2, undefined, own)).toEqual(["b1"]);
 });
 
-it("a session that is given up before it asks for a slot, or while it waits, gets none", async () => {
-  const { limiter, looks } = limiterOf(async () =>
+it("a session that is stopped before or during its wait for a slot gets no slot", async () => {
+  const { limiter, looks } = makeLimiter(async () =>
     Promise.resolve([record("a1", 1, false), record("a2", 2, true), record("b1", 3, true)]),
   );
   const why = "The process was stopped before it started.";
@@ -158,14 +158,14 @@ it.each([
     { maxLive: 9, maxStarting: 2 },
     ["Other sessions are starting, and this machine starts no more at once: this session waits, 1 ahead of it."],
   ],
-  ["for a process in reserve to end, which takes a moment", { maxLive: 4, spares: 2 }, []],
-])("a session that waits %s is told so, and nothing else", async (_, limits, said) => {
+  ["for a spare to end, which takes a moment", { maxLive: 4, spares: 2 }, []],
+])("a session that waits %s logs exactly the notice of the wait, if there is one", async (_, limits, said) => {
   const starting = (id: string) => {
     const { state, ...rest } = record(id, 1, true);
     return { ...rest, state: { ...state, process: { ...state.process, waiting: false } } } as SessionRecord;
   };
   const records = [starting("x1"), starting("x2"), record("a1", 2, true), record("b1", 3, true)];
-  const { limiter } = limiterOf(async () => Promise.resolve(records), limits);
+  const { limiter } = makeLimiter(async () => Promise.resolve(records), limits);
   const told: unknown[] = [];
   const leaving = new AbortController();
   const waiting = limiter.acquireSlot("b1", leaving.signal, (wait) => told.push(waitingNotice(wait)));

@@ -8,11 +8,11 @@ import { objectionTo } from "../../src/engine/policy/operator.ts";
 import { OPEN_GATE } from "../kit/sessions/open-gate.ts";
 import { POLICY } from "../kit/step/walk.ts";
 
-describe("an answer", () => {
+describe("an answer of a caller", () => {
   it.each<[Scope[], string]>([
     [[], "no scope"],
     [["read", "run"], "read, run"],
-  ])("of a caller with the scopes %j may deny, and not allow", (scopes, had) => {
+  ])("a caller with the scopes %j may deny a request, but not allow it", (scopes, had) => {
     const caller = { principal: "local", scopes };
     expect(() => checkAnswers(caller, { decision: "deny" })).not.toThrow();
     const message = `Allowing a request needs the scope approve; this caller has ${had}.`;
@@ -21,9 +21,12 @@ describe("an answer", () => {
     }
   });
 
-  it.each<[Scope[]]>([[["approve"]], [["read", "approve"]]])("of a caller with the scopes %j may allow", (scopes) => {
-    expect(() => checkAnswers({ principal: "local", scopes }, { decision: "allow" })).not.toThrow();
-  });
+  it.each<[Scope[]]>([[["approve"]], [["read", "approve"]]])(
+    "a caller with the scopes %j may allow a request",
+    (scopes) => {
+      expect(() => checkAnswers({ principal: "local", scopes }, { decision: "allow" })).not.toThrow();
+    },
+  );
 });
 
 it.each([
@@ -37,11 +40,11 @@ it.each([
   [0, 0, false],
   [1, 1, true],
   [1, 2, false],
-])("a server at depth %i of %i runs in a session that allows no other: %s", (depth, maxDepth, nested) => {
+])("a server at depth %i of %i is inside the deepest session that may be: %s", (depth, maxDepth, nested) => {
   expect(isNested({ depth, maxDepth })).toBe(nested);
 });
 
-it("says what helps a session without bypassPermissions: another mode, or a session without the agent that has it", () => {
+it("a refusal of bypassPermissions suggests another mode, or a session without the agent that has the mode", () => {
   const scout = { description: "Looks.", prompt: "Look.", permissionMode: "bypassPermissions" } as const;
   const own = () => checkOptions(OPEN_GATE, { cwd: "/repo", permissionMode: "bypassPermissions" });
   expect(own).toThrow(/goes on in another mode: claude_code_session, set_permission_mode\.$/);
@@ -49,7 +52,7 @@ it("says what helps a session without bypassPermissions: another mode, or a sess
   expect(ofAgent).toThrow(/Start a session without it \(agents\.scout\.permissionMode\)\.$/);
 });
 
-describe("a command that another server has let through", () => {
+describe("a command that another server has approved", () => {
   type Data = Extract<Command, { kind: "answer" }>["data"];
   const mode = (permissionMode: string) => ({ type: "setMode", mode: permissionMode, destination: "session" }) as const;
   const answering = (permissionMode: "acceptEdits" | "bypassPermissions", over: Partial<Data> = {}): Command => ({
@@ -78,12 +81,16 @@ describe("a command that another server has let through", () => {
   });
 
   it.each<[string, Command, string]>([
-    ["bypass in an answer", answering("bypassPermissions", { by: "user" }), "not allowed on this server"],
-    ["bypass by configure", configuring("bypassPermissions", true), "not allowed on this server"],
+    ["an answer with bypassPermissions", answering("bypassPermissions", { by: "user" }), "not allowed on this server"],
+    ["a switch to bypassPermissions", configuring("bypassPermissions", true), "not allowed on this server"],
     ["a mode that its caller may not approve", configuring("acceptEdits"), "permissionMode acceptEdits"],
     ["an answer beyond the caller's bound", answering("acceptEdits"), "acceptEdits"],
-    ["one of a program in another's name", answering("acceptEdits", { by: "user", asCaller: true }), "acceptEdits"],
-  ])("is refused by the owner for %s", (_, command, message) => {
+    [
+      "a program's answer in the name of the user",
+      answering("acceptEdits", { by: "user", asCaller: true }),
+      "acceptEdits",
+    ],
+  ])("the owner refuses %s", (_, command, message) => {
     expect(objection(command)).toMatchObject(denied(message));
   });
 
@@ -92,12 +99,12 @@ describe("a command that another server has let through", () => {
     ["an answer with the scope decide", answering("acceptEdits", { decides: true })],
     ["a mode with the scope decide", configuring("acceptEdits", true)],
     ["a prompt", { id: "c", principal: "local", kind: "prompt", data: { promptId: "p", text: "x" } }],
-  ])("is taken by the owner: %s", (_, command) => {
+  ])("the owner accepts %s", (_, command) => {
     expect(objection(command)).toBeUndefined();
   });
 });
 
-describe("a text that should be a rule", () => {
+describe("the text of a rule", () => {
   it.each([
     ["Bash(ls:*)", { toolName: "Bash", content: "ls:*" }],
     ["Bash(:*)", { toolName: "Bash", content: undefined }],
@@ -106,11 +113,11 @@ describe("a text that should be a rule", () => {
     ["(ls)", undefined],
     ["", undefined],
     ["Bash(ls", undefined],
-  ])("is read without regard to what is wrong with it: %j", (text, read) => {
+  ])("`readRule` reads the tool and the content of %j, and does not check the rule", (text, read) => {
     expect(readRule(text)).toEqual(read);
   });
 
-  it("is quoted up to 100 characters where it cannot be read, and may have 2000", () => {
+  it("an unreadable rule is quoted up to 100 characters; a rule may have 2000", () => {
     const long = `Bash(${"x".repeat(1995)})`;
     expect(long).toHaveLength(2001);
     const shown = `the rule ${long.slice(0, 100)}... cannot be read.`;
@@ -124,7 +131,7 @@ describe("a text that should be a rule", () => {
     ["bash(rm:*)", "Bash", undefined],
     ["Unheard(x)", "Unheard", undefined],
     ["(x)", "", undefined],
-  ])("denies the whole tool where it cannot be read: %s", (text, toolName, content) => {
+  ])("a denying rule covers the whole tool if it cannot be read: %s", (text, toolName, content) => {
     expect(readDenying(text)).toEqual({ text, toolName, content });
   });
 });
@@ -141,11 +148,11 @@ describe("answers to questions", () => {
     [{ questions: [{ question }] }, {}, `"Which one?" has no answer.`],
     [{ questions: [{ question }] }, { [question]: ["a", "b"] }, "takes one answer, not 2."],
     [{ questions: [{ question: "x".repeat(400) }] }, {}, `"${"x".repeat(299)}…" has no answer.`],
-  ])("to %j are refused: %j", (input, answers, problem) => {
+  ])("for the questions %j, the answers %j are refused", (input, answers, problem) => {
     expect(() => withAnswers(input, answers)).toThrow(problem);
   });
 
-  it("are put into the input as they are, several where several may be chosen", () => {
+  it("answers are put into the input unchanged, several where a question allows several", () => {
     const input = { questions: [{ question, multiSelect: true }, { question: "And?" }] };
     const answers = { [question]: ["a", "b"], "And?": ["c"] };
     expect(withAnswers(input, answers)).toEqual({ ...input, answers });

@@ -11,7 +11,7 @@ import {
 } from "../kit/step/two-nodes.ts";
 import { SHIM } from "../kit/step/walk.ts";
 
-/** What a server that dies leaves to the next one: lines that it has dealt with, and commands that it has carried out. */
+/** Handover from a server that dies to the next owner: acknowledged lines, and commands that were already carried out. */
 
 let world: World;
 afterEach(() => world.close());
@@ -21,8 +21,8 @@ function start(between?: { a?: Between; b?: Between }): World {
   return world;
 }
 
-describe("what Claude Code has written", () => {
-  it("is acknowledged once what it told is stored, with its exit", async () => {
+describe("lines of Claude Code behind a shim", () => {
+  it("a line is acknowledged once its events are stored, and so is the exit", async () => {
     const gate = new Gate();
     const { a } = start({ a: gatedAppend(gate) });
     const id = await a.open();
@@ -42,7 +42,7 @@ describe("what Claude Code has written", () => {
     expect(process.acknowledged).toEqual([2, 3]);
   });
 
-  it("is acknowledged to a process that was given up, when it has gone", async () => {
+  it("the exit of a process that was given up is acknowledged while the session runs in a new process", async () => {
     const { a, b, clock } = start();
     const id = await a.open("begin", undefined, { onLost: "resume" });
     await a.seen(id, "process.started");
@@ -58,7 +58,7 @@ describe("what Claude Code has written", () => {
     expect(former!.acknowledged).toEqual([9]);
   });
 
-  it("is acknowledged when an exit comes after an ordered end: no next owner is to be started for it", async () => {
+  it("an exit after a shutdown is acknowledged, so that no next owner is started for it", async () => {
     const { a, b } = start();
     const id = await a.open();
     const process = a.runtime.of(id);
@@ -69,7 +69,7 @@ describe("what Claude Code has written", () => {
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { errorSubtype: "shutdown" } });
   });
 
-  it("is left to the next owner with its process, by one that was frozen until then", async () => {
+  it("a server that was frozen during the takeover leaves the lines and the process to the next owner", async () => {
     const { a, b, clock } = start();
     const id = await a.open();
     await a.seen(id, "process.started");
@@ -82,7 +82,7 @@ describe("what Claude Code has written", () => {
     expect(former!.calls).not.toContain("kill");
   });
 
-  it("is stored now and then when it tells nothing", async () => {
+  it("lines without events are stored and acknowledged every 500 lines", async () => {
     const { a } = start();
     const id = await a.open();
     const process = a.runtime.of(id);
@@ -98,7 +98,7 @@ describe("what Claude Code has written", () => {
   });
 });
 
-describe("a command that a dead owner has carried out, and not answered", () => {
+describe("a command that a dead owner carried out without an answer", () => {
   const unanswered: Between = (backend) => ({
     inbox: {
       receive: async function* (lease, signal) {
@@ -109,8 +109,8 @@ describe("a command that a dead owner has carried out, and not answered", () => 
     },
   });
 
-  /** The command comes after what callers ask of the server itself. */
-  const late =
+  /** Holds back commands of the inbox at `gate`, so that calls to the server itself come first. */
+  const heldBack =
     (gate: Gate): Between =>
     (backend) => ({
       inbox: {
@@ -123,10 +123,10 @@ describe("a command that a dead owner has carried out, and not answered", () => 
       },
     });
 
-  /** It waits in the inbox for node b, which has another turn running by then. */
-  async function handedOn(command: Command) {
+  /** Node a carries out `command` and dies unanswered; node b receives the command with another turn running. */
+  async function handOver(command: Command) {
     const gate = new Gate();
-    const { a, b, clock } = start({ a: unanswered, b: late(gate) });
+    const { a, b, clock } = start({ a: unanswered, b: heldBack(gate) });
     const id = await a.rested();
     if (command.kind === "interrupt") {
       await a.engine.prompt("local", id, { text: "more" });
@@ -148,17 +148,17 @@ describe("a command that a dead owner has carried out, and not answered", () => 
     return { process: b.runtime.of(id), reply };
   }
 
-  it("does not interrupt what came after it", async () => {
+  it("an interrupt that a dead owner carried out does not interrupt a later turn", async () => {
     const command: Command = { id: "c1", principal: "local", kind: "interrupt", data: { by: "ann" } };
-    const { process, reply } = await handedOn(command);
+    const { process, reply } = await handOver(command);
     expect(await reply).toMatchObject({ ok: true });
     expect(process.calls).toEqual(["push next"]);
   });
 
-  it("does not restore files a second time, and says that it is not known whether it did", async () => {
+  it("a rewind that a dead owner carried out is not repeated, and its outcome is reported as unknown", async () => {
     const request = { do: "rewind", promptId: "p", dryRun: false } as const;
     const command: Command = { id: "c1", principal: "local", kind: "control", data: { by: "ann", request } };
-    const { process, reply } = await handedOn(command);
+    const { process, reply } = await handOver(command);
     expect(await reply).toMatchObject({
       ok: false,
       refusal: { message: expect.stringContaining("outcome is unknown") as string },

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { FencedError } from "../../src/engine/ports.ts";
 import { type Between, errorsOf, LEASE_MS, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
-/** What callers learn of sessions whose store says that what it held may be missing. */
+/** Errors that callers get for a session after its store has reported a loss (`isLoss`). */
 
 class Loss extends Error {
   readonly isLoss = true;
@@ -15,12 +15,12 @@ let world: World;
 afterEach(() => world.close());
 
 interface Store {
-  /** What each write, and each renewal of the lease, fails with. */
+  /** Error with which each `append` and each `heartbeat` fails. */
   fault: Error | undefined;
   isGone: boolean;
 }
 
-/** A node on a store that the test takes away, and the signals of those that follow a log. */
+/** Starts node a on a store that the test can break; `following` has the signal of each followed log. */
 function start() {
   const store: Store = { fault: undefined, isGone: false };
   const following: AbortSignal[] = [];
@@ -45,7 +45,7 @@ const LOST = "The session's log cannot be written: the file is gone. Its turn wa
 const refused = { code: "INTERNAL", isLoss: true, message: LOST };
 
 describe("a session whose store has lost data", () => {
-  it("stops, and every later read gets the reason", async () => {
+  it("a session stops when its store loses data, and every later call gets the reason", async () => {
     const { a, store } = start();
     const id = await a.asked();
     store.fault = new Loss("the file is gone");
@@ -55,7 +55,7 @@ describe("a session whose store has lost data", () => {
     await expect(a.engine.prompt("local", id, { text: "go on" })).rejects.toMatchObject(refused);
   });
 
-  it("ends a wait for it, once it is looked at, and follows its log no longer", async () => {
+  it("a wait ends with the reason once the store of its session has lost data, and no longer follows the log", async () => {
     const { a, clock, following, store } = start();
     const id = await a.asked();
     const sessions = [{ sessionId: id, cursor: 100 }];
@@ -71,7 +71,7 @@ describe("a session whose store has lost data", () => {
     expect(following.at(-1)?.aborted).toBe(true);
   });
 
-  it("has it in its log, should there be one again", async () => {
+  it("a loss of data is recorded in the session's log if the log can be written again", async () => {
     const { a, clock, store } = start();
     const id = await a.asked();
     store.fault = new Loss("the file is gone");
@@ -83,7 +83,7 @@ describe("a session whose store has lost data", () => {
     expect(notices).toMatchObject([{ data: { kind: "warning", message: LOST } }]);
   });
 
-  it("is said to be lost, and not unknown, when the store has it no more", async () => {
+  it("a session with lost data is reported as lost, not as unknown, once the store no longer has it", async () => {
     const { a, clock, store } = start();
     const id = await a.asked();
     store.fault = new Loss("the file is gone");
@@ -95,7 +95,7 @@ describe("a session whose store has lost data", () => {
     await expect(a.engine.get("local", "another")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
-  it("stops at the renewal of the lease, before it writes anything", async () => {
+  it("a session stops at the renewal of its lease, before any write, if the store has lost data", async () => {
     const { a, clock, store } = start();
     const id = await a.asked();
     store.fault = new Loss("the file is gone");
@@ -105,7 +105,7 @@ describe("a session whose store has lost data", () => {
   });
 });
 
-it("a failure of the store that lost nothing says that what was reported is stored", async () => {
+it("a failure of the store without loss of data reports that everything before is stored", async () => {
   const { a, store } = start();
   const id = await a.asked();
   store.fault = new Error("disk full");

@@ -3,15 +3,15 @@ import { NoAnswerError } from "../../src/engine/ports.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { LEASE_MS, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
-/** A command to a session of another server that does not answer. */
+/** Commands to a session of another server whose inbox does not answer. */
 
 let world: World;
 afterEach(() => world.close());
 
 type Send = SessionBackend["inbox"]["send"];
 
-/** A session of node a, and a node whose commands reach no one, each try of which takes 3 s. */
-async function unheard(send?: Send) {
+/** Starts a session of node a, and a node c whose commands reach no owner; each try takes 3 s. */
+async function startUnreachable(send?: Send) {
   world = twoNodes();
   const { a, clock } = world;
   const tries: string[] = [];
@@ -25,8 +25,8 @@ async function unheard(send?: Send) {
 }
 
 describe("a command whose owner lives and does not answer", () => {
-  it("is tried again under its id, and fails after 15 s", async () => {
-    const { a, c, id, tries } = await unheard();
+  it("a command without an answer is tried again under its id, and fails after 15 s", async () => {
+    const { a, c, id, tries } = await startUnreachable();
     const refused = { code: "TIMEOUT", sessionId: id };
     await expect(c.engine.interrupt("local", id, "ann")).rejects.toMatchObject(refused);
     expect(tries).toHaveLength(5);
@@ -34,13 +34,13 @@ describe("a command whose owner lives and does not answer", () => {
     expect(a.runtime.of(id).calls).toEqual(["push begin"]);
   });
 
-  it("fails at once with another fault of the store", async () => {
-    const { c, id } = await unheard(async () => Promise.reject(new Error("disk full")));
+  it("a command fails at once on any other error of the store", async () => {
+    const { c, id } = await startUnreachable(async () => Promise.reject(new Error("disk full")));
     await expect(c.engine.interrupt("local", id, "ann")).rejects.toThrow("disk full");
   });
 
-  it("is carried out by the next owner if its owner has died meanwhile", async () => {
-    const { a, c, clock, id } = await unheard(async () => {
+  it("a command is carried out by the next owner if its owner dies meanwhile", async () => {
+    const { a, c, clock, id } = await startUnreachable(async () => {
       a.die();
       clock.advance(LEASE_MS);
       return Promise.reject(new NoAnswerError("no answer"));
@@ -51,7 +51,7 @@ describe("a command whose owner lives and does not answer", () => {
   });
 });
 
-it("a command to a session that was deleted meanwhile says that there is none", async () => {
+it("a command to a session that was deleted meanwhile fails with SESSION_NOT_FOUND", async () => {
   let isDeleted = false;
   world = twoNodes();
   const c = world.connect("c", (backend) => ({

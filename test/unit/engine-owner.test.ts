@@ -10,7 +10,7 @@ function start(between?: { a?: Between; b?: Between }): World {
 afterEach(() => world.close());
 
 describe("an owner that drains", () => {
-  it("records running turns as interrupted, stops them, and releases its session", async () => {
+  it("a draining owner records running turns as interrupted, stops them, and releases its session", async () => {
     const { a, b } = start();
     const id = await a.asked();
     await a.engine.drain();
@@ -23,7 +23,7 @@ describe("an owner that drains", () => {
     });
   });
 
-  it("leaves its session to the other server, which continues at the next command", async () => {
+  it("a drained owner leaves its session to the other server, which continues at the next command", async () => {
     const { a, b } = start();
     const id = await a.asked();
     await a.engine.drain();
@@ -35,7 +35,7 @@ describe("an owner that drains", () => {
     expect((await b.engine.get("local", id)).owner).toMatchObject({ nodeId: "b" });
   });
 
-  it("refuses further commands to any session with a message", async () => {
+  it("a draining owner refuses commands to any session, with the reason", async () => {
     const gate = new Gate();
     const { a, b } = start({ a: gatedAppend(gate) });
     const [own, other] = [await a.asked(), await b.asked()];
@@ -59,7 +59,7 @@ describe("an owner that drains", () => {
     expect(a.runtime.processes).toHaveLength(1);
   });
 
-  it("opens no more sessions, so that the same call with its key succeeds elsewhere", async () => {
+  it("a draining owner opens no sessions, so that the same call with its key succeeds elsewhere", async () => {
     const gate = new Gate();
     const { a, b } = start({ a: gatedAppend(gate) });
     await a.asked();
@@ -74,7 +74,7 @@ describe("an owner that drains", () => {
     expect(await b.engine.list({ principal: "local", limit: 9 })).toHaveLength(2);
   });
 
-  it("starts nothing for a prompt that arrives meanwhile: it is refused or run by the next owner", async () => {
+  it("a draining owner starts nothing for a new prompt, which is refused or run by the next owner", async () => {
     const gate = new Gate();
     let taken: () => void = () => undefined;
     const delivered = new Promise<void>((resolve) => (taken = resolve));
@@ -108,7 +108,7 @@ describe("an owner that drains", () => {
 });
 
 describe("a session that another server continues", () => {
-  it("is refused if that server would use another configuration or another account, with a message that says which", async () => {
+  it("a server with another configuration folder or account refuses a session of its former owner, and names both", async () => {
     const { a, b } = start();
     const id = await a.asked();
     await a.engine.drain();

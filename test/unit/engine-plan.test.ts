@@ -4,7 +4,7 @@ import { initialState } from "../../src/domain/session.ts";
 import { OPTIONS, type TestNode, twoNodes, type World } from "../kit/step/two-nodes.ts";
 import { T0 } from "../kit/step/walk.ts";
 
-/** How often the runtime plans one start. */
+/** Counts the plans of the runtime for each start. */
 
 let world: World;
 let a: TestNode;
@@ -17,7 +17,7 @@ afterEach(() => world.close());
 const ELSEWHERE = "11111111-1111-4111-8111-111111111111";
 const prompt = { text: "go on" };
 
-const ROADS: [road: string, go: (id: string) => Promise<unknown>][] = [
+const STARTS: [start: string, go: (id: string) => Promise<unknown>][] = [
   ["a new session", async () => a.open()],
   ["a session without a prompt", async () => a.engine.create(LOCAL_CALLER, OPTIONS)],
   ["a prompt", async (id) => a.engine.prompt("local", id, prompt)],
@@ -29,7 +29,7 @@ const ROADS: [road: string, go: (id: string) => Promise<unknown>][] = [
   ]),
 ];
 
-it.each(ROADS)("%s is planned once by the server that takes it", async (_, go) => {
+it.each(STARTS)("%s is planned once by the server that takes it", async (_, go) => {
   a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
   const id = await a.rested();
   const before = a.runtime.plans + world.b.runtime.plans;
@@ -37,7 +37,7 @@ it.each(ROADS)("%s is planned once by the server that takes it", async (_, go) =
   expect(a.runtime.plans + world.b.runtime.plans - before).toBe(1);
 });
 
-it("a session that a retry finds without its prompt is planned again, as it was created", async () => {
+it("a retry that finds its session without a prompt plans the session again, as it was created", async () => {
   const first = await a.backend.rows.create({
     id: "s",
     principal: "local",
@@ -52,7 +52,7 @@ it("a session that a retry finds without its prompt is planned again, as it was 
   expect(a.runtime.of("s").calls).toEqual(["push begin"]);
 });
 
-it("a session begun under a rule that this server cannot read gets no prompt here, and no copy", async () => {
+it("a session under a rule that this server cannot read gets no prompt here, and no copy", async () => {
   const { policy } = await a.engine.get("local", await a.rested());
   const rules = { ...policy!.rules, deny: ["Bash("] };
   const row = {

@@ -11,7 +11,7 @@ import {
   type World,
 } from "../kit/step/two-nodes.ts";
 
-/** What the owner of a session does with its process where something fails, or takes long. */
+/** Failures and long waits of an owner with the process of its session. */
 
 let world: World;
 afterEach(() => world.close());
@@ -21,8 +21,8 @@ function start(between?: { a?: Between; b?: Between }): World {
   return world;
 }
 
-describe("what is installed before a process starts", () => {
-  it("is told in steps of ten percent, and when it is done", async () => {
+describe("an installation before a process starts", () => {
+  it("the progress of an installation is logged in steps of ten percent, and when it is done", async () => {
     const { a } = start();
     a.runtime.installMissing = async (_, onProgress) => {
       for (const percent of [0, 3, 12, 19, 57, 100]) onProgress(percent);
@@ -34,7 +34,7 @@ describe("what is installed before a process starts", () => {
     expect(told).toEqual([0, 10, 50, 100].map((percent) => `Preparing Claude Code, ${String(percent)} %`));
   });
 
-  it("is no longer waited for, nor told of, once the session is cancelled", async () => {
+  it("a cancelled session no longer waits for its installation, and no longer logs the progress", async () => {
     const { a } = start();
     a.runtime.hangs = true;
     const { start: starting } = a.runtime;
@@ -68,7 +68,7 @@ describe("a control request", () => {
   it.each([
     [new AppError("INVALID_ARGUMENT", "There is no task t."), "INVALID_ARGUMENT", "There is no task t."],
     [new Error("The pipe is closed."), "INTERNAL", "The pipe is closed."],
-  ])("that Claude Code fails with %s is refused: %s", async (error, code, text) => {
+  ])("a control request that fails in Claude Code with %s is refused: %s", async (error, code, text) => {
     const { a, id } = await idle();
     a.runtime.of(id).control = () => {
       throw error;
@@ -78,7 +78,7 @@ describe("a control request", () => {
   });
 });
 
-it("an answer with another input is refused where Claude Code cannot say what that would do", async () => {
+it("an answer with changed input is refused if Claude Code cannot say what the input would do", async () => {
   const { a } = start();
   const id = await a.asked();
   a.runtime.of(id).judge = async () => Promise.reject(new Error("no such tool"));
@@ -89,8 +89,8 @@ it("an answer with another input is refused where Claude Code cannot say what th
   expect((await a.engine.get("local", id)).state.requests).toHaveLength(1);
 });
 
-describe("a process that is attached to", () => {
-  it("gets the last 200 messages of its turn, however many there are", async () => {
+describe("a process that the next owner attaches to", () => {
+  it("the next owner attaches with the last 200 messages of the turn, however many there are", async () => {
     world = nodesWithShim();
     const { a, b, clock } = world;
     const id = await a.open();
@@ -107,7 +107,7 @@ describe("a process that is attached to", () => {
     expect(spoken).toEqual(texts.slice(-200));
   });
 
-  it("is gone on with without its messages where they cannot be read", async () => {
+  it("the next owner attaches without messages if the log cannot be read", async () => {
     world = nodesWithShim({
       b: (backend) => ({
         log: {
@@ -126,7 +126,7 @@ describe("a process that is attached to", () => {
   });
 });
 
-it("processes without a session that a dead server left are reported, and a sweep that fails is tried again", async () => {
+it("leftover processes without a session are reported, and a sweep that fails is tried again", async () => {
   const { a, clock } = start();
   const counts = [new Error("no /proc"), 2];
   a.runtime.endAllLeftovers = async () => {

@@ -3,7 +3,7 @@ import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import { type TestNode, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
-/** The effects that a caller without the scope run may have. */
+/** Effects that a caller without the scope `run` may have. */
 
 let world: World;
 let [a, b] = [] as unknown as [TestNode, TestNode];
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => world.close());
 
-it("does not take over a dead server's session to query Claude Code", async () => {
+it("a caller without the scope run does not take over a dead server's session to query Claude Code", async () => {
   const id = await a.asked();
   a.die();
   world.clock.advance(30_000);
@@ -27,7 +27,7 @@ it("does not take over a dead server's session to query Claude Code", async () =
   expect(await a.story(id)).not.toContain("turn.ended");
 });
 
-it("starts no Claude Code in an idle session", async () => {
+it("a caller without the scope run starts no Claude Code in an idle session", async () => {
   const id = await a.rested();
   await expect(reader.control(LOCAL_CALLER, id, { do: "usage" }, "x")).resolves.toEqual({ did: "usage" });
   await a.engine.drain();
@@ -36,7 +36,7 @@ it("starts no Claude Code in an idle session", async () => {
   expect(b.runtime.processes).toEqual([]);
 });
 
-it("changes nothing by any other verb", async () => {
+it("a caller without the scope run changes nothing by any other operation", async () => {
   const id = await a.open();
   const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("scope run") as string };
   const calls = [
@@ -50,7 +50,7 @@ it("changes nothing by any other verb", async () => {
   for (const call of calls) await expect(call).rejects.toMatchObject(refused);
 });
 
-it("waits until the owner has recorded that a request was shown", async () => {
+it("a caller without the scope run waits until the owner has recorded that a request was shown", async () => {
   const id = await a.asked();
   const requestsOf = async () => (await reader.get("local", id)).state.requests;
   const [request] = await requestsOf();
@@ -59,7 +59,7 @@ it("waits until the owner has recorded that a request was shown", async () => {
   expect(await requestsOf()).toMatchObject([{ deliveredAt: expect.any(Number) as number }]);
 });
 
-it("takes an allowed question only with its answers, which it does not remember, even if given for the session", async () => {
+it("a question is allowed only with answers, which are not remembered, even if given for the session", async () => {
   const id = await a.open();
   const questions = [{ question: "Which?", options: [{ label: "A" }] }];
   const question = { kind: "question", toolName: "AskUserQuestion", input: { questions } };
@@ -79,7 +79,7 @@ it("takes an allowed question only with its answers, which it does not remember,
   expect(answered.data).toMatchObject({ behavior: "allow" });
 });
 
-it("neither answers nor forgets an answer in a session whose server has died", async () => {
+it("a caller without the scope run neither answers nor revokes in a session whose server has died", async () => {
   const id = await a.asked();
   a.die();
   world.clock.advance(30_000);

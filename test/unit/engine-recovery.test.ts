@@ -25,7 +25,7 @@ function start(between?: { a?: Between; b?: Between }): World {
 }
 afterEach(() => world.close());
 
-/** A store that counts the claims of a session. */
+/** Records each claim of a session in `claims`. */
 function countedClaims(): { between: Between; claims: string[] } {
   const claims: string[] = [];
   const between: Between = (backend) => ({
@@ -40,7 +40,7 @@ function countedClaims(): { between: Between; claims: string[] } {
 }
 
 describe("a session whose owner died before its process was recorded", () => {
-  async function died(over = {}): Promise<World & { id: string }> {
+  async function killOwner(over = {}): Promise<World & { id: string }> {
     const { a, clock } = start();
     a.runtime.hangs = true;
     const id = await a.open("begin", undefined, over);
@@ -51,8 +51,8 @@ describe("a session whose owner died before its process was recorded", () => {
     return { ...world, id };
   }
 
-  it("is started by the next server: its prompt is given to the new process, and what waits runs after it", async () => {
-    const { b, id } = await died();
+  it("a session without a recorded process is started by the next server, its first prompt before its queue", async () => {
+    const { b, id } = await killOwner();
     const shown = await b.engine.get("local", id);
     expect([statusOf(shown.state), shown.state.queue.length]).toEqual(["running", 1]);
     expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1` }]);
@@ -68,16 +68,16 @@ describe("a session whose owner died before its process was recorded", () => {
     expect(await b.story(id)).toBe(`${before} message turn.ended turn.started message turn.ended`);
   });
 
-  it("is lost where the next server would refuse its prompt, or run it as someone else", async () => {
-    const { b, id } = await died({ onLost: "resume" });
+  it("a first turn is lost, not started, if the next server would run it for another account", async () => {
+    const { b, id } = await killOwner({ onLost: "resume" });
     b.runtime.identity = { ...b.runtime.identity, paidBy: "another account" };
     await b.engine.get("local", id);
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect(b.runtime.processes).toEqual([]);
   });
 
-  it("is lost when that has happened too often", async () => {
-    const { b, clock, id } = await died();
+  it("a first turn is lost after six servers have died before its process was recorded", async () => {
+    const { b, clock, id } = await killOwner();
     let last = b;
     for (let n = 0; n < 5; n += 1) {
       last.runtime.hangs = true;
@@ -93,7 +93,7 @@ describe("a session whose owner died before its process was recorded", () => {
 });
 
 describe("a session whose owner died", () => {
-  async function died(between?: Between): Promise<World & { id: string }> {
+  async function killOwner(between?: Between): Promise<World & { id: string }> {
     const { a, clock } = start(between && { b: between });
     const id = await a.asked();
     a.die();
@@ -101,8 +101,8 @@ describe("a session whose owner died", () => {
     return { ...world, id };
   }
 
-  it("is taken over at the next command: its turn is lost, its questions are closed, a reply works at once", async () => {
-    const { a, b, id } = await died();
+  it("an abandoned session is taken over at the next command: its turn is lost, and a reply works at once", async () => {
+    const { a, b, id } = await killOwner();
     const before = (await b.backend.log.read(id, 1, 1000)).length;
     expect((await b.backend.rows.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
     await b.engine.prompt("local", id, { text: "go on" });
@@ -119,8 +119,8 @@ describe("a session whose owner died", () => {
   it.each([
     ["gets", async ({ engine }: TestNode, id: string) => engine.get("local", id)],
     ["lists", async ({ engine }: TestNode) => (await engine.list({ principal: "local", limit: 1 }))[0]],
-  ])("never has a running status for a caller who %s it", async (_, look) => {
-    const { b, id } = await died();
+  ])("a caller who %s an abandoned session never sees a running status", async (_, look) => {
+    const { b, id } = await killOwner();
     const shown = (await look(b, id))!;
     expect([statusOf(shown.state), shown.state.requests, shown.state.process]).toEqual([
       "error",
@@ -129,8 +129,8 @@ describe("a session whose owner died", () => {
     ]);
   });
 
-  it("gets no new process before the one that the dead owner left has ended", async () => {
-    const { b, id } = await died();
+  it("an abandoned session gets no new process before its leftover process has ended", async () => {
+    const { b, id } = await killOwner();
     let end: () => void = () => undefined;
     b.runtime.mayEnd = new Promise((resolve) => (end = resolve));
     const prompted = b.engine.prompt("local", id, { text: "go on" });
@@ -143,7 +143,7 @@ describe("a session whose owner died", () => {
     expect(b.runtime.of(id)).toMatchObject({ processTag: `${id}:2`, calls: ["push go on"] });
   });
 
-  it("is also recovered if its owner released it without recording anything", async () => {
+  it("a session at work is also recovered if its owner released it without recording anything", async () => {
     const { a, b } = start();
     const { log, state } = walkTo("asking");
     const session = { id: "s", principal: "local", spec: OPTIONS, state: initialState(T0), at: T0 };
@@ -156,7 +156,7 @@ describe("a session whose owner died", () => {
     expect([statusOf(shown.state), shown.state.process]).toEqual(["error", { phase: "none" }]);
   });
 
-  it("is left to others by a server that is itself draining", async () => {
+  it("a draining server leaves an abandoned session to others", async () => {
     const { a, clock } = start();
     const gate = new Gate();
     const c = world.connect("c", gatedAppend(gate));
@@ -174,7 +174,7 @@ describe("a session whose owner died", () => {
     await drained;
   });
 
-  it("resumes its turn if it was started with that option", async () => {
+  it("an abandoned session with `onLost: resume` resumes its turn", async () => {
     const { a, b, clock } = start();
     const id = await a.open("begin", undefined, { onLost: "resume" });
     await a.seen(id, "process.started");
@@ -185,20 +185,20 @@ describe("a session whose owner died", () => {
     expect(await b.story(id)).toContain("process.exited turn.ended turn.started");
   });
 
-  it("is taken over once by concurrent commands", async () => {
+  it("concurrent commands take an abandoned session over once", async () => {
     const { between, claims } = countedClaims();
-    const { b, id } = await died(between);
+    const { b, id } = await killOwner(between);
     const prompt = { text: "go on", idempotencyKey: "k" };
     await Promise.all([1, 2, 3].map(async () => b.engine.prompt("local", id, prompt)));
-    // One to end the leftovers of the dead owner, and one for the prompts, which find no running turn.
+    // At most two claims: to end leftovers of the dead owner, and for the prompts, which find no running turn.
     expect(claims.length).toBeLessThanOrEqual(2);
     expect((await b.story(id)).match(/turn\.ended/g)).toHaveLength(1);
     expect(b.runtime.of(id).calls).toEqual(["push go on"]);
   });
 
-  it("is taken over once by concurrent readers, all of which see the recorded result", async () => {
+  it("concurrent readers take an abandoned session over once, and all see the recorded result", async () => {
     const { between, claims } = countedClaims();
-    const { b, id } = await died(between);
+    const { b, id } = await killOwner(between);
     const listed = async () => b.engine.list({ principal: "local", limit: 1 });
     const get = async () => [await b.engine.get("local", id)];
     const shown = await Promise.all([get(), listed(), get(), listed()]);
@@ -207,10 +207,10 @@ describe("a session whose owner died", () => {
     expect((await b.story(id)).match(/turn\.ended/g)).toHaveLength(1);
   });
 
-  it("is left alone by a server that lost the race for it", async () => {
+  it("a server that lost the race for an abandoned session makes no claim", async () => {
     let stale: SessionRecord[] = [];
     let claims = 0;
-    const { b, clock, id } = await died((backend) => ({
+    const { b, clock, id } = await killOwner((backend) => ({
       leases: {
         abandoned: async () => Promise.resolve(stale),
         claim: async (sessionId) => {
@@ -227,8 +227,8 @@ describe("a session whose owner died", () => {
     expect((await b.backend.rows.get(id))?.owner).toBeUndefined();
   });
 
-  it("is no longer written by the old owner, whose process is killed at its next output", async () => {
-    const { a, b, id } = await died();
+  it("the old owner no longer writes a session that was taken over, and kills its process at the next output", async () => {
+    const { a, b, id } = await killOwner();
     await b.engine.interrupt("local", id, "ann");
     const before = await b.log(id);
     a.runtime.of(id).finish("I am still here.");
@@ -236,8 +236,8 @@ describe("a session whose owner died", () => {
     expect(await b.log(id)).toEqual(before);
   });
 
-  it("is also reached at its new owner through the old one", async () => {
-    const { a, b, id } = await died();
+  it("the old owner passes commands on to the new owner of a session", async () => {
+    const { a, b, id } = await killOwner();
     await b.engine.prompt("local", id, { text: "go on" });
     a.runtime.of(id).say({ type: "notice", kind: "warning", message: "still here" });
     await a.runtime.of(id).called("kill");
@@ -245,15 +245,15 @@ describe("a session whose owner died", () => {
     expect(b.runtime.of(id).calls).toEqual(["push go on", "interrupt"]);
   });
 
-  it("is taken over by the server that cleans up the store, without a request for it", async () => {
-    const { b, clock, id } = await died();
+  it("the server that cleans up the store takes an abandoned session over without a request", async () => {
+    const { b, clock, id } = await killOwner();
     await clock.pass(SWEEP_MS);
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77" }]);
   });
 
-  it("wakes callers that wait for its end when it is taken over", async () => {
-    const { b, id } = await died();
+  it("a takeover wakes callers that wait for the end of the session", async () => {
+    const { b, id } = await killOwner();
     const request: WaitRequest = {
       sessions: [{ sessionId: id, cursor: 1 }],
       until: "end",
@@ -265,8 +265,8 @@ describe("a session whose owner died", () => {
     expect(await woke).toEqual({ woke: id });
   });
 
-  it("has the status of a lost turn, and no cost of its own", async () => {
-    const { b, id } = await died();
+  it("an abandoned session has the status error after the takeover", async () => {
+    const { b, id } = await killOwner();
     await b.engine.interrupt("local", id, "ann");
     expect(statusOf((await b.engine.get("local", id)).state)).toBe("error");
   });

@@ -8,7 +8,7 @@ import type { SessionRecord } from "../../src/engine/ports.ts";
 import { OPERATOR } from "../kit/sessions/open-gate.ts";
 import { type Looking, nestedOf, readerOf } from "../../src/engine/session/restricted.ts";
 
-/** Which operations of the engine a restricted caller gets. A new operation has to be entered here. */
+/** Operations of the engine that a restricted caller gets. Each new operation must be entered here. */
 
 const PROMPT = { text: "go on" };
 const CONTROL = { do: "usage" } as const;
@@ -51,8 +51,8 @@ const CALLS: { readonly [K in keyof Engine]: Parameters<Engine[K]> } = {
 };
 
 /**
- * `passed`: the engine does it and its result is returned. `only read`: as `passed`, by the operations that take over nothing.
- * `told`: as `passed`, without a result. `refused`: PERMISSION_DENIED. `ignored`: it succeeds with nothing done.
+ * `passed`: calls the engine and returns its result. `only read`: reads through `Looking`, which takes over nothing.
+ * `told`: calls the engine and returns nothing. `refused`: PERMISSION_DENIED. `ignored`: succeeds without a call.
  */
 type Way = "ignored" | "only read" | "passed" | "refused" | "told";
 type Ways = Readonly<Record<Exclude<keyof Engine, "forCaller" | "forConnection">, Way>>;
@@ -118,7 +118,7 @@ const OF_NESTED: Ways = {
 
 const LIVE: SessionState = { ...initialState(0), process: { phase: "live", id: "p", since: 0 } };
 
-function recordOf(state: SessionState, alive: boolean): SessionRecord {
+function makeRecord(state: SessionState, alive: boolean): SessionRecord {
   const owner = { nodeId: "n", alive };
   const row = { title: undefined, createdAt: 0, updatedAt: 0, rev: 1, spec: { cwd: "/repo" }, policy: undefined };
   return { ...row, id: "s", principal: "local", state, owner };
@@ -126,8 +126,8 @@ function recordOf(state: SessionState, alive: boolean): SessionRecord {
 
 type Called = readonly [name: string, args: readonly unknown[]];
 
-/** An engine that notes each call and resolves with it, and what reads for it. */
-function recording(record = recordOf(LIVE, true)) {
+/** Builds an engine with each call recorded in `calls`, and a `looking` with `record` as its only session. */
+function recordCalls(record = makeRecord(LIVE, true)) {
   const calls: Called[] = [];
   const engine = new Proxy({} as Engine, {
     get:
@@ -145,8 +145,8 @@ function recording(record = recordOf(LIVE, true)) {
   return { calls, engine, looking, record };
 }
 
-/** The result of the operation, or the code of the refusal, and what the engine was asked for. */
-async function outcomeOf(restricted: Engine, name: keyof Engine, calls: readonly Called[]) {
+/** Calls operation `name`. Returns its result or the code of its refusal, with `calls`. */
+async function callOperation(restricted: Engine, name: keyof Engine, calls: readonly Called[]) {
   const operation = restricted[name] as (...args: readonly unknown[]) => unknown;
   try {
     return { result: await operation(...CALLS[name]), calls };
@@ -170,13 +170,16 @@ function expected(way: Way, name: keyof Ways, record: SessionRecord) {
 const NAMES = Object.keys(OF_READERS) as (keyof Ways)[];
 
 describe("a caller without the scope run", () => {
-  it.each(NAMES.map((name) => [name, OF_READERS[name]] as const))("calls %s: %s", async (name, way) => {
-    const { calls, engine, looking, record } = recording();
-    expect(await outcomeOf(readerOf(engine, looking), name, calls)).toEqual(expected(way, name, record));
-  });
+  it.each(NAMES.map((name) => [name, OF_READERS[name]] as const))(
+    "for a caller without the scope run, %s is %s",
+    async (name, way) => {
+      const { calls, engine, looking, record } = recordCalls();
+      expect(await callOperation(readerOf(engine, looking), name, calls)).toEqual(expected(way, name, record));
+    },
+  );
 
-  it("stays one on a connection, and becomes what its scopes say", async () => {
-    const { calls, engine, looking } = recording();
+  it("a caller without the scope run stays restricted on a connection; another caller has the rights of its scopes", async () => {
+    const { calls, engine, looking } = recordCalls();
     const reader = readerOf(engine, looking);
     expect(reader.forCaller(LOCAL_CALLER)).toBe(engine);
     const refused = reader.forConnection(...CALLS.forConnection).prompt(...CALLS.prompt);
@@ -188,22 +191,25 @@ describe("a caller without the scope run", () => {
   });
 
   const ANSWERING = ["answer", "revoke", "pass", "extend", "fill", "control"] as const;
-  it.each(ANSWERING)("is told to wait where %s would have a session of a dead server taken over", async (name) => {
-    const { calls, engine, looking } = recording(recordOf(LIVE, false));
-    const refused = { code: "SESSION_BUSY", sessionId: "s", message: expect.stringContaining("has died") as string };
-    const asked = readerOf(engine, looking)[name] as (...args: readonly unknown[]) => Promise<unknown>;
-    await expect(asked(...CALLS[name])).rejects.toMatchObject(refused);
-    expect(calls).toEqual([]);
-  });
+  it.each(ANSWERING)(
+    "a caller without the scope run gets SESSION_BUSY if %s would take over a dead server's session",
+    async (name) => {
+      const { calls, engine, looking } = recordCalls(makeRecord(LIVE, false));
+      const refused = { code: "SESSION_BUSY", sessionId: "s", message: expect.stringContaining("has died") as string };
+      const asked = readerOf(engine, looking)[name] as (...args: readonly unknown[]) => Promise<unknown>;
+      await expect(asked(...CALLS[name])).rejects.toMatchObject(refused);
+      expect(calls).toEqual([]);
+    },
+  );
 
-  it("has nothing recorded as shown in a session of a dead server", async () => {
-    const { calls, engine, looking } = recording(recordOf(LIVE, false));
+  it("a caller without the scope run records no delivery in a session of a dead server", async () => {
+    const { calls, engine, looking } = recordCalls(makeRecord(LIVE, false));
     await readerOf(engine, looking).delivered(...CALLS.delivered);
     expect(calls).toEqual([]);
   });
 
-  it("asks an idle session for what needs no Claude Code", async () => {
-    const { calls, engine, looking } = recording(recordOf(initialState(0), true));
+  it("a caller without the scope run may read the output of a task in an idle session, without a process", async () => {
+    const { calls, engine, looking } = recordCalls(makeRecord(initialState(0), true));
     const request = { do: "task-output", taskId: "t" } as const;
     expect(await readerOf(engine, looking).control(LOCAL_CALLER, "s", request, "ann")).toEqual({ did: "control" });
     expect(calls).toEqual([["control", [LOCAL_CALLER, "s", request, "ann"]]]);
@@ -216,8 +222,8 @@ describe("a caller without the scope run", () => {
     [{ do: "configure", model: "m" }, "This needs the scope run"],
     [{ do: "suspend" }, "This needs the scope run"],
     [{ do: "rewind", promptId: "p", dryRun: true }, "This needs the scope run"],
-  ])("is refused %j of an idle session: %s", async (request, why) => {
-    const { calls, engine, looking } = recording(recordOf(initialState(0), true));
+  ])("a caller without the scope run is refused %j in an idle session: %s", async (request, why) => {
+    const { calls, engine, looking } = recordCalls(makeRecord(initialState(0), true));
     const asked = readerOf(engine, looking).control(LOCAL_CALLER, "s", request, "ann");
     await expect(asked).rejects.toMatchObject({
       code: "PERMISSION_DENIED",
@@ -228,14 +234,17 @@ describe("a caller without the scope run", () => {
 });
 
 describe("a server inside a session", () => {
-  it.each(NAMES.map((name) => [name, OF_NESTED[name]] as const))("calls %s: %s", async (name, way) => {
-    const { calls, engine, looking, record } = recording();
-    const nested = nestedOf(engine, looking, { depth: 1 });
-    expect(await outcomeOf(nested, name, calls)).toEqual(expected(way, name, record));
-  });
+  it.each(NAMES.map((name) => [name, OF_NESTED[name]] as const))(
+    "for a server inside a session, %s is %s",
+    async (name, way) => {
+      const { calls, engine, looking, record } = recordCalls();
+      const nested = nestedOf(engine, looking, { depth: 1 });
+      expect(await callOperation(nested, name, calls)).toEqual(expected(way, name, record));
+    },
+  );
 
-  it("stays restricted whatever the scopes of its caller and on every connection", () => {
-    const { engine, looking } = recording();
+  it("a server inside a session stays restricted on every connection, whatever the scopes of its caller", () => {
+    const { engine, looking } = recordCalls();
     const nested = nestedOf(engine, looking, { depth: 1 });
     expect([nested.forCaller(LOCAL_CALLER), nested.forConnection(...CALLS.forConnection)]).toEqual([nested, nested]);
   });
@@ -243,8 +252,8 @@ describe("a server inside a session", () => {
   it.each([
     [1, "runs inside a session of claude-agents-mcp already (depth 1)"],
     [0, "starts no sessions (--max-depth 0)"],
-  ])("says at depth %i that it %s", async (depth, why) => {
-    const { engine, looking } = recording();
+  ])("a refusal at depth %i says that the server %s", async (depth, why) => {
+    const { engine, looking } = recordCalls();
     const refused = nestedOf(engine, looking, { depth }).open(...CALLS.open);
     await expect(refused).rejects.toMatchObject({ message: expect.stringContaining(why) as string });
   });

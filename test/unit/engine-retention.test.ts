@@ -30,15 +30,15 @@ class Sessions {
 }
 
 let stop: (() => Promise<void>) | undefined;
-const told: unknown[] = [];
-beforeEach(() => void told.splice(0));
+const logged: unknown[] = [];
+beforeEach(() => void logged.splice(0));
 afterEach(async () => stop?.());
 
 function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retention>): void {
   const { purge, size } = sessions;
   const log = {
     debug: () => undefined,
-    info: (...entry: unknown[]) => void told.push(entry),
+    info: (...entry: unknown[]) => void logged.push(entry),
     warn: () => undefined,
     error: () => undefined,
   };
@@ -49,33 +49,33 @@ function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retenti
 }
 
 describe("a round of cleaning up", () => {
-  it("deletes all sessions that are too old, in any number of steps, and no others", async () => {
+  it("a cleanup deletes all sessions above the maximum age, in any number of steps, and no others", async () => {
     const clock = new ManualClock();
     const sessions = new Sessions(clock, [...Array(200).fill(31 * DAY_MS), ...Array(7).fill(29 * DAY_MS)]);
     keep(sessions, clock, {});
     await expect.poll(() => sessions.count).toBe(7);
     await stop?.();
-    expect(told).toEqual([["old sessions deleted", { forAge: 200, forRoom: 0 }]]);
+    expect(logged).toEqual([["old sessions deleted", { forAge: 200, forRoom: 0 }]]);
   });
 
-  it("deletes the oldest sessions for lack of space, and stops as soon as there is some", async () => {
+  it("a cleanup deletes the oldest sessions for lack of space, and stops as soon as there is some", async () => {
     const clock = new ManualClock();
     const sessions = new Sessions(clock, Array(100).fill(MINUTE_MS));
     keep(sessions, clock, { maxBytes: 70 });
     await expect.poll(() => sessions.count).toBe(70);
     await stop?.();
     expect(sessions.count).toBe(70);
-    expect(told).toEqual([["old sessions deleted", { forAge: 0, forRoom: 30 }]]);
+    expect(logged).toEqual([["old sessions deleted", { forAge: 0, forRoom: 30 }]]);
   });
 
-  it("runs again, and deletes nothing by age while the clock was set", async () => {
+  it("a cleanup deletes nothing by age for an hour after the clock was set, and runs again later", async () => {
     const clock = new ManualClock();
     const sessions = new Sessions(clock, Array(3).fill(30 * DAY_MS - 2 * MINUTE_MS));
     keep(sessions, clock, {});
     clock.set(2 * DAY_MS);
     await clock.pass(3 * MINUTE_MS);
     expect(sessions.count).toBe(3);
-    expect(told).toEqual([]);
+    expect(logged).toEqual([]);
     await clock.pass(2 * 60 * MINUTE_MS);
     expect(sessions.count).toBe(0);
   });

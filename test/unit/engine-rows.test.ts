@@ -4,7 +4,7 @@ import type { AdoptRequest } from "../../src/engine/api.ts";
 import { ConflictError } from "../../src/engine/ports.ts";
 import { type TestNode, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
-/** What is refused where a session is copied, taken from disk, renamed or deleted. */
+/** Refused forks, adoptions, renames and deletions of sessions. */
 
 let world: World;
 let a: TestNode;
@@ -21,27 +21,27 @@ async function adopt(over: Partial<AdoptRequest> = {}) {
   return a.engine.adopt(LOCAL_CALLER, { sessionId: ELSEWHERE, fork: false, options: {}, prompt, ...over });
 }
 
-describe("a copy", () => {
-  it("of a session that was closed is refused", async () => {
+describe("a fork", () => {
+  it("a fork of a closed session is refused", async () => {
     const id = await a.rested();
     await a.engine.close("local", id, "ann");
     const message = "The session was closed and cannot be forked.";
     await expect(a.engine.fork(LOCAL_CALLER, id, prompt)).rejects.toMatchObject({ code: "CANCELLED", message });
   });
 
-  it("of a session that keeps no transcript is refused", async () => {
+  it("a fork of a session without a transcript is refused", async () => {
     const id = await a.open("begin", undefined, { persistSession: false });
     const refused = { code: "INVALID_ARGUMENT", message: expect.stringContaining("no transcript to copy") as string };
     await expect(a.engine.fork(LOCAL_CALLER, id, prompt)).rejects.toMatchObject(refused);
   });
 
-  it("of a session with a running turn is refused until its end", async () => {
+  it("a fork of a session with a running turn is refused", async () => {
     const id = await a.open();
     const refused = { code: "SESSION_BUSY", sessionId: id };
     await expect(a.engine.fork(LOCAL_CALLER, id, prompt)).rejects.toMatchObject(refused);
   });
 
-  it("from a message on starts with what was said up to it", async () => {
+  it("a fork from a message on starts with the conversation up to the message", async () => {
     const id = await a.rested();
     const { sessionId } = await a.engine.fork(LOCAL_CALLER, id, { ...prompt, resumeAt: "m1" });
     const { state } = await a.engine.get("local", sessionId);
@@ -50,11 +50,11 @@ describe("a copy", () => {
 });
 
 describe("a session from disk", () => {
-  it("that Claude Code does not have does not exist", async () => {
+  it("a session that Claude Code does not have is not found", async () => {
     await expect(adopt()).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
-  it("of another principal does not exist, even for a copy", async () => {
+  it("a session of another principal is not found on disk, even for a fork", async () => {
     const theirs = await a.rested({}, "eve");
     a.runtime.found.set(theirs, { cwd: "/repo" });
     const refused = { code: "SESSION_NOT_FOUND" };
@@ -62,7 +62,7 @@ describe("a session from disk", () => {
     await expect(adopt({ sessionId: theirs, fork: true })).rejects.toMatchObject(refused);
   });
 
-  it("needs a folder where Claude Code does not know it", async () => {
+  it("a session from disk needs `cwd` if Claude Code does not know its folder", async () => {
     a.runtime.found.set(ELSEWHERE, { cwd: undefined });
     const refused = { code: "INVALID_ARGUMENT", message: expect.stringContaining("cwd: is unknown") as string };
     await expect(adopt()).rejects.toMatchObject(refused);
@@ -70,7 +70,7 @@ describe("a session from disk", () => {
     expect((await a.engine.get("local", ELSEWHERE)).spec.cwd).toBe("/other");
   });
 
-  it("that was split off by /clear is reached through its session, or copied", async () => {
+  it("a transcript that /clear split off is refused with the name of its session, and may be forked", async () => {
     const id = await a.open();
     a.runtime.of(id).say({ type: "reported", transcriptId: ELSEWHERE });
     a.runtime.of(id).finish();
@@ -92,7 +92,7 @@ describe("a session from disk", () => {
     message: `Session ${ELSEWHERE} is open in another Claude Code (process 4712, cli). Close it there, or fork it with forkSession: true.`,
   };
 
-  it("that another Claude Code has open is refused, and may be copied", async () => {
+  it("a session that another Claude Code has open is refused, and may be forked", async () => {
     a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
     a.runtime.openIn = open;
     await expect(adopt()).rejects.toMatchObject(busy);
@@ -101,7 +101,7 @@ describe("a session from disk", () => {
     expect(a.runtime.processes).toHaveLength(1);
   });
 
-  it("gets no further prompt while another Claude Code has it open", async () => {
+  it("a session from disk gets no further prompt while another Claude Code has the session open", async () => {
     a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
     await adopt();
     await a.engine.interrupt("local", ELSEWHERE, "ann");
@@ -118,7 +118,7 @@ describe("a new title", () => {
     [1, "renamed"],
     [4, "renamed"],
     [5, undefined],
-  ])("that meets %i other changes of the row makes it %s", async (conflicts, title) => {
+  ])("a rename that meets %i other changes of the row leaves the title %s", async (conflicts, title) => {
     let left = conflicts;
     const c = world.connect("c", (backend) => ({
       rows: {
@@ -134,7 +134,7 @@ describe("a new title", () => {
     expect((await c.engine.get("local", id)).title).toBe(title);
   });
 
-  it("that the store refuses for another reason is not tried again", async () => {
+  it("a rename that the store refuses for another reason is not tried again", async () => {
     let tries = 0;
     const update = async () => Promise.reject(new Error(`disk full, try ${String(++tries)}`));
     const c = world.connect("c", () => ({ rows: { update } }));
@@ -142,14 +142,14 @@ describe("a new title", () => {
   });
 });
 
-describe("a session that is deleted", () => {
-  it("stays while a turn runs in it", async () => {
+describe("deletion of a session", () => {
+  it("a session with a running turn is not deleted", async () => {
     const id = await a.open();
     await expect(a.engine.delete("local", id, "ann")).rejects.toMatchObject({ code: "SESSION_BUSY", sessionId: id });
     expect((await a.engine.get("local", id)).state.closed).toBeUndefined();
   });
 
-  it("stays, closed, if its process does not end within 10 s", async () => {
+  it("a deleted session stays, closed, if its process does not end within 10 s", async () => {
     const id = await a.rested();
     a.runtime.of(id).stop = () => undefined;
     const deleted = a.engine.delete("local", id, "ann").catch((error: unknown) => error);

@@ -7,7 +7,7 @@ import { OPEN_GATE, OPERATOR } from "../kit/sessions/open-gate.ts";
 import { LEASE_MS, OPTIONS, twoNodes, type TestNode, type World } from "../kit/step/two-nodes.ts";
 import { SHELL_TASK } from "../kit/step/walk.ts";
 
-/** Clients with other terms and environments, at one server and at two. */
+/** Clients with different terms and environments, at one server and at two. */
 
 let world: World;
 let [a, b] = [] as unknown as [TestNode, TestNode];
@@ -27,7 +27,7 @@ const opened = async (engine: Engine, prompt = "begin") =>
   (await engine.open(LOCAL_CALLER, { options: OPTIONS, prompt: { text: prompt } })).sessionId;
 const identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 const another = { ...identity, paidBy: "Amazon Bedrock" };
-/** The prompt's turn, to its end, in the process that has it. */
+/** Ends the turn of `prompt` in the process that received the prompt. */
 async function finish(node: TestNode, id: string, prompt: string): Promise<void> {
   await node.runtime.moments.until(
     () => node.runtime.of(id).calls.includes(`push ${prompt}`) || node.runtime.of(id).gone,
@@ -36,8 +36,8 @@ async function finish(node: TestNode, id: string, prompt: string): Promise<void>
   node.runtime.of(id).finish();
 }
 
-describe("a prompt of a client that allows less, sent through another server", () => {
-  it("restarts the process of the owner once; the same two clients in turn do not", async () => {
+describe("a prompt of a stricter client, sent through another server", () => {
+  it("a stricter client's prompt restarts the owner's process once; later prompts of both clients do not", async () => {
     const id = await a.rested();
     const [loose, strict] = [client(a), client(b, SANDBOXED)];
     for (const [index, sender] of [strict, loose, strict, loose].entries()) {
@@ -53,7 +53,7 @@ describe("a prompt of a client that allows less, sent through another server", (
     expect(b.runtime.processes).toEqual([]);
   });
 
-  it("waits in the owner's queue with its policy and environment, and keeps both when another server has the session", async () => {
+  it("a stricter client's prompt keeps its policy and environment in the owner's queue and at its start", async () => {
     a.runtime.records.set("e1", identity);
     const id = await a.open();
     await client(b, { ...SANDBOXED, environmentId: "e1" }).prompt("local", id, { text: "then", whenBusy: "queue" });
@@ -65,7 +65,7 @@ describe("a prompt of a client that allows less, sent through another server", (
     expect(a.runtime.held).toContain(`${id} e1`);
   });
 
-  it("does not join its turn", async () => {
+  it("a stricter client's prompt cannot join a running turn; a prompt under equal terms joins", async () => {
     const id = await a.open();
     const steered = client(b, SANDBOXED).prompt("local", id, { text: "now", whenBusy: "steer" });
     await expect(steered).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
@@ -73,7 +73,7 @@ describe("a prompt of a client that allows less, sent through another server", (
     await a.runtime.of(id).called("push now");
   });
 
-  it("waits until what runs behind the turns has ended", async () => {
+  it("a stricter client's prompt waits until the background work of the process has ended", async () => {
     const id = await a.open();
     a.runtime.of(id).say({ type: "background", tasks: [SHELL_TASK] });
     a.runtime.of(id).finish();
@@ -87,7 +87,7 @@ describe("a prompt of a client that allows less, sent through another server", (
 });
 
 describe("the environment of a session", () => {
-  it("is that of its client, and of another one whose prompt starts a process, if that has the same identity", async () => {
+  it("a new process has the environment of the prompt's client if the identity matches, otherwise the last one", async () => {
     for (const id of ["e1", "e2", "e3"]) a.runtime.records.set(id, id === "e3" ? another : identity);
     const [first, alike, other] = ["e1", "e2", "e3"].map((environmentId) => client(a, { environmentId }));
     const id = await opened(first!);
@@ -104,7 +104,7 @@ describe("the environment of a session", () => {
       return a.runtime.of(id).environmentId;
     };
     expect(await restarted(alike!, "p2", 2)).toBe("e2");
-    // Another identity: the session goes on with its last record.
+    // The session keeps its last record, because the client of `e3` has another identity.
     expect(await restarted(other!, "p3", 3)).toBe("e2");
     a.runtime.records.delete("e2");
     a.runtime.identity = another;
@@ -117,7 +117,7 @@ describe("the environment of a session", () => {
     });
   });
 
-  it("is of no account to a prompt for a process that runs", async () => {
+  it("a prompt for a running process may come from a client of another identity", async () => {
     for (const [id, of] of [
       ["e1", identity],
       ["e3", another],
@@ -131,7 +131,7 @@ describe("the environment of a session", () => {
     expect(a.runtime.processes).toHaveLength(1);
   });
 
-  it("is that of the sender for a fork, which has the stricter of both policies", async () => {
+  it("a fork has the environment of its sender, and the stricter of both policies", async () => {
     for (const id of ["e1", "e2"]) a.runtime.records.set(id, identity);
     const id = await opened(client(a, { environmentId: "e1", ...SANDBOXED }));
     await finish(a, id, "begin");
@@ -142,7 +142,7 @@ describe("the environment of a session", () => {
 });
 
 describe("a session whose server and client are gone", () => {
-  async function died(): Promise<string> {
+  async function loseServerAndClient(): Promise<string> {
     a.runtime.records.set("e1", identity);
     const id = await opened(client(a, { environmentId: "e1" }));
     await client(a, { environmentId: "e1" }).prompt("local", id, { text: "then", whenBusy: "queue" });
@@ -157,8 +157,8 @@ describe("a session whose server and client are gone", () => {
     return id;
   }
 
-  it("waits for a client of its identity, and goes on in the environment of that one", async () => {
-    const id = await died();
+  it("a session without a client waits 10 s for one of its identity, and goes on in that client's environment", async () => {
+    const id = await loseServerAndClient();
     const asked: unknown[] = [];
     b.runtime.comes = async (...about) => {
       asked.push(about);
@@ -171,8 +171,8 @@ describe("a session whose server and client are gone", () => {
     expect(asked).toEqual([[identity, expect.objectContaining({ principal: "local" }), 10_000]]);
   });
 
-  it("is reported lost when none comes, with the advice to reply", async () => {
-    const id = await died();
+  it("a turn is lost, with the advice to reply, if no client of its identity comes", async () => {
+    const id = await loseServerAndClient();
     await b.engine.get("local", id);
     const { data } = await b.seen(id, "turn.ended", 2);
     expect(data).toMatchObject({ outcome: "lost" });
@@ -180,8 +180,8 @@ describe("a session whose server and client are gone", () => {
     expect(b.runtime.processes).toEqual([]);
   });
 
-  it("is left to the next server by one that ends while it waits", async () => {
-    const id = await died();
+  it("a server that ends while a session waits for a client leaves the session to the next server", async () => {
+    const id = await loseServerAndClient();
     const asked = new Promise<void>((resolve) => {
       b.runtime.comes = async () => {
         resolve();
@@ -194,7 +194,7 @@ describe("a session whose server and client are gone", () => {
     expect((await b.backend.leases.abandoned(9)).map((record) => record.id)).toEqual([id]);
   });
 
-  it("is started for a prompt that waited only if there is an environment for it; else the queue is held", async () => {
+  it("a queue stays held if there is no environment for its next prompt", async () => {
     a.runtime.records.set("e1", identity);
     const id = await a.open();
     await client(a, { environmentId: "e1" }).prompt("local", id, { text: "then", whenBusy: "queue" });
@@ -213,13 +213,13 @@ describe("a session whose server and client are gone", () => {
   });
 });
 
-describe("an owner that has no environment for a prompt and no process", () => {
-  it("leaves the session to the server of its sender", async () => {
+describe("an owner without a process and without an environment for a prompt", () => {
+  it("an owner without an environment for a prompt leaves the session to the sender's server", async () => {
     a.runtime.records.set("e1", identity);
     const id = await a.rested();
     a.runtime.identity = another;
     b.runtime.records.set("e1", identity);
-    // The process ends while the prompt is on its way.
+    // Keeps the process alive until the prompt is on its way.
     a.runtime.of(id).stop = () => undefined;
     await a.engine.control(LOCAL_CALLER, id, { do: "suspend" }, "ann");
     a.runtime.records.clear();
@@ -234,8 +234,8 @@ describe("an owner that has no environment for a prompt and no process", () => {
   });
 });
 
-describe("what belongs to one connection", () => {
-  it("is the gate that is closed: sessions of others go on", async () => {
+describe("terms of one connection", () => {
+  it("a gate that closes for one connection suspends its sessions, and no others", async () => {
     let allows = true;
     const open = { gate: { ...OPEN_GATE, allowsBypass: () => true } };
     const mine = client(a, { gate: { ...OPEN_GATE, allowsBypass: () => allows } });
@@ -250,7 +250,7 @@ describe("what belongs to one connection", () => {
     expect([await suspended(closed), await suspended(kept)]).toEqual([true, undefined]);
   });
 
-  it("is how its sessions go on unattended, and whom their requests reach: only clients that have named them", async () => {
+  it("requests reach only clients that have named the session, and otherwise wait or are denied by its terms", async () => {
     const named = new Map<string, Set<string>>();
     const listeners: ((sessionId: string) => void)[] = [];
     const unattended: EngineOptions["unattended"] = {

@@ -12,7 +12,7 @@ function start(between?: { a?: Between; b?: Between }): World {
 afterEach(() => world.close());
 
 describe("an owner whose store fails", () => {
-  it("acts on nothing that is not stored", async () => {
+  it("an owner acts on nothing that is not stored", async () => {
     const gate = new Gate();
     const { a } = start({ a: gatedAppend(gate) });
     gate.closed = true;
@@ -23,7 +23,7 @@ describe("an owner whose store fails", () => {
     expect(a.runtime.of(await opened).calls).toEqual(["push begin"]);
   });
 
-  it("gives Claude Code a prompt that is stored after other events of the same transaction", async () => {
+  it("a prompt that is stored after other events of its transaction reaches Claude Code", async () => {
     const gate = new Gate();
     const { a } = start({ a: gatedAppend(gate) });
     const id = await a.open();
@@ -34,7 +34,7 @@ describe("an owner whose store fails", () => {
     gate.closed = true;
     session.say(message);
     await gate.arrived;
-    // All this is stored in one transaction, when the first one is done.
+    // Batched into one transaction, because the first write still waits at `gate`.
     session.say(message, message, message);
     const prompted = a.engine.prompt("local", id, { text: "after them" });
     await new Promise(setImmediate);
@@ -55,7 +55,7 @@ describe("an owner whose store fails", () => {
     });
   };
 
-  it("stops turns that it cannot record, reports that, and continues the session when the store works again", async () => {
+  it("an owner stops turns that it cannot record, reports the reason, and goes on when the store works again", async () => {
     const disk = { full: false, tries: 0 };
     const { a, b, clock } = start({ a: filling(disk) });
     const id = await a.asked();
@@ -73,7 +73,7 @@ describe("an owner whose store fails", () => {
     expect(a.complaints).toEqual(["session actor"]);
   });
 
-  it("does not carry out later a command that it has refused for that reason", async () => {
+  it("a command that was refused because of the store is not carried out later", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
     const id = await a.rested();
@@ -81,14 +81,14 @@ describe("an owner whose store fails", () => {
     await expect(a.engine.prompt("local", id, { text: "refused" })).rejects.toMatchObject({ code: "INTERNAL" });
     disk.full = false;
     clock.advance(RETRY_MS);
-    // Its process was killed for safety: once the log has that, the fault is over.
+    // The process was killed for safety; once the log has `process.exited`, the fault is over.
     await a.seen(id, "process.exited");
     await a.engine.prompt("local", id, { text: "again" });
     const prompts = (await a.log(id)).flatMap((event) => (event.type === "prompt.queued" ? [event.data.text] : []));
     expect(prompts).toEqual(["begin", "again"]);
   });
 
-  it("ends a drain during the pause, without waiting for the next try", async () => {
+  it("a drain during the pause after a failed write does not wait for the next try", async () => {
     const disk = { full: false, tries: 0 };
     const { a } = start({ a: filling(disk) });
     const id = await a.asked();
@@ -98,7 +98,7 @@ describe("an owner whose store fails", () => {
     expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
   });
 
-  it("retries after a pause, and not before", async () => {
+  it("a failed write is tried again after a pause, and not before", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
     const id = await a.asked();
@@ -112,14 +112,14 @@ describe("an owner whose store fails", () => {
     await a.seen(id, "turn.ended");
   });
 
-  it("can still drain", async () => {
+  it("an owner whose store fails can still drain", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
     await a.asked();
     disk.full = true;
     const drained = a.engine.drain().then(() => "left");
     const tried = disk.tries;
-    // Each failed attempt lets the next command through: otherwise a node would retry for ever.
+    // Detects endless retries: each failed attempt must let the next command, here the drain, through.
     const trying = a.runtime.moments.until(() => disk.tries > tried + 20).then(() => "still trying");
     const onward = setInterval(() => {
       clock.advance(RETRY_MS);
@@ -129,7 +129,7 @@ describe("an owner whose store fails", () => {
     clearInterval(onward);
   });
 
-  it("still answers if the text of a waiting prompt cannot be read", async () => {
+  it("an owner still carries out a cancel if the text of a waiting prompt cannot be read", async () => {
     let reads = 0;
     let unreadable = false;
     const { a } = start({
@@ -156,7 +156,7 @@ describe("an owner whose store fails", () => {
     expect(await a.seen(id, "session.closed")).toMatchObject({ data: { reason: "cancelled" } });
   });
 
-  it("runs the first prompt of a session once if its start is retried", async () => {
+  it("the first prompt of a session runs once if the start of the session is retried", async () => {
     const disk = { full: true, tries: 0 };
     const { a, b, clock } = start({ a: filling(disk) });
     await expect(a.open("begin", "k")).rejects.toMatchObject({ code: "INTERNAL" });
@@ -168,7 +168,7 @@ describe("an owner whose store fails", () => {
     expect(a.runtime.processes.length + b.runtime.processes.length).toBe(1);
   });
 
-  it("keeps its sessions after one failed renewal of its lease", async () => {
+  it("an owner keeps its sessions after failed renewals of its lease for a third of the lease", async () => {
     let [beats, failing] = [0, false];
     const { a, clock } = start({
       a: (backend) => ({
@@ -190,7 +190,7 @@ describe("an owner whose store fails", () => {
     expect((await a.engine.get("local", id)).owner).toEqual({ nodeId: "a", alive: true });
   });
 
-  it("opens a session although its very first heartbeat failed", async () => {
+  it("a session can be opened after the very first heartbeat of its owner failed", async () => {
     let failing = true;
     const { a } = start({
       a: (backend) => ({

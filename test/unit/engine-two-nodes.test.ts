@@ -17,7 +17,7 @@ afterEach(() => world.close());
 const never = new AbortController().signal;
 const allow = (requestId: string) => ({ requestId, decision: "allow", by: "caller" }) as const;
 
-async function waiting(engine: Engine, sessionId: string, until: WaitUntil, cursor = 1): Promise<string | undefined> {
+async function waitFor(engine: Engine, sessionId: string, until: WaitUntil, cursor = 1): Promise<string | undefined> {
   const request = { sessions: [{ sessionId, cursor }], until, timeoutMs: 10_000, signal: never };
   return (await engine.wait("local", request)).woke;
 }
@@ -25,7 +25,7 @@ async function waiting(engine: Engine, sessionId: string, until: WaitUntil, curs
 describe.each(["a", "b"] as const)("a session that node a owns, through node %s", (name) => {
   const via = () => (name === "a" ? a : b).engine;
 
-  it("accepts a prompt", async () => {
+  it("a session accepts a prompt through node a or b", async () => {
     const id = await a.rested();
     const next = (await a.log(id)).length + 1;
     expect(await via().prompt("local", id, { text: "go on" })).toEqual({ cursor: next });
@@ -36,20 +36,20 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     ]);
   });
 
-  it("refuses a prompt while it is busy", async () => {
+  it("a busy session refuses a prompt", async () => {
     const id = await a.open();
     const refused = via().prompt("local", id, { text: "me too" });
     await expect(refused).rejects.toMatchObject({ code: "SESSION_BUSY", sessionId: id });
   });
 
-  it("accepts an answer", async () => {
+  it("a session accepts an answer through node a or b", async () => {
     const id = await a.asked();
     const { cursor } = await via().answer(LOCAL_CALLER, id, allow("r1"));
     expect(await via().read("local", id, cursor, 1)).toMatchObject([{ data: { requestId: "r1", by: "caller" } }]);
     expect(a.runtime.of(id).calls).toContain("answer r1 allow");
   });
 
-  it("records the delivery of a question, and denies it a minute later", async () => {
+  it("the delivery of a request is recorded, and the request denied a minute later", async () => {
     const id = await a.asked();
     await via().delivered("local", id, [{ requestId: "r1", whole: true }]);
     expect((await via().get("local", id)).state.requests).toMatchObject([{ seenWhole: true }]);
@@ -58,7 +58,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     await a.runtime.of(id).called("answer r1 deny");
   });
 
-  it("is interrupted", async () => {
+  it("an interrupt closes the open request, and ends the turn as interrupted", async () => {
     const id = await a.asked();
     const { cursor } = await via().interrupt("local", id, "ann");
     expect(await via().read("local", id, cursor, 1)).toMatchObject([
@@ -69,7 +69,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "interrupted" } });
   });
 
-  it("is cancelled permanently", async () => {
+  it("a cancel is permanent, and a second cancel changes nothing", async () => {
     const id = await a.asked();
     await via().cancel("local", id, { by: "ann", reason: "enough" });
     expect(statusOf((await via().get("local", id)).state)).toBe("cancelled");
@@ -79,7 +79,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect((await via().get("local", id)).state.closed).toMatchObject({ by: "ann" });
   });
 
-  it("is closed, and its running turn is interrupted first", async () => {
+  it("a session is closed after its running turn was interrupted", async () => {
     const id = await a.open();
     await via().close("local", id, "ann");
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "interrupted" } });
@@ -87,7 +87,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(a.runtime.of(id).gone).toBe(true);
   });
 
-  it("is read and listed with its current state", async () => {
+  it("a session is read and listed with its current state", async () => {
     const id = await a.asked();
     const record = await via().get("local", id);
     expect(record).toMatchObject({ id, principal: "local", spec: OPTIONS, owner: { nodeId: "a", alive: true } });
@@ -96,18 +96,18 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(await via().list({ principal: "local", statuses: ["idle"], limit: 9 })).toEqual([]);
   });
 
-  it.each(["news", "event"] as const)("wakes callers that wait for %s when a request opens", async (until) => {
+  it.each(["news", "event"] as const)("a request wakes callers that wait for %s", async (until) => {
     const id = await a.open();
     const { id: last } = await a.seen(id, "process.started");
-    const woke = waiting(via(), id, until, last + 1);
+    const woke = waitFor(via(), id, until, last + 1);
     a.runtime.of(id).ask("r1");
     expect(await woke).toBe(id);
     expect(await via().read("local", id, last + 1, 1)).toMatchObject([{ type: "permission.asked" }]);
   });
 
-  it("wakes callers that wait for the end only at the end", async () => {
+  it("callers that wait for the end wake only at the end", async () => {
     const id = await a.open();
-    const woke = waiting(via(), id, "end").then(async () => a.story(id));
+    const woke = waitFor(via(), id, "end").then(async () => a.story(id));
     a.runtime.of(id).ask("r1");
     await a.seen(id, "permission.asked");
     await a.engine.answer(LOCAL_CALLER, id, allow("r1"));
@@ -115,11 +115,11 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(await woke).toMatch(/permission\.answered message turn\.ended$/);
   });
 
-  it("returns at once from a wait while nothing runs in it", async () => {
+  it("a wait for news or the end returns at once while nothing runs; a wait for an event does not", async () => {
     const id = await a.rested();
     const after = (await a.log(id)).length + 1;
-    expect(await waiting(via(), id, "news", after)).toBe(id);
-    expect(await waiting(via(), id, "end", after)).toBe(id);
+    expect(await waitFor(via(), id, "news", after)).toBe(id);
+    expect(await waitFor(via(), id, "end", after)).toBe(id);
     const request: WaitRequest = {
       sessions: [{ sessionId: id, cursor: after }],
       until: "event",
@@ -129,12 +129,12 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(await via().wait("local", request)).toEqual({ woke: undefined });
   });
 
-  it("keeps waiting for the end when one turn follows another", async () => {
+  it("a wait for the end goes on when one turn follows another", async () => {
     const id = await a.rested();
     a.runtime.of(id).say({ type: "busy", id: "self" });
     await a.seen(id, "turn.started", 2);
     await via().prompt("local", id, { text: "next" });
-    const woke = waiting(via(), id, "end").then(async () => a.story(id));
+    const woke = waitFor(via(), id, "end").then(async () => a.story(id));
     a.runtime.of(id).say({ type: "idle" });
     await a.seen(id, "turn.started", 3);
     await a.runtime.of(id).called("push next");
@@ -142,7 +142,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect((await woke).match(/turn\.ended/g)).toHaveLength(3);
   });
 
-  it("does not exist for another principal, whatever the call", async () => {
+  it("a session does not exist for another principal, whatever the call", async () => {
     const id = await a.asked();
     const before = JSON.stringify([await a.engine.get("local", id), await a.log(id)]);
     const wait: WaitRequest = {
@@ -170,22 +170,25 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
 });
 
 describe("two nodes", () => {
-  it.each(["ab", "ba"])("give the first answer to Claude Code and report it to the second: %s", async (order) => {
-    const id = await a.asked();
-    const [first, second] = order === "ab" ? [a, b] : [b, a];
-    const errors = await errorsOf([
-      first.engine.answer(LOCAL_CALLER, id, allow("r1")),
-      second.engine.answer(LOCAL_CALLER, id, { requestId: "r1", decision: "deny", by: "caller" }),
-    ]);
-    const [won] = a.runtime.of(id).calls.filter((call) => call.startsWith("answer"));
-    const behavior = won?.split(" ").at(-1) ?? "";
-    expect(errors.filter((error) => error !== undefined)).toMatchObject([
-      { code: "PERMISSION_REQUEST_NOT_FOUND", message: expect.stringContaining(`already answered: ${behavior}, by`) },
-    ]);
-    expect((await a.story(id)).match(/permission\.answered/g)).toHaveLength(1);
-  });
+  it.each(["ab", "ba"])(
+    "two nodes give the first answer to Claude Code and report it to the second caller: %s",
+    async (order) => {
+      const id = await a.asked();
+      const [first, second] = order === "ab" ? [a, b] : [b, a];
+      const errors = await errorsOf([
+        first.engine.answer(LOCAL_CALLER, id, allow("r1")),
+        second.engine.answer(LOCAL_CALLER, id, { requestId: "r1", decision: "deny", by: "caller" }),
+      ]);
+      const [won] = a.runtime.of(id).calls.filter((call) => call.startsWith("answer"));
+      const behavior = won?.split(" ").at(-1) ?? "";
+      expect(errors.filter((error) => error !== undefined)).toMatchObject([
+        { code: "PERMISSION_REQUEST_NOT_FOUND", message: expect.stringContaining(`already answered: ${behavior}, by`) },
+      ]);
+      expect((await a.story(id)).match(/permission\.answered/g)).toHaveLength(1);
+    },
+  );
 
-  it("open one session with one prompt when both receive the same key", async () => {
+  it("two nodes open one session with one prompt when both receive the same key", async () => {
     const [id, ...others] = await Promise.all([a.open("begin", "k"), b.open("begin", "k"), a.open("begin", "k")]);
     expect(others).toEqual([id, id]);
     await a.seen(id, "process.started");
@@ -193,7 +196,7 @@ describe("two nodes", () => {
     expect(a.runtime.processes.length + b.runtime.processes.length).toBe(1);
   });
 
-  it("make one turn of two prompts with one key", async () => {
+  it("two nodes make one turn of two prompts with one key", async () => {
     const id = await a.rested();
     const prompt = { text: "next", idempotencyKey: "k" };
     const [one, two] = await Promise.all([a, b].map(async ({ engine }) => engine.prompt("local", id, prompt)));
@@ -202,7 +205,7 @@ describe("two nodes", () => {
     expect((await a.story(id)).match(/turn\.started/g)).toHaveLength(2);
   });
 
-  it("wait for several sessions at once and report which one woke", async () => {
+  it("a wait for several sessions reports which session woke", async () => {
     const [one, two] = [await a.open(), await b.open()];
     const sessions = [one, two].map((sessionId) => ({ sessionId, cursor: 1 }));
     const woke = a.engine.wait("local", { sessions, until: "news", timeoutMs: 10_000, signal: never });
@@ -210,7 +213,7 @@ describe("two nodes", () => {
     expect(await woke).toEqual({ woke: two });
   });
 
-  it("keep waiting for a running session after others have ended", async () => {
+  it("a wait for a running session goes on after others have ended", async () => {
     const [quiet, busy] = [await a.rested(), await b.open()];
     const { state } = await a.engine.get("local", quiet);
     const sessions = [quiet, busy].map((sessionId) => ({ sessionId, cursor: 1 }));
@@ -229,7 +232,7 @@ describe("two nodes", () => {
     expect(ended).toEqual({ woke: busy });
   });
 
-  it("end a wait at its timeout, and at once when its caller has gone", async () => {
+  it("a wait ends at its timeout, and at once when its caller has gone", async () => {
     const sessions = [{ sessionId: await a.open(), cursor: 1 }];
     const gone = new AbortController();
     const aborted = b.engine.wait("local", { sessions, until: "news", timeoutMs: 600_000, signal: gone.signal });
@@ -239,7 +242,7 @@ describe("two nodes", () => {
     expect(await b.engine.wait("local", request)).toEqual({ woke: undefined });
   });
 
-  it("close the process of an idle session at its time, and resume it for the next prompt", async () => {
+  it("the process of an idle session is closed at its time, and the session resumed for the next prompt", async () => {
     const id = await a.rested();
     await world.clock.pass(POLICY.idleProcessMs - SECOND);
     expect(a.runtime.of(id).gone).toBe(false);

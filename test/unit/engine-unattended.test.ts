@@ -5,7 +5,7 @@ import { ManualClock } from "../kit/step/clock.ts";
 import { TestNode } from "../kit/step/two-nodes.ts";
 import { SECOND } from "../kit/step/walk.ts";
 
-/** Who attends to a session of a server that goes on without clients, and which clients are notified of its work without them. */
+/** Attendance of sessions on a server that outlives its clients, and notices of unattended work. */
 
 const UNATTENDED = {
   afterMs: 100 * SECOND,
@@ -26,10 +26,14 @@ beforeEach(() => {
 afterEach(async () => Promise.all([daemon, server].map(async ({ backend }) => backend.close())));
 
 const isNotice = ({ type }: StoredEvent) => type === "notice";
-/** Read from the store: to ask the engine would be to attend to the session. */
+/** Reads the store, because a call of the engine would attend to the session. */
 const notices = async (id: string) => (await daemon.backend.log.read(id, 1, 1_000)).filter(isNotice).length;
 
-async function follow(by: TestNode, id: string, how: (by: TestNode, id: string) => Promise<unknown>): Promise<number> {
+async function attendRepeatedly(
+  by: TestNode,
+  id: string,
+  how: (by: TestNode, id: string) => Promise<unknown>,
+): Promise<number> {
   for (let round = 0; round < 8; round += 1) {
     await how(by, id);
     await clock.pass(30 * SECOND);
@@ -37,21 +41,24 @@ async function follow(by: TestNode, id: string, how: (by: TestNode, id: string) 
   return notices(id);
 }
 
-describe("a session is not unattended", () => {
-  it.each(["daemon", "server"] as const)("while clients of the %s read it", async (name) => {
-    const by = { daemon, server }[name];
-    const id = await daemon.open();
-    expect(await follow(by, id, async ({ engine }) => engine.get("local", id))).toBe(0);
-    await clock.pass(120 * SECOND);
-    expect(await notices(id)).toBe(1);
-  });
+describe("an attended session", () => {
+  it.each(["daemon", "server"] as const)(
+    "a session stays attended while clients of the %s read its state",
+    async (name) => {
+      const by = { daemon, server }[name];
+      const id = await daemon.open();
+      expect(await attendRepeatedly(by, id, async ({ engine }) => engine.get("local", id))).toBe(0);
+      await clock.pass(120 * SECOND);
+      expect(await notices(id)).toBe(1);
+    },
+  );
 
-  it("while a client waits on it in one long call", async () => {
+  it("a session stays attended while a client waits in one long call", async () => {
     const id = await daemon.open();
     const stop = new AbortController();
     const request = { sessions: [{ sessionId: id, cursor: 100 }], until: "end" as const, timeoutMs: 1e9 };
     const waiting = daemon.engine.wait("local", { ...request, signal: stop.signal });
-    expect(await follow(daemon, id, async () => Promise.resolve())).toBe(0);
+    expect(await attendRepeatedly(daemon, id, async () => Promise.resolve())).toBe(0);
     stop.abort();
     await waiting;
     await clock.pass(120 * SECOND);
@@ -59,21 +66,21 @@ describe("a session is not unattended", () => {
   });
 });
 
-describe("a session is unattended", () => {
-  it("although sessions are listed, and services deliver its requests", async () => {
+describe("an unattended session", () => {
+  it("a session becomes unattended although sessions are listed and services deliver its requests", async () => {
     const id = await daemon.open();
     const how = async ({ engine }: TestNode) => {
       await engine.list({ principal: "local", limit: 9 });
       await engine.delivered("local", id, [{ requestId: "?", whole: true, approver: "webhook" }]);
     };
-    expect(await follow(daemon, id, how)).toBe(1);
+    expect(await attendRepeatedly(daemon, id, how)).toBe(1);
   });
 });
 
 describe("unattended work", () => {
   const take = async () => (await daemon.engine.takeUnattended("local")).map(({ id }) => id);
 
-  it("is told once, and not of sessions that did not work on or that a client has attended to since", async () => {
+  it("unattended work is reported once, and only of sessions that worked and that no client has attended to since", async () => {
     const [told, attended] = [await daemon.open(), await daemon.open()];
     await daemon.rested();
     await clock.pass(120 * SECOND);
@@ -82,7 +89,7 @@ describe("unattended work", () => {
     await expect.poll(take).toEqual([]);
   });
 
-  it("is told when its server has gone, in the row of the session", async () => {
+  it("unattended work is reported from the row of the session after its server has gone", async () => {
     const id = await daemon.open();
     await clock.pass(120 * SECOND);
     daemon.runtime.of(id).finish();

@@ -8,7 +8,7 @@ import { ManualClock } from "../kit/step/clock.ts";
 import { errorsOf, TestNode } from "../kit/step/two-nodes.ts";
 import { claimed, LONG, never, session, T0, TTL } from "../kit/store/vocabulary.ts";
 
-/** Rows that cannot be read, written into the file while servers use it: each is a fault of its session, and of no other. */
+/** Rows that are damaged in the file while servers use the store. A damaged row must affect its own session only. */
 
 let store: StoreFile;
 let a: TestNode;
@@ -23,8 +23,8 @@ const damage = async (...statements: string[]) => changeStore(store.file, ...sta
 
 const AT_WORK: Partial<SessionState> = { process: { phase: "live", id: "1", since: T0 } };
 
-/** Sessions that a node which is gone has left at work. */
-async function left(count: number, over = AT_WORK): Promise<string[]> {
+/** Leaves `count` sessions at work behind a node that is gone. */
+async function leaveAtWork(count: number, over = AT_WORK): Promise<string[]> {
   const gone = store.connect("gone", { process: { pid: 999_999, startedAt: "before" } });
   await gone.leases.heartbeat(TTL);
   const ids: string[] = [];
@@ -38,12 +38,12 @@ async function left(count: number, over = AT_WORK): Promise<string[]> {
   return ids;
 }
 
-/** A node for which the processes of `gone` have ended. */
+/** Connects a node to which the process of `gone` has ended. */
 const connectLater = (name: string): SessionBackend =>
   store.connect(name, { isRunning: async (pid) => Promise.resolve(pid === process.pid) });
 
-describe("sessions that cannot be read", () => {
-  const told = ({ why }: (typeof DAMAGES)[number]): unknown =>
+describe("sessions with an unreadable row", () => {
+  const expectedReason = ({ why }: (typeof DAMAGES)[number]): unknown =>
     typeof why === "string" ? why : expect.stringMatching(why);
   const idOf = new Map<string, string>();
   let sound: string;
@@ -56,13 +56,13 @@ describe("sessions that cannot be read", () => {
     }
   });
 
-  it("are shown as failed, with the reason, and their logs can be read", async () => {
+  it("an unreadable session is shown as failed, with the reason, and its log can be read", async () => {
     for (const each of DAMAGES) {
       const id = idOf.get(each.what)!;
       const record = await a.engine.get("local", id);
       expect({ what: each.what, ...record }).toMatchObject({
         what: each.what,
-        unreadable: { why: told(each) },
+        unreadable: { why: expectedReason(each) },
         spec: { cwd: "/repo" },
       });
       expect(statusOf(record.state)).toBe("error");
@@ -74,7 +74,7 @@ describe("sessions that cannot be read", () => {
     }
   });
 
-  it("are listed with the others, as failed, on every page", async () => {
+  it("unreadable sessions are listed with the others on every page, as failed", async () => {
     const listed = async (limit: number, statuses?: ("error" | "idle")[]) =>
       (await a.engine.list({ principal: "local", limit, ...(statuses && { statuses }) }))
         .map(({ id }) => id)
@@ -87,7 +87,7 @@ describe("sessions that cannot be read", () => {
     expect(await a.backend.maintenance.count()).toEqual({ idle: 1 + newer, error: damaged.length });
   });
 
-  it("take no work, and keep no other session from it", async () => {
+  it("an unreadable session takes no work, and keeps no other session from work", async () => {
     const { engine } = a;
     const prompt = { text: "go on" };
     for (const { what } of DAMAGES) {
@@ -112,7 +112,7 @@ describe("sessions that cannot be read", () => {
     await a.runtime.of(sound).called("push go on");
   });
 
-  it("are deleted one by one, and by their age", async () => {
+  it("unreadable sessions are deleted one by one, and by age", async () => {
     const [first, ...others] = idOf.values();
     await a.engine.delete("local", first!, "x");
     expect(await a.backend.rows.get(first!)).toBeUndefined();
@@ -122,7 +122,7 @@ describe("sessions that cannot be read", () => {
   });
 });
 
-it("sessions of which only a title or a number is damaged are worked in", async () => {
+it("a session with only a damaged title or number takes prompts", async () => {
   for (const { sql, what } of HARMLESS) {
     const id = await sessionAtRest(a);
     await damage(sql(id));
@@ -134,7 +134,7 @@ it("sessions of which only a title or a number is damaged are worked in", async 
   await a.backend.maintenance.purge({ before: 0, statuses: ["idle"], limit: 9 });
 });
 
-it("a session of an unknown principal is found by no caller, and keeps nothing from others", async () => {
+it("a session with an unreadable principal is found by no caller, and keeps nothing from others", async () => {
   const [sound, id] = [await sessionAtRest(a), await sessionAtRest(a)];
   await damage(`UPDATE sessions SET principal = 'x' WHERE id = '${id}'`);
   const [error] = await errorsOf([a.engine.get("local", id)]);
@@ -146,9 +146,9 @@ it("a session of an unknown principal is found by no caller, and keeps nothing f
   });
 });
 
-describe("sessions that a dead server has left, with rows that cannot be read", () => {
-  it("do not take the places of those that can, however many there are", async () => {
-    const ids = await left(70);
+describe("unreadable sessions that a dead server has left", () => {
+  it("unreadable sessions do not take the places of readable ones among the abandoned, however many there are", async () => {
+    const ids = await leaveAtWork(70);
     await damage(
       `UPDATE sessions SET state = '{' WHERE id IN (${ids
         .slice(0, 60)
@@ -159,15 +159,15 @@ describe("sessions that a dead server has left, with rows that cannot be read", 
     await b.leases.heartbeat(TTL);
     expect((await b.leases.abandoned(9)).map(({ id }) => id)).toEqual(ids.slice(60, 69));
     expect((await b.leases.abandoned(99)).map(({ id }) => id)).toEqual(ids.slice(60));
-    // A server that starts takes those over, and the others are at rest for it.
+    // Node c takes the readable sessions over, and the others count as `error`.
     const later = new TestNode(connectLater("c"), new ManualClock());
     await later.seen(ids[69]!, "process.exited");
     expect(await b.maintenance.count()).toMatchObject({ error: 60 });
     await later.engine.drain();
   });
 
-  it("and one that cannot be taken over keep no other from being listed and taken over", async () => {
-    const [bad = "", good = ""] = await left(2);
+  it("a session that cannot be taken over keeps no other from being listed and taken over", async () => {
+    const [bad = "", good = ""] = await leaveAtWork(2);
     const { leases, ...rest } = connectLater("b");
     const claim = async (id: string) => (id === bad ? Promise.reject(new Error("no")) : leases.claim(id));
     const b = new TestNode({ ...rest, leases: { ...leases, claim } }, new ManualClock());
@@ -178,8 +178,8 @@ describe("sessions that a dead server has left, with rows that cannot be read", 
     await b.engine.drain();
   });
 
-  it("are no processes for the servers that count them, and a living owner's is one", async () => {
-    const [id = ""] = await left(1);
+  it("an unreadable session counts as a process only while its owner lives", async () => {
+    const [id = ""] = await leaveAtWork(1);
     const own = await a.rested();
     await damage(`UPDATE sessions SET state = '{' WHERE id IN ('${id}', '${own}')`);
     const b = connectLater("b");
@@ -190,7 +190,7 @@ describe("sessions that a dead server has left, with rows that cannot be read", 
 });
 
 describe("a session whose row becomes unreadable while its owner lives", () => {
-  it("is still interrupted and closed through another server, and is readable again with the owner's next change", async () => {
+  it("a session with an unreadable row can be interrupted and closed through another server, and is repaired by that", async () => {
     const id = await a.asked();
     const b = new TestNode(store.connect("b"), new ManualClock());
     await damage(`UPDATE sessions SET state = '{' WHERE id = '${id}'`);
