@@ -7,9 +7,9 @@ import { checked } from "../../src/config/load.ts";
 const ignore = () => undefined;
 const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-/** What clients of one server leave for the others. */
+/** Command lines of clients, kept by `Connections` after the clients have left. */
 
-function connections(): Connections {
+function makeConnections(): Connections {
   const environments = new Environments(Buffer.from("key"), {});
   return new Connections({ allowsBypass: false, environments, mayAllow: false }, silent);
 }
@@ -21,22 +21,24 @@ const termsWith = (ownCommands: readonly OwnCommand[]): Terms => ({
   ownCommands,
 });
 
-it("command lines of clients stay short enough for one argument of a process, however many clients there were", () => {
-  const all = connections();
+it("command lines of clients stay below 100,000 characters, however many clients there were", () => {
+  const connections = makeConnections();
   for (let count = 0; count < 5_000; count += 1) {
-    all.close(all.open(termsWith([["node", "main.js", "--config", `/tmp/of-client-${String(count)}.json`]])));
-    all.close(all.open(termsWith([["node", "always"]])));
+    connections.close(
+      connections.open(termsWith([["node", "main.js", "--config", `/tmp/of-client-${String(count)}.json`]])),
+    );
+    connections.close(connections.open(termsWith([["node", "always"]])));
   }
-  const kept = JSON.stringify(all.ownCommands());
+  const kept = JSON.stringify(connections.ownCommands());
   expect(kept.length).toBeLessThan(100_000);
   expect(kept).toContain("of-client-4999.json");
   expect(kept).toContain("always");
   expect(kept).not.toContain("of-client-0.json");
 });
 
-it("a command line that is too long takes no other one's place", () => {
-  const all = connections();
-  all.open(termsWith([["node", "main.js"]]));
-  all.open(termsWith([["node", ...Array.from({ length: 10_000 }, () => "x".repeat(300))]]));
-  expect(all.ownCommands()).toEqual([["node", "main.js"]]);
+it("a command line that is too long displaces no other", () => {
+  const connections = makeConnections();
+  connections.open(termsWith([["node", "main.js"]]));
+  connections.open(termsWith([["node", ...Array.from({ length: 10_000 }, () => "x".repeat(300))]]));
+  expect(connections.ownCommands()).toEqual([["node", "main.js"]]);
 });

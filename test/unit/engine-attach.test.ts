@@ -178,7 +178,7 @@ describe("a session whose owner died while its process lives on", () => {
 });
 
 describe("a session whose process only another daemon may attach to", () => {
-  it("the session is shown unchanged, and a command is refused with the daemon's name and the time that is left", async () => {
+  it("the session is shown unchanged; a refused command names the daemon and how long the process is kept", async () => {
     const { b, clock, id } = await killOwner();
     b.runtime.standing = "theirs";
     const before = await b.backend.rows.get(id);

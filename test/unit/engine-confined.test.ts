@@ -79,7 +79,7 @@ it("a session keeps the options of the admin who started it, whichever caller of
 });
 
 describe("a session of a principal that another server of the store does not know", () => {
-  it("a server that does not know the principal of a dead server's session does not resume it, even with `onLost`", async () => {
+  it("a server does not resume a session of an unknown principal after its owner died, even with `onLost`", async () => {
     const id = await a.open("begin", undefined, { onLost: "resume" }, "ann");
     await a.seen(id, "process.started");
     b.runtime.unknown.add("ann");

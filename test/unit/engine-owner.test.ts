@@ -108,7 +108,7 @@ describe("an owner that drains", () => {
 });
 
 describe("a session that another server continues", () => {
-  it("a server with another configuration folder or account refuses a session of its former owner, and names both", async () => {
+  it("a server with another configuration folder or account refuses a session, and names both sides", async () => {
     const { a, b } = start();
     const id = await a.asked();
     await a.engine.drain();

@@ -178,7 +178,7 @@ describe("a caller without the scope run", () => {
     },
   );
 
-  it("a caller without the scope run stays restricted on a connection; another caller has the rights of its scopes", async () => {
+  it("a caller without the scope run stays restricted on a connection, and another caller is not", async () => {
     const { calls, engine, looking } = recordCalls();
     const reader = readerOf(engine, looking);
     expect(reader.forCaller(LOCAL_CALLER)).toBe(engine);

@@ -80,7 +80,7 @@ describe("an unattended session", () => {
 describe("unattended work", () => {
   const take = async () => (await daemon.engine.takeUnattended("local")).map(({ id }) => id);
 
-  it("unattended work is reported once, and only of sessions that worked and that no client has attended to since", async () => {
+  it("unattended work is reported once, only of sessions that worked and that no client has attended to since", async () => {
     const [told, attended] = [await daemon.open(), await daemon.open()];
     await daemon.rested();
     await clock.pass(120 * SECOND);

@@ -11,7 +11,7 @@ import { requestEntry } from "../../src/log/audit.ts";
 import { createMasker } from "../../src/log/mask.ts";
 import { presentEvent } from "../../src/view/event.ts";
 
-/** Files that decide about each type of event: what of it is masked, shown, counted or sent. */
+/** Files that decide about each type of event: masking, display, counts and sending. */
 const DECIDING = [
   "console/src/timeline/reducer/summaries.ts",
   "console/src/timeline/reducer/timeline-reducer.ts",
@@ -24,7 +24,7 @@ const DECIDING = [
   "src/view/event.ts",
 ];
 
-/** The errors that the compiler reports in a copy of the sources, by their files. */
+/** Compiles a copy of the sources with a changed `src/domain/event.ts`. Returns the files with errors. */
 async function errorsAfter(change: (events: string) => string): Promise<string[]> {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-types-")));
   try {
@@ -48,7 +48,7 @@ async function errorsAfter(change: (events: string) => string): Promise<string[]
   }
 }
 
-it("a new type of event does not compile until all that store, show, count or send events have decided about it", async () => {
+it("a new type of event does not compile until all code that stores, shows, counts or sends events handles it", async () => {
   const added = await errorsAfter((text) =>
     text.replace(`  event("message",`, `  event("moon.risen", z.object({ words: z.string() })),\n  event("message",`),
   );
@@ -56,7 +56,7 @@ it("a new type of event does not compile until all that store, show, count or se
 }, 60_000);
 
 const SECRET = "hunter2-hunter2";
-/** A newer server has written it. */
+/** An event written by a newer server. */
 const UNKNOWN = {
   id: 1,
   at: 0,
@@ -64,7 +64,7 @@ const UNKNOWN = {
   data: { words: `said ${SECRET}`, list: [{ [SECRET]: "Bearer abcdefgh" }], phase: 3 },
 } as unknown as StoredEvent;
 
-it("a type that is not known is masked in every string, whatever its content is", () => {
+it("an event of unknown type is masked in every string, whatever its content is", () => {
   const masker = createMasker({ API_TOKEN: SECRET });
   expect(masker.event(UNKNOWN)).toEqual({
     ...UNKNOWN,
@@ -74,7 +74,7 @@ it("a type that is not known is masked in every string, whatever its content is"
   expect(masker.event(bare)).toMatchObject({ data: "[masked]" });
 });
 
-it("a type that is not known is passed over by answers, transcripts and the audit log, and is a line on the page", () => {
+it("an event of unknown type is left out of answers, transcripts and the audit log, and is a line on the page", () => {
   expect((["minimal", "delta_compact", "full"] as const).map((mode) => presentEvent(UNKNOWN, mode))).toEqual([
     undefined,
     undefined,

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { Readiness } from "../../src/app/readiness.ts";
 
-/** A start that the test completes or fails. */
+/** Builds a `Readiness` whose start the test completes with `resolve` or fails with `reject`. */
 function starting() {
   let [resolve, reject]: [(started: string) => void, (error: Error) => void] = [
     vi.fn<() => void>(),
@@ -13,7 +13,7 @@ function starting() {
 }
 
 describe("readiness", () => {
-  it("is one shared start, triggered by the first caller", async () => {
+  it("`ready` shares one start among all callers, triggered by the first", async () => {
     const { readiness, resolve, start } = starting();
     const waiting = [readiness.ready("over HTTP"), readiness.ready()];
     resolve("engine");
@@ -21,7 +21,7 @@ describe("readiness", () => {
     expect(start.mock.calls.map(([how]) => how)).toEqual(["over HTTP"]);
   });
 
-  it("refuses a caller without the right to start, and starts nothing", async () => {
+  it("`get` refuses a caller before the start is complete, and starts nothing", async () => {
     const { readiness, resolve, start } = starting();
     const refusal = expect.objectContaining({
       code: "INTERNAL",
@@ -37,7 +37,7 @@ describe("readiness", () => {
     expect([readiness.get(), readiness.now]).toEqual(["engine", "engine"]);
   });
 
-  it("reports a failed start to all waiting callers, and retries for the next one", async () => {
+  it("a failed start is reported to all waiting callers, and tried again for the next one", async () => {
     const start = vi.fn<() => Promise<string>>(async () => Promise.resolve("engine"));
     start.mockRejectedValueOnce(new Error("no folder"));
     const readiness = new Readiness(start);
@@ -48,7 +48,7 @@ describe("readiness", () => {
     expect(start).toHaveBeenCalledTimes(2);
   });
 
-  it("closes the started engine, even if its start is still running", async () => {
+  it("`end` resolves with the started engine, even if the start still runs", async () => {
     const { readiness, resolve } = starting();
     const ready = readiness.ready();
     const ended = readiness.end();
@@ -57,7 +57,7 @@ describe("readiness", () => {
     expect(await readiness.ready()).toBe("engine");
   });
 
-  it("tells a start that still runs that it is over", async () => {
+  it("`end` aborts a start that still runs", async () => {
     const readiness = new Readiness<string>(
       async (_, over) => new Promise((resolve) => over.addEventListener("abort", () => resolve("given up"))),
     );
@@ -65,7 +65,7 @@ describe("readiness", () => {
     expect(await Promise.all([readiness.end(), ready])).toEqual(["given up", "given up"]);
   });
 
-  it("closes nothing if the start fails", async () => {
+  it("`end` resolves with nothing if the start fails", async () => {
     const { readiness, reject } = starting();
     const ready = readiness.ready();
     const ended = readiness.end();
@@ -74,7 +74,7 @@ describe("readiness", () => {
     expect(await ended).toBeUndefined();
   });
 
-  it("starts nothing after it has closed", async () => {
+  it("`ready` starts nothing after `end`", async () => {
     const { readiness, start } = starting();
     expect(await readiness.end()).toBeUndefined();
     await expect(readiness.ready()).rejects.toThrow("shutting down");

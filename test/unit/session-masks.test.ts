@@ -8,12 +8,12 @@ describe("masks of sessions", () => {
   masks.learn({ A_KEY: "of-one-client", PATH: "/one" });
   masks.learn({ B_KEY: "of-two-clients" });
 
-  it("mask the log by all that is known", () => {
+  it("the log of the server is masked by all known values", () => {
     expect(masks.text(said)).toBe("[masked] [masked] [masked] of-the-call");
     expect(masks.fields({ said })).toEqual({ said: "[masked] [masked] [masked] of-the-call" });
   });
 
-  it("mask the events of a session by what it has had to do with, and by all before that is known", () => {
+  it("a session's events are masked by the session's own values, or by all values before those are known", () => {
     const session = masks.ofSession("session");
     expect(session.text(said)).toBe("[masked] [masked] [masked] of-the-call");
     masks.learn({ A_KEY: "of-one-client" }, "session");
@@ -29,18 +29,18 @@ describe("masks of sessions", () => {
     });
   });
 
-  it("keep the last 2,000 values, and those of the server", () => {
+  it("the last 2,000 values are kept, and always those of the server", () => {
     const many = createSessionMasks({ OWN_KEY: "of-the-server" });
     many.learn({ A_KEY: "of-one-client" });
     for (let count = 0; count < 1_999; count += 1) many.learn({ N_KEY: `value-${String(count)}` });
     expect(many.text(said)).toBe("[masked] [masked] of-two-clients of-the-call");
-    // Learned once more, it is no longer the oldest.
+    // Learned again, the value is no longer the oldest.
     many.learn({ A_KEY: "of-one-client" });
     many.learn({ B_KEY: "of-two-clients" });
     expect(many.text(`${said} value-0 value-1998`)).toBe("[masked] [masked] [masked] of-the-call value-0 [masked]");
   });
 
-  it("mask the events of a session by all that is known once a thousand others came after it", () => {
+  it("a session's events are masked by all known values once a thousand other sessions came after it", () => {
     const many = createSessionMasks({});
     many.learn({ A_KEY: "of-one-client" });
     for (let count = 0; count <= 1_000; count += 1) many.learn({}, String(count));

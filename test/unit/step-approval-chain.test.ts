@@ -6,7 +6,7 @@ import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { requestOf, SECOND, T0, Walk } from "../kit/step/walk.ts";
 
-/** Which approver has a request, for how long, and who may answer it. */
+/** Approver of a request, time limits of approvers, and the right to answer. */
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const APPROVAL_CHAIN = ["user", "webhook", "caller"] as const;
@@ -24,7 +24,7 @@ const answer = (walk: Walk, by: "caller" | "user" | "webhook" | "console", decis
 const open = (walk: Walk) => walk.state.requests[0];
 
 describe("the approval chain", () => {
-  it("passes a request from one approver to the next after its time limit, and denies it after the last", () => {
+  it("a request passes from one approver to the next after each time limit, and is denied after the last", () => {
     const walk = asking({ approvalChain: ["user", "webhook"] });
     const times = [300, 900];
     expect([open(walk)?.approverDeadline, open(walk)?.expiresAt].map(seconds)).toEqual(times);
@@ -32,7 +32,7 @@ describe("the approval chain", () => {
     expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 900]);
   });
 
-  it("counts the time limit of each approver from the delivery to it, or else from its turn", () => {
+  it("the time limit of an approver counts from the delivery to the approver, otherwise from the approver's turn", () => {
     const walk = asking().later(100);
     walk.command("delivered", { requests: [{ requestId: "a1", whole: true, approver: "user" }] });
     expect([open(walk)?.approverDeadline, open(walk)?.expiresAt].map(seconds)).toEqual([400, 1060]);
@@ -40,7 +40,7 @@ describe("the approval chain", () => {
     expect([open(walk)?.approver, seconds(open(walk)?.approverDeadline)]).toEqual(["webhook", 1000]);
   });
 
-  it("keeps the time limit of the approver if someone else has seen the request", () => {
+  it("the time limit of an approver stays the same if someone else has seen the request", () => {
     const walk = asking()
       .later(100)
       .command("delivered", { requests: [{ requestId: "a1", whole: true }] });
@@ -51,19 +51,19 @@ describe("the approval chain", () => {
     ]);
   });
 
-  it("ends a request that was never seen at the operator's limit, whichever approver has it", () => {
+  it("a request that was never seen ends at the operator's limit, whichever approver has it", () => {
     const walk = asking({ requestUnseenMs: 20 * SECOND }).due();
     expect([walk.told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 20]);
   });
 
-  it("uses the caller's own time limit for the caller", () => {
+  it("the caller's own time limit applies once the caller has the request", () => {
     const walk = asking({ approvalChain: ["user", "caller"], requestTimeoutMs: 5 * SECOND });
     expect(seconds(open(walk)?.expiresAt)).toBe(305);
     walk.due();
     expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 305]);
   });
 
-  it("skips a user whose client shows no forms, and asks the user again at the next prompt that can", () => {
+  it("a user whose client shows no forms is skipped, and asked again after a prompt of a client that shows forms", () => {
     const walk = new Walk({ approvalChain: APPROVAL_CHAIN })
       .prompt("p1")
       .hear(...UP)
@@ -73,7 +73,7 @@ describe("the approval chain", () => {
     expect(walk.state.requests[1]?.approver).toBe("user");
   });
 
-  it("stops asking a user whose client declines unattended, until the next prompt", () => {
+  it("a user whose client declines unattended is not asked again until the next prompt", () => {
     const walk = asking().hear({ type: "asked", request: requestOf("a2") });
     walk.command("pass", { requestId: "a1", from: "user", why: "unattended" });
     expect(walk.state.requests.map(({ approver }) => approver)).toEqual(["webhook", "webhook"]);
@@ -82,7 +82,7 @@ describe("the approval chain", () => {
     expect(walk.state.requests[3]?.approver).toBe("user");
   });
 
-  it("keeps a denial while its reason is requested: no one can allow it, no other approver gets it, and it holds without a reason", () => {
+  it("a denial that waits for its reason cannot be allowed or passed on, and holds without a reason", () => {
     const denied = () =>
       asking()
         .later(10)
@@ -102,7 +102,7 @@ describe("the approval chain", () => {
     expect(left.last.events.at(-1)).toMatchObject({ data: { message: "no", by: "user" } });
   });
 
-  it("counts a program's answer as the caller's once the request is with the caller", () => {
+  it("a program's answer in the caller's name counts once the request is with the caller", () => {
     const allowed = (walk: Walk) =>
       walk.command("answer", { requestId: "a1", by: "webhook", decision: ALLOW, forSession: false, asCaller: true })
         .told;
@@ -114,7 +114,7 @@ describe("the approval chain", () => {
     expect(allowed(late)).toBe("permission.answered(allow webhook) answer:allow ok");
   });
 
-  it("lets a console answer at any time, and asks it only about prompts that were given there", () => {
+  it("the console may answer at any time, and is asked only about prompts that were given there", () => {
     const policy: Partial<Policy> = {
       approvalChain: ["user", "caller", "console"],
       approverTimeoutMs: { user: 300 * SECOND, console: 0, webhook: 600 * SECOND },
@@ -133,7 +133,7 @@ describe("the approval chain", () => {
     );
   });
 
-  it("lets the console answer for as long as callers may, if that is longer", () => {
+  it("the default time limit of the console is at least that of callers", () => {
     const approverTimeoutMs = { user: 300 * SECOND, console: 0, webhook: 600 * SECOND };
     const walk = new Walk({
       approvalChain: ["console"],
@@ -152,7 +152,7 @@ describe("the approval chain", () => {
     expect(() => parseApprovals(["caller:5"])).toThrow("the time of caller is 5: must be a whole number of ms");
   });
 
-  it("extends the time of a request with its present approver, irrevocably and up to a day", () => {
+  it("an extension gives the present approver more time, up to a day, and a delivery does not undo it", () => {
     const walk = asking({ approvalChain: ["user", "console"] })
       .later(10)
       .command("extend", { requestId: "a1" });
@@ -168,7 +168,7 @@ describe("the approval chain", () => {
     expect(asking().command("extend", { requestId: "a1" }).told).toContain("PERMISSION_DENIED");
   });
 
-  it("denies at once, with the reason, a request that no approver can answer", () => {
+  it("a request that no approver can answer is denied at once, with the reason", () => {
     const nobody = asking({ approvalChain: [] });
     expect(nobody.told).toBe("permission.asked permission.answered(deny rule) answer:deny");
     const tooMuch = asking({ approvalChain: ["caller"], callerApproves: "reads" }, { risk: EDIT });
@@ -176,7 +176,7 @@ describe("the approval chain", () => {
       "Bash (edits) is more than a caller may decide here (reads, --caller-approves). Do it in a way that is allowed, or say what you could not do.";
     expect(tooMuch.last.events.at(-1)).toMatchObject({ data: { by: "rule", message } });
     expect(tooMuch.status).toBe("running");
-    // A request without a risk counts as the greatest, and is named so.
+    // A request without `risk` counts as `all`, and is named `all`.
     const unknown = asking({ approvalChain: ["caller"], callerApproves: "edits" });
     const greatest = "Bash (all) is more than a caller may decide here (edits, --caller-approves).";
     expect(unknown.last.events.at(-1)).toMatchObject({
@@ -188,12 +188,12 @@ describe("the approval chain", () => {
     expect(question.last.events.at(-1)).toMatchObject({ data: { message: expect.stringContaining(about) as string } });
   });
 
-  it("asks a caller only within its approval level: by risk, and questions unless it may approve nothing", () => {
+  it("a caller is asked only within its approval level: by risk, and questions unless the level is none", () => {
     const approverOf = (bound: Policy["callerApproves"], over: Partial<PermissionRequest>) =>
       open(asking({ approvalChain: ["caller"], callerApproves: bound }, over))?.approver;
     expect(approverOf("edits", { risk: EDIT })).toBe("caller");
     expect(approverOf("reads", { risk: EDIT })).toBeUndefined();
-    // A request without a risk counts as the greatest.
+    // A request without `risk` counts as `all`.
     expect(approverOf("edits", {})).toBeUndefined();
     expect(approverOf("all", {})).toBe("caller");
     expect(approverOf("reads", { kind: "question" })).toBe("caller");
@@ -202,14 +202,14 @@ describe("the approval chain", () => {
 });
 
 describe("an answer in the approval chain", () => {
-  it("of a person counts, whichever approver has the request", () => {
+  it("an answer of a person counts, whichever approver has the request", () => {
     expect(answer(asking(), "webhook", ALLOW).told).toBe("permission.answered(allow webhook) answer:allow ok");
     const late = asking().due().due();
     expect(open(late)?.approver).toBe("caller");
     expect(answer(late, "user", ALLOW).told).toBe("permission.answered(allow user) answer:allow ok");
   });
 
-  it("of a caller may deny before its turn, and also allow from then on", () => {
+  it("a caller may deny before its turn, and also allow from then on", () => {
     const early = answer(asking(), "caller", ALLOW);
     const message = `The request is with the user until ${new Date(T0 + 300 * SECOND).toISOString()}. Wait with claude_code_check; you may deny it now.`;
     expect(early.last.effects).toMatchObject([{ reply: { refusal: { code: "PERMISSION_DENIED", message } } }]);
@@ -217,20 +217,20 @@ describe("an answer in the approval chain", () => {
     expect(answer(asking().due().due(), "caller", ALLOW).told).toContain("allow caller");
   });
 
-  it("of a caller never allows more than its approval level", () => {
+  it("a caller never allows more than its approval level", () => {
     const walk = asking({ callerApproves: "reads" }, { risk: EDIT });
     const refused = answer(walk, "caller", ALLOW);
     expect(refused.told).toBe("PERMISSION_DENIED");
     expect(answer(walk, "caller", DENY).told).toBe("permission.answered(deny caller) answer:deny ok");
   });
 
-  it("of an approver outside the chain does not count", () => {
+  it("an answer of an approver outside the chain is refused", () => {
     const walk = answer(asking(), "console", DENY);
     const message = "Approvers on this server: user, webhook, caller (--approvals). console is not one of them.";
     expect(walk.last.effects).toMatchObject([{ reply: { refusal: { code: "PERMISSION_DENIED", message } } }]);
   });
 
-  it("is unique: a second one learns of the first", () => {
+  it("a second answer is refused with the first one", () => {
     const walk = answer(answer(asking(), "webhook", ALLOW), "user", DENY);
     const message = "Request a1 was already answered: allow, by webhook.";
     expect(walk.last.effects).toMatchObject([

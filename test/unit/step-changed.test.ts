@@ -7,7 +7,7 @@ import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { Judgement } from "../../src/engine/ports.ts";
 import { requestOf, commandInput, POLICY, Walk } from "../kit/step/walk.ts";
 
-/** Answers with changed input: every check of a request applies to them, for every approver. */
+/** Every check of a request also applies to an answer with changed input, from every approver. */
 
 interface Case {
   readonly request?: Partial<PermissionRequest>;
@@ -19,8 +19,8 @@ interface Case {
   readonly asCaller?: true;
 }
 
-/** The refusal, or undefined if Claude Code receives the answer. */
-function answered({
+/** Returns the refusal, or `undefined` if Claude Code receives the answer. */
+function findRefusal({
   asCaller,
   request,
   bound,
@@ -67,8 +67,8 @@ const deny = (...texts: string[]) => {
 const ANSWERERS = ["caller", "user", "console", "webhook"] as const;
 
 describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
-  it("is accepted if no check fails", () => {
-    expect(answered({ by, input: touch, judgement: NOTHING })).toBeUndefined();
+  it("an answer with changed input is accepted if no check fails", () => {
+    expect(findRefusal({ by, input: touch, judgement: NOTHING })).toBeUndefined();
   });
 
   it.each([
@@ -91,13 +91,13 @@ describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
       "may touch what a rule denies: Read(secret/**)",
     ],
     [
-      "mentions such a file among what cannot be read",
+      "mentions a denied file among words that cannot be read",
       { judgement: { denying: ["Read(secret/**)"], mentions: ["/project/secret/a"] } },
       "may touch what a rule denies: Read(secret/**)",
     ],
     ["is more than the approver may approve", { judgement: NOTHING, bound: "edits" as const }, "(edits)"],
-  ])("is refused, and the request stays open, if it %s", (_, about, problem) => {
-    expect(answered({ by, input: touch, ...about })).toContain(problem);
+  ])("an answer with changed input is refused, and the request stays open, if the input %s", (_, about, problem) => {
+    expect(findRefusal({ by, input: touch, ...about })).toContain(problem);
   });
 
   it.each([
@@ -105,15 +105,15 @@ describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
     ["Read(./secret/**)", "/project/SECRET/A", "/project/SECRET/A"],
     ["Read(./secret/**)", "/project/x", "/project/secret/a"],
     ["Write(src/**)", "/project/other", "/project/other"],
-  ])("is refused if a path meets %s: %s, really %s", (rule, named, real) => {
+  ])("an answer with changed input is refused if a path meets %s: %s, really %s", (rule, named, real) => {
     const paths = [named, real];
     const toolName = rule.startsWith("Read") ? "Read" : "Write";
     const judgement = { denying: [rule], paths, risk: { level: "reads" as const, why: [] } };
-    expect(answered({ by, request: { toolName }, input: { file_path: named }, judgement })).toContain(rule);
+    expect(findRefusal({ by, request: { toolName }, input: { file_path: named }, judgement })).toContain(rule);
   });
 });
 
-/** What cannot be read of a command, with the reason that its refusal names. */
+/** Commands that cannot be read, each with the reason given in the refusal. */
 const UNREAD: readonly (readonly [Pick<Case, "input" | "judgement" | "policy">, says: string])[] = [
   [
     { input: { command: "cd x && ls" }, judgement: { denying: ["Edit(secret/**)"], mentions: [] } },
@@ -135,35 +135,37 @@ const UNREAD: readonly (readonly [Pick<Case, "input" | "judgement" | "policy">, 
 
 describe("a changed command that cannot be read", () => {
   it.each(UNREAD)(
-    "%j is refused a model, and a program that is not taken for a person, with the reason: %s",
+    "%j is refused to a caller, and to a program that answers as a caller, with the reason: %s",
     (about, says) => {
-      expect(answered({ ...about, by: "caller" })).toContain(says);
-      expect(answered({ ...about, by: "webhook", asCaller: true })).toContain(says);
+      expect(findRefusal({ ...about, by: "caller" })).toContain(says);
+      expect(findRefusal({ ...about, by: "webhook", asCaller: true })).toContain(says);
     },
   );
 
-  it.each(UNREAD)("%j is not refused a person", (about) => {
-    for (const by of ["user", "console", "webhook"] as const) expect(answered({ ...about, by })).toBeUndefined();
+  it.each(UNREAD)("%j is accepted from a person", (about) => {
+    for (const by of ["user", "console", "webhook"] as const) expect(findRefusal({ ...about, by })).toBeUndefined();
   });
 
-  it("is no matter where no rule depends on it", () => {
+  it("a changed command that cannot be read is accepted if no rule depends on its content", () => {
     const judgement = { denying: ["WebFetch", "Edit", "mcp__git"], mentions: [] };
-    expect(answered({ by: "caller", input: { command: "echo $x" }, judgement })).toBeUndefined();
+    expect(findRefusal({ by: "caller", input: { command: "echo $x" }, judgement })).toBeUndefined();
   });
 });
 
-it("passes rules for another tool, another command and another file", () => {
+it("changed input is not refused for rules of another tool, another command or another file", () => {
   const judgement = {
     denying: ["Bash(rm *)", "WebFetch", "Read(secret/**)", "mcp__git"],
     mentions: ["/project/touch", "/project/sneaked"],
   };
-  expect(answered({ input: touch, judgement })).toBeUndefined();
+  expect(findRefusal({ input: touch, judgement })).toBeUndefined();
 });
 
-it("of a caller is also limited by the bound of the session's owner", () => {
+it("changed input from a caller is also limited by the bound of the session's owner", () => {
   const judgement: Judgement = { denying: [], risk: { level: "all", why: [] } };
   const request = { toolName: "Write", risk: { level: "edits" as const, why: [] } };
   const about = { request, input: { file_path: "/etc/x" }, judgement, policy: { callerApproves: "edits" as const } };
-  expect(answered({ ...about, by: "caller", bound: "all" })).toContain("more than a caller may approve here (edits)");
-  expect(answered({ ...about, by: "user", bound: "all" })).toBeUndefined();
+  expect(findRefusal({ ...about, by: "caller", bound: "all" })).toContain(
+    "more than a caller may approve here (edits)",
+  );
+  expect(findRefusal({ ...about, by: "user", bound: "all" })).toBeUndefined();
 });

@@ -13,14 +13,14 @@ const allow = { decision: { behavior: "allow" }, by: "caller", forSession: false
 const seconds = (walk: Walk) => walk.deadline && (walk.deadline - T0) / SECOND;
 const show = (walk: Walk, whole = true) => walk.command("delivered", { requests: [{ requestId: "a1", whole }] });
 
-describe("a request", () => {
-  it("expires at the caller's deadline, counted from its creation, whenever it was seen", () => {
+describe("the time limit of a request", () => {
+  it("a request expires at the caller's deadline, counted from its creation, whenever it was seen", () => {
     const walk = asking({ requestTimeoutMs: 20 * SECOND }).later(15);
     expect(seconds(show(walk))).toBe(20);
     expect(walk.due().told).toBe("permission.answered(deny timeout) answer:deny");
   });
 
-  it("expires by default a minute after its first delivery, and not later for a second one", () => {
+  it("a request expires by default a minute after its first delivery, and not later for a second one", () => {
     const walk = asking().later(100);
     expect(seconds(walk)).toBe(POLICY.requestMaxMs / SECOND);
     expect(seconds(show(walk))).toBe(160);
@@ -29,7 +29,7 @@ describe("a request", () => {
     expect(walk.due().status).toBe("running");
   });
 
-  it("expires at the operator's maximum if it was seen late, or never", () => {
+  it("a request expires at the operator's maximum if it was seen late, or never", () => {
     const seen = asking().later(1795);
     expect(seconds(show(seen))).toBe(1800);
     const unseen = asking().due();
@@ -39,7 +39,7 @@ describe("a request", () => {
     ]);
   });
 
-  it("tells the model that it timed out, and a late answer that the timeout came first", () => {
+  it("a timeout is reported to the model, and to an answer that comes too late", () => {
     const walk = show(asking()).due();
     const message =
       "This request was denied because it was not answered within 60 s. Continue without it, or say what you need.";
@@ -51,7 +51,7 @@ describe("a request", () => {
     ]);
   });
 
-  it("expires separately from the other requests of its turn", () => {
+  it("a request expires separately from the other requests of its turn", () => {
     const walk = show(asking())
       .later(10)
       .hear({ type: "asked", request: requestOf("a2") });
@@ -71,16 +71,16 @@ describe("a request that is read page by page", () => {
 
   it.each<[string, [number, number][], boolean]>([
     [
-      "in order to its end",
+      "counts as seen when it is read in order to its end",
       [
         [0, 40],
         [40, 100],
       ],
       true,
     ],
-    ["at once", [[0, 100]], true],
+    ["counts as seen when it is read at once", [[0, 100]], true],
     [
-      "with a page read twice",
+      "counts as seen when a page is read twice",
       [
         [0, 40],
         [20, 60],
@@ -89,31 +89,31 @@ describe("a request that is read page by page", () => {
       ],
       true,
     ],
-    ["but for the end", [[0, 99]], false],
-    ["but for the beginning", [[1, 100]], false],
+    ["does not count as seen without its end", [[0, 99]], false],
+    ["does not count as seen without its beginning", [[1, 100]], false],
     [
-      "but for the middle",
+      "does not count as seen without its middle",
       [
         [0, 40],
         [41, 100],
       ],
       false,
     ],
-  ])("%s", (_, pages, whole) => {
+  ])("a request %s", (_, pages, whole) => {
     expect(read(...pages)).toBe(whole);
   });
 
-  it("stays delivered once it has been seen whole", () => {
+  it("a request that was seen whole stays seen whole when one page is read again", () => {
     const walk = show(asking());
     walk.command("delivered", { requests: [{ requestId: "a1", whole: false, page: { from: 0, to: 1, of: 100 } }] });
     expect(walk.state.requests[0]?.seenWhole).toBe(true);
   });
 });
 
-describe("the time limit of a turn", () => {
+describe("the time limits of a turn", () => {
   const limits = { turnMaxMs: 100 * SECOND };
 
-  it("pauses while a request is open, however many are open at once", () => {
+  it("the time limit of a turn pauses while a request is open, however many are open at once", () => {
     const walk = running(limits)
       .later(40)
       .hear({ type: "asked", request: requestOf("a1") });
@@ -124,7 +124,7 @@ describe("the time limit of a turn", () => {
     expect(walk.due().told).toBe("interrupt");
   });
 
-  it("ends the turn as failed by time_limit, whatever Claude Code reports afterwards", () => {
+  it("a turn over its time limit ends as failed by time_limit, whatever Claude Code reports afterwards", () => {
     const walk = running(limits).due().later(1).hear(RESULT, IDLE);
     expect(walk.ended).toMatchObject([
       { outcome: "failed", errorSubtype: "time_limit", category: "limit", code: "TIMEOUT", isError: true },
@@ -132,7 +132,7 @@ describe("the time limit of a turn", () => {
     expect(walk.status).toBe("error");
   });
 
-  it("expires when Claude Code shows no activity; any activity counts, waiting for a decision does not", () => {
+  it("a turn ends after 10 minutes without activity of Claude Code, not counting waits for decisions", () => {
     const walk = running().later(500).hear({ type: "alive" });
     expect(seconds(walk)).toBe(1100);
     walk.later(100).hear({ type: "asked", request: requestOf("a1") });
@@ -146,7 +146,7 @@ describe("the time limit of a turn", () => {
     expect(walk.ended).toMatchObject([{ category: "connection" }]);
   });
 
-  it("ends the turn if Claude Code does not come up, and counts in full if it does", () => {
+  it("a turn ends if Claude Code does not come up in time, and has its full time otherwise", () => {
     const late = new Walk().prompt("p1").hear(UP[0]!);
     expect([late.due().at, late.told]).toEqual([T0 + POLICY.initMs, "kill"]);
     expect(late.deadline).toBeUndefined();
@@ -162,19 +162,16 @@ describe("the time limit of a turn", () => {
   it.each([
     ["inactivity", { inactivityMs: 2 * SECOND }],
     ["time_limit", { turnMaxMs: 2 * SECOND }],
-  ])(
-    "also ends the turn while its prompt waits for an exit, and then that prompt is never run: %s",
-    (errorSubtype, policy) => {
-      const walk = running(policy).hear(RESULT, IDLE).due().prompt("p2").due().later(10).tick();
-      if (walk.state.turn) walk.hear(EXIT);
-      expect(walk.ended.at(-1)).toMatchObject({ turnId: "p2", outcome: "failed", errorSubtype, code: "TIMEOUT" });
-      expect(walk.state.turn).toBeNull();
-    },
-  );
+  ])("a turn also ends while its prompt waits for an exit, and the prompt is never run: %s", (errorSubtype, policy) => {
+    const walk = running(policy).hear(RESULT, IDLE).due().prompt("p2").due().later(10).tick();
+    if (walk.state.turn) walk.hear(EXIT);
+    expect(walk.ended.at(-1)).toMatchObject({ turnId: "p2", outcome: "failed", errorSubtype, code: "TIMEOUT" });
+    expect(walk.state.turn).toBeNull();
+  });
 });
 
-describe("stopping a turn", () => {
-  it("keeps its first reason: an interrupt that runs into the time limit stays an interrupt", () => {
+describe("a turn that is stopped", () => {
+  it("an interrupt that runs into the time limit stays an interrupt", () => {
     const walk = running({ turnMaxMs: 3 * SECOND })
       .command("interrupt", { by: "ann" })
       .later(4)
@@ -186,7 +183,7 @@ describe("stopping a turn", () => {
     ]);
   });
 
-  it("keeps its first reason: a denial with interrupt after the time limit changes nothing", () => {
+  it("a denial with interrupt after the time limit does not change why the turn ended", () => {
     const walk = running({ turnMaxMs: 3 * SECOND })
       .due()
       .hear({ type: "asked", request: requestOf("a1") });
@@ -195,7 +192,7 @@ describe("stopping a turn", () => {
     expect(walk.ended).toMatchObject([{ outcome: "failed", errorSubtype: "time_limit" }]);
   });
 
-  it("gives Claude Code time to obey, and kills it once", () => {
+  it("Claude Code gets time to obey an interrupt, and is killed once", () => {
     const walk = running().later(1).command("interrupt", { by: "ann" });
     expect(seconds(walk)).toBe(1 + POLICY.stopGraceMs / SECOND);
     expect(walk.due().told).toBe("kill");
@@ -204,21 +201,21 @@ describe("stopping a turn", () => {
 });
 
 describe("an idle process", () => {
-  it("is closed some time after the end of its last turn", () => {
+  it("an idle process is closed `idleProcessMs` after the end of its last turn", () => {
     const walk = running().later(7).hear(RESULT, IDLE);
     expect(seconds(walk)).toBe(7 + POLICY.idleProcessMs / SECOND);
     expect([walk.due().told, walk.state.process.phase, walk.deadline]).toEqual(["stop", "ending", undefined]);
     expect([walk.hear(EXIT).told, walk.status]).toEqual(["process.exited(expected)", "idle"]);
   });
 
-  it("is kept while background work runs, and closed that long after its end", () => {
+  it("an idle process is kept while background work runs, and closed `idleProcessMs` after the work", () => {
     const walk = running().hear({ type: "background", tasks: [SHELL_TASK] }, RESULT, IDLE);
     expect(walk.deadline).toBeUndefined();
     walk.later(5000).hear({ type: "background", tasks: [] });
     expect(seconds(walk)).toBe(5000 + POLICY.idleProcessMs / SECOND);
   });
 
-  it("is closed in time although background work ended with the process before it", () => {
+  it("an idle process is closed in time although background work ended with the process before it", () => {
     const walk = running().hear({ type: "background", tasks: [SHELL_TASK] }, RESULT, IDLE);
     walk.later(1).take({ type: "shutdown", at: walk.at }).take({ type: "recovered", at: walk.at }).prompt("p2");
     walk.hear(...UP, resultSignal({ promptIds: ["p2"] }), IDLE);

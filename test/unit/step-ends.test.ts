@@ -12,10 +12,10 @@ const aborted = resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdT
 const lastEnd = (walk: Walk) => walk.ended.at(-1);
 
 describe("a turn that is ended from outside", () => {
-  it("by an interrupt closes its requests, waits for Claude Code, and leaves the session usable", () => {
+  it("an interrupt closes the requests of a turn, waits for Claude Code, and leaves the session usable", () => {
     const walk = asking().command("interrupt", { by: "ann" });
     expect(walk.told).toBe("permission.answered(deny cancel) interrupt ok");
-    // Claude Code withdraws the question itself; the log already has its answer.
+    // Claude Code withdraws the request as well; the log already has an answer.
     expect(walk.hear({ type: "withdrawn", requestId: "a1" }).told).toBe("");
     walk.hear(aborted, IDLE);
     expect(lastEnd(walk)).toMatchObject({
@@ -28,7 +28,7 @@ describe("a turn that is ended from outside", () => {
     expect([walk.status, walk.prompt("p2").told]).toEqual(["idle", "prompt.queued turn.started(prompt) push ok"]);
   });
 
-  it("by a denial with interrupt is ended by Claude Code, and records by whom", () => {
+  it("a denial with interrupt lets Claude Code end the turn, and records who denied", () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
     const walk = asking().command("answer", { requestId: "a1", decision, by: "user", forSession: false });
     expect(walk.last.effects[0]).toEqual({ type: "answer", requestId: "a1", decision });
@@ -36,13 +36,13 @@ describe("a turn that is ended from outside", () => {
     expect(lastEnd(walk)).toMatchObject({ outcome: "interrupted", message: "The turn was interrupted by user." });
   });
 
-  it("by a denial with interrupt that Claude Code ignores is killed after a while", () => {
+  it("a process that ignores a denial with interrupt is killed after a while", () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
     const walk = asking().command("answer", { requestId: "a1", decision, by: "user", forSession: false });
     expect(walk.due().told).toBe("kill");
   });
 
-  it("by a cancel is over at once for every reader, and the session permanently", () => {
+  it("a cancel ends the turn at once for every reader, and the session permanently", () => {
     const walk = asking().command("cancel", { by: "ann", reason: "changed my mind" });
     expect(walk.story).toMatch(
       / permission\.answered\(deny cancel\) turn\.ended\(cancelled CANCELLED\) session\.closed\(cancelled\)$/,
@@ -55,18 +55,18 @@ describe("a turn that is ended from outside", () => {
     expect([walk.prompt("p2").told, walk.status]).toEqual(["CANCELLED", "cancelled"]);
   });
 
-  it("by closing the session is interrupted first", () => {
+  it("closing a session interrupts its turn first", () => {
     const walk = running().command("close", { by: "ann" });
     expect(lastEnd(walk)).toMatchObject({ outcome: "interrupted", message: "The turn was interrupted by ann." });
     expect(walk.status).toBe("closed");
   });
 
-  it("by a shutdown is recorded as interrupted before anything is stopped, and accepts a reply", () => {
+  it("a shutdown records the turn as interrupted before anything is stopped, and the session accepts a reply", () => {
     const walk = asking().later(3);
     walk.take({ type: "shutdown", at: walk.at });
     expect(walk.told).toBe("permission.answered(deny shutdown) turn.ended(interrupted shutdown) stop");
     expect(lastEnd(walk)?.message).toContain("Reply to the session to go on.");
-    // The next owner first makes sure that no leftover process runs.
+    // The next owner first ends a leftover process.
     walk.take({ type: "recovered", at: walk.at });
     expect([walk.told, walk.status]).toEqual(["process.exited(expected) end-leftover", "idle"]);
     expect(walk.prompt("p2").last.effects[0]).toMatchObject({ type: "start", first: false, rerun: false });
@@ -84,7 +84,7 @@ describe("a turn that Claude Code ends while a subagent of it runs", () => {
   const left: AgentSignal = { type: "idle", agents: ["t1"] };
   const leaving = () => running().hear({ type: "background", tasks: [SHELL_TASK] }, failed, left);
 
-  it("is told when the subagent has ended, with all that it has cost", () => {
+  it("a failed turn is reported once its subagent has ended, with the full cost", () => {
     const walk = leaving();
     expect(walk.last.effects).toEqual([{ type: "stop-tasks", taskIds: ["t1"] }]);
     walk.hear({ type: "spent", costUsdTotal: 0.25, atStart: false }, IDLE);
@@ -94,7 +94,7 @@ describe("a turn that Claude Code ends while a subagent of it runs", () => {
     expect(lastEnd(walk)?.costUsd).toBeCloseTo(0.05);
   });
 
-  it("ends with its process after 2 s: it is not lost, names what was, and a next prompt is given to the next process", () => {
+  it("a subagent that outlives its failed turn by 2 s is ended with the process, and the turn is not lost", () => {
     const walk = leaving().promptWith("p2", { whenBusy: "queue" });
     expect([walk.later(1).tick().told, walk.later(1).tick().told]).toEqual(["", "kill"]);
     expect(walk.hear(left, IDLE).told).toBe("");
@@ -107,7 +107,7 @@ describe("a turn that Claude Code ends while a subagent of it runs", () => {
     );
   });
 
-  it("ends 2 s after another server has taken the session over from one that died meanwhile", () => {
+  it("a failed turn with a subagent also ends after 2 s at a server that took the session over", () => {
     const started: AgentSignal = { type: "started", pid: 4711, resumed: false, shim: SHIM };
     const walk = new Walk().prompt("p1").hear({ type: "admitted" }, started, { type: "ready" }, failed, left);
     walk.later(1).take({ type: "attached", at: walk.at });
@@ -116,11 +116,11 @@ describe("a turn that Claude Code ends while a subagent of it runs", () => {
     expect(walk.hear(KILLED).told).toBe("process.exited(expected) turn.ended(failed error_max_budget_usd)");
   });
 
-  it("is over at once if it was a success: its end is Claude Code's own", () => {
+  it("a successful turn ends at once although a subagent of it runs", () => {
     expect(running().hear(resultSignal({ promptIds: ["p1"] }), left).told).toBe("turn.ended(done)");
   });
 
-  it("that was stopped before ends as it was stopped", () => {
+  it("an interrupted turn ends as interrupted although a subagent of it runs", () => {
     const walk = running().command("interrupt", { by: "ann" }).hear(aborted, left);
     expect(walk.told).toBe("stop-tasks");
     expect(walk.later(2).tick().told).toBe("kill");
@@ -140,7 +140,7 @@ it("a turn whose process is killed names the background work that was lost with 
 });
 
 describe("a lost turn", () => {
-  it("reports what is known about its process, and accepts a reply at once", () => {
+  it("a lost turn reports the state of its process, and accepts a reply at once", () => {
     const walk = running().hear({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_7" }, KILLED);
     expect(lastEnd(walk)).toMatchObject({ outcome: "lost", isError: true, errorSubtype: "lost" });
     expect(lastEnd(walk)?.message).toMatch(/killed by SIGKILL.*toolu_7.*Reply to the session/);
@@ -148,12 +148,12 @@ describe("a lost turn", () => {
     expect(walk.prompt("p2").last.effects[0]).toMatchObject({ type: "start", first: false, rerun: false });
   });
 
-  it("is lost with its background subagent although a first result was seen", () => {
+  it("a turn is lost with its background subagent although a first result was seen", () => {
     const walk = running().hear({ type: "background", tasks: [AGENT_TASK] }, resultSignal({ promptIds: ["p1"] }));
     expect(walk.hear(KILLED).told).toBe("process.exited background.changed turn.ended(lost)");
   });
 
-  it("is lost although a result came before the question during which its process died", () => {
+  it("a turn is lost if its process dies during a question, although a result came before", () => {
     const walk = running().hear(
       resultSignal({ promptIds: ["p1"] }),
       { type: "asked", request: requestOf("a1") },
@@ -162,7 +162,7 @@ describe("a lost turn", () => {
     expect(walk.told).toBe("process.exited permission.answered(deny withdrawn) turn.ended(lost)");
   });
 
-  it("names the last tool call only in its message", () => {
+  it("the message of a lost turn names no tool call of an earlier turn", () => {
     const walk = running().hear(CALLED);
     walk
       .hear(resultSignal({ promptIds: ["p1"] }), IDLE)
@@ -172,7 +172,7 @@ describe("a lost turn", () => {
     expect(lastEnd(walk)?.message).not.toContain("toolu_1");
   });
 
-  it("is reported as lost with its owner in every phase", () => {
+  it("a turn is reported as lost with its owner in every phase", () => {
     for (const walk of [new Walk().prompt("p1"), running(), asking()]) {
       walk.take({ type: "recovered", at: walk.at });
       expect(lastEnd(walk)).toMatchObject({ outcome: "lost", errorSubtype: "lost" });
@@ -182,7 +182,7 @@ describe("a lost turn", () => {
     }
   });
 
-  it("leaves the prompts behind it held when its owner dies", () => {
+  it("prompts behind a lost turn are held when the owner dies", () => {
     const idle = running().hear(resultSignal({ promptIds: ["p1"] }), IDLE);
     const walk = idle.hear({ type: "busy", id: "self" }).prompt("p2");
     walk.take({ type: "recovered", at: walk.at });
@@ -193,7 +193,7 @@ describe("a lost turn", () => {
     ]);
   });
 
-  it("names the process that its owner left, so that it is ended before anything else is done", () => {
+  it("a recovery ends the process that the dead owner left before anything else", () => {
     const walk = new Walk().prompt("p1").hear({ type: "started", pid: 4711, startedAt: "77", resumed: false });
     walk.take({ type: "recovered", at: walk.at });
     const leftover = { type: "end-leftover", processId: "1", pid: 4711, startedAt: "77" };
@@ -205,13 +205,13 @@ describe("a lost turn", () => {
 describe("a session without persistence", () => {
   const kept = () => new Walk({ ephemeral: true }, running());
 
-  it("ends with its process in the middle of a turn", () => {
+  it("a session without persistence ends with its process in the middle of a turn", () => {
     const walk = kept().hear(KILLED);
     expect(lastEnd(walk)).toMatchObject({ outcome: "lost", isError: true });
     expect([walk.status, walk.prompt("p2").told]).toEqual(["closed", "CANCELLED"]);
   });
 
-  it("ends after a long idle time, together with its process", () => {
+  it("a session without persistence ends after a long idle time, together with its process", () => {
     const walk = kept()
       .hear(resultSignal({ promptIds: ["p1"] }), IDLE)
       .due();
@@ -220,7 +220,7 @@ describe("a session without persistence", () => {
 });
 
 describe("a process that never came up", () => {
-  it("fails its turn with its error output, and the next prompt tries again", () => {
+  it("a turn fails with the error output of a process that never came up, and the next prompt tries again", () => {
     const walk = new Walk().prompt("p1");
     walk.hear({ type: "exited", code: 1, signal: null, error: "bad flag" });
     expect(lastEnd(walk)).toMatchObject({ outcome: "failed", errorSubtype: "start_failed", category: "configuration" });
@@ -228,7 +228,7 @@ describe("a process that never came up", () => {
     expect(walk.prompt("p2").told).toBe("prompt.queued turn.started(prompt) start push ok");
   });
 
-  it("fails its turn with its error output as well where the session is not kept", () => {
+  it("a session without persistence is closed if its process never came up, and reports the error output", () => {
     const walk = new Walk({ ephemeral: true }).prompt("p1");
     walk.hear({ type: "exited", code: 1, signal: null, error: "bad flag" });
     expect(lastEnd(walk)).toMatchObject({ errorSubtype: "start_failed", message: expect.stringContaining("bad flag") });
@@ -244,7 +244,7 @@ describe("an answer", () => {
     forSession: behavior === "allow",
   });
 
-  it("is accepted first, and a second one learns what the first one was", () => {
+  it("the first answer is accepted, and a second one is refused with the first", () => {
     const walk = asking().command("answer", answer("allow"));
     expect(walk.last.events).toEqual([
       {
@@ -259,7 +259,7 @@ describe("an answer", () => {
     ]);
   });
 
-  it("is remembered for the last twenty requests", () => {
+  it("answers are remembered for the last twenty requests", () => {
     const walk = running();
     for (let n = 1; n <= 21; n += 1) {
       const requestId = `a${String(n)}`;
@@ -271,7 +271,7 @@ describe("an answer", () => {
   });
 });
 
-describe("a late answer", () => {
+describe("a repeated answer", () => {
   const deny = {
     requestId: "a1",
     decision: { behavior: "deny", message: "no" },
@@ -279,7 +279,7 @@ describe("a late answer", () => {
     forSession: false,
   } as const;
 
-  it("that is sent again before its acknowledgement takes effect once and is accepted twice", () => {
+  it("an answer that is sent again under its id takes effect once and is accepted twice", () => {
     const walk = asking();
     const input = {
       type: "command",
@@ -291,7 +291,7 @@ describe("a late answer", () => {
     expect(walk.last.events).toEqual([]);
   });
 
-  it("of another caller is refused, with the name of the first one", () => {
+  it("a repeated answer under another id is refused", () => {
     const walk = asking().command("answer", deny).command("answer", deny);
     expect(walk.last.effects).toMatchObject([
       { reply: { ok: false, refusal: { code: "PERMISSION_REQUEST_NOT_FOUND" } } },

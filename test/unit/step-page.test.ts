@@ -7,11 +7,11 @@ import { typeOfEnd } from "../../src/view/result.ts";
 import { inputFor, STATE_NAMES, walkTo } from "../kit/step/cases.ts";
 import { ABORTED, API_ERROR, requestOf, resultSignal, SECOND, tellStep, Walk } from "../kit/step/walk.ts";
 
-/** Compares each table of docs/states.md with the behaviour of step and statusOf. */
+/** Compares each table of `docs/states.md` with the behaviour of `step` and `statusOf`. */
 
 const PAGE = readFileSync(new URL("../../docs/states.md", import.meta.url), "utf8");
 
-/** The rows of the table whose header begins with these words; cells without their backticks. */
+/** Returns the rows of the table whose header begins with `head`, without the backticks of cells. */
 function table(...head: string[]): string[][] {
   const lines = PAGE.split("\n").map((line) => line.split("|").slice(1, -1));
   const rows = lines.map((cells) => cells.map((cell) => cell.trim().replaceAll("`", "")));
@@ -30,7 +30,7 @@ const result = (over = {}) => resultSignal({ promptIds: ["p1"], ...over });
 const failure = (subtype: string, category: FailureCategory) => ({ subtype, category, message: "It failed." });
 const at = (walk: Walk, type: "recovered" | "shutdown") => walk.take({ type, at: walk.at });
 
-/** From a running turn to its end, as the page describes it. */
+/** From a running turn to its end, by cause in the page. */
 const ENDS: Readonly<Record<string, (walk: Walk) => Walk>> = {
   "Claude Code is idle after a good result": (walk) => walk.hear(result(), IDLE),
   "a caller interrupted it": (walk) =>
@@ -88,7 +88,7 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
 };
 
 describe("docs/states.md", () => {
-  it("describes how a turn ends", () => {
+  it("docs/states.md describes how a turn ends", () => {
     const rows = table("Cause", "Outcome");
     expect(new Set(rows.map(([because]) => because))).toEqual(new Set(Object.keys(CAUSES)));
     const real = rows.map(([because = ""]) => {
@@ -103,19 +103,19 @@ describe("docs/states.md", () => {
     expect(new Set(rows.map(([, outcome]) => outcome))).toEqual(new Set(TurnOutcome.options));
   });
 
-  it("describes what the end of a turn does to open requests and to waiting prompts", () => {
+  it("docs/states.md describes what the end of a turn does to open requests and to waiting prompts", () => {
     const rows = table("Cause", "Open requests are denied by");
     const real = Object.entries(ENDS).map(([because, end]) => {
       const asking = end(running().hear({ type: "asked", request: requestOf("a1") }));
       const by = asking.log.flatMap((event) => (event.type === "permission.answered" ? [event.data.by] : []));
       const self = running().hear(result(), IDLE, { type: "busy", id: "self" });
-      return [because, by.join(), fateOf(end(self.prompt("p2")), "p2")];
+      return [because, by.join(), findFate(end(self.prompt("p2")), "p2")];
     });
     expect(rows).toEqual(rows.map(([because]) => real.find(([end]) => end === because)));
     expect(rows).toHaveLength(real.length);
   });
 
-  it("describes the meaning of each status", () => {
+  it("docs/states.md describes the meaning of each status", () => {
     const rows = table("Status", "Turn runs");
     expect(rows.map(([status]) => status)).toEqual(SessionStatus.options);
     const yes = (is: boolean) => (is ? "yes" : "no");
@@ -133,7 +133,7 @@ describe("docs/states.md", () => {
     }
   });
 
-  it("describes that a prompt during a turn of Claude Code's own waits", () => {
+  it("docs/states.md describes that a prompt during a turn of Claude Code's own waits", () => {
     expect(PAGE.replaceAll(/\s+/g, " ")).toContain(
       "A prompt sent during such a turn is not refused: it waits and runs afterwards.",
     );
@@ -145,7 +145,7 @@ describe("docs/states.md", () => {
   });
 });
 
-function fateOf({ log, state }: Walk, promptId: string): string {
+function findFate({ log, state }: Walk, promptId: string): string {
   if (state.turn?.id === promptId) return "run";
   if (state.queue.some((each) => each.promptId === promptId && each.held)) return "are held";
   return log.some((event) => event.type === "prompt.dropped" && event.data.promptId === promptId) ? "are dropped" : "?";

@@ -21,7 +21,7 @@ import {
   Walk,
 } from "../kit/step/walk.ts";
 
-/** The possible next inputs, before the state is known: `pick` chooses among those that the state permits. */
+/** A next input, generated before the state is known: `pick` chooses among the inputs that the state permits. */
 interface Happening {
   readonly what: keyof typeof HAPPENINGS;
   readonly pick: number;
@@ -127,7 +127,7 @@ const HAPPENINGS = {
   },
   cancel: ({ at }, _, unique) => commandInput(at, "cancel", BY, unique),
   close: ({ at }, _, unique) => commandInput(at, "close", BY, unique),
-  // A process starts once.
+  // A process sends `started` once.
   started: ({ state: { process } }, pick) =>
     process.phase !== "none" && process.pid !== undefined
       ? { type: "alive" }
@@ -165,16 +165,16 @@ const HAPPENINGS = {
 
 const DAY = 86_400_000;
 
-/** Of a server that ends with its clients, and of two that do not. */
+/** Limits of unattended work. `UNATTENDED` is `undefined` for a server that ends with its clients. */
 const BOUNDS = { afterMs: 600_000, maxMs: 1_200_000, maxUsd: 1 };
 const UNATTENDED = [undefined, { ...BOUNDS, requests: "wait" as const }, { ...BOUNDS, requests: "deny" as const }];
 
 const WHAT = Object.keys(HAPPENINGS) as (keyof typeof HAPPENINGS)[];
-/** Common inputs are more frequent, those that end a session less so. */
+/** Inputs that end a session or its process: drawn a quarter as often as others. */
 const RARE = new Set<string>(["cancel", "close", "recovered", "process attached", "shutdown"]);
 const OFTEN = WHAT.flatMap((what) => (RARE.has(what) ? [what] : [what, what, what, what]));
 
-/** Signals that a process can send before it has started, and before it is ready; all others come after. */
+/** Signals up to `started`; `BEFORE_READY` has the signals up to `ready`. All others come later. */
 const BEFORE_START = new Set<string>(["admitted", "started", "alive", "notice", "exited"]);
 const BEFORE_READY = new Set<string>([...BEFORE_START, "ready"]);
 
@@ -190,8 +190,8 @@ function openRequest({ state: { requests, answered } }: Walk, pick: number): str
   return known[pick % (known.length + 1)] ?? "?";
 }
 
-/** Applies an input. Signals of an old process are also applied, and must have no effect. */
-function happen(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, unique: string): Effect[] {
+/** Applies an input. With `ofOldProcess`, also applies the signal for an old process, to no effect. */
+function applyHappening(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, unique: string): Effect[] {
   walk.at += afterMs;
   const meant: Moment | AgentSignal = (HAPPENINGS[what] as Meaning)(walk, pick, unique);
   if ("at" in meant) {
@@ -202,14 +202,14 @@ function happen(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, un
     walk.take({ type: "signal", at: walk.at, processId: "0", signal: meant });
     assert.equal(walk.told, "");
   }
-  const before = comesUp(walk, what, pick).flatMap((signal) => walk.hear(signal).last.effects);
+  const before = missingSignals(walk, what, pick).flatMap((signal) => walk.hear(signal).last.effects);
   const line = walk.log.length;
   const said = walk.take({ type: "signal", at: walk.at, processId: presentId(walk.state), signal: meant, line });
   return [...before, ...said.last.effects];
 }
 
-/** The signals that a process has already sent by the time of this one. */
-function comesUp({ state: { process, turn } }: Walk, what: string, pick: number): AgentSignal[] {
+/** Returns the signals that the process must have sent before `what`. */
+function missingSignals({ state: { process, turn } }: Walk, what: string, pick: number): AgentSignal[] {
   if (process.phase !== "starting" || BEFORE_START.has(what)) return [];
   const missing = turn?.prompt && pick % 3 === 0 ? { missing: [turn.prompt.promptId] } : {};
   const known = { pid: pick, startedAt: "77", ...(pick % 3 > 0 && { shim: SHIM }) };
@@ -218,8 +218,8 @@ function comesUp({ state: { process, turn } }: Walk, what: string, pick: number)
   return BEFORE_READY.has(what) ? first : [...first, { type: "ready" }];
 }
 
-/** Invariants of the log of a whole session, beyond those of each step. */
-function faultsOfLife({ log, state }: Walk, effects: readonly (Effect & { process: number })[]): string[] {
+/** Returns the broken invariants of a whole session, beyond the invariants of each step. */
+function findFaults({ log, state }: Walk, effects: readonly (Effect & { process: number })[]): string[] {
   const requests = (ending: string) =>
     log.flatMap(({ data, type }) => (type.endsWith(ending) && "requestId" in data ? [data.requestId] : []));
   const open = state.requests.map(({ requestId }) => requestId);
@@ -241,7 +241,7 @@ function faultsOfLife({ log, state }: Walk, effects: readonly (Effect & { proces
 }
 
 describe("step", () => {
-  it("keeps every invariant through any history of a session", () => {
+  it("step keeps every invariant through any history of a session", () => {
     fc.assert(
       fc.property(
         fc.constantFrom("report", "resume"),
@@ -250,27 +250,27 @@ describe("step", () => {
         (onLost, unattended, life) => {
           const walk = new Walk({ onLost, unattended });
           const effects = life.flatMap((each, n) =>
-            happen(walk, each, `u${String(n)}`)
-              // What may not have arrived is said again.
+            applyHappening(walk, each, `u${String(n)}`)
+              // After `attached`, prompts that may not have arrived are pushed again.
               .filter(({ type }) => each.what !== "attached" || type !== "push")
               .map((effect) => ({ ...effect, process: walk.state.processCount })),
           );
-          expect(faultsOfLife(walk, effects)).toEqual([]);
+          expect(findFaults(walk, effects)).toEqual([]);
         },
       ),
       { numRuns: amount(50, 1_000) },
     );
   });
 
-  it("decides nothing by the wall clock, however it is set", () => {
+  it("step decides nothing by the wall clock, however the clock is set", () => {
     const setBy = fc.integer({ min: -400 * DAY, max: 400 * DAY });
     fc.assert(
       fc.property(fc.array(fc.tuple(happening, setBy), { maxLength: 40, size: "max" }), (life) => {
         const [right, wrong] = [new Walk({ unattended: UNATTENDED[1] }), new Walk({ unattended: UNATTENDED[1] })];
         for (const [n, [each, ms]] of life.entries()) {
           wrong.setBy = ms;
-          happen(right, each, `u${String(n)}`);
-          happen(wrong, each, `u${String(n)}`);
+          applyHappening(right, each, `u${String(n)}`);
+          applyHappening(wrong, each, `u${String(n)}`);
           expect([wrong.told, wrong.status, wrong.deadline]).toEqual([right.told, right.status, right.deadline]);
         }
       }),

@@ -12,7 +12,7 @@ const lastEnd = (walk: Walk) => walk.ended.at(-1);
 describe("a turn with `onLost: resume` that was lost", () => {
   const lost = () => new Walk({ onLost: "resume" }, running()).hear(KILLED);
 
-  it("is reported as lost, and continues in a new process as a turn of its own, without its prompt being sent again", () => {
+  it("a lost turn continues in a new process as a turn of its own, without a second push of its prompt", () => {
     const walk = lost();
     expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) start");
     expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true }]);
@@ -23,8 +23,8 @@ describe("a turn with `onLost: resume` that was lost", () => {
     expect(walk.status).toBe("idle");
   });
 
-  it("is told to continue if Claude Code has nothing to run again", () => {
-    // It ended by itself while its server died: the transcript is complete.
+  it("a resumed turn is told to continue if Claude Code has nothing to run again", () => {
+    // The turn ended by itself while its server died, so the transcript is complete.
     const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }).due();
     expect(walk.told).toBe("prompt.queued prompt.steered push");
     const [{ promptId } = { promptId: "" }] = walk.last.effects.flatMap((each) => (each.type === "push" ? [each] : []));
@@ -32,7 +32,7 @@ describe("a turn with `onLost: resume` that was lost", () => {
     expect(lastEnd(walk)).toMatchObject({ outcome: "done", turnId: "p1.rerun" });
   });
 
-  it("is given only those prompts again that Claude Code had not written down", () => {
+  it("a resumed turn gets only those prompts again that Claude Code had not written down", () => {
     const steered = running().promptWith("p2", { whenBusy: "steer" });
     const walk = new Walk({ onLost: "resume" }, steered).hear(KILLED);
     const pushed = (missing: string[]) =>
@@ -42,7 +42,7 @@ describe("a turn with `onLost: resume` that was lost", () => {
     expect([pushed(["p1", "p2"]), pushed(["p2"]), pushed([])]).toEqual([["p1", "p2"], ["p2"], []]);
   });
 
-  it("says so when its prompt is given again after a tool call", () => {
+  it("a prompt that is given again after a tool call is marked as partly done", () => {
     const pushed = (walk: Walk) => walk.hear(KILLED, { type: "started", resumed: false }).last.effects;
     const push = { type: "push", promptId: "p1", eventId: 1 };
     expect(pushed(new Walk({ onLost: "resume" }).prompt("p1").hear({ type: "ready" }))).toEqual([push]);
@@ -50,35 +50,35 @@ describe("a turn with `onLost: resume` that was lost", () => {
     expect(pushed(atWork)).toEqual([{ ...push, partlyDone: true }]);
   });
 
-  it("does not receive again a prompt that already joined it, whatever the order of signals", () => {
+  it("a prompt that has joined a resumed turn is not given again, whatever the order of signals", () => {
     const walk = lost().hear({ type: "ready" }).promptWith("p2", { whenBusy: "steer" });
     expect(walk.last.effects.map((each) => each.type)).toContain("push");
     walk.hear({ type: "started", resumed: false });
     expect(walk.last.effects).toEqual([{ type: "push", promptId: "p1", eventId: 1 }]);
   });
 
-  it("goes back in the conversation as its prompt required", () => {
+  it("a resumed turn goes back in the conversation as its prompt required", () => {
     const walk = new Walk({ onLost: "resume" }).promptWith("p1", { resumeAt: "m1" }).hear({ type: "ready" }, KILLED);
     expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true, resumeAt: "m1" }]);
   });
 
-  it("is not told to continue if Claude Code runs it again", () => {
+  it("a resumed turn is not told to continue if Claude Code runs it again", () => {
     const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, { type: "busy", id: "b" });
     expect(walk.due().told).not.toContain("prompt.queued");
   });
 
-  it("is given its prompt again if Claude Code had written nothing down yet", () => {
+  it("a resumed turn gets its prompt again if Claude Code had written nothing down yet", () => {
     const walk = lost().hear({ type: "started", resumed: false });
     expect(walk.told).toBe("process.started notice push");
     expect(walk.last.effects).toEqual([{ type: "push", promptId: "p1", eventId: 1 }]);
   });
 
-  it("is not tried a third time", () => {
+  it("a turn that is lost twice is not tried a third time", () => {
     const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, KILLED);
     expect([walk.told, walk.status]).toEqual(["process.exited turn.ended(lost)", "error"]);
   });
 
-  it("is also resumed after the death of its owner, once the leftover process has ended", () => {
+  it("a turn is also resumed after the death of its owner, once the leftover process has ended", () => {
     const walk = new Walk({ onLost: "resume" }, running());
     walk.take({ type: "recovered", at: walk.at });
     expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) end-leftover start");
@@ -89,7 +89,7 @@ describe("a turn with `onLost: resume` that was lost", () => {
     ["was cancelled", (walk: Walk) => walk.command("cancel", { by: "ann" }).hear(KILLED)],
     ["was shut down", (walk: Walk) => walk.take({ type: "shutdown", at: walk.at })],
     ["never came up", () => new Walk({ onLost: "resume" }).prompt("p1").hear(KILLED)],
-  ])("stays ended if it %s", (_, end) => {
+  ])("a turn stays ended if it %s", (_, end) => {
     const walk = end(new Walk({ onLost: "resume" }, running()));
     expect([walk.state.turn, walk.ended.length]).toEqual([null, 1]);
   });

@@ -27,7 +27,7 @@ describe("a request that a rule matches", () => {
   }
   const answers = (walk: Walk) => walk.last.effects.filter(({ type }) => type === "answer");
 
-  it("is allowed at once, and logged with the rule", () => {
+  it("a request that an allow rule matches is allowed at once, and logged with the rule", () => {
     const walk = asked("make all");
     expect(answers(walk)).toEqual([{ type: "answer", requestId: "a1", decision: { behavior: "allow" } }]);
     expect(walk.last.events.map(({ type }) => type)).toEqual(["permission.asked", "permission.answered"]);
@@ -41,14 +41,14 @@ describe("a request that a rule matches", () => {
     expect(walk.state).toMatchObject({ requests: [], answered: [{ requestId: "a1", by: "rule", behavior: "allow" }] });
   });
 
-  it("is denied at once, with a reason that Claude Code can act upon", () => {
+  it("a request that a deny rule matches is denied at once, with a reason that Claude Code can act upon", () => {
     const walk = asked("true && make clean");
     const message = expect.stringContaining("denies it: Bash(make clean:*)");
     expect(answers(walk)).toEqual([{ type: "answer", requestId: "a1", decision: { behavior: "deny", message } }]);
     expect(walk.last.events[1]?.data).toMatchObject({ behavior: "deny", by: "rule", rule: "Bash(make clean:*)" });
   });
 
-  it("is denied at once if no one may allow it, and no approver is asked", () => {
+  it("a request that no one may allow is denied at once, and no approver is asked", () => {
     const walk = new Walk({ rules }).prompt("p1");
     walk.hear({ type: "asked", request: requestOf("a1", { input: { command: "make all" }, refused: "No." }) });
     expect(answers(walk)).toEqual([
@@ -57,11 +57,14 @@ describe("a request that a rule matches", () => {
     expect(walk.state.requests).toEqual([]);
   });
 
-  it.each(["make deploy", "ls", "make all && ls"])("goes to an approver: %s", (command) => {
-    const walk = asked(command);
-    expect(answers(walk)).toEqual([]);
-    expect(walk.state.requests).toMatchObject([{ requestId: "a1" }]);
-  });
+  it.each(["make deploy", "ls", "make all && ls"])(
+    "a request with an ask rule, or without a rule for all its commands, goes to an approver: %s",
+    (command) => {
+      const walk = asked(command);
+      expect(answers(walk)).toEqual([]);
+      expect(walk.state.requests).toMatchObject([{ requestId: "a1" }]);
+    },
+  );
 });
 
 describe("a remembered answer", () => {
@@ -76,14 +79,14 @@ describe("a remembered answer", () => {
     return walk.state.requests.length > 0;
   }
 
-  it("answers for its rule, and says so", () => {
+  it("a remembered answer settles later requests of its rule, which is logged", () => {
     const walk = answered("user");
     expect(walk.last.events).toMatchObject([{ data: { forSession: true, remembered: ["Bash(make:*)"] } }]);
     expect(isAskedAgain(walk)).toBe(false);
     expect(walk.last.events[1]?.data).toMatchObject({ behavior: "allow", by: "rule", rule: "Bash(make:*)" });
   });
 
-  it("does not apply to requests outside its rule, nor to a greater risk than it was given for", () => {
+  it("a remembered answer does not apply outside its rule, nor to a greater risk than it was given for", () => {
     expect(isAskedAgain(answered("user"), { input: { command: "make && rm x" } })).toBe(true);
     const edits = { rules: ["Write"], level: "edits" as const, eventId: 3 };
     const write = (level: "edits" | "all") => ({ toolName: "Write", input: {}, risk: { level, why: [] } });
@@ -91,7 +94,7 @@ describe("a remembered answer", () => {
     expect(isAskedAgain(answered("user", {}, edits), write("all"))).toBe(true);
   });
 
-  it("is overridden by rules that deny or ask, and by a bound that has become stricter since a caller gave it", () => {
+  it("a remembered answer yields to rules that deny or ask, and a caller's also to a bound that became stricter", () => {
     const deny = { ...POLICY.rules, deny: [rule("Bash(make:*)", "deny")] };
     const ask = { ...POLICY.rules, ask: [rule("Bash(make:*)", "ask")] };
     const denied = answered("user", { rules: deny });
@@ -104,7 +107,7 @@ describe("a remembered answer", () => {
     expect(isAskedAgain(answered("user", { callerApproves: "edits" }))).toBe(false);
   });
 
-  it("is revoked by its rule, or all are, from the next request on", () => {
+  it("remembered answers are revoked by rule, or all together, from the next request on", () => {
     const walk = answered("user").command("revoke", { rule: "Bash(make:*)", by: "caller" });
     expect(walk.last.events).toMatchObject([{ type: "notice", data: { kind: "revoked" } }]);
     expect(walk.last.effects).toMatchObject([{ reply: { ok: true, data: { revoked: ["Bash(make:*)"] } } }]);
@@ -114,7 +117,7 @@ describe("a remembered answer", () => {
     expect(isAskedAgain(answered("user").command("revoke", { by: "caller" }))).toBe(true);
   });
 
-  it("is stored as the newest, few and short ones, each once", () => {
+  it("at most the newest 50 remembered rules are stored, each once", () => {
     const walk = answered("user");
     for (let index = 0; index < 60; index += 1) {
       const id = `b${String(index)}`;
@@ -143,7 +146,7 @@ describe("the rules that Claude Code receives", () => {
     ["Edit(src/x)", ["Edit(//home/ann/a\\[1\\]/src/x)"]],
     ["Read(//etc/**)", ["Read(//etc/**)"]],
     ["Read(~/.ssh)", ["Read(~/.ssh)"]],
-  ])("%s, in whatever folder the process was started", (text, expected) => {
+  ])("the rule %s is passed so that it holds in whatever folder the process was started", (text, expected) => {
     expect(handedOver([rule(text, "deny")], "/home/ann/a[1]")).toEqual(expected);
   });
 });

@@ -5,7 +5,7 @@ import { policyOfProcess } from "../../src/engine/policy/of-turn.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { BEGUN, requestOf, resultSignal, SECOND, SHELL_TASK, Walk } from "../kit/step/walk.ts";
 
-/** Prompts of clients that allow less than the one that started the session, or have another environment. */
+/** Prompts of clients with a stricter policy, or another environment, than the client that started the session. */
 
 const UP: AgentSignal[] = [{ type: "admitted" }, { type: "started", pid: 4711, resumed: true }, { type: "ready" }];
 const GONE: AgentSignal = { type: "exited", code: 0, signal: null };
@@ -17,22 +17,23 @@ const DENIES = under({ rules: { allow: [], ask: [], deny: ["WebFetch"] } });
 const SANDBOXED = under({ sandbox: "required", sandboxDomains: ["a.example"] });
 
 const begun = () => new Walk().promptWith("p1", PLAIN).hear(...UP);
-/** Claude Code has done with the prompt that runs. */
-const done = (walk: Walk) => walk.hear(resultSignal({ promptIds: walk.state.turn?.awaiting ?? [] }), { type: "idle" });
-const idle = () => done(begun());
-const effects = (walk: Walk, type: string) => walk.last.effects.filter((effect) => effect.type === type).length;
+/** Ends the running prompt in Claude Code. */
+const complete = (walk: Walk) =>
+  walk.hear(resultSignal({ promptIds: walk.state.turn?.awaiting ?? [] }), { type: "idle" });
+const idle = () => complete(begun());
+const countEffects = (walk: Walk, type: string) => walk.last.effects.filter((effect) => effect.type === type).length;
 
-/** A prompt to its end, with a new process where it takes one. Resolves with whether it took one. */
+/** Runs a prompt to its end. Returns true if the prompt restarted the process. */
 function run(walk: Walk, id: string, sent: Sent): boolean {
   walk.promptWith(id, sent);
-  const isStopped = effects(walk, "stop") === 1;
+  const isStopped = countEffects(walk, "stop") === 1;
   if (isStopped) walk.hear(GONE, ...UP);
-  done(walk);
+  complete(walk);
   return isStopped;
 }
 
-describe("a prompt of a client that allows less", () => {
-  it("restarts an idle process once, under both policies; a looser client does not loosen it later", () => {
+describe("a prompt of a stricter client", () => {
+  it("a stricter prompt restarts an idle process once, under both policies, and a looser one does not loosen it", () => {
     const walk = idle();
     expect(run(walk, "p2", DENIES)).toBe(true);
     expect(policyOfProcess(walk.policy, walk.state).rules.deny).toEqual(["WebFetch"]);
@@ -40,7 +41,7 @@ describe("a prompt of a client that allows less", () => {
     expect(policyOfProcess(walk.policy, walk.state).rules.deny).toEqual(["WebFetch"]);
   });
 
-  it("restarts it no more when two that each allow what the other does not take turns", () => {
+  it("two clients that each allow what the other does not restart the process once each, then no more", () => {
     const walk = idle();
     expect([run(walk, "p2", DENIES), run(walk, "p3", SANDBOXED)]).toEqual([true, true]);
     expect(policyOfProcess(walk.policy, walk.state)).toMatchObject({
@@ -51,7 +52,7 @@ describe("a prompt of a client that allows less", () => {
     expect(next).toEqual([false, false, false, false]);
   });
 
-  it("starts from its own policy where the process ended by itself", () => {
+  it("a prompt after the process has ended starts a new one under its own policy alone", () => {
     const walk = idle();
     run(walk, "p2", DENIES);
     walk.due().hear(GONE).promptWith("p3", SANDBOXED);
@@ -59,13 +60,13 @@ describe("a prompt of a client that allows less", () => {
     expect(policyOfProcess(walk.policy, walk.state).rules.deny).toEqual([]);
   });
 
-  it("needs no other process where only times, approvers or answers differ, which hold for its turn", () => {
+  it("a prompt that differs only in times, approvers or answers needs no new process, and has them for its turn", () => {
     const over = { callerApproves: "none", approvalChain: ["user"] } as const;
     const walk = idle().promptWith(
       "p2",
       under({ ...over, approvalChain: ["user"], limits: { ...BEGUN.limits, turnMaxMs: 7 * SECOND } }),
     );
-    expect(effects(walk, "stop")).toBe(0);
+    expect(countEffects(walk, "stop")).toBe(0);
     walk.hear({ type: "asked", request: requestOf("a1") }).due();
     expect(walk.told).toContain("permission.answered(deny timeout)");
     walk.due();
@@ -78,9 +79,9 @@ describe("a prompt of a client that allows less", () => {
     expect(walk.told).toBe("request.passed(user caller time)");
   });
 
-  it("waits behind background work and says so, while prompts that the process may take go on", () => {
+  it("a stricter prompt waits behind background work with a notice, while prompts that fit the process go on", () => {
     const walk = begun().hear({ type: "background", tasks: [SHELL_TASK] });
-    done(walk).promptWith("p2", DENIES);
+    complete(walk).promptWith("p2", DENIES);
     expect(walk.told).toBe("prompt.queued notice ok");
     expect(walk.log.at(-1)).toMatchObject({ data: { kind: "waiting" } });
     expect(run(walk, "p3", PLAIN)).toBe(false);
@@ -90,34 +91,34 @@ describe("a prompt of a client that allows less", () => {
     expect(walk.hear(GONE).told).toBe("process.exited(expected) start push");
   });
 
-  it("runs when the process has ended with the work that it waited for", () => {
+  it("a stricter prompt runs when the process has ended with its background work", () => {
     const walk = begun().hear({ type: "background", tasks: [SHELL_TASK] });
-    done(walk).promptWith("p2", DENIES).hear({ type: "exited", code: 1, signal: null });
+    complete(walk).promptWith("p2", DENIES).hear({ type: "exited", code: 1, signal: null });
     expect(walk.told).toBe("process.exited background.changed turn.started(prompt) start push");
   });
 
-  it("is held where that work was lost with its server", () => {
+  it("a waiting stricter prompt is held if the background work was lost with its server", () => {
     const walk = begun().hear({ type: "background", tasks: [SHELL_TASK] });
-    done(walk).promptWith("p2", DENIES).recover();
+    complete(walk).promptWith("p2", DENIES).recover();
     expect(walk.state).toMatchObject({ turn: null, process: { phase: "none" }, queue: [{ held: true }] });
     expect(walk.command("queue", { do: "release", by: "caller" }).told).toBe("turn.started(prompt) start push ok");
   });
 
-  it("may not join a running turn, and waits behind it; one that allows as much joins", () => {
+  it("a stricter prompt may not join a running turn, and waits behind it; an equal prompt joins", () => {
     const walk = begun().promptWith("p2", { ...DENIES, whenBusy: "steer" });
     expect([walk.told, walk.last.effects.length]).toEqual(["PERMISSION_DENIED", 1]);
     expect(walk.promptWith("p3", { ...DENIES, whenBusy: "queue" }).told).toBe("prompt.queued notice ok");
     expect(walk.promptWith("p4", { ...PLAIN, whenBusy: "steer" }).told).toBe("prompt.queued prompt.steered push ok");
-    expect(done(walk).told).toBe("turn.ended(done) turn.started(prompt) stop");
+    expect(complete(walk).told).toBe("turn.ended(done) turn.started(prompt) stop");
   });
 
-  it("is refused where no other process could go on with the session", () => {
+  it("a stricter prompt is refused if no other process can go on with the session", () => {
     const walk = new Walk({ ephemeral: true }, idle()).promptWith("p2", DENIES);
     expect(walk.told).toBe("PERMISSION_DENIED");
     expect(walk.promptWith("p3", PLAIN).told).toBe("prompt.queued turn.started(prompt) push ok");
   });
 
-  it("holds its client's policy over turns that Claude Code begins by itself, until the next prompt", () => {
+  it("the policy of a prompt holds for turns that Claude Code begins by itself, until the next prompt", () => {
     const walk = idle();
     run(walk, "p2", under({ approvalChain: [] }));
     walk.hear({ type: "busy", id: "self" }, { type: "asked", request: requestOf("a1") });
@@ -128,13 +129,13 @@ describe("a prompt of a client that allows less", () => {
 describe("the environment of a process", () => {
   const starts = (walk: Walk) => walk.last.effects.find((effect) => effect.type === "start");
 
-  it("is that of the client whose prompt starts it, also of one that has waited", () => {
+  it("a process keeps the environment of the client whose prompt started it", () => {
     const walk = new Walk().promptWith("p1", { environmentId: "e1" });
     expect(starts(walk)).toMatchObject({ environmentId: "e1" });
     walk.hear({ type: "admitted" }, { type: "started", resumed: false, environmentId: "e1" }, { type: "ready" });
     expect(walk.state.environmentId).toBe("e1");
     walk.promptWith("p2", { environmentId: "e2", whenBusy: "queue" });
-    done(walk);
+    complete(walk);
     expect([starts(walk), walk.state.environmentId]).toEqual([undefined, "e1"]);
     walk.hear({ type: "exited", code: 1, signal: null }).promptWith("p3", { environmentId: "e2" });
     expect(starts(walk)).toMatchObject({ environmentId: "e2" });
@@ -143,8 +144,8 @@ describe("the environment of a process", () => {
   });
 });
 
-describe("the state", () => {
-  it("keeps each sender once, and none whose prompts are over", () => {
+describe("senders in the state", () => {
+  it("the state keeps each sender once, and none whose prompts are over", () => {
     const walk = begun();
     for (const id of ["p2", "p3", "p4"]) walk.promptWith(id, { ...DENIES, environmentId: "e1", whenBusy: "queue" });
     expect(Object.keys(walk.state.senders ?? {})).toHaveLength(1);
@@ -153,7 +154,7 @@ describe("the state", () => {
     expect(walk.state).not.toHaveProperty("senders");
   });
 
-  it("stays within 16 KiB with a full queue of as many senders as may wait; one more is refused", () => {
+  it("the state stays within 16 KiB with a full queue of eight senders, and a ninth sender is refused", () => {
     const limits = { noDialog: true, noCaller: true, endWithClient: true, turnMs: 600_000, requestTimeoutMs: 60_000 };
     const walk = begun();
     const sent = (index: number): Sent => ({

@@ -10,13 +10,13 @@ import { tellStep } from "../kit/step/walk.ts";
 const ROWS = STATE_NAMES.flatMap((state) => (TABLE[state] ?? []).map((row) => [state, ...row] as const));
 
 describe("step", () => {
-  it.each(ROWS)("%s + %s = %s -> %s", (name, input, told, status) => {
+  it.each(ROWS)("in state %s, the input %s yields [%s] and the status %s", (name, input, told, status) => {
     const walk = walkTo(name);
     const done = step(deepFreeze(walk.state), inputFor(walk, input), walk.policy);
     expect([tellStep(done), statusOf(done.state)]).toEqual([told, status]);
   });
 
-  it.each(STATE_NAMES)("keeps every invariant for every input: %s", (name) => {
+  it.each(STATE_NAMES)("step keeps every invariant for every input in state %s", (name) => {
     const walk = walkTo(name);
     const before = deepFreeze(walk.state);
     const broken = inputsFor(walk).flatMap(([input, each]) =>
@@ -25,7 +25,7 @@ describe("step", () => {
     expect(broken).toEqual([]);
   });
 
-  it.each(STATE_NAMES)("ignores a process that is not the present one: %s", (name) => {
+  it.each(STATE_NAMES)("step ignores signals of an old process in state %s", (name) => {
     const walk = walkTo(name);
     const old = inputsFor(walk).filter(([input]) => input.endsWith("of an old process"));
     expect(old.length).toBeGreaterThan(10);

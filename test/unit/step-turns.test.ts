@@ -11,7 +11,7 @@ const running = () => new Walk().prompt("p1").hear(...UP);
 const once = (text: string, over = {}) => resultSignal({ text, promptIds: ["p1"], ...over });
 
 describe("a turn", () => {
-  it("runs from the prompt to the idle that follows its result, and adds up its usage", () => {
+  it("a turn runs from the prompt to the idle that follows its result, and adds up its usage", () => {
     const walk = new Walk().prompt("p1").later(1);
     expect(walk.last.effects.slice(0, 2)).toEqual([
       { type: "start", processId: "1", first: true, rerun: false },
@@ -44,7 +44,7 @@ describe("a turn", () => {
     });
   });
 
-  it("has the warnings of its results, and is empty only if none of them has a text", () => {
+  it("a turn has the warnings of its results, and is empty only if no result has a text", () => {
     const empty = { text: "", isEmpty: true };
     const ended = (...results: AgentSignal[]) => running().hear(...results, IDLE).ended[0];
     const first = once("", { ...empty, warnings: ["one", "two"] });
@@ -64,7 +64,7 @@ describe("a turn", () => {
     });
   });
 
-  it("leaves something to remember once Claude was asked, until the conversation is cleared", () => {
+  it("a session has a conversation once Claude was asked, until the conversation is cleared", () => {
     const walk = running();
     const spoken = () => hasSpoken(walk.state);
     walk.hear(once("", { numTurns: 0 }), IDLE);
@@ -77,7 +77,7 @@ describe("a turn", () => {
     expect(spoken()).toBe(true);
   });
 
-  it("waits for the installation of what Claude Code needs, which is told and has no time limit of a start", () => {
+  it("a turn waits for an installation, which is logged and does not count towards the time limit of the start", () => {
     const walk = new Walk().prompt("p1").hear({ type: "installing", percent: 0 });
     walk.later(300).hear({ type: "installing", percent: 40 });
     expect(walk.state).toMatchObject({
@@ -92,7 +92,7 @@ describe("a turn", () => {
     expect(walk.ended).toMatchObject([{ outcome: "done" }]);
   });
 
-  it("continues while a background subagent works, makes requests and reports, and ends once", () => {
+  it("a turn continues while a background subagent works, makes requests and reports, and ends once", () => {
     const walk = running().hear({ type: "background", tasks: [AGENT_TASK] });
     walk.hear(once("Launched.", { costUsdTotal: 0.1 })).later(1);
     walk.hear({ type: "asked", request: requestOf("a1", { agentId: "t1" }) });
@@ -114,7 +114,7 @@ describe("a turn", () => {
     expect(walk.ended.at(-1)?.costUsd).toBeCloseTo(0.1);
   });
 
-  it("is Claude Code's own after a background shell has ended; a prompt that comes meanwhile runs after it", () => {
+  it("a turn after the end of a background shell is Claude Code's own, and a prompt runs after it", () => {
     const walk = running()
       .hear({ type: "background", tasks: [SHELL_TASK] }, once("It runs."), IDLE)
       .later(5);
@@ -132,14 +132,14 @@ describe("a turn", () => {
     ]);
   });
 
-  it("does not end at an idle that came before its own prompt was taken up", () => {
+  it("a turn does not end at an idle that came before its own prompt was taken up", () => {
     const walk = running().hear(resultSignal({ text: "of the shell before" }), IDLE);
     expect([walk.status, walk.ended]).toEqual(["running", []]);
     walk.hear(once("mine"), IDLE);
     expect(walk.ended).toHaveLength(1);
   });
 
-  it("can end without a result when Claude Code has finished the prompt", () => {
+  it("a turn can end without a result when Claude Code has finished the prompt", () => {
     const walk = running().hear({ type: "prompt-settled", promptId: "p1" }, IDLE);
     expect(walk.ended).toMatchObject([{ outcome: "done", numTurns: 0 }]);
     expect(walk.ended[0]).not.toHaveProperty("resultEventId");
@@ -158,13 +158,13 @@ describe("a turn", () => {
     ],
     [ABORTED, { outcome: "interrupted", isError: true, errorSubtype: "interrupted" }],
     [{ ...ABORTED, terminalReason: "aborted_tools" }, { outcome: "interrupted" }],
-  ] as const)("ends with the outcome of its last result: %j", (result, expected) => {
+  ] as const)("a turn ends with the outcome of its last result: %j", (result, expected) => {
     const walk = running().hear(once("first"), resultSignal(result), IDLE);
     expect(walk.ended).toMatchObject([expected]);
     expect(walk.status).toBe(walk.ended[0]?.outcome === "failed" ? "error" : "idle");
   });
 
-  it("costs the increase of Claude Code's count, also after a resume; /clear restarts it", () => {
+  it("a turn costs the increase of Claude Code's count, also after a resume; /clear restarts the count", () => {
     const walk = running()
       .hear(once("a", { costUsdTotal: 0.5 }), IDLE)
       .due()
@@ -176,14 +176,14 @@ describe("a turn", () => {
     expect(walk.state.totals).toEqual({ turns: 3, costUsd: 0.875 });
   });
 
-  it("is billed in full although a killed Claude Code counts unsaved usage again", () => {
+  it("a turn after a killed process is billed in full, because Claude Code counts from the last saved cost", () => {
     const walk = running().hear(once("a", { costUsdTotal: 5 }), IDLE, KILLED);
     walk.prompt("p2").hear(...UP, resultSignal({ promptIds: ["p2"], costUsdTotal: 5.5 }), IDLE, ENDED);
     walk.prompt("p3").hear(...UP, resultSignal({ promptIds: ["p3"], costUsdTotal: 5.75 }), IDLE);
     expect(walk.ended.map(({ costUsd }) => costUsd)).toEqual([5, 5.5, 0.25]);
   });
 
-  it("is not billed twice if a process failed to start and reported a cost of zero", () => {
+  it("a turn is not billed twice if a process failed to start and reported a cost of zero", () => {
     const walk = running().hear(once("a", { costUsdTotal: 5 }), IDLE, ENDED);
     const failed = {
       isError: true,
@@ -196,7 +196,7 @@ describe("a turn", () => {
     expect(walk.ended.map(({ costUsd }) => costUsd)).toEqual([5, 0, 0.5]);
   });
 
-  it("records the model and mode that Claude Code reports, once for each change", () => {
+  it("a turn records the model and mode that Claude Code reports, once for each change", () => {
     const walk = running().hear({ type: "reported", model: "opus", permissionMode: "plan" });
     walk.hear(
       { type: "reported", model: "opus", permissionMode: "plan" },
@@ -211,14 +211,14 @@ describe("a turn", () => {
 });
 
 describe("a prompt", () => {
-  it("with a known key is answered again and not run again", () => {
+  it("a prompt with a known key is answered again and not run again", () => {
     const walk = running().hear(once("a"), IDLE).prompt("p2", "k2");
     const [first] = walk.last.effects.filter(({ type }) => type === "reply");
     walk.hear(resultSignal({ promptIds: ["p2"] }), IDLE).prompt("p3", "k2");
     expect([walk.status, walk.last.effects]).toEqual(["idle", [{ ...first, commandId: "c3" }]]);
   });
 
-  it("is refused under a known key if it is another one, as far as that is known", () => {
+  it("a prompt with a known key is refused if its digest differs, as far as the first digest is known", () => {
     const isTaken = (known: { digest?: string }) => {
       const walk = running().promptWith("p2", { idempotencyKey: "k2", whenBusy: "queue", ...known });
       walk.promptWith("p3", { idempotencyKey: "k2", whenBusy: "queue", digest: "d2" });
@@ -227,7 +227,7 @@ describe("a prompt", () => {
     expect([{ digest: "d2" }, {}, { digest: "d1" }].map(isTaken)).toEqual([true, true, false]);
   });
 
-  it("waits for the exit of an ending process, and runs in a new one under the same turn", () => {
+  it("a prompt waits for the exit of an ending process, and runs in a new one under the same turn", () => {
     const walk = running().hear(once("a"), IDLE).due();
     expect(walk.told).toBe("stop");
     walk.prompt("p2");
@@ -241,7 +241,7 @@ describe("a prompt", () => {
     expect(walk.ended.at(-1)).toMatchObject({ turnId: "p2", outcome: "done" });
   });
 
-  it("that waits for an exit is not answered with late output of the ending process", () => {
+  it("a prompt that waits for an exit is not answered with late output of the ending process", () => {
     const walk = running().hear(once("a"), IDLE).due().prompt("p2");
     walk.hear(resultSignal({ text: "of the old one", numTurns: 3 }), { type: "exited", code: 0, signal: null });
     walk.hear(...UP, { type: "prompt-settled", promptId: "p2" }, IDLE);
@@ -249,7 +249,7 @@ describe("a prompt", () => {
     expect(walk.ended.at(-1)).not.toHaveProperty("resultEventId");
   });
 
-  it("that is held is passed by the next one, and runs when it is released", () => {
+  it("a held prompt is passed by the next one, and runs when it is released", () => {
     const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).prompt("p2").hear(KILLED).later(9);
     expect([walk.status, walk.state.queue.some(({ held }) => held), walk.state.queue.length]).toEqual([
       "error",
@@ -262,21 +262,21 @@ describe("a prompt", () => {
     expect(walk.command("queue", { do: "release", by: "caller" }).state.turn?.id).toBe("p2");
   });
 
-  it("that comes after the interrupt of Claude Code's own turn is not held by that interrupt", () => {
+  it("a prompt after an interrupt of Claude Code's own turn is not held by the interrupt", () => {
     const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).command("interrupt", { by: "caller" });
     walk.prompt("p2").hear(IDLE);
     expect(walk.told).toBe("turn.ended(interrupted) turn.started(prompt) push");
   });
 
-  it("that came before the interrupt is held by it", () => {
+  it("a prompt before an interrupt of Claude Code's own turn is held by the interrupt", () => {
     const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).prompt("p2");
     walk.command("interrupt", { by: "caller" }).hear(IDLE);
     expect([walk.told, walk.state.queue.some(({ held }) => held)]).toEqual(["turn.ended(interrupted)", true]);
   });
 });
 
-describe("the state", () => {
-  it("stays within 16 KiB whatever Claude Code runs in the background", () => {
+describe("the size of the state", () => {
+  it("the state stays within 16 KiB whatever Claude Code runs in the background", () => {
     const description = "x".repeat(2000);
     const tasks = Array.from({ length: 40 }, (_, n) => ({ id: `t${String(n)}`, type: "local_bash", description }));
     const walk = running().hear({ type: "background", tasks });
@@ -284,7 +284,7 @@ describe("the state", () => {
     expect(JSON.stringify(walk.state).length).toBeLessThan(16_384);
   });
 
-  it("stays within 16 KiB if the first and the last prompts had keys of the maximum length", () => {
+  it("the state stays within 16 KiB if the first and the last prompts had keys of the maximum length", () => {
     const walk = new Walk();
     for (let n = 10; n <= 31; n += 1) {
       const promptId = `p${String(n)}`;

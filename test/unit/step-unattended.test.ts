@@ -3,7 +3,7 @@ import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { ABORTED, requestOf, resultSignal, SECOND, T0, Walk } from "../kit/step/walk.ts";
 
-/** Sessions that no client attends to, on a server that goes on without clients. */
+/** Sessions without a client, on a server that outlives its clients. */
 
 const HOUR = 3_600 * SECOND;
 const UNATTENDED = { requests: "wait", afterMs: 600 * SECOND, maxMs: 4 * HOUR, maxUsd: 10 } as const;
@@ -19,7 +19,7 @@ const running = (policy: Partial<Policy> = {}) =>
   new Walk({ unattended: UNATTENDED, turnMaxMs: 100 * HOUR, inactivityMs: 100 * HOUR, ...policy })
     .promptWith("p1", {})
     .hear(...UP);
-/** The session itself counts as attended to throughout. */
+/** Starts a session with an `afterMs` so long that the session never becomes unattended. */
 const followed = (policy: Partial<Policy> = {}) =>
   running({ unattended: { ...UNATTENDED, afterMs: 1_000 * HOUR }, ...policy });
 const reach = (walk: Walk, now: typeof NO_ONE) => walk.take({ type: "reach", at: walk.at, reach: now });
@@ -31,8 +31,8 @@ const notices = (walk: Walk) => walk.log.flatMap((event) => (event.type === "not
 const show = (walk: Walk, approver: "user" | "caller") =>
   walk.command("delivered", { requests: [{ requestId: "a1", whole: true, approver }] });
 
-describe("a request that can be shown to no one", () => {
-  it("waits, and its time begins when it is first shown: an hour later a client without forms has 60 s", () => {
+describe("a request that no client can show", () => {
+  it("a request that no client can show waits, and its time limit counts from the first time it is shown", () => {
     const walk = asks(reach(followed(), NO_ONE));
     expect(walk.told).toBe("permission.asked notice");
     expect(notices(walk)[0]).toContain("--unattended wait");
@@ -47,7 +47,7 @@ describe("a request that can be shown to no one", () => {
     expect(walk.later(50).command("answer", answer).told).toBe("permission.answered(allow caller) answer:allow ok");
   });
 
-  it("stays with the user for a client that shows forms, and goes on to the caller when its form is not shown in time", () => {
+  it("a request stays with the user for a client with forms, and goes to the caller if its form is not shown in time", () => {
     const walk = asks(reach(followed(), NO_ONE)).later(3_600);
     expect([reach(walk, SHOWS).told, open(walk)?.approver]).toEqual(["", "user"]);
     walk.due();
@@ -58,7 +58,7 @@ describe("a request that can be shown to no one", () => {
     expect([walk.due().told, open(walk)]).toEqual(["permission.answered(deny timeout) answer:deny", undefined]);
   });
 
-  it("stands still again when the last client leaves before it was shown", () => {
+  it("the time of a request stands still again when the last client leaves before the request was shown", () => {
     const walk = reach(asks(reach(followed(), SHOWS)).later(200), NO_ONE)
       .later(3_600)
       .tick();
@@ -67,18 +67,18 @@ describe("a request that can be shown to no one", () => {
     expect([walk.told, seconds(walk.at)]).toEqual(["request.passed(user caller time)", 4_100]);
   });
 
-  it("has the time that its caller has chosen, from its creation", () => {
+  it("a request that no client can show has the time that its caller chose, from its creation", () => {
     const walk = asks(reach(followed({ requestTimeoutMs: 5 * SECOND, approvalChain: ["caller"] }), NO_ONE));
     expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 5]);
   });
 
-  it("is with a console for its time, which is never passed over, once a caller is there to follow", () => {
+  it("a request goes to the console for the console's full time once a caller is there to follow", () => {
     const walk = asks(reach(followed({ approvalChain: ["user", "console", "caller"] }), NO_ONE)).later(3_600);
     expect(reach(walk, CALLS).told).toBe("request.passed(user console unreachable)");
     expect([walk.due().told, seconds(walk.at)]).toEqual(["request.passed(console caller time)", 4_200]);
   });
 
-  it("is denied at once where the operator has it so, also when the last client leaves before it was shown", () => {
+  it("a request is denied at once if `unattended` says so, also when the last client leaves before it was shown", () => {
     const told = "notice permission.answered(deny rule) answer:deny";
     expect(asks(reach(followed(denying), NO_ONE)).told).toBe(`permission.asked ${told}`);
     const left = asks(reach(followed(denying), SHOWS)).later(1);
@@ -87,14 +87,14 @@ describe("a request that can be shown to no one", () => {
     expect(reach(seen, NO_ONE).told).toBe("");
   });
 
-  it("goes to a service as always, where the approval chain has one", () => {
+  it("a request that no client can show goes to a webhook in the approval chain", () => {
     const walk = asks(reach(followed({ ...denying, approvalChain: ["user", "webhook", "caller"] }), NO_ONE));
     expect([walk.told, open(walk)?.approver]).toEqual(["permission.asked", "webhook"]);
   });
 });
 
 describe("a session that no client attends to", () => {
-  it("is unattended after a while, and told so once, in time awake", () => {
+  it("a session becomes unattended after 10 minutes awake, and gets one notice", () => {
     const walk = running().due();
     expect([walk.told, seconds(walk.at)]).toEqual(["notice", 600]);
     expect(notices(walk)[0]).toContain("4 h of running turns and $10 (--unattended-max-usd)");
@@ -102,7 +102,7 @@ describe("a session that no client attends to", () => {
     expect(walk.told).toBe("");
   });
 
-  it("begins anew when a client attends to it", () => {
+  it("the time until a session is unattended begins anew when a client attends", () => {
     const walk = running().later(500);
     walk.take({ type: "attended", at: walk.at }).due();
     expect(seconds(walk.at)).toBe(1_100);
@@ -112,9 +112,9 @@ describe("a session that no client attends to", () => {
     expect([walk.told, seconds(walk.at)]).toEqual(["notice", 1_701]);
   });
 
-  it("is stopped at its next tool call after the time for unattended work, and what waits in it is held", () => {
+  it("an unattended session is stopped at its next tool call after the allowed time, and its queue is held", () => {
     const walk = running().promptWith("p2", { whenBusy: "queue" }).due();
-    // The time in which a decision is waited for does not count.
+    // The wait for a decision does not count towards `maxMs`.
     asks(walk.later(3_600)).later(7_200);
     walk.command("answer", { requestId: "a1", by: "user", decision: { behavior: "allow" }, forSession: false });
     walk.due();
@@ -127,7 +127,7 @@ describe("a session that no client attends to", () => {
     expect([walk.status, walk.state.queue.length]).toEqual(["idle", 1]);
   });
 
-  it("is stopped at its next tool call when its unattended work has cost too much; what it cost before does not count", () => {
+  it("an unattended session is stopped at its next tool call if its cost since then exceeds the limit", () => {
     const spent = (costUsdTotal: number): AgentSignal => ({ type: "spent", costUsdTotal, atStart: false });
     const walk = running().hear(spent(8)).due();
     expect(walk.hear(spent(17.9), CALLED).told).toBe("message");
@@ -136,13 +136,13 @@ describe("a session that no client attends to", () => {
     expect(walk.hear(CALLED).told).toBe("message interrupt");
   });
 
-  it("goes on where a client attends to it before that tool call", () => {
+  it("a session over its unattended limit goes on if a client attends before the next tool call", () => {
     const walk = running().due().due();
     walk.take({ type: "attended", at: walk.at });
     expect(walk.hear(CALLED).told).toBe("message");
   });
 
-  it("knows no such bounds on a server that ends with its clients", () => {
+  it("a server that ends with its clients sets no limits for unattended work", () => {
     const walk = running({ unattended: undefined }).later(36_000).tick();
     expect([walk.told, walk.state.attendance]).toEqual(["", undefined]);
   });
