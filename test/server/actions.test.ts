@@ -14,9 +14,9 @@ import { tools } from "../kit/tools/run.ts";
 import { WITH_SECRET } from "../kit/clients/webhook-receiver.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Every action on sessions: its scope, the ways to do it, and that all of them need the same scope. */
+/** Tests every action on sessions by each tool and page command in `WAYS`, with its scope in `NEEDS`. */
 
-/** The scope that each action needs: a new action fails here until its scope is decided. */
+/** Required scope per action. A new action fails here until `NEEDS` has its scope. */
 const NEEDS: Readonly<Record<string, Scope>> = {
   start: "run",
   create: "run",
@@ -57,9 +57,9 @@ const NOWHERE: Target = { sessionId: "s", cwd: "/", requestId: "r", taskId: "t",
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
 let ann: Signed;
-/** Shared by the ways that leave a session usable. */
+/** Target of all ways without `on`: their actions leave a session usable. */
 let shared: Promise<Target> | undefined;
-/** A session with one request after the other. */
+/** Id of a session with nine requests, one after another. */
 let asking: Promise<string> | undefined;
 beforeAll(async () => {
   const env = { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", ...WITH_SECRET };
@@ -102,13 +102,13 @@ async function targetFor({ on }: Pick<Way, "on">): Promise<Target> {
   return { ...NOWHERE, sessionId, cwd, promptId };
 }
 
-describe("the actions", () => {
-  it("need the scopes that are listed here", () => {
+describe("actions on sessions", () => {
+  it("each action needs the scope in `NEEDS` and is tried in at least one way", () => {
     expect(Object.fromEntries(ACTIONS.map(({ name, scope }) => [name, scope]))).toEqual(NEEDS);
     expect([...new Set(WAYS.map(({ action }) => action))].toSorted()).toEqual(Object.keys(NEEDS).toSorted());
   });
 
-  it("are tested here by every tool and every command of the page", () => {
+  it("every tool action and every command of the page is tried here", () => {
     const listed = [...tools.values()].flatMap(({ name, scope }) =>
       typeof scope === "string" ? [name] : Object.keys(scope).map((action) => `${name} ${action}`),
     );
@@ -126,12 +126,12 @@ describe("the actions", () => {
     expect(offered.filter((way) => !tried.has(way))).toEqual([]);
   });
 
-  it.each(WAYS)("$action by $way is refused to a caller with every other scope", async ({ action, drive }) => {
+  it.each(WAYS)("$action by $way is refused to a caller who lacks only its scope", async ({ action, drive }) => {
     const needed = NEEDS[action] as "read" | "run" | "approve";
     expect(await drive(NOWHERE)(server, users.tokens[needed])).toBe("PERMISSION_DENIED");
   });
 
-  it.each(WAYS)("$action by $way is done for a caller with its scope", async (way) => {
+  it.each(WAYS)("$action by $way is performed for a caller with its scope", async (way) => {
     const target = await targetFor(way);
     expect(await way.drive(target)(server, users.tokens.all)).toBe(way.comesTo ?? "ok");
   });
@@ -141,7 +141,7 @@ describe("the input of an action", () => {
   const MAX_LENGTH = 2_097_152;
   const session = () => targetFor({});
 
-  it("is bounded alike: a prompt may be as long at the console as over MCP, and no longer", async () => {
+  it("a prompt has the same limit at the console and over MCP: 2,097,152 characters", async () => {
     const { cwd } = await session();
     const all = users.tokens.all;
     for (const [length, code] of [
@@ -155,20 +155,20 @@ describe("the input of an action", () => {
   });
 
   it.each([
-    ["a rule", "revoke", { rule: "r".repeat(1_001) }],
-    ["a title", "rename", { title: "t".repeat(201) }],
-    ["half a character", "rename", { title: "\uD800" }],
-  ])("is refused alike: %s", async (_, action, more) => {
+    ["a rule of 1,001 characters", "revoke", { rule: "r".repeat(1_001) }],
+    ["a title of 201 characters", "rename", { title: "t".repeat(201) }],
+    ["a title that is half a character", "rename", { title: "\uD800" }],
+  ])("invalid input is refused by the tool and by the console: %s", async (_, action, more) => {
     const { sessionId } = await session();
     expect(await ofTool(action, more).drive({ ...NOWHERE, sessionId })(server, users.tokens.all)).toBe(NOTHING);
     expect(await ofPage(action, () => more).drive({ ...NOWHERE, sessionId })(server, users.tokens.all)).toBe(NOTHING);
   });
 
   it.each([
-    ["a folder", { cwd: "/".repeat(4_097) }],
+    ["a folder of 4,097 characters", { cwd: "/".repeat(4_097) }],
     ["a folder with a NUL", { cwd: "/\0" }],
-    ["a model", { model: "m".repeat(201) }],
-  ])("is refused alike at a start: %s", async (_, more) => {
+    ["a model of 201 characters", { model: "m".repeat(201) }],
+  ])("an invalid start is refused by the tool and by the console: %s", async (_, more) => {
     const { cwd } = await session();
     const args = { prompt: PROMPT, cwd, ...more };
     expect(await tool("claude_code", args)(server, users.tokens.all)).toBe(NOTHING);

@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** At most `--max-live` Claude Codes run over all servers; the other sessions wait, and none is lost. */
+/** Tests `--max-live`: the limit holds over all servers, and no waiting session is lost. */
 
 const PLACES = ["--max-live", "2"];
 
@@ -18,13 +18,13 @@ beforeAll(async () => {
 
 const ok = scriptTag([{ text: "ok" }]);
 
-/** The sessions that have a process; a child of Claude Code looks like Claude Code for a moment. */
-function claudes(): string[] {
+/** Ids of sessions with a process. Deduplicated: a new child of Claude Code briefly shows the command line of Claude Code. */
+function runningSessions(): string[] {
   const ids = world.processes().map(({ command }) => /--(?:session-id|resume)[= ](\S+)/.exec(command)?.[1]);
   return [...new Set(ids.filter((id) => id !== undefined))];
 }
 
-/** A command that runs until the file exists. */
+/** Returns a script whose command runs until `file` exists. */
 function untilFile(file: string) {
   const command = `until [ -e ${file} ]; do sleep 0.05; done`;
   return scriptTag([{ text: "I wait.", tools: [{ name: "Bash", input: { command } }] }, { text: "Gone on." }]);
@@ -35,9 +35,9 @@ async function start(on: Server, prompt: string, args: object = {}) {
 }
 
 describe("--max-live", () => {
-  it("lets many sessions run, never more of them at a time than it allows", async () => {
+  it("two servers run eight sessions with at most --max-live processes at a time", async () => {
     let most = 0;
-    const watching = setInterval(() => (most = Math.max(most, claudes().length)), 50);
+    const watching = setInterval(() => (most = Math.max(most, runningSessions().length)), 50);
     const other = await world.server({ args: PLACES });
     const ids = await Promise.all(Array.from({ length: 8 }, async (_, n) => start(n % 2 ? other : server, ok)));
     const ended = await Promise.all(ids.map(async (id) => server.end(id)));
@@ -52,7 +52,7 @@ describe("--max-live", () => {
     await other.close();
   });
 
-  it("queues a session while all processes are busy; the session says so, and goes on when one is free", async () => {
+  it("a session waits with a notice while all processes are busy, and goes on when one is free", async () => {
     const folder = world.folder();
     const gate = join(folder, "gate");
     const busy = [await start(server, untilFile(gate)), await start(server, untilFile(gate))];
@@ -77,12 +77,12 @@ describe("--max-live", () => {
     writeFileSync(gate, "");
     expect(await server.end(waiting)).toMatchObject({ status: "idle", result: { result: "ok", isError: false } });
     for (const id of busy) expect(await server.end(id)).toMatchObject({ result: { result: "Gone on." } });
-    expect(claudes().length).toBeLessThanOrEqual(2);
+    expect(runningSessions().length).toBeLessThanOrEqual(2);
   });
 });
 
 describe("half of --max-live", () => {
-  it("bounds the processes that background work alone may hold while others wait, and reports what is ended for them", async () => {
+  it("background work alone keeps at most half of --max-live while sessions wait, and its end is reported", async () => {
     const command = "while :; do sleep 0.1; done";
     const shell = { tools: [{ name: "Bash", input: { command, run_in_background: true, description: "watching" } }] };
     const watch = scriptTag([shell, { text: "It runs." }]);

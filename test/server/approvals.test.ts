@@ -10,7 +10,7 @@ import { startReceiver, WITH_SECRET, type Delivery, type ReceiverServer } from "
 import { stream } from "../kit/clients/streaming.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The whole approval chain at once: the approver in turn answers, or the next is asked in time; no one else can answer. */
+/** Tests the approval chain as a whole: approvers are asked in turn, and nobody out of turn can answer. */
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, eve: { scopes: ["read", "run"] } });
 const APPROVAL_CHAIN = "user,webhook,caller";
@@ -37,7 +37,7 @@ async function start(approvals: string): Promise<HttpServer> {
   });
 }
 
-/** Allows a write to a file of this name, and fails for the rest. */
+/** Allows a write to a file named `for-the-webhook`, and answers 500 to every other request. */
 function receive({ payload, response }: Delivery): void {
   const { request } = payload;
   const isMine = String(request?.input["file_path"]).endsWith("/for-the-webhook");
@@ -47,14 +47,14 @@ function receive({ payload, response }: Delivery): void {
   void fetch(payload.answerUrl, post({ decision: "allow" }, headers));
 }
 
-/** Decisions on the requests of a session, from the audit log. */
+/** Returns the entries of a session with `action` in the audit log. */
 function audited(sessionId: string, action: "answered" | "passed"): Record<string, unknown>[] {
   const lines = readFileSync(auditLog, "utf8").trim().split("\n");
   const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   return entries.filter((entry) => entry["sessionId"] === sessionId && entry["action"] === action);
 }
 
-it("four requests of one turn are answered by rule, in a form, by the webhook's receiver and by the caller; none twice", async () => {
+it("four requests of one turn are answered by rule, form, webhook and caller, each exactly once", async () => {
   const fakeUser = new FakeUser();
   const client = await http.connect("modern", users.tokens.ann, fakeUser.person);
   const cwd = world.folder();
@@ -99,32 +99,37 @@ describe("a person who never answers", () => {
     short = await start("user:1500,caller");
   });
 
-  it.each(["modern", "legacy"] as const)("is passed over in time, at a %s client", async (kind) => {
-    const fakeUser = new FakeUser();
-    const asking = await short.connect(kind, users.tokens.ann, fakeUser.person);
-    const caller = await short.connect("modern", users.tokens.ann);
-    let shown = (): void => undefined;
-    const isShown = new Promise<void>((resolve) => (shown = resolve));
-    fakeUser.does = async () => {
-      shown();
-      return new Promise(() => undefined);
-    };
-    const cwd = world.folder();
-    const file = join(cwd, "a");
-    const begun = await asking.call("claude_code", { prompt: calling([writing(file)]), cwd });
-    const { sessionId } = begun;
-    void asking.news(sessionId).catch(() => undefined);
-    await isShown;
-    await expect.poll(() => audited(sessionId, "passed")).toMatchObject([{ from: "user", to: "caller", why: "time" }]);
-    const { actions } = await caller.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
-    const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
-    await caller.call("claude_code_check", { ...answer, until: "end", waitMs: 40_000 });
-    expect(existsSync(file)).toBe(true);
-    await asking.close();
-  });
+  it.each(["modern", "legacy"] as const)(
+    "a request passes from user to caller in time when the person at a %s client never answers",
+    async (kind) => {
+      const fakeUser = new FakeUser();
+      const asking = await short.connect(kind, users.tokens.ann, fakeUser.person);
+      const caller = await short.connect("modern", users.tokens.ann);
+      let shown = (): void => undefined;
+      const isShown = new Promise<void>((resolve) => (shown = resolve));
+      fakeUser.does = async () => {
+        shown();
+        return new Promise(() => undefined);
+      };
+      const cwd = world.folder();
+      const file = join(cwd, "a");
+      const begun = await asking.call("claude_code", { prompt: calling([writing(file)]), cwd });
+      const { sessionId } = begun;
+      void asking.news(sessionId).catch(() => undefined);
+      await isShown;
+      await expect
+        .poll(() => audited(sessionId, "passed"))
+        .toMatchObject([{ from: "user", to: "caller", why: "time" }]);
+      const { actions } = await caller.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+      const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+      await caller.call("claude_code_check", { ...answer, until: "end", waitMs: 40_000 });
+      expect(existsSync(file)).toBe(true);
+      await asking.close();
+    },
+  );
 });
 
-it("a caller who may not approve cannot do so by options, forms, answers of any kind or the endpoint", async () => {
+it("a caller without the scope approve cannot approve by options, forms, answers or the webhook's endpoint", async () => {
   const fakeUser = new FakeUser();
   fakeUser.does = () => ({ action: "accept", content: { decision: "allow" } });
   const eve = await http.connect("modern", users.tokens.eve, fakeUser.person);

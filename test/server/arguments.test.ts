@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 const UNKNOWN = "00000000-0000-4000-8000-000000000000";
 
-describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
+describe("INVALID_ARGUMENT for a bad argument", () => {
   const start = (args: object) => ["claude_code", { prompt: "x", ...args }] as const;
   const check = (args: object) => ["claude_code_check", { action: "poll", sessionId: UNKNOWN, ...args }] as const;
   const cases: [string, string, object][] = [
@@ -88,14 +88,14 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     ],
   ];
 
-  it.each(cases)("%s in %s %j", async (field, tool, args) => {
+  it.each(cases)("INVALID_ARGUMENT names the field %s of %s %j", async (field, tool, args) => {
     const { code, text } = await server.refusal(tool, { ...args });
     expect(code).toBe("INVALID_ARGUMENT");
     expect(text.startsWith("Error [INVALID_ARGUMENT]: ")).toBe(true);
     expect(text).toContain(field);
   });
 
-  it("a cwd that is a file", async () => {
+  it("a cwd that is a file is INVALID_ARGUMENT", async () => {
     const file = join(cwd, "file.txt");
     writeFileSync(file, "");
     expect(await server.refusal("claude_code", { prompt: "x", cwd: file })).toMatchObject({
@@ -104,12 +104,12 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     });
   });
 
-  it("is not the null or the empty text that a model in strict mode sends for an omitted argument", async () => {
+  it("null or an empty text for an optional argument counts as omitted", async () => {
     const args = { action: "list", status: null, cwd: "", text: "", limit: null, includeSensitive: null };
     expect(await server.call("claude_code_session", args)).toMatchObject({ sessions: [] });
   });
 
-  it("is not the JSON text that some clients send for what is no text", async () => {
+  it("an argument that is not a text may be sent as JSON text", async () => {
     const advanced = { mcpServers: { x: { type: "streamable-http", url: "http://127.0.0.1:1/" } }, effort: "low" };
     const lists = { allowedTools: '["Bash"]', advanced: JSON.stringify(advanced) };
     const prompt = scriptTag([{ text: "heard" }]);
@@ -123,20 +123,20 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     });
   });
 
-  it("a misspelt key is answered with the probable one", async () => {
+  it("the error for a misspelt key suggests the probable key", async () => {
     const { text } = await server.refusal("claude_code", { prompt: "x", advanced: { thinkng: {} } });
     expect(text).toContain("thinking");
   });
 });
 
-describe("a session that is not there", () => {
+describe("an unknown session", () => {
   it.each([
     ["claude_code_reply", { sessionId: UNKNOWN, prompt: "x" }],
     ["claude_code_session", { action: "get", sessionId: UNKNOWN }],
     ["claude_code_session", { action: "cancel", sessionId: UNKNOWN }],
     ["claude_code_check", { action: "poll", sessionId: UNKNOWN }],
     ["claude_code_check", { action: "respond_permission", sessionId: UNKNOWN, requestId: "r", decision: "allow" }],
-  ])("%s %j is SESSION_NOT_FOUND", async (tool, args) => {
+  ])("%s %j for an unknown session is SESSION_NOT_FOUND", async (tool, args) => {
     const { code, text } = await server.refusal(tool, args);
     expect(code).toBe("SESSION_NOT_FOUND");
     expect(text).toContain(UNKNOWN);
@@ -197,11 +197,11 @@ describe("prompts of every kind", () => {
     ["line ends", "a\r\nb\rc\u2028d\u2029e"],
     ["quotes and angle brackets", `"'\`<>&{}[]\\ \${x} %s`],
     ["bidirectional marks", "\u202Eabc\u202C \u200B \uFEFF"],
-  ])("%s arrive as they are", async (_, odd) => {
+  ])("%s in a prompt reach the model unchanged", async (_, odd) => {
     expect(await echo(`${odd} ${heard}`)).toContain(odd);
   });
 
-  it("1 MB arrives whole", async () => {
+  it("a prompt of 1 MB reaches the model whole", async () => {
     const long = "0123456789abcdef".repeat(65_536);
     expect(await echo(`${long} ${heard}`)).toContain(long);
   });
@@ -209,7 +209,7 @@ describe("prompts of every kind", () => {
   it.each([
     ["NUL", "a\u0000b"],
     ["a lone surrogate", "a\uD800b"],
-  ])("%s comes through or is refused clearly", async (_, odd) => {
+  ])("a prompt with %s comes through or is INVALID_ARGUMENT", async (_, odd) => {
     const args = { prompt: `${odd} ${heard}`, cwd, waitMs: 40_000 };
     const heardOrRefused = await server.call("claude_code", args).then(
       ({ result }) => result?.result ?? "",

@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 
-/** Number of images that the model got with the prompt of this text. */
+/** Number of images in the last model request whose user text includes `text`. */
 function imagesWith(text: string) {
   return world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(text))?.images;
 }
@@ -23,7 +23,7 @@ function imagesWith(text: string) {
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 describe("`attachments` of `claude_code` and `claude_code_reply`", () => {
-  it("reach the model as images: a file, and the bytes themselves", async () => {
+  it("an attachment reaches the model as an image, by path and by data", async () => {
     const cwd = world.folder();
     writeFileSync(join(cwd, "a.png"), Buffer.from(PNG, "base64"));
     const both = [{ path: "a.png" }, { data: PNG, mediaType: "image/png" }];
@@ -43,7 +43,7 @@ describe("`attachments` of `claude_code` and `claude_code_reply`", () => {
     expect(imagesWith("more?")).toBe(3);
   });
 
-  it("are refused by name when they are invalid or outside the folders of the server", async () => {
+  it("an attachment is refused with the reason if it is invalid or outside --allow-dir", async () => {
     const cwd = world.folder();
     writeFileSync(join(cwd, "a.txt"), "hello");
     const begin = { prompt: say("x"), cwd };

@@ -15,8 +15,8 @@ beforeAll(async () => {
   server = await world.server();
 });
 
-/** Polls until `enough` holds, and collects the events. */
-async function watch(sessionId: string, enough: (told: Answer["events"]) => boolean): Promise<Answer["events"]> {
+/** Polls until `enough` holds; returns all events so far. */
+async function pollUntil(sessionId: string, enough: (told: Answer["events"]) => boolean): Promise<Answer["events"]> {
   const told: Answer["events"] = [];
   let cursor = 1;
   for (let polls = 0; polls < 100; polls++) {
@@ -35,10 +35,10 @@ async function watch(sessionId: string, enough: (told: Answer["events"]) => bool
   throw new Error(`never told: ${JSON.stringify(told)}`);
 }
 
-const ends = (told: Answer["events"]) => told.filter(({ type }) => type === "result" || type === "error");
+const turnEnds = (told: Answer["events"]) => told.filter(({ type }) => type === "result" || type === "error");
 
-describe("work that goes on behind the first result", () => {
-  it("of a subagent that asks a permission: the turn ends only when Claude Code is idle", async () => {
+describe("work that goes on after the first result", () => {
+  it("a turn with a subagent that asks for permission ends only when Claude Code is idle", async () => {
     const cwd = world.folder();
     const file = join(cwd, "by-subagent.txt");
     const subagent = scriptTag([
@@ -57,9 +57,9 @@ describe("work that goes on behind the first result", () => {
     expect(asked.actions).toMatchObject([{ toolName: "Write", input: { file_path: file } }]);
     expect(asked.actions[0]?.agentID).toMatch(/\w+/);
     expect(asked.background).toMatchObject([{ type: "local_agent", description: "write" }]);
-    // The first result is there by now; the turn has not ended with it.
-    const told = await watch(sessionId, (events) => JSON.stringify(events).includes("Launched, waiting."));
-    expect(ends(told)).toEqual([]);
+    // The first result exists by now, but the turn has not ended.
+    const told = await pollUntil(sessionId, (events) => JSON.stringify(events).includes("Launched, waiting."));
+    expect(turnEnds(told)).toEqual([]);
     const done = await server.call("claude_code_check", {
       action: "respond_permission",
       sessionId,
@@ -72,10 +72,10 @@ describe("work that goes on behind the first result", () => {
     expect(done).not.toHaveProperty("background.0");
     expect(existsSync(file)).toBe(true);
     const all = await server.end(sessionId);
-    expect(ends(all.events)).toHaveLength(1);
+    expect(turnEnds(all.events)).toHaveLength(1);
   });
 
-  it("of a shell: the turn ends at once, and a turn of its own follows when the shell ends", async () => {
+  it("a turn with a background shell ends at once; another turn begins when the shell ends", async () => {
     const cwd = world.folder();
     const input = { command: `while [ ! -e ${cwd}/go ]; do sleep 0.05; done; echo finished`, run_in_background: true };
     const script = [{ tools: [{ name: "Bash", input }] }, { text: "It runs." }, { text: "The shell has ended." }];
@@ -85,8 +85,8 @@ describe("work that goes on behind the first result", () => {
     expect(first.background).toEqual([{ id: expect.any(String), type: "local_bash", description: input.command }]);
 
     writeFileSync(join(cwd, "go"), "");
-    const told = await watch(sessionId, (events) => ends(events).length === 2);
-    expect(ends(told).map(({ type }) => type)).toEqual(["result", "result"]);
+    const told = await pollUntil(sessionId, (events) => turnEnds(events).length === 2);
+    expect(turnEnds(told).map(({ type }) => type)).toEqual(["result", "result"]);
     expect(await server.end(sessionId)).toMatchObject({
       status: "idle",
       background: [],
@@ -95,8 +95,8 @@ describe("work that goes on behind the first result", () => {
   });
 });
 
-/** A background subagent that is blocked until the gate is released, and then writes its last text. */
-function standingAgent(gate: string, usage = {}) {
+/** Returns a background subagent, blocked before its last text until `gate` is released. */
+function gatedSubagent(gate: string, usage = {}) {
   const steps = [
     { usage, tools: [{ name: "Bash", input: { command: "ls" } }] },
     { gateBefore: gate, text: "Agent done." },
@@ -112,12 +112,12 @@ async function background(sessionId: string): Promise<unknown[]> {
 }
 
 describe("a subagent and a shell at once", () => {
-  it("the turn ends with the subagent; the shell runs on, and begins a turn of its own when it ends", async () => {
+  it("a turn ends with its subagent; a shell runs on, and another turn begins when the shell ends", async () => {
     const cwd = world.folder();
     const gate = `gate-${cwd}`;
     const input = { command: `while [ ! -e ${cwd}/go ]; do sleep 0.05; done; echo finished`, run_in_background: true };
     const script = [
-      { tools: [standingAgent(gate), { name: "Bash", input }] },
+      { tools: [gatedSubagent(gate), { name: "Bash", input }] },
       { text: "Both run." },
       { text: "The agent has ended." },
       { text: "The shell has ended." },
@@ -125,7 +125,7 @@ describe("a subagent and a shell at once", () => {
     const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] };
     const { sessionId } = await server.call("claude_code", start);
     await expect.poll(async () => (await background(sessionId)).length, { timeout: 10_000 }).toBe(2);
-    await watch(sessionId, (told) => JSON.stringify(told).includes("Both run."));
+    await pollUntil(sessionId, (told) => JSON.stringify(told).includes("Both run."));
     const running = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
     expect(running.status).toBe("running");
     world.model.release(gate);
@@ -133,25 +133,25 @@ describe("a subagent and a shell at once", () => {
     expect(first).toMatchObject({ status: "idle", result: { result: "The agent has ended.", isError: false } });
     expect(await background(sessionId)).toHaveLength(1);
     writeFileSync(join(cwd, "go"), "");
-    await watch(sessionId, (events) => ends(events).length === 2);
+    await pollUntil(sessionId, (events) => turnEnds(events).length === 2);
     const all = await server.call("claude_code_check", {
       action: "poll",
       sessionId,
       waitMs: 0,
       responseMode: "delta_compact",
     });
-    expect(ends(all.events)).toMatchObject([{ data: { result: "The agent has ended." } }, { type: "result" }]);
+    expect(turnEnds(all.events)).toMatchObject([{ data: { result: "The agent has ended." } }, { type: "result" }]);
     expect(all.result?.result).toBe("The shell has ended.");
     expect(await background(sessionId)).toEqual([]);
   });
 
-  it("an interrupt ends the turn and the subagent; the shell lives", async () => {
+  it("an interrupt ends the turn and its subagent; the shell runs on", async () => {
     const cwd = world.folder();
     const input = { command: `while [ ! -e ${cwd}/go ]; do sleep 0.05; done`, run_in_background: true };
-    const script = [{ tools: [standingAgent(`gate-${cwd}`), { name: "Bash", input }] }, { text: "Both run." }];
+    const script = [{ tools: [gatedSubagent(`gate-${cwd}`), { name: "Bash", input }] }, { text: "Both run." }];
     const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] };
     const { sessionId } = await server.call("claude_code", start);
-    await watch(sessionId, (told) => JSON.stringify(told).includes("Both run."));
+    await pollUntil(sessionId, (told) => JSON.stringify(told).includes("Both run."));
     await expect.poll(async () => (await background(sessionId)).length, { timeout: 10_000 }).toBe(2);
     await server.call("claude_code_session", { action: "interrupt", sessionId });
     const end = await server.end(sessionId);
@@ -160,10 +160,10 @@ describe("a subagent and a shell at once", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("a subagent that spends the budget behind the first result is stopped", async () => {
+  it("a subagent that spends the budget after the first result is stopped", async () => {
     const cwd = world.folder();
     const script = [
-      { tools: [standingAgent(`gate-${cwd}`, { input_tokens: 900_000 })] },
+      { tools: [gatedSubagent(`gate-${cwd}`, { input_tokens: 900_000 })] },
       { text: "It runs." },
       { text: "never" },
     ];

@@ -11,7 +11,7 @@ const world = useWorld({ agent: "stand-in" });
 let caller: Server;
 /** Lists `agent` as well, to poll and to answer. */
 let watcher: Server;
-/** Its client pauses reading at times. Its answers are short. */
+/** Server with short answers and a client that stops reading at times. */
 let slow: Server;
 beforeAll(async () => {
   caller = await world.server({ args: ["--toolsets", "chat,query"] });
@@ -34,36 +34,40 @@ async function row(sessionId: string): Promise<Row> {
   return sessions[0] as unknown as Row;
 }
 
-async function opened(server: Server, args: Record<string, unknown>): Promise<string> {
+async function openSession(server: Server, args: Record<string, unknown>): Promise<string> {
   return String((await stream(server, "claude_session_create", args)).data["sessionId"]);
 }
 
-/** A conversation in which Claude Code has begun a turn by itself, because a shell has ended; `then` is its answer. */
-async function byItself(then: object, server = caller, args: object = {}): Promise<{ sessionId: string; cwd: string }> {
+/** Opens a conversation in which Claude Code begins a turn by itself after a shell ends, with `then` as the answer. */
+async function beginOwnTurn(
+  then: object,
+  server = caller,
+  args: object = {},
+): Promise<{ sessionId: string; cwd: string }> {
   const cwd = world.folder();
   const command = `while [ ! -e ${cwd}/go ]; do sleep 0.05; done; echo finished`;
   const shell = { tools: [{ name: "Bash", input: { command, run_in_background: true } }] };
   const script = [shell, { text: "It runs." }, then, { text: "The shell has ended." }] as Parameters<
     typeof scriptTag
   >[0];
-  const sessionId = await opened(server, { cwd, ...args });
+  const sessionId = await openSession(server, { cwd, ...args });
   await stream(server, CHAT, { sessionId, prompt: scriptTag(script) });
   writeFileSync(join(cwd, "go"), "");
   await expect.poll(async () => (await row(sessionId)).status, { timeout: 10_000 }).not.toBe("idle");
   return { sessionId, cwd };
 }
 
-async function waits(sessionId: string): Promise<void> {
+async function waitUntilQueued(sessionId: string): Promise<void> {
   await expect.poll(async () => (await row(sessionId)).queued, { timeout: 10_000 }).toBe(1);
 }
 
-describe("a chat query that waits behind a turn of Claude Code's own", () => {
+describe("a chat query behind a turn that Claude Code has begun by itself", () => {
   it.each(["interrupted", "killed"])(
-    "ends when that turn is %s",
+    "a waiting chat query ends with CANCELLED when the turn before it is %s",
     async (how) => {
-      const { sessionId } = await byItself({ text: "x", gateBefore: `ends-${how}` });
+      const { sessionId } = await beginOwnTurn({ text: "x", gateBefore: `ends-${how}` });
       const blocked = stream(caller, CHAT, { sessionId, prompt: say("Mine.") });
-      await waits(sessionId);
+      await waitUntilQueued(sessionId);
       if (how === "interrupted") await stream(watcher, "claude_chat_interrupt", { sessionId });
       else process.kill(world.processes().find(({ command }) => command.includes(sessionId))?.pid ?? NaN, "SIGKILL");
       world.model.release(`ends-${how}`);
@@ -73,12 +77,12 @@ describe("a chat query that waits behind a turn of Claude Code's own", () => {
     20_000,
   );
 
-  it("takes back its own prompt when it is cancelled, and nothing else", async () => {
-    const { sessionId } = await byItself({ text: "x", gateBefore: "taken-back" });
+  it("a cancelled chat query takes back its own prompt and nothing else", async () => {
+    const { sessionId } = await beginOwnTurn({ text: "x", gateBefore: "taken-back" });
     const controller = new AbortController();
     const { signal } = controller;
     const blocked = stream(caller, CHAT, { sessionId, prompt: say("Mine.") }, { signal }).catch(() => "cancelled");
-    await waits(sessionId);
+    await waitUntilQueued(sessionId);
     controller.abort();
     await blocked;
     await expect.poll(async () => (await row(sessionId)).queued, { timeout: 5_000 }).toBe(0);
@@ -87,16 +91,16 @@ describe("a chat query that waits behind a turn of Claude Code's own", () => {
     expect(await row(sessionId)).toMatchObject({ lastOutcome: "done" });
   });
 
-  it("returns when a request is already open that its caller can answer", async () => {
+  it("a waiting chat query returns when its caller can answer an open request", async () => {
     const tools = [{ name: "Write", input: { file_path: "/tmp/never", content: "x" } }];
-    const { sessionId } = await byItself({ tools }, watcher);
+    const { sessionId } = await beginOwnTurn({ tools }, watcher);
     await expect.poll(async () => (await row(sessionId)).status, { timeout: 10_000 }).toBe("waiting_permission");
     const { data } = await stream(watcher, CHAT, { sessionId, prompt: say("Mine.") });
     expect(data).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
   }, 20_000);
 });
 
-it("a call that is cancelled when its own turn is over leaves the turn of another caller alone", async () => {
+it("a call that is cancelled after the end of its own turn leaves the turn of another caller alone", async () => {
   const long = { text: "x".repeat(100_000), tools: [{ name: "Read", input: { file_path: "/nowhere" } }] };
   const prompt = scriptTag([...Array.from({ length: 12 }, () => long), { text: "done" }]);
   const controller = new AbortController();
@@ -117,7 +121,7 @@ it("a call that is cancelled when its own turn is over leaves the turn of anothe
   await world.model.waitForRequest(({ lastUserText }) => lastUserText.includes("theirs"));
   controller.abort();
   stdout.resume();
-  // When this later call is answered, all effects of the cancellation have happened.
+  // Waits for all effects of the cancellation: a later call is answered after them.
   await slow.client.listTools();
   expect(await row(sessionId)).toMatchObject({ status: "running" });
   world.model.release("theirs");
@@ -127,7 +131,7 @@ it("a call that is cancelled when its own turn is over leaves the turn of anothe
 it.each([
   ["claude_direct_query", () => watcher],
   ["claude_code_query", () => slow],
-])("%s shows what is asked whole, or says that it is cut", async (tool, on) => {
+])("%s shows the input of a request whole or marked as cut, and the mark is never written", async (tool, on) => {
   const server = on();
   const cwd = world.folder();
   writeFileSync(join(cwd, "big.txt"), "line of text here\n".repeat(400));
@@ -152,7 +156,7 @@ it.each([
   });
 });
 
-it("the process of a query ends with it when it is cancelled", async () => {
+it("a cancelled query ends its process", async () => {
   const controller = new AbortController();
   let hear: (id: string) => void = () => undefined;
   const first = new Promise<string>((resolve) => (hear = resolve));
@@ -166,12 +170,12 @@ it("the process of a query ends with it when it is cancelled", async () => {
   await expect.poll(async () => (await row(sessionId)).processLive, { timeout: 5_000 }).toBe(false);
 });
 
-it("a `claude_session_create` that is cancelled leaves no process and no session", async () => {
+it("a cancelled `claude_session_create` leaves no process and no session", async () => {
   const list = async () => (await watcher.call("claude_code_session", { action: "list" })).sessions;
   const before = (await list()).map(({ sessionId }) => sessionId);
   const controller = new AbortController();
   const args = { cwd: world.folder() };
-  // A process that never gets ready: the call cannot end before it is cancelled.
+  // Never gets ready, so that the call cannot end before its cancellation.
   const silent = join(world.folder(), "silent-claude");
   const script = '#!/bin/sh\n[ "$1" = --version ] && echo "2.1.332 (Claude Code)" && exit\nexec sleep 600\n';
   writeFileSync(silent, script, { mode: 0o755 });
@@ -185,9 +189,9 @@ it("a `claude_session_create` that is cancelled leaves no process and no session
   await expect.poll(() => world.processes().filter(({ command }) => command.includes("sleep 600"))).toEqual([]);
 });
 
-it("an approver has its full time, also in a session that a server without `agent` has started", async () => {
+it("an approver has its full time in a session that a server without `agent` has started", async () => {
   const cwd = world.folder();
-  const sessionId = await opened(caller, { cwd });
+  const sessionId = await openSession(caller, { cwd });
   await stream(caller, CHAT, { sessionId, prompt: say("hi") });
   const tools = [{ name: "Write", input: { file_path: join(cwd, "a"), content: "x" } }];
   const { data } = await stream(watcher, CHAT, { sessionId, prompt: scriptTag([{ tools }, { text: "ok" }]) });
@@ -197,7 +201,7 @@ it("an approver has its full time, also in a session that a server without `agen
 
 it("an interrupted query returns its partial result", async () => {
   const cwd = world.folder();
-  const sessionId = await opened(caller, { cwd });
+  const sessionId = await openSession(caller, { cwd });
   const read = { text: "I begin.", tools: [{ name: "Read", input: { file_path: join(cwd, "none") } }] };
   const prompt = scriptTag([read, { text: "x", gateBefore: "never-2" }]);
   const onLog = ({ data }: { data: unknown }) => {

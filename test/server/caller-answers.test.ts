@@ -9,7 +9,7 @@ import { startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/
 import { calling, filled, FakeUser, writing } from "../kit/people/fake-user.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The bound of --caller-approves on every interface: a program never counts as a person. */
+/** Tests the bound of `--caller-approves` on every interface: a program never counts as a person. */
 
 const users = namedUsers({
   ann: { scopes: ["read", "run", "approve"] },
@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const bearer = (token: string) => post({ decision: "allow" }, { authorization: `Bearer ${token}` });
 
-/** A session of this user that asks for a command. */
+/** Starts a session of `user` with an open request for a command. */
 async function asking(user: keyof typeof users.tokens) {
   const client = await http.connect("modern", users.tokens[user]);
   const cwd = world.folder();
@@ -48,8 +48,8 @@ async function asking(user: keyof typeof users.tokens) {
   return { client, sessionId, requestId, hasRun: () => existsSync(ran), end: async () => client.end(sessionId) };
 }
 
-describe("a command, which is more than a caller may approve", () => {
-  it("is allowed by no token alone, at the console, at the webhook's address or by the tool, but by a person who signs in", async () => {
+describe("a command, with --caller-approves edits", () => {
+  it("a command is allowed by a signed-in person, and by no token at the console, the webhook's address or the tool", async () => {
     const { client, end, hasRun, requestId, sessionId } = await asking("ann");
     const ann = bearer(users.tokens.ann);
     const atConsole = await send(http, `api/sessions/${sessionId}/requests/${requestId}`, ann);
@@ -61,7 +61,7 @@ describe("a command, which is more than a caller may approve", () => {
     expect([atWebhook.status, await atWebhook.text()]).toEqual([403, expect.stringContaining("scope decide")]);
     const byTool = { action: "respond_permission", sessionId, requestId, decision: "allow" };
     expect((await client.refusal("claude_code_check", byTool)).code).toBe("PERMISSION_DENIED");
-    // A cookie without the key of its page identifies no user, and beside a token it is the token that counts.
+    // A cookie without the key of its page identifies no user; beside a token, only the token counts.
     const signed = await signIn(http, users.tokens.ann);
     const path = `sessions/${sessionId}/requests/${requestId}`;
     const both = { ...signed.headers, authorization: `Bearer ${users.tokens.ann}` };
@@ -72,7 +72,7 @@ describe("a command, which is more than a caller may approve", () => {
     expect(hasRun()).toBe(true);
   });
 
-  it("is allowed by a program with the scope decide, at each of them", async () => {
+  it("a command is allowed with the scope decide, at the console and at the webhook's address", async () => {
     const routes = [
       async (path: string) =>
         (await send(http, `api/sessions/${path.replace("/", "/requests/")}`, bearer(users.tokens.dee))).status,
@@ -86,7 +86,7 @@ describe("a command, which is more than a caller may approve", () => {
     }
   });
 
-  it("is shown in a form to a client that a person sits at, and to no other; an edit is shown to both", async () => {
+  it("a command is shown in a form only at an attended client; an edit is shown at every client", async () => {
     for (const [user, isAttended] of [
       ["ann", false],
       ["ada", true],
@@ -107,7 +107,7 @@ describe("a command, which is more than a caller may approve", () => {
   });
 });
 
-it("a remembered answer is revoked at the console by a user who may approve, and not by one who may only run", async () => {
+it("revoking a remembered answer at the console needs the scope approve", async () => {
   const revoke = async (token: string) =>
     send(http, "api/sessions/none/revoke", post({}, { authorization: `Bearer ${token}` }));
   expect((await revoke(users.tokens.max)).status).toBe(403);

@@ -10,15 +10,15 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** How much the calling model may approve: by every route, a request beyond that goes to another approver, and the caller is told. */
+/** Tests `--caller-approves` on every route: a request beyond the bound goes to another approver, and the caller is told. */
 
 const ALL = ["--toolsets", "all", "--allow-disk-resume"];
 
 const world = useWorld({ agent: "stand-in" });
 let none: Server;
-/** Its operator allows queries more than its callers may approve. */
+/** Server whose `--query` allows more than `--caller-approves`. */
 let edits: Server;
-/** Knows nothing of the sessions of the others. Its operator may approve everything, and ann nothing. */
+/** Server with a separate store. The operator may approve everything, `ann` nothing. */
 let http: HttpServer;
 let operator: Connection;
 const users = namedUsers({ ann: { scopes: ["read", "run"] } });
@@ -36,15 +36,18 @@ const program = (file: string) => ({
 });
 const warned = ({ warnings }: Record<string, unknown>) => (Array.isArray(warnings) ? warnings.join("\n") : "");
 
-/** A file write and a command, for which the caller's options would have made a request unnecessary. */
-function deeds() {
+/** Script with a file write and a command; options of the caller alone would make both run without a request. */
+function writeAndCommand() {
   const cwd = world.folder();
   const files = { Write: join(cwd, "written.txt"), Bash: join(cwd, "ran.txt") };
   return { cwd, files, script: [write(files.Write), program(files.Bash), { text: "end" }] };
 }
 
-/** Requests, one after the other: open ones are denied here, and those that no approver may allow by the server. */
-async function askedOf(on: Pick<Connection, "call">, sessionId: string): Promise<string[]> {
+/**
+ * Denies each open request; returns the tools of all requests, with those denied by the server because no approver may allow
+ * them.
+ */
+async function denyRequests(on: Pick<Connection, "call">, sessionId: string): Promise<string[]> {
   const wait = { action: "poll", sessionId, waitMs: 40_000 };
   let answer = await on.call("claude_code_check", wait);
   while (answer.actions[0]) {
@@ -56,27 +59,30 @@ async function askedOf(on: Pick<Connection, "call">, sessionId: string): Promise
   return events.flatMap(({ data, type }) => (type === "permission_request" ? [String(data["toolName"])] : []));
 }
 
-describe("options of a start, with `callerApproves` of `claude_code` or --caller-approves", () => {
+describe("options of a start, under `callerApproves` of `claude_code` or --caller-approves", () => {
   const given = { permissionMode: "acceptEdits", allowedTools: ["Bash"] };
   const both = ["permissionMode acceptEdits", "allowedTools Bash"];
   it.each([
     ["none", () => none, {}, both],
     ["edits", () => edits, {}, both.slice(1)],
-    ["edits, and reads of the session's own", () => edits, { callerApproves: "reads" }, both],
-    ["edits, and all of the session's own", () => edits, { callerApproves: "all" }, both.slice(1)],
-  ] as const)("%s", async (_, on, advanced, leftOut) => {
-    const asked = leftOut === both ? ["Write", "Bash"] : ["Bash"];
-    const { cwd, files, script } = deeds();
-    const start = { prompt: scriptTag([...script]), cwd, ...given, advanced, waitMs: 40_000 };
-    const begun = await on().call("claude_code", start);
-    for (const what of leftOut) expect(warned(begun)).toContain(`${what}: left out`);
-    expect(warned(begun).split("\n")).toHaveLength(leftOut.length);
-    expect(await askedOf(on(), begun.sessionId)).toEqual(asked);
-    expect(existsSync(files.Write)).toBe(!asked.includes("Write"));
-    expect(existsSync(files.Bash)).toBe(false);
-  });
+    ["edits, and callerApproves reads", () => edits, { callerApproves: "reads" }, both],
+    ["edits, and callerApproves all", () => edits, { callerApproves: "all" }, both.slice(1)],
+  ] as const)(
+    "a start loses options beyond the caller's bound, with a warning for each: %s",
+    async (_, on, advanced, leftOut) => {
+      const asked = leftOut === both ? ["Write", "Bash"] : ["Bash"];
+      const { cwd, files, script } = writeAndCommand();
+      const start = { prompt: scriptTag([...script]), cwd, ...given, advanced, waitMs: 40_000 };
+      const begun = await on().call("claude_code", start);
+      for (const what of leftOut) expect(warned(begun)).toContain(`${what}: left out`);
+      expect(warned(begun).split("\n")).toHaveLength(leftOut.length);
+      expect(await denyRequests(on(), begun.sessionId)).toEqual(asked);
+      expect(existsSync(files.Write)).toBe(!asked.includes("Write"));
+      expect(existsSync(files.Bash)).toBe(false);
+    },
+  );
 
-  it("of subagents: their permissionMode", async () => {
+  it("a subagent's permissionMode beyond --caller-approves is left out with a warning", async () => {
     const scout = { description: "d", prompt: "p", permissionMode: "acceptEdits" };
     const begun = await none.call("claude_code", {
       prompt: scriptTag([{ text: "end" }]),
@@ -88,9 +94,9 @@ describe("options of a start, with `callerApproves` of `claude_code` or --caller
   });
 });
 
-describe("--caller-approves bounds other ways to begin", () => {
-  it("claude_code_query: its options, and a default beyond it", async () => {
-    const { cwd, files, script } = deeds();
+describe("--caller-approves at other ways to begin", () => {
+  it("claude_code_query loses options and a default mode beyond --caller-approves", async () => {
+    const { cwd, files, script } = writeAndCommand();
     const prompt = scriptTag([...script]);
     const { data: open } = await stream(none, "claude_code_query", {
       prompt,
@@ -102,16 +108,16 @@ describe("--caller-approves bounds other ways to begin", () => {
     expect(warned(open)).toContain("permissionMode acceptEdits: left out");
     expect(warned(open)).toContain("allowedTools Bash: left out");
     const { sessionId } = open;
-    expect(await askedOf(none, String(sessionId))).toEqual(["Write", "Bash"]);
+    expect(await denyRequests(none, String(sessionId))).toEqual(["Write", "Bash"]);
 
     const { data: denied } = await stream(edits, "claude_code_query", { prompt, cwd });
     expect(denied).toMatchObject({ permissionMode: "dontAsk", note: expect.stringContaining("(edits)") });
-    // What the operator allows is not the caller's approval.
+    // `--query` allows Bash, without an approval of the caller.
     expect([existsSync(files.Write), existsSync(files.Bash)]).toEqual([false, true]);
   });
 
-  it("claude_session_create and claude_direct_query", async () => {
-    const { cwd, files, script } = deeds();
+  it("claude_session_create loses a mode beyond --caller-approves; claude_direct_query keeps one within", async () => {
+    const { cwd, files, script } = writeAndCommand();
     const options = { cwd, permissionMode: "acceptEdits" };
     const { data: created } = await stream(none, "claude_session_create", options);
     expect(warned(created)).toContain("permissionMode acceptEdits: left out");
@@ -123,7 +129,7 @@ describe("--caller-approves bounds other ways to begin", () => {
     expect(existsSync(files.Write)).toBe(true);
   });
 
-  it("claude_code_reply: a fork of a session that was allowed more", async () => {
+  it("a fork by claude_code_reply loses the original's mode beyond --caller-approves", async () => {
     const options = { cwd: world.folder(), permissionMode: "acceptEdits" };
     const begin = { prompt: scriptTag([{ text: "end" }]), ...options, waitMs: 40_000 };
     const { sessionId } = await edits.call("claude_code", begin);
@@ -132,7 +138,7 @@ describe("--caller-approves bounds other ways to begin", () => {
     expect((await edits.call("claude_code_reply", fork))["warnings"]).toBeUndefined();
   });
 
-  it("claude_code_reply: diskResumeConfig", async () => {
+  it("claude_code_reply leaves out options of diskResumeConfig beyond --caller-approves", async () => {
     const cwd = world.folder();
     const first = await operator.call("claude_code", {
       prompt: scriptTag([{ text: "end" }]),
@@ -144,17 +150,17 @@ describe("--caller-approves bounds other ways to begin", () => {
     expect(first["warnings"]).toBeUndefined();
     await operator.call("claude_code_session", { action: "close", sessionId });
     await expect.poll(() => world.processes().some(({ command }) => command.includes(sessionId))).toBe(false);
-    const { files, script } = deeds();
+    const { files, script } = writeAndCommand();
     const prompt = scriptTag([write(files.Write), script[2]!]);
     const diskResumeConfig = { cwd, permissionMode: "acceptEdits", allowedTools: ["Write"] };
     const resumed = await none.call("claude_code_reply", { sessionId, prompt, diskResumeConfig, waitMs: 40_000 });
     expect(warned(resumed)).toContain("permissionMode acceptEdits: left out");
-    expect(await askedOf(none, sessionId)).toEqual(["Write"]);
+    expect(await denyRequests(none, sessionId)).toEqual(["Write"]);
   });
 });
 
-describe("--caller-approves bounds changes of a session", () => {
-  it("set_permission_mode and claude_chat_mode are refused a mode beyond it", async () => {
+describe("--caller-approves at changes of a session", () => {
+  it("set_permission_mode and claude_chat_mode refuse a mode beyond --caller-approves", async () => {
     const { sessionId } = await edits.call("claude_code", {
       prompt: scriptTag([{ text: "end" }]),
       cwd: world.folder(),
@@ -168,8 +174,8 @@ describe("--caller-approves bounds changes of a session", () => {
     expect(chat).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("updatedPermissions of an answer lose what is beyond it, and the answer says so", async () => {
-    const { cwd, files } = deeds();
+  it("updatedPermissions of an answer lose rules beyond --caller-approves, with a warning", async () => {
+    const { cwd, files } = writeAndCommand();
     const second = join(cwd, "second.txt");
     const open = await play(edits, [write(files.Write), program(files.Bash), write(second), { text: "end" }], { cwd });
     const rules = [{ toolName: "Bash" }];
@@ -188,14 +194,14 @@ describe("--caller-approves bounds changes of a session", () => {
     });
     expect(warned(answer)).toContain("updatedPermissions addRules allow Bash: left out");
     expect(warned(answer)).not.toContain("setMode");
-    expect(await askedOf(edits, open.sessionId)).toEqual(["Write", "Bash"]);
+    expect(await denyRequests(edits, open.sessionId)).toEqual(["Write", "Bash"]);
     expect([existsSync(files.Bash), existsSync(second)]).toEqual([false, true]);
   });
 });
 
-describe("another input", () => {
-  it("is another request: a caller allows with it only what that caller may approve", async () => {
-    const { cwd, files } = deeds();
+describe("an answer with another input", () => {
+  it("a caller may change an input only to one within what that caller may approve", async () => {
+    const { cwd, files } = writeAndCommand();
     const { actions, sessionId } = await play(edits, [write(files.Write), { text: "end" }], { cwd });
     expect(actions).toMatchObject([{ risk: { level: "edits" } }]);
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
@@ -212,9 +218,9 @@ describe("another input", () => {
 });
 
 describe("a caller without the scope approve", () => {
-  it("approves nothing by its options, an answer or a mode", async () => {
+  it("a caller without the scope approve approves nothing by options, an answer or a mode", async () => {
     const ann = await http.connect("modern", users.tokens.ann);
-    const { cwd, files, script } = deeds();
+    const { cwd, files, script } = writeAndCommand();
     const begun = await ann.call("claude_code", {
       prompt: scriptTag([...script]),
       cwd,

@@ -9,7 +9,7 @@ import type { Answer } from "../kit/clients/connection.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The size of the answers in the context of a calling model. */
+/** Measures the size of answers in the context of a calling model. */
 
 const world = useWorld({ agent: "stand-in" });
 let server: Server;
@@ -17,7 +17,7 @@ beforeAll(async () => {
   server = await world.server();
 });
 
-/** The task to its end, as a calling model does it: start, wait for news, allow what is asked. */
+/** Runs the task to its end like a calling model: start, wait for news, allow each request. */
 async function supervise(script: Script, responseMode?: string) {
   const answers: Answer[] = [];
   const costs: number[] = [];
@@ -45,7 +45,7 @@ async function supervise(script: Script, responseMode?: string) {
 
 type Script = (cwd: string) => Parameters<typeof scriptTag>[0];
 
-describe("the answers to a waiting caller", () => {
+describe("answers to a waiting caller", () => {
   const content = "All of this is to be written, and read before that. ".repeat(40).slice(0, 2_000);
   const files = ["a.txt", "b.txt"];
   const echo = (word: string) => ({ name: "Bash", input: { command: `echo ${word}`, description: `Say ${word}` } });
@@ -60,7 +60,7 @@ describe("the answers to a waiting caller", () => {
     ];
   };
 
-  it("take at most 4 calls and 2,560 bytes beside ten tool calls and two approvals of 2,000 characters", async () => {
+  it("a task with ten tool calls and two approvals takes 4 calls and at most 2,560 bytes beside the inputs", async () => {
     const { answers, bytes, cwd, told } = await supervise(task);
     const beside = bytes - 2 * jsonBytes(content);
     process.stdout.write(
@@ -88,7 +88,7 @@ describe("the answers to a waiting caller", () => {
       expect(answers.at(-1)?.result).not.toHaveProperty(gone);
   });
 
-  it("hold all there is to know of the same task in mode delta_compact", async () => {
+  it("answers in mode delta_compact keep timestamps, all kinds of events and all fields of requests and results", async () => {
     const { answers, told } = await supervise(task, "delta_compact");
     const kinds = ["output", "permission_request", "permission_result", "progress", "result"];
     expect([...new Set(told.map(({ type }) => type))].toSorted()).toEqual(kinds);
@@ -104,18 +104,18 @@ describe("the answers to a waiting caller", () => {
     expect(result?.usage).toHaveProperty("input_tokens");
   });
 
-  it("take less than 300 bytes for a short result within the wait, cost and tokens among them", async () => {
+  it("a short result within the wait takes less than 300 bytes, cost and tokens included", async () => {
     const prompt = scriptTag([{ text: "Six 42" }]);
     const { answer, bytes } = await server.measured("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer.result).toMatchObject({ result: "Six 42", usage: { costUsd: expect.any(Number), outputTokens: 20 } });
     expect(bytes).toBeLessThan(300);
   });
 
-  it("take at most 640 bytes in each poll behind an input of 20 KB that was denied, which was sent once", async () => {
+  it("a denied input of 20 KB is sent once; each later answer takes at most 640 bytes", async () => {
     const cwd = world.folder();
     const write = { name: "Write", input: { file_path: join(cwd, "a.txt"), content: "x".repeat(20_000) } };
     const prompt = scriptTag([{ text: "I write it.", tools: [write] }, { text: "It is not written." }]);
-    // A start that waits returns the request: no poll is needed for it.
+    // A start with `waitMs` returns the request, so no poll is needed.
     const asked = await server.measured("claude_code", { prompt, cwd, waitMs: 40_000 });
     expect(asked.answer).toMatchObject({
       events: [{ data: { text: "I write it." } }],
@@ -141,7 +141,7 @@ describe("the answers to a waiting caller", () => {
     ]);
   });
 
-  it("take at most 5 calls and 3,072 bytes for a task with ten tool calls and two requests", async () => {
+  it("a task with ten tool calls and two requests takes at most 5 calls and 3,072 bytes", async () => {
     const cwd = world.folder();
     for (let file = 0; file < 4; file += 1) {
       const body = Array.from({ length: 30 }, (_, line) => `export const value${String(line)} = ${String(file)};`);

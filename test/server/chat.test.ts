@@ -13,7 +13,7 @@ beforeAll(async () => {
   server = await world.server({ args: ["--toolsets", "chat"] });
 });
 
-/** Writes a text, and then runs for ever. */
+/** Writes a text, then hangs. */
 const hanging = [
   { text: "I begin.", tools: [{ name: "Read", input: { file_path: "/nowhere/at/all" } }] },
   { hang: "before-headers" as const },
@@ -29,7 +29,7 @@ async function open(args: Record<string, unknown> = {}): Promise<string> {
 }
 
 describe("a session of the chat toolset", () => {
-  it("is one that Claude Code runs, or an error that says why it does not", async () => {
+  it("claude_session_create fails with the reason and leaves no failed session", async () => {
     const claude = join(world.folder(), "claude");
     writeFileSync(claude, '#!/bin/sh\n[ "$1" = --version ] && echo "2.1.332 (Claude Code)" && exit\nexit 1\n', {
       mode: 0o755,
@@ -49,7 +49,7 @@ describe("a session of the chat toolset", () => {
     await broken.close();
   });
 
-  it("that does not exist is never answered with tools that are not listed", async () => {
+  it("the error for an unknown session names no tool that is not listed", async () => {
     const read = server.client.readResource({ uri: "claude-code://sessions/00000000-0000-4000-8000-000000000000" });
     await expect(read).rejects.toThrow(/There is no session .* Open one with claude_session_create\./);
     const refused = await server.refusal("claude_chat_query", { sessionId: "none", prompt: "x" });
@@ -58,9 +58,9 @@ describe("a session of the chat toolset", () => {
     );
   });
 
-  it("is resumed by `sessionId` of `claude_session_create`, in another server", async () => {
+  it("a session is resumed in another server by `sessionId` of `claude_session_create`", async () => {
     const cwd = world.folder();
-    // A daemon would close its conversations when this client ends.
+    // Runs without a daemon, because a daemon would close conversations at the end of their client.
     const first = await world.server({ args: ["--toolsets", "chat"], env: WITHOUT_DAEMON });
     const sessionId = String((await stream(first, "claude_session_create", { cwd })).data["sessionId"]);
     await stream(first, "claude_chat_query", { sessionId, prompt: say("Noted.") });
@@ -76,7 +76,7 @@ describe("a session of the chat toolset", () => {
 });
 
 describe("a query of the chat toolset", () => {
-  it("that asks is denied at once where no approver can answer, and returned where the caller can", async () => {
+  it("a request of a query is denied at once if no approver can answer, and returned if the caller can", async () => {
     const cwd = world.folder();
     const file = join(cwd, "a.txt");
     const prompt = scriptTag([
@@ -107,7 +107,7 @@ describe("a query of the chat toolset", () => {
     expect(existsSync(file)).toBe(true);
   });
 
-  it("ends at once when its Claude Code dies, with an error that is logged too", async () => {
+  it("a query ends at once with a logged error when its Claude Code dies", async () => {
     const sessionId = await open({ permissionMode: "acceptEdits" });
     const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
     const kill = ({ data: told }: Log) => {
@@ -129,7 +129,7 @@ describe("a query of the chat toolset", () => {
     expect(await data("claude_chat_query", { sessionId, prompt: say("Back.") })).toMatchObject({ finalText: "Back." });
   });
 
-  it("has its text in its progress where a client takes no log notifications", async () => {
+  it("a query sends its text as progress to a client that takes no log notifications", async () => {
     const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
     const text = "Line one.\nLine two.";
     const prompt = scriptTag([

@@ -17,7 +17,7 @@ beforeAll(async () => {
 const check = async (args: Record<string, unknown>) => server.call("claude_code_check", { waitMs: 40_000, ...args });
 
 describe("several `sessions` of `claude_code_check` at once", () => {
-  it("are waited for in one call, which says which have news and is not ended by those that are done", async () => {
+  it("one call waits for several sessions, says which session woke it and is not ended by finished ones", async () => {
     const folders = [world.folder(), world.folder(), world.folder()];
     const gates = folders.map((folder) => `several-${folder}`);
     const started = await Promise.all(
@@ -33,7 +33,7 @@ describe("several `sessions` of `claude_code_check` at once", () => {
       const answer = await check({ action: "poll", sessions: cursors });
       expect(answer["woke"]).toBe(started[index]?.sessionId);
       expect(answer.sessions.map(({ sessionId }) => sessionId)).toEqual(started.map(({ sessionId }) => sessionId));
-      const news = answer.sessions.map((each) => Told.parse(each));
+      const news = answer.sessions.map((each) => SessionNews.parse(each));
       results.push(news.map(({ result }) => result?.result));
       cursors = news.map(({ sessionId, nextCursor: cursor }) => ({ sessionId, cursor }));
     }
@@ -48,7 +48,7 @@ describe("several `sessions` of `claude_code_check` at once", () => {
   });
 });
 
-const Told = z.looseObject({
+const SessionNews = z.looseObject({
   sessionId: z.string(),
   nextCursor: z.number(),
   result: z.looseObject({ result: z.string() }).optional(),
@@ -64,7 +64,7 @@ describe("the tools of Claude Code", () => {
     return z.array(z.looseObject({ name: z.string(), category: z.string() })).parse(answer["availableTools"]);
   };
 
-  it("are listed by `claude_code_check` as it reports them, all known here: `pollOptions`", async () => {
+  it("`claude_code_check` lists the tools as Claude Code reports them, each with a known category: `pollOptions`", async () => {
     const { sessionId } = await server.call("claude_code", {
       prompt: scriptTag([{ text: "hi" }]),
       cwd: world.folder(),
@@ -76,14 +76,14 @@ describe("the tools of Claude Code", () => {
     expect(listed).toContainEqual({ name: "Agent", category: "agents", description: expect.any(String) });
   });
 
-  it("may be named in any case and by a former name; an unknown name is warned of", async () => {
+  it("a tool may be named in any case and by a former name; an unknown name causes a warning", async () => {
     const script = [{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "Made." }];
     const named = { allowedTools: ["bash"], disallowedTools: ["task", "Reed"] };
     const started = await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder(), ...named });
     expect(started["warnings"]).toEqual([
       "disallowedTools: there is no tool Reed known to this server. Did you mean Read?",
     ]);
-    // Nothing is asked.
+    // No request interrupts the turn.
     expect(await server.end(started.sessionId)).toMatchObject({ result: { result: "Made." } });
     const request = await world.model.waitForRequest(({ sessionId }) => sessionId === started.sessionId);
     expect(request.tools).toContain("Bash");
@@ -93,7 +93,7 @@ describe("the tools of Claude Code", () => {
 });
 
 describe("`responseMode` full of `claude_code_check`", () => {
-  it("returns the messages as they are, within `maxEvents` and `maxBytes`, and one that is cut can be read whole: `eventId`", async () => {
+  it("messages come unchanged within `maxEvents` and `maxBytes`, and a cut message can be read whole: `eventId`", async () => {
     const cwd = world.folder();
     writeFileSync(join(cwd, "long.txt"), "a line of the file\n".repeat(600));
     const read = { name: "Read", input: { file_path: join(cwd, "long.txt") }, id: "toolu_long" };
@@ -124,7 +124,7 @@ describe("`responseMode` full of `claude_code_check`", () => {
   });
 });
 
-it("shows live text of a language without spaces", async () => {
+it("a poll shows live text of a language without spaces", async () => {
   const prompt = scriptTag([{ text: ["潮水每天涨落", "两次。"], chunkDelayMs: 1_000 }]);
   const advanced = { includePartialMessages: true };
   const { sessionId } = await server.call("claude_code", { prompt, cwd: world.folder(), advanced });

@@ -15,7 +15,7 @@ import type { Logger } from "../../src/engine/ports.ts";
 import { createLogger } from "../../src/log/logger.ts";
 import { createMasker } from "../../src/log/mask.ts";
 
-/** Runs the built program without any setting of this machine. */
+/** Runs the built program without `CLAUDE_CODE_MCP_*` variables of the machine. */
 function run(args: string[], { node = [], env = {} }: { node?: string[]; env?: Record<string, string> } = {}) {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("CLAUDE_CODE_MCP_"));
   const options = { encoding: "utf8", env: { ...Object.fromEntries(inherited), ...env }, input: "" } as const;
@@ -26,14 +26,17 @@ function run(args: string[], { node = [], env = {} }: { node?: string[]; env?: R
 const { version } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync("package.json", "utf8")));
 
 describe("version", () => {
-  it.each([[["--version"]], [["-V"]], [["version"]], [["serve", "--max-wait-ms", "5", "--version"]]])("%j", (args) => {
-    expect(run(args)).toEqual({ status: 0, stdout: `${version}\n`, stderr: "" });
-  });
+  it.each([[["--version"]], [["-V"]], [["version"]], [["serve", "--max-wait-ms", "5", "--version"]]])(
+    "%j prints the version alone",
+    (args) => {
+      expect(run(args)).toEqual({ status: 0, stdout: `${version}\n`, stderr: "" });
+    },
+  );
 });
 
 describe("help", () => {
   it.each([[["--help"]], [["-h"]], [["help"]], [["help", "serve"]], [["serve", "--nonsense", "--help"]]])(
-    "%j lists every flag by whom it belongs to, in a line of at most 100 columns",
+    "%j lists every flag in the section it belongs to, in lines of at most 100 columns",
     (args) => {
       const { status, stdout, stderr } = run(args);
       const lines = stdout.split("\n");
@@ -53,11 +56,11 @@ describe("help", () => {
     },
   );
 
-  it("of serve has at most 60 lines: it fits on a screen", () => {
+  it("the help of serve has at most 60 lines, so that it fits on a screen", () => {
     expect(run(["help", "serve"]).stdout.split("\n").length).toBeLessThanOrEqual(60);
   });
 
-  it.each(["demo", "token", "version"])("of %s has at most 11 lines", (command) => {
+  it.each(["demo", "token", "version"])("the help of %s has at most 11 lines", (command) => {
     const { status, stdout } = run(["help", command]);
     expect(stdout).toMatch(new RegExp(`^Usage: claude-agents-mcp ${command}`));
     expect(stdout.split("\n").length).toBeLessThan(12);
@@ -69,7 +72,7 @@ describe("help", () => {
 describe("token", () => {
   const Made = z.object({ token: z.string(), sha256: z.string(), principals: z.object({ NAME: PrincipalTerms }) });
 
-  it("prints a new token each time, and says what goes into the configuration", () => {
+  it("token --json prints a new token each time, with the configuration for it", () => {
     const said = [run(["token", "--json"]), run(["token", "--json"])];
     const made = said.map(({ stdout }) => Made.parse(JSON.parse(stdout)));
     for (const { principals, sha256, token } of made) {
@@ -81,7 +84,7 @@ describe("token", () => {
     expect(said[0]).toMatchObject({ status: 0, stderr: "" });
   });
 
-  it("prints the same in words for people", () => {
+  it("token prints the token, its hash and its configuration in words for people", () => {
     const { status, stdout, stderr } = run(["token"]);
     const [, token = "", sha256 = ""] = /^Token: +(\S+)\nSHA-256: +(\S+)\n/.exec(stdout) ?? [];
     expect(sha256).toBe(createHash("sha256").update(token).digest("hex"));
@@ -90,7 +93,7 @@ describe("token", () => {
   });
 });
 
-describe("a command line that cannot be used: one line on stderr, nothing on stdout, exit 2", () => {
+describe("a command line that cannot be used", () => {
   it.each<[string[], string]>([
     [["srve"], 'Unknown command "srve". Did you mean serve? "claude-agents-mcp help" lists all commands.'],
     [["start"], 'Unknown command "start". Did you mean serve? "claude-agents-mcp help" lists all commands.'],
@@ -107,7 +110,7 @@ describe("a command line that cannot be used: one line on stderr, nothing on std
       "--reaper is no longer a setting: the kernel and the reaper both end Claude Code, wherever the system can. Leave it out.",
     ],
     [["--allow-bypass", "serve"], 'Unexpected argument "serve": only flags go here, as --flag value or --flag=value.'],
-  ])("%j", (args, line) => {
+  ])("%j exits with 2, one line on stderr and nothing on stdout", (args, line) => {
     expect(run(args)).toEqual({ status: 2, stdout: "", stderr: `claude-agents-mcp: ${line}\n` });
   });
 
@@ -122,11 +125,11 @@ describe("a command line that cannot be used: one line on stderr, nothing on std
       { CLAUDE_CODE_MCP_HTTP: "0.0.0.0:0", CLAUDE_CODE_MCP_AUTH: "0" },
       "CLAUDE_CODE_MCP_AUTH on 0.0.0.0 would let anyone who can reach it run commands here. Leave out CLAUDE_CODE_MCP_AUTH, or listen on 127.0.0.1.",
     ],
-  ])("names a variable: %j", (env, line) => {
+  ])("the error for a wrong variable names the variable: %j", (env, line) => {
     expect(run([], { env })).toEqual({ status: 2, stdout: "", stderr: `claude-agents-mcp: ${line}\n` });
   });
 
-  it("names a key of the user's file, which a server, the sessions command and doctor read", () => {
+  it("a wrong key of the user's file is named by servers, the console, the sessions command and doctor", () => {
     const folder = mkdtempSync(join(tmpdir(), "ccm-user-"));
     const file = join(folder, "claude-agents-mcp", "config.json");
     mkdirSync(dirname(file));
@@ -147,7 +150,7 @@ describe("an old Node", () => {
     ["20.18.3", 1],
     ["20.19.0", 0],
     ["22.0.0", 0],
-  ])("%s exits with %j", (node, status) => {
+  ])("on Node %s the program exits with %j", (node, status) => {
     const pretend = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${node}" } })`;
     const result = run(["--version"], { node: ["--import", `data:text/javascript,${encodeURIComponent(pretend)}`] });
     const line = `claude-agents-mcp needs Node 20.19 or newer; this is ${node} (${process.execPath}).\n`;
@@ -156,7 +159,7 @@ describe("an old Node", () => {
     );
   });
 
-  it("is refused before any module but Node's own is imported", () => {
+  it("the program checks the version of Node before it imports any module but Node's own", () => {
     const imported = [...readFileSync("dist/cli/main.js", "utf8").matchAll(/\bfrom ?["'](.+?)["']/g)];
     const names = imported.map(([, name]) => name);
     expect(names).toContain("node:path");
@@ -165,7 +168,7 @@ describe("an old Node", () => {
 });
 
 describe("the logger", () => {
-  // Bundled alone, since it is no entry of the built program, and inside the project, where it finds pino.
+  // Bundles the logger separately, because no entry of the program exports the logger, and inside the project to find pino.
   const folder = resolve("test-output", "logger");
   beforeAll(async () => {
     const input = { logger: "src/log/logger.ts", mask: "src/log/mask.ts" };
@@ -182,12 +185,12 @@ describe("the logger", () => {
   `;
   const script = (level: string, body: string) => ["--input-type=module", "-e", prelude(level) + body];
 
-  it("implements the port of the engine", () => {
+  it("the logger implements the port of the engine", () => {
     const logger: Logger = createLogger({ level: "silent", masker: createMasker({}) });
     expect(() => logger.error("nothing", { a: 1 })).not.toThrow();
   });
 
-  it("writes every line at or above its level, in order and masked, though the process exits at once", () => {
+  it("the logger writes every line at or above its level, in order and masked, though the process exits at once", () => {
     const body = `
       logger.debug("no");
       for (let i = 0; i < 100; i++) logger[["info", "warn", "error"][i % 3]]("line " + i + " hunter22", { pid: i, deep: ["hunter22"] });
@@ -210,7 +213,7 @@ describe("the logger", () => {
     expect(stdout).toBe("");
   });
 
-  it("loads nothing before the first line, and nothing at all when silent", () => {
+  it("the logger loads pino at its first line, and never when silent", () => {
     const body = `
       logger.debug("no");
       console.log(loaded());
@@ -222,7 +225,7 @@ describe("the logger", () => {
     expect(silent).toMatchObject({ stdout: "false\nfalse\n", stderr: "", status: 0 });
   });
 
-  it("is not held up by a client that does not read, and gives it the lines when it does", async () => {
+  it("a client that does not read does not hold up the logger, and gets the lines when it reads", async () => {
     const body = `
       for (let i = 0; i < 500; i++) logger.info("line " + i, { pad: "x".repeat(1000) });
       console.log("not held up");
@@ -238,7 +241,7 @@ describe("the logger", () => {
     expect(written.trimEnd().split("\n")).toHaveLength(500);
   });
 
-  it.skipIf(!existsSync("/dev/full"))("never stops the server when stderr is full", () => {
+  it.skipIf(!existsSync("/dev/full"))("a full stderr never stops the server", () => {
     const full = openSync("/dev/full", "w");
     const body = `logger.error("a"); setTimeout(() => { logger.error("b"); console.log("alive"); }, 200);`;
     const result = spawnSync(process.execPath, script("info", body), {
@@ -249,7 +252,7 @@ describe("the logger", () => {
     expect(result).toMatchObject({ stdout: "alive\n", status: 0 });
   });
 
-  it("never stops the server when stderr is closed", async () => {
+  it("a closed stderr never stops the server", async () => {
     const body = `
       logger.error("a");
       process.stdin.on("end", () => { logger.error("b"); logger.error("c"); setTimeout(() => console.log("alive"), 200); }).resume();

@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 const change = async (action: string) => (await stream(server, CONFIGURE, { action })).data;
 
-it("the bypass gate is switched by `action` of `claude_code_configure` while the server runs, for every new turn and not for a running one", async () => {
+it("`action` of `claude_code_configure` switches the bypass gate for new turns, and not for a running one", async () => {
   const start = { cwd: world.folder(), permissionMode: "bypassPermissions", waitMs: 40_000 };
   const ran = join(start.cwd, "ran.txt");
   const run = { tools: [{ name: "Bash", input: { command: `touch ${ran}` } }], gateBefore: "gate is closed" };
@@ -73,7 +73,7 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
   expect(statSync(auditLog).mode & 0o777).toBe(0o600);
 });
 
-it("nothing begins in bypassPermissions once the gate is closed: neither queued prompts nor turns that Claude Code begins by itself", async () => {
+it("nothing begins in bypassPermissions once the gate is closed: no queued prompt, no turn of Claude Code's own", async () => {
   await change("enable_bypass");
   const folder = world.folder();
   const start = { cwd: folder, permissionMode: "bypassPermissions" };
@@ -84,7 +84,7 @@ it("nothing begins in bypassPermissions once the gate is closed: neither queued 
     const command = `until [ -e ${path(name)} ]; do sleep 0.05; done`;
     return { tools: [{ name: "Bash", input: { command, run_in_background: true } }] };
   };
-  // One session runs, with a queued prompt and a shell; one is idle except for a shell, at whose end it would go on.
+  // Session `running` has a queued prompt and a shell; session `idle` would begin a turn at the end of its shell.
   const work = [shell("never"), { ...touch("running"), gateBefore: "running goes on" }, { text: "ok" }];
   const { sessionId: running } = await server.call("claude_code", { prompt: scriptTag(work), ...start });
   const queued = scriptTag([touch("queued"), { text: "ok" }]);
@@ -111,7 +111,7 @@ it("nothing begins in bypassPermissions once the gate is closed: neither queued 
   }
   expect([ran("running"), ran("queued"), ran("self")]).toEqual([true, false, false]);
 
-  // In another mode it goes on where it was, with what was held.
+  // In another mode the session goes on, with the held prompt.
   const mode = { action: "set_permission_mode", sessionId: running, permissionMode: "acceptEdits" };
   await server.call("claude_code_session", mode);
   await server.call("claude_code_session", { action: "release_queue", sessionId: running });
@@ -119,7 +119,7 @@ it("nothing begins in bypassPermissions once the gate is closed: neither queued 
   expect(ran("queued")).toBe(true);
 });
 
-it("`claude_code_configure` is not there unless the operator lists it, and an unknown toolset stops the server with one line", async () => {
+it("`claude_code_configure` is listed only if the operator lists it; an unknown toolset stops the server", async () => {
   const { tools } = await (await world.server()).client.listTools();
   expect(tools.map(({ name }) => name)).not.toContain(CONFIGURE);
   const wrong = spawnSync(process.execPath, ["dist/cli/main.js", "serve", "--toolsets", "configuer"]);
