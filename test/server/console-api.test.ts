@@ -13,7 +13,7 @@ import { namedUsers } from "../kit/servers/named-users.ts";
 import { calling, writing } from "../kit/people/fake-user.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Access to the console's API, by user and session; the tests are attacks that must fail. */
+/** Attacks the console's API, by user and session; every attack must fail. */
 
 const users = namedUsers({
   ann: { scopes: ["read", "run", "approve"] },
@@ -26,7 +26,7 @@ const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
 let ann: Signed;
 let bob: Signed;
-/** Of Ann, with an open request. */
+/** Session of Ann with an open request. */
 let sessionId: string;
 let requestId: string;
 beforeAll(async () => {
@@ -47,10 +47,10 @@ const OPTIONS = {
   allowsBypass: () => false,
   signsIn: true,
 };
-/** From the server itself, so that new routes are tested too. */
+/** Read from the server, so that new routes are tested too. */
 const ROUTES = createConsoleApi(() => ({}) as never, OPTIONS).routes;
 
-/** A valid body for each of these; all others take {}. */
+/** Valid bodies by path; the rest of the routes take `{}`. */
 const BODIES: Readonly<Record<string, object>> = {
   "/sessions": { prompt: "x" },
   "/sessions/:id/reply": { prompt: "x" },
@@ -60,7 +60,7 @@ const BODIES: Readonly<Record<string, object>> = {
 };
 const ofSession = (path: string) => path.slice(1).replace(":id", sessionId).replace(":event", "1");
 
-/** Calls each route of the API as this browser does: the route, and the status of the answer. */
+/** Calls each route of the API as `who`; returns the routes with the status of each answer. */
 async function askAll(who: Signed, routes: typeof ROUTES, body: object = {}): Promise<[string, number][]> {
   const answers: [string, number][] = [];
   for (const { method, path } of routes) {
@@ -73,10 +73,10 @@ async function askAll(who: Signed, routes: typeof ROUTES, body: object = {}): Pr
   return answers;
 }
 
-const all = (answers: [string, number][], status: number) => answers.map(([what]) => [what, status]);
+const withStatus = (answers: [string, number][], status: number) => answers.map(([what]) => [what, status]);
 
 describe("signing in", () => {
-  it("takes a token that the server knows, and sets a cookie that no script reads and no other site sends", async () => {
+  it("sign-in takes a known token and sets a cookie that no script reads and no other site sends", async () => {
     const answer = await send(http, "api/sign-in", post({ token: ` ${users.tokens.ann}\n` }));
     expect(answer.status).toBe(200);
     const [cookie = ""] = answer.headers.getSetCookie();
@@ -94,7 +94,7 @@ describe("signing in", () => {
     ["an empty token", 400, { token: " " }],
     ["a token that is no text", 400, { token: { $ne: "" } }],
     ["no object", 400, [null]],
-  ])("%s is answered with %i, and sets nothing", async (_, status, body) => {
+  ])("sign-in with %s is answered with %i, and sets no cookie", async (_, status, body) => {
     const answer = await send(http, "api/sign-in", post(body));
     expect(answer.status).toBe(status);
     expect(answer.headers.getSetCookie()).toEqual([]);
@@ -104,7 +104,7 @@ describe("signing in", () => {
     });
   });
 
-  it("holds with both halves and no other: cookie alone, key alone, key of another, a changed one", async () => {
+  it("a request needs a cookie with its own key: one alone, or one changed or foreign, gets 401", async () => {
     const changed = (text: string) => text.slice(0, -2) + (text.endsWith("AA") ? "BB" : "AA");
     const again = await signIn(http, users.tokens.ann);
     const halves: [string, Record<string, string>][] = [
@@ -129,13 +129,13 @@ describe("signing in", () => {
     expect(await again.get("me")).toMatchObject({ principal: "ann" });
   });
 
-  it("takes the cookie away at sign-out", async () => {
+  it("sign-out takes the cookie away", async () => {
     const answer = await ann.post("sign-out");
     expect(answer.status).toBe(200);
     expect(answer.headers.getSetCookie()).toEqual([expect.stringMatching(/^[\w-]+=; Max-Age=0; Path=\/console$/)]);
   });
 
-  it("is for pages: a program sends its token with each request, and that counts before any cookie", async () => {
+  it("the token of a program in a request counts before any cookie", async () => {
     const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
     expect(await statusOf(send(http, "api/me", { headers: bearer(users.tokens.bob) }))).toBe(200);
     const both = await ann.ask("me", bearer(users.tokens.bob));
@@ -146,7 +146,7 @@ describe("signing in", () => {
 
 describe("pages of other sites", () => {
   it.each(["https://evil.example", "null", "http://127.0.0.1:1"])(
-    "at %s get nothing done and read nothing",
+    "a page at %s gets nothing done and reads nothing",
     async (origin) => {
       for (const answer of [
         await ann.ask("sessions", { origin }),
@@ -160,7 +160,7 @@ describe("pages of other sites", () => {
   );
 
   it.each(["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])(
-    "cannot send a form: %s",
+    "another site cannot send a form as %s",
     async (type) => {
       const answer = await ann.post(`sessions/${sessionId}/rename`, { title: "theirs" }, { "content-type": type });
       expect(answer.status).toBe(415);
@@ -172,15 +172,15 @@ describe("pages of other sites", () => {
 });
 
 describe("sessions of another user", () => {
-  it("are not there, on any route", async () => {
+  it("a session of another user is not found on any route", async () => {
     const routes = ROUTES.filter(({ path }) => path.includes(":id"));
     expect(routes.length).toBeGreaterThan(10);
     const answers = await askAll(bob, routes);
-    expect(answers).toEqual(all(answers, 404));
+    expect(answers).toEqual(withStatus(answers, 404));
     expect(await ann.get(`sessions/${sessionId}`)).toMatchObject({ id: sessionId, status: "waiting_permission" });
   });
 
-  it("are in no list, and nothing of them is sent live", async () => {
+  it("a session of another user is in no list and in no live stream", async () => {
     expect(await bob.get("sessions")).toEqual({ sessions: [] });
     expect(await bob.get("requests")).toEqual({ open: [], decided: [] });
     const told: [string, unknown][] = [];
@@ -198,11 +198,11 @@ describe("sessions of another user", () => {
   });
 });
 
-describe("a user without the scope", () => {
-  it("run changes nothing, and one without approve answers nothing", async () => {
+describe("a user with too few scopes", () => {
+  it("a user without the scope run changes nothing, and one without approve answers nothing", async () => {
     const acting = ROUTES.filter(({ method }) => method === "POST");
     const rea = await askAll(await signIn(http, users.tokens.rea), acting);
-    expect(rea).toEqual(all(rea, 403));
+    expect(rea).toEqual(withStatus(rea, 403));
     const ron = await signIn(http, users.tokens.ron);
     const cwd = world.folder();
     const own = await ron.start(calling([writing(join(cwd, "a"))]), cwd);
@@ -214,11 +214,11 @@ describe("a user without the scope", () => {
   });
 });
 
-describe("a request", () => {
-  it("to the API with an unknown or malformed field is refused by name", async () => {
+describe("requests to the API, and requests of Claude Code", () => {
+  it("a request to the API with an unknown or malformed field is refused by name", async () => {
     const acting = ROUTES.filter(({ method }) => method === "POST");
     const answers = await askAll(ann, acting, { surprise: true });
-    expect(answers).toEqual(all(answers, 400));
+    expect(answers).toEqual(withStatus(answers, 400));
     const answer = await ann.post(`sessions/${sessionId}/rename`, { title: "x", surprise: true });
     expect(await answer.json()).toMatchObject({
       error: "invalid_request",
@@ -238,7 +238,7 @@ describe("a request", () => {
     }
   });
 
-  it("of Claude Code is answered once: a second answer is told who was first", async () => {
+  it("a request of Claude Code is answered once; a second answer is told who was first", async () => {
     const cwd = world.folder();
     const id = await ann.start(calling([writing(join(cwd, "a"))]), cwd);
     const ask = await ann.asked(id);
@@ -250,7 +250,7 @@ describe("a request", () => {
     await ann.end(id);
   });
 
-  it("of Claude Code that a program without an open stream changes runs as changed", async () => {
+  it("a request of Claude Code runs as changed by a program without an open stream", async () => {
     const cwd = world.folder();
     const [first, changed] = [join(cwd, "a"), join(cwd, "b")];
     const id = await ann.start(calling([writing(first)]), cwd);
@@ -267,14 +267,14 @@ describe("a request", () => {
     expect([existsSync(first), existsSync(changed)]).toEqual([false, true]);
   });
 
-  it("to start a session, sent twice with the same key, starts one", async () => {
+  it("a start that is sent twice with the same key starts one session", async () => {
     const body = { prompt: scriptTag([{ text: "Once." }]), cwd: world.folder(), idempotencyKey: "only-once" };
     const ids = await Promise.all([1, 2].map(async () => (await ann.post("sessions", body)).json()));
     expect(ids[0]).toEqual(ids[1]);
   });
 });
 
-it("a browser stays signed in after a restart of the server, and not at a server that does not know its token", async () => {
+it("a browser stays signed in after a restart, and not at a server that does not know its token", async () => {
   const same = await world.http({ args: users.args });
   const port = (server: HttpServer) => new URL(server.origin).port;
   const cookie = ann.cookie.replace(port(http), port(same));
@@ -285,7 +285,7 @@ it("a browser stays signed in after a restart of the server, and not at a server
   await Promise.all([same.close(), other.close()]);
 });
 
-it("the console names its user even where the folder that sessions begin in is gone", async () => {
+it("the console names its user even if the folder that sessions begin in is gone", async () => {
   const cwdOf = () => {
     throw invalidArgument("cwd", "is gone.");
   };

@@ -15,7 +15,7 @@ import { namedUsers } from "../kit/servers/named-users.ts";
 import { calling, decisions, writing } from "../kit/people/fake-user.ts";
 import { STAND_IN, useWorld } from "../kit/world.ts";
 
-/** Logs as the page reads them: in pages, live, and through a command beside the server that runs the session. */
+/** Tests logs as the page reads them: in pages, live, and through `claude-agents-mcp console`. */
 
 const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
@@ -30,8 +30,8 @@ const upTo = (last: number, from = 1) => Array.from({ length: last - from + 1 },
 const page = async (id: string, query: string) => me.get<EventPage>(`sessions/${id}/events?${query}`);
 const echo = (words: string) => ({ name: "Bash", input: { command: `echo ${words}`, description: words } });
 
-describe("a log in pages", () => {
-  it("is read from either side, without a gap, and no further than it goes", async () => {
+describe("pages of a log", () => {
+  it("a log is read in pages from either side, without a gap and not beyond its ends", async () => {
     const id = await me.start(calling([1, 2, 3].map((n) => echo(String(n)))), world.folder());
     const { lastEventId: last } = await me.end(id);
     expect(last).toBeGreaterThan(10);
@@ -49,7 +49,7 @@ describe("a log in pages", () => {
     expect(ids((await page(id, "from=1&limit=500")).events)).toEqual(upTo(last));
   });
 
-  it("has the beginnings of long texts, and the whole event on request", async () => {
+  it("a page of a log has the beginnings of long texts; the whole event is sent on request", async () => {
     const text = `${"A long story. ".repeat(2_000)}The end.`;
     const id = await me.start(scriptTag([{ text }]), world.folder());
     await me.end(id);
@@ -69,8 +69,8 @@ describe("a log in pages", () => {
   });
 });
 
-describe("a log live", () => {
-  it("arrives without gaps or repeats, however often the stream is cut", async () => {
+describe("a live log", () => {
+  it("a live log has no gaps and no repeats, however often the stream is cut", async () => {
     const id = await me.start(calling(Array.from({ length: 8 }, (_, n) => echo(String(n)))), world.folder());
     const seen: ShownEvent[] = [];
     let cuts = 0;
@@ -94,7 +94,7 @@ describe("a log live", () => {
     expect(seen).toEqual(events.slice(0, seen.length));
   });
 
-  it("shows partial text before the message is complete", async () => {
+  it("a live log shows partial text before the message is complete", async () => {
     const words = ["潮水", "每天", "涨落两次"];
     const script = [{ text: words, chunkDelayMs: 400, gate: "may-be-written" }];
     const id = await me.start(scriptTag(script), world.folder());
@@ -109,7 +109,7 @@ describe("a log live", () => {
     for (const text of said) expect(words.join("")).toContain(text);
   });
 
-  it("says that a session is gone, and ends with a goodbye before the server stops", async () => {
+  it("a live stream reports a deleted session, and says goodbye before the server stops", async () => {
     const id = await me.start(scriptTag([{ text: "Short." }]), world.folder());
     await me.end(id);
     const told: Live[] = [];
@@ -125,7 +125,7 @@ describe("a log live", () => {
   });
 });
 
-/** `claude-agents-mcp console`, as a person at a terminal starts it: the address that it prints, and its token. */
+/** Starts `claude-agents-mcp console` like a person at a terminal; returns the printed address and token. */
 async function startCommand(args: string[], env: Record<string, string>) {
   const command = ["dist/cli/main.js", "console", ...args];
   const child = spawn(process.execPath, command, { env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: "pipe" });
@@ -145,11 +145,11 @@ async function startCommand(args: string[], env: Record<string, string>) {
   throw new Error(`the command has ended: ${stderr}`);
 }
 
-/** For a daemon that starts on a busy machine. */
+/** Leaves a daemon 30 s to start on a busy machine. */
 const PATIENT = { ...constants({ daemonStartMs: 30_000 }) };
 
 describe("`claude-agents-mcp console`", () => {
-  it("is for the user who starts it: it shows the session of a server on stdio and answers its request, at any approver's turn", async () => {
+  it("the console shows its user a session of a stdio server and answers its request at any approver's turn", async () => {
     const [cwd, home] = [world.folder(), world.folder()];
     const env = { HOME: home };
     const server = await world.server({ args: ["--approvals", "caller,console:0"], env });
@@ -170,7 +170,7 @@ describe("`claude-agents-mcp console`", () => {
     const { sessions } = await at.get<SessionList>("sessions");
     expect(sessions).toMatchObject([{ id: sessionId, cwd, status: "waiting_permission", waitsFor: ["caller"] }]);
     const { open } = await at.get<RequestList>("requests");
-    // The approvers are those of the session, not those of the console's own settings.
+    // Lists the approvers of the session, not those of the console's own settings.
     const asked = { requestId: actions[0]?.requestId, toolName: "Write", input: { file_path: file } };
     expect(open).toMatchObject([{ ...asked, approvals: ["caller", "console"] }]);
     const answer = await at.post(`sessions/${sessionId}/requests/${open[0]?.requestId ?? ""}`, { decision: "allow" });
@@ -183,7 +183,7 @@ describe("`claude-agents-mcp console`", () => {
     await at.post(`sessions/${sessionId}/reply`, { prompt: scriptTag([{ text: "From here." }]) });
     await expect.poll(async () => (await server.end(sessionId)).result?.result).toBe("From here.");
 
-    // It is for the user who has started it, whatever the settings say of a server for many users.
+    // Serves only the user who has started the console, despite `others`, the settings for many users.
     const again = await send(started, "api/sign-in", post({ token: started.token }));
     expect(again.headers.getSetCookie()).toEqual([
       expect.stringMatching(/; Path=\/console; HttpOnly; SameSite=Strict$/),
@@ -195,7 +195,7 @@ describe("`claude-agents-mcp console`", () => {
     expect(started.stderr()).toBe("");
   });
 
-  it("leaves what it starts to a daemon: live text and requests come from there, and its end ends nothing", async () => {
+  it("sessions started in the console run in a daemon, and go on when the console ends", async () => {
     const cwd = world.folder();
     const home = world.folder();
     const env = { ...world.model.environment(world.configFolder), ...STAND_IN, ...PATIENT, HOME: home };
@@ -224,10 +224,10 @@ describe("`claude-agents-mcp console`", () => {
     expect(second.stderr()).toBe("");
   });
 
-  it("ends at once with the turns in it where it runs them itself, and audits what was done there without prompts or answers", async () => {
+  it("without a daemon, the console ends at once with its turns; its audit log has no prompts or answers", async () => {
     const home = world.folder();
     const audit = join(home, "audit.log");
-    // The command does not wait for turns, whatever the drain time of servers is.
+    // Must have no effect: the command does not wait for turns.
     const drain = { CLAUDE_CODE_MCP_DRAIN_MS: "600000" };
     const env = { ...world.model.environment(world.configFolder), ...STAND_IN, ...drain, HOME: home };
     const started = await startCommand(["--daemon", "off", "--audit-log", audit], env);
@@ -239,7 +239,7 @@ describe("`claude-agents-mcp console`", () => {
     await at.post(`sessions/${id}/requests/none`, { decision: "deny", message: "Whispered." });
     await at.post(`sessions/${id}/reply`, { prompt: "Whispered." });
     expect(await started.end()).toBe(0);
-    // By their home: a daemon of the test before may start a spare meanwhile.
+    // Filters by `home`, because a daemon of the test before may start a spare meanwhile.
     await expect.poll(() => world.processes(home)).toEqual([]);
     const text = readFileSync(audit, "utf8");
     expect(text).not.toMatch(new RegExp(`Whispered|${started.token}`));
@@ -253,7 +253,7 @@ describe("`claude-agents-mcp console`", () => {
     ]);
   });
 
-  it("leaves what it starts to the daemon that it names, which must have the same store", async () => {
+  it("a console with --daemon work starts sessions in this daemon, which must have the same store", async () => {
     const env = { ...world.model.environment(world.configFolder), ...STAND_IN, HOME: world.folder() };
     const daemon = await world.daemon({ name: "work", env: { HOME: env.HOME } });
     const others = world.daemons();
@@ -273,7 +273,7 @@ describe("`claude-agents-mcp console`", () => {
     );
   });
 
-  it("refuses options that it cannot be combined with, and says what to do", async () => {
+  it("the console refuses --http and a wrong --port, and says what to do", async () => {
     const env = { HOME: world.folder() };
     await expect(startCommand(["--http", "127.0.0.1:0"], env)).rejects.toThrow("Leave out --http here.");
     await expect(startCommand(["--port", "many"], env)).rejects.toThrow("--port must be a number from 0 to 65535");

@@ -4,7 +4,7 @@ import { send } from "../kit/clients/console-client.ts";
 import { post, type HttpServer } from "../kit/servers/http-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The page of the console as the server serves it. */
+/** Tests the page of the console as the server serves it. */
 
 const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
@@ -14,8 +14,8 @@ beforeAll(async () => {
 
 const statusOf = async (answer: Promise<Response>) => (await answer).status;
 
-describe("the page", () => {
-  it("comes with headers that let no foreign content load or run", async () => {
+describe("the page of the console", () => {
+  it("the page comes with headers that let no foreign content load or run", async () => {
     for (const path of ["", "api/me", "assets/none.js"]) {
       const { headers } = await send(http, path);
       const policy = new Map(
@@ -41,7 +41,7 @@ describe("the page", () => {
     }
   });
 
-  it("consists of the files of the build and no others", async () => {
+  it("the page consists of the files of the build and no others", async () => {
     const home = await fetch(http.origin, { redirect: "manual" });
     expect([home.status, home.headers.get("location")]).toEqual([302, "console/"]);
     const page = await send(http, "");
@@ -61,13 +61,13 @@ describe("the page", () => {
     ["sessions/1f0c", "#/sessions/1f0c"],
     ["nothing", "#/nothing"],
     ["..%2f%0d%0aa", "#/..%2f%0d%0aa"],
-  ])("leads a browser from %s to %s, where it says what is there", async (path, to) => {
+  ])("a browser at %s is redirected to %s", async (path, to) => {
     const { headers, status, url } = await send(http, path, { headers: { accept: "text/html, */*" } });
     const location = new URL(headers.get("location") ?? "", url).href;
     expect([status, location]).toEqual([302, `${http.origin}/console/${to}`]);
   });
 
-  it("is not there with --no-console, nor is its API", async () => {
+  it("with --no-console, neither the page nor its API is there", async () => {
     const other = await world.http({ args: ["--no-console"] });
     for (const path of ["", "index.html", "api/me", "api/sessions"]) {
       const headers = { authorization: `Bearer ${other.token}` };

@@ -9,7 +9,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { signIn } from "../kit/clients/console-client.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The cost of the console: for a user who opens it, and for a server without it. */
+/** Measures the cost of the console: for a user with an open page, and for a server without a console. */
 
 const ASSETS = "dist/console/assets";
 const MAX_BYTES = 120 * 1024;
@@ -19,8 +19,8 @@ const world = useWorld({ agent: "stand-in" });
 const scripts = () => readdirSync(ASSETS).filter((name) => name.endsWith(".js"));
 const textOf = (name: string) => readFileSync(join(ASSETS, name), "utf8");
 
-/** Loaded with the page, before any navigation: the code that it names, and what that imports at once. */
-function atOnce(): Set<string> {
+/** Scripts loaded with the page before any navigation: scripts in `index.html` and their static imports. */
+function initialScripts(): Set<string> {
   const page = readFileSync("dist/console/index.html", "utf8");
   const found = new Set(scripts().filter((name) => page.includes(name)));
   for (const name of found) {
@@ -30,9 +30,9 @@ function atOnce(): Set<string> {
   return found;
 }
 
-it("the page's code is at most 120 KB compressed, without its charts, which load when they are shown", () => {
+it("the page's code has at most 120 KB compressed, without its charts, which load when they are shown", () => {
   const charts = scripts().filter((name) => textOf(name).includes("borderSkipped"));
-  const early = atOnce();
+  const early = initialScripts();
   expect(early.size).toBeGreaterThan(0);
   expect(charts).toHaveLength(1);
   expect(charts.filter((name) => early.has(name))).toEqual([]);
@@ -42,7 +42,7 @@ it("the page's code is at most 120 KB compressed, without its charts, which load
   expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
 });
 
-/** Makes Node record each file that it loads. */
+/** Makes Node record each loaded file. */
 function tracing(): { env: Record<string, string>; loaded: () => string[] } {
   const folder = world.folder();
   const [out, hook] = [join(folder, "loaded"), join(folder, "hook.mjs")];
@@ -63,18 +63,18 @@ function tracing(): { env: Record<string, string>; loaded: () => string[] } {
   };
 }
 
-/** Files of the server that hold code of the console: they name its paths, or its policy. */
-const ofConsole = (files: string[]) =>
+/** Selects files of the server with code of the console: a path of the API or the policy for scripts. */
+const consoleFiles = (files: string[]) =>
   files.filter((file) => /\/console\/api|trusted-types 'none'/.test(readFileSync(join("dist", file), "utf8")));
 
-it("a server on stdio loads nothing of the console, and one over HTTP does", async () => {
+it("a stdio server loads nothing of the console, and an HTTP server does", async () => {
   const [plain, open] = [tracing(), tracing()];
   const server = await world.server({ env: plain.env });
   const started = { prompt: scriptTag([{ text: "Well." }]), cwd: world.folder(), waitMs: 40_000 };
   expect(await server.call("claude_code", started)).toMatchObject({ result: { result: "Well." } });
   const http = await world.http({ env: open.env });
   await signIn(http, http.token);
-  expect(ofConsole(open.loaded()).length).toBeGreaterThan(0);
+  expect(consoleFiles(open.loaded()).length).toBeGreaterThan(0);
   expect(plain.loaded()).toContain("cli/main.js");
-  expect(ofConsole(plain.loaded())).toEqual([]);
+  expect(consoleFiles(plain.loaded())).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { constants } from "../kit/servers/constants.ts";
 import { freeze } from "../kit/store/freeze.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The daemon that a client's server starts by itself: who shares one, and what clients get when there is none. */
+/** Tests the automatic daemon: clients that share a daemon, and clients that get none. */
 
 const world = useWorld({ agent: "stand-in" });
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
@@ -18,7 +18,7 @@ function command(home: string, ...args: string[]) {
   return spawnSync(process.execPath, [MAIN, "daemon", ...args], { env, encoding: "utf8", timeout: 60_000 });
 }
 
-/** The text of a finding of `doctor`. */
+/** Text of the finding `id` of `doctor`. */
 function doctorOn(home: string, id: string): string {
   const env = { PATH: process.env["PATH"] ?? "", HOME: home };
   const { stdout } = spawnSync(process.execPath, [MAIN, "doctor", "--json"], {
@@ -40,7 +40,7 @@ function listed(home: string): Listed[] {
   return (JSON.parse(command(home, "status", "--json").stdout) as { daemons: Listed[] }).daemons;
 }
 
-it("clients that start at once share one daemon, whatever they were started from, and each other store has its own", async () => {
+it("clients that start at once share one daemon from any environment; each other store has its own", async () => {
   const env = { HOME: world.folder() };
   const terminals = Array.from({ length: 4 }, (_, at) => ({ TERM: `xterm-${String(at)}`, SHLVL: String(at) }));
   const others = [
@@ -51,7 +51,7 @@ it("clients that start at once share one daemon, whatever they were started from
   ];
   const begin = async (start: Parameters<typeof world.shared>[0]) => {
     const client = await world.shared(start);
-    // A client of the later era says nothing before its first call.
+    // A client of the later era sends nothing before the first call.
     const first = await client.call("claude_code_session", { action: "list" });
     const how = "To stop a session, cancel it with claude_code_session (action: cancel).";
     expect(first["note"]).toBe(`Work goes on in a daemon when this client ends. ${how}`);
@@ -70,7 +70,7 @@ it("clients that start at once share one daemon, whatever they were started from
   const second = command(env.HOME, "run");
   expect([second.status, second.stderr]).toEqual([2, expect.stringContaining("the daemon runs already, with pid")]);
 
-  // Each of them wrote a log of its own, and nothing to its clients.
+  // Each daemon wrote a separate log, and nothing to clients.
   expect(command(env.HOME, "logs", daemons[0]!.name).stdout).toContain("the daemon is ready");
   const later = new Date(Date.now() + 60_000);
   const ofShim = join(env.HOME, ".local/state/claude-agents-mcp/logs/daemon-x.shim.log");
@@ -91,7 +91,7 @@ it("clients that start at once share one daemon, whatever they were started from
   expect(command(env.HOME, "status")).toMatchObject({ status: 1, stdout: "No daemon runs.\n" });
 });
 
-it("processes that are limited otherwise have a daemon of their own", async () => {
+it("clients with another umask or limit of open files have daemons of their own", async () => {
   const env = {
     ...world.model.environment(world.configFolder),
     HOME: world.folder(),
@@ -112,13 +112,13 @@ it("processes that are limited otherwise have a daemon of their own", async () =
   expect(command(env.HOME, "stop", "--all", "--yes").status).toBe(0);
 });
 
-describe("a client gets a server of its own, which says why, when the daemon", () => {
+describe("a client whose daemon does not start", () => {
   const HANGS = "if (process.argv.includes('daemon')) for (;;);";
   const DIES = "if (process.argv.includes('daemon')) { console.error('no luck'); process.exit(3); }";
   it.each([
     ["dies at its start", DIES, "30000", "no luck"],
     ["hangs at its start", HANGS, "1500", "was not ready within"],
-  ])("%s", async (_, code, startMs, why) => {
+  ])("a client gets a server of its own, with the reason, when the daemon %s", async (_, code, startMs, why) => {
     const file = join(world.folder(), "broken.cjs");
     writeFileSync(file, code);
     const env = { HOME: world.folder(), ...constants({ daemonStartMs: Number(startMs) }) };
@@ -127,7 +127,7 @@ describe("a client gets a server of its own, which says why, when the daemon", (
     const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
     expect(client.stderr()).toContain(why);
-    // A client may show no stderr.
+    // Some clients show no stderr.
     expect(answer["note"]).toContain("Work is interrupted when this client ends, because no daemon is available");
     expect(answer["note"]).toContain(why);
     await client.close();
@@ -148,11 +148,11 @@ it("a wrong flag is an error of the command, with and without a client's message
     expect(run.stdout.includes('--max-depth is \\"x\\"')).toBe(input !== "");
     expect(run.stderr).toContain('--max-depth is "x"');
   }
-  // It has read the settings.
+  // Stops the daemon that has read the settings.
   command(env.HOME, "stop");
 });
 
-it("calls of a frozen daemon are answered, a new client gets another one, and the frozen one goes on", async () => {
+it("calls of a frozen daemon are answered, a new client gets another daemon, and the frozen one goes on", async () => {
   const env = { HOME: world.folder() };
   const first = await world.shared({ env });
   const prompt = scriptTag([{ text: "late", gateBefore: "thawed" }]);
@@ -172,7 +172,7 @@ it("calls of a frozen daemon are answered, a new client gets another one, and th
   await Promise.all([first.close(), second.close()]);
 });
 
-it("its folder is that of the client, and its state is in folders that only the user can enter", async () => {
+it("an automatic daemon works in the client's folder, with its state in folders that only the user can enter", async () => {
   const env = { HOME: world.folder() };
   const cwd = world.folder();
   const client = await world.shared({ env, cwd, args: ["--allow-rules", "Bash"] });

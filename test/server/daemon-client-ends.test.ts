@@ -6,13 +6,13 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** What ends with a client of a daemon, and what does not. */
+/** Tests which turns and prompts end with a client of a daemon. */
 
 const world = useWorld({ agent: "stand-in" });
 
 const ENDED = "interrupted by the end of its client";
 const asks = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch no.txt" } }] }, { text: "asked" }]);
-const waits = (gate: string, text = "over") => scriptTag([{ text, gateBefore: gate }]);
+const gatedReply = (gate: string, text = "over") => scriptTag([{ text, gateBefore: gate }]);
 
 async function kill(client: Server): Promise<void> {
   process.kill(client.pid, "SIGKILL");
@@ -24,14 +24,14 @@ async function sessionsOf(client: Connection): Promise<string[]> {
   return sessions.map(({ sessionId }) => sessionId);
 }
 
-/** The id of the only session; undefined before there is one. */
+/** Id of the only session; `undefined` before the first session exists. */
 async function onlySession(client: Connection): Promise<string | undefined> {
   const [id, ...others] = await sessionsOf(client);
   expect(others).toEqual([]);
   return id;
 }
 
-async function started(daemon: Daemon, tool: string, args: Record<string, unknown>): Promise<[Server, string]> {
+async function startSession(daemon: Daemon, tool: string, args: Record<string, unknown>): Promise<[Server, string]> {
   const observer = await daemon.client();
   const client = await daemon.client();
   client.call(tool, args).catch(() => undefined);
@@ -41,14 +41,14 @@ async function started(daemon: Daemon, tool: string, args: Record<string, unknow
   return [client, id];
 }
 
-describe("a client that is killed ends", () => {
-  it("its turn of `claude_code_query`, and no turn of `claude_code`", async () => {
+describe("a client that is killed", () => {
+  it("a killed client ends its turn of `claude_code_query`, and no turn of `claude_code`", async () => {
     const daemon = await world.daemon({ name: "ends", args: ["--toolsets", "all"], env: storeOf("ends") });
-    const [client, queried] = await started(daemon, "claude_code_query", {
-      prompt: waits("never"),
+    const [client, queried] = await startSession(daemon, "claude_code_query", {
+      prompt: gatedReply("never"),
       cwd: world.folder(),
     });
-    const { sessionId } = await client.call("claude_code", { prompt: waits("goes on"), cwd: world.folder() });
+    const { sessionId } = await client.call("claude_code", { prompt: gatedReply("goes on"), cwd: world.folder() });
     await kill(client);
     world.model.release("goes on");
     const next = await daemon.client();
@@ -57,40 +57,49 @@ describe("a client that is killed ends", () => {
     await daemon.close();
   });
 
-  it.each<ClientKind>(["modern", "legacy"])("its turn of `claude_chat_query` with an open form: %s", async (kind) => {
-    const args = ["--toolsets", "all", "--approvals", "user"];
-    const daemon = await world.daemon({ name: `form-${kind}`, args, env: storeOf(`form-${kind}`) });
-    let shown = () => undefined as void;
-    const isShown = new Promise<void>((resolve) => (shown = resolve));
-    const client = await daemon.client({
-      kind,
-      person: async () => {
-        shown();
-        return new Promise(() => undefined);
-      },
-    });
-    const cwd = world.folder();
-    const { data } = await stream(client, "claude_session_create", { cwd });
-    const sessionId = String(data["sessionId"]);
-    stream(client, "claude_chat_query", { sessionId, prompt: asks }).catch(() => undefined);
-    await isShown;
-    await kill(client);
-    const next = await daemon.client();
-    const ended = await next.end(sessionId);
-    // The conversation was opened by this client.
-    await expect.poll(async () => (await next.end(sessionId)).status).toBe("closed");
-    expect(ended).toMatchObject({ result: { errorSubtype: "interrupted" } });
-    expect(await next.refusal("claude_chat_query", { sessionId, prompt: "more" })).toMatchObject({ code: "CANCELLED" });
-    await daemon.close();
-  });
+  it.each<ClientKind>(["modern", "legacy"])(
+    "a killed client ends its turn of `claude_chat_query` with an open form: %s",
+    async (kind) => {
+      const args = ["--toolsets", "all", "--approvals", "user"];
+      const daemon = await world.daemon({ name: `form-${kind}`, args, env: storeOf(`form-${kind}`) });
+      let shown = () => undefined as void;
+      const isShown = new Promise<void>((resolve) => (shown = resolve));
+      const client = await daemon.client({
+        kind,
+        person: async () => {
+          shown();
+          return new Promise(() => undefined);
+        },
+      });
+      const cwd = world.folder();
+      const { data } = await stream(client, "claude_session_create", { cwd });
+      const sessionId = String(data["sessionId"]);
+      stream(client, "claude_chat_query", { sessionId, prompt: asks }).catch(() => undefined);
+      await isShown;
+      await kill(client);
+      const next = await daemon.client();
+      const ended = await next.end(sessionId);
+      // The killed client had opened the conversation, so the daemon closes the session.
+      await expect.poll(async () => (await next.end(sessionId)).status).toBe("closed");
+      expect(ended).toMatchObject({ result: { errorSubtype: "interrupted" } });
+      expect(await next.refusal("claude_chat_query", { sessionId, prompt: "more" })).toMatchObject({
+        code: "CANCELLED",
+      });
+      await daemon.close();
+    },
+  );
 
-  it("its prompts with `endWithClient` of `claude_code`, running and queued, while a prompt of another client behind them runs", async () => {
+  it("a killed client ends its prompts with `endWithClient` of `claude_code`, and another client's queued prompt runs", async () => {
     const daemon = await world.daemon({ name: "bound", env: storeOf("bound") });
     const [client, other] = [await daemon.client(), await daemon.client()];
-    const begin = { prompt: waits("never"), cwd: world.folder(), advanced: { endWithClient: true } };
+    const begin = { prompt: gatedReply("never"), cwd: world.folder(), advanced: { endWithClient: true } };
     const { sessionId } = await client.call("claude_code", begin);
     const queue = { sessionId, whenBusy: "queue" };
-    await client.call("claude_code_reply", { ...queue, prompt: waits("never"), advanced: { endWithClient: true } });
+    await client.call("claude_code_reply", {
+      ...queue,
+      prompt: gatedReply("never"),
+      advanced: { endWithClient: true },
+    });
     await other.call("claude_code_reply", { ...queue, prompt: scriptTag([{ text: "of another" }]) });
     await kill(client);
     expect(await other.end(sessionId)).toMatchObject({ result: { result: "of another" } });
@@ -102,22 +111,26 @@ describe("a client that is killed ends", () => {
   });
 });
 
-it("with its daemon a prompt with `endWithClient` is lost and not resumed", async () => {
+it("a prompt with `endWithClient` is lost with its daemon and not resumed", async () => {
   const env = storeOf("dies");
   const daemon = await world.daemon({ name: "dies", env });
   const client = await daemon.client();
   const advanced = { endWithClient: true, onLost: "resume" };
-  const { sessionId } = await client.call("claude_code", { prompt: waits("never"), cwd: world.folder(), advanced });
+  const { sessionId } = await client.call("claude_code", {
+    prompt: gatedReply("never"),
+    cwd: world.folder(),
+    advanced,
+  });
   await daemon.end("SIGKILL");
   const next = await world.daemon({ name: "dies", env });
   expect(await client.end(sessionId)).toMatchObject({ result: { errorSubtype: "lost" } });
   await next.close();
 });
 
-describe("over HTTP `endWithClient`", () => {
-  const bound = () => ({ prompt: waits("never"), cwd: world.folder(), advanced: { endWithClient: true } });
+describe("`endWithClient` over HTTP", () => {
+  const bound = () => ({ prompt: gatedReply("never"), cwd: world.folder(), advanced: { endWithClient: true } });
 
-  it("ends with the protocol session of a client of 2025, and is refused where there is none", async () => {
+  it("a prompt with `endWithClient` ends with the protocol session of a 2025 client, and is refused without one", async () => {
     const server = await world.http();
     const later = await server.connect("modern");
     expect(await later.refusal("claude_code", bound())).toMatchObject({ code: "INVALID_ARGUMENT" });
@@ -130,7 +143,7 @@ describe("over HTTP `endWithClient`", () => {
   });
 });
 
-/** A store of its own: no other test's sessions are in it. */
+/** Environment with a separate store, without sessions of the rest of the tests. */
 function storeOf(name: string): Record<string, string> {
   return { XDG_STATE_HOME: `${world.configFolder}/${name}` };
 }

@@ -8,19 +8,19 @@ import type { ClientKind, Person } from "../kit/clients/connection.ts";
 import { storedEvents } from "../kit/store/stored.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The death of a daemon with many clients. */
+/** Tests the death of a daemon with many clients. */
 
 const world = useWorld({ agent: "stand-in" });
 
 const ENDED = "The daemon that served this call has ended";
 
-/** The last events of turns in the log of a session. */
-async function endsIn(sessionId: string) {
+/** Returns the events `turn.ended` in the log of a session. */
+async function readTurnEnds(sessionId: string) {
   const events = await storedEvents(join(world.configFolder, ".."), sessionId);
   return events.flatMap(({ type, event }) => (type === "turn.ended" ? [JSON.parse(event) as unknown] : []));
 }
 
-it("under eight clients of both eras with three waits and two forms, a daemon that is killed loses its turns once, and all go on with the next", async () => {
+it("a daemon killed under eight clients of both eras loses its turns once, and all clients go on with the next", async () => {
   const start = { args: ["--approvals", "user,caller"], env: constants({ shim: false }) };
   const cwd = world.folder();
   let [forms, withdrawn] = [0, 0];
@@ -59,13 +59,14 @@ it("under eight clients of both eras with three waits and two forms, a daemon th
 
   process.kill(before[0]!, "SIGKILL");
   for (const wait of waits) expect(await wait.answer).toContain(ENDED);
-  // A new daemon is there before the old forms are answered.
+  // Makes a client start the next daemon before the old forms are answered.
   await clients[7]!.call("claude_code_session", { action: "list" });
   await expect.poll(() => withdrawn).toBe(1);
   answer();
   const [legacy, modern] = await Promise.all(asking.map(async (each) => each.answer));
   expect(legacy).toContain(ENDED);
-  // In the earlier era its form was taken back. One of the later era stands between two calls, of which the second comes to the next daemon.
+  // In the earlier era the form was withdrawn. In the later era a form is open between two calls, and the second call reaches
+  // the next daemon.
   expect(modern).toContain('"lost"');
 
   for (const client of clients) {
@@ -76,7 +77,7 @@ it("under eight clients of both eras with three waits and two forms, a daemon th
   }
   for (const { sessionId } of [...waits, ...asking]) {
     expect(await clients[5]!.end(sessionId)).toMatchObject({ status: "error", result: { isError: true } });
-    expect(await endsIn(sessionId)).toMatchObject([{ data: { outcome: "lost" } }]);
+    expect(await readTurnEnds(sessionId)).toMatchObject([{ data: { outcome: "lost" } }]);
   }
   expect([0, 1].filter((at) => existsSync(join(cwd, `made-${String(at)}`)))).toEqual([]);
   const after = world.daemons();

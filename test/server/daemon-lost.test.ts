@@ -8,7 +8,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { commandOf, daemonStatus } from "../kit/faults/shims.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Daemons that live and cannot be asked: frozen, or without their socket. */
+/** Tests living daemons that cannot be asked: frozen, or without a socket. */
 
 const world = useWorld({ agent: "stand-in" });
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
@@ -28,7 +28,7 @@ async function command(home: string, ...words: string[]) {
 const socketOf = (home: string, name: string) =>
   daemonStatus(home).find(({ socket }) => socket.endsWith(`/${name}.sock`))?.socket ?? "";
 
-it("are listed with their pids, are no deaths, and are ended by `stop --all`, which names the other servers of the store", async () => {
+it("daemons frozen or without socket are listed by pid and ended by `stop --all`; other servers are named", async () => {
   const HOME = world.folder();
   const start = async (name: string) => world.daemon({ name, env: { HOME }, args: ARGS });
   const [frozen, removed, answering] = [await start("frozen"), await start("removed"), await start("answering")];
@@ -56,14 +56,14 @@ it("are listed with their pids, are no deaths, and are ended by `stop --all`, wh
 });
 
 it.each([
-  ["another start time: it has ended", "another", "No daemon runs.\n", ""],
+  ["another start time (the daemon has ended)", "another", "No daemon runs.\n", ""],
   [
-    "no start time: it may be another process",
+    "no start time (it may be another process)",
     "unknown",
     "No daemon was stopped.\n",
     "is still that daemon, end it with kill -9",
   ],
-])("a process is not signalled that has the pid of a record with %s", async (_, startedAt, told, warned) => {
+])("a process with the pid of a record is not signalled if the record has %s", async (_, startedAt, told, warned) => {
   const HOME = world.folder();
   const logs = join(HOME, ".local/state/claude-agents-mcp/logs");
   const stranger = spawn("sleep", ["60"], { stdio: "ignore" });
@@ -78,7 +78,7 @@ it.each([
   stranger.kill();
 });
 
-it("one that freezes while it drains is woken by the command that stops it", async () => {
+it("a daemon that freezes while it drains is woken by the command that stops it", async () => {
   const HOME = world.folder();
   const daemon = await world.daemon({ name: "drains", env: { HOME }, args: ["--drain-ms", "60000"] });
   const client = await daemon.client();

@@ -8,20 +8,20 @@ import { constants } from "../kit/servers/constants.ts";
 import { CLAUDE_CODE, initialize, legacyLines, line, modern, modernLines } from "../kit/clients/opening-lines.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A client whose daemon is not there yet: what it is answered meanwhile, and what becomes of the rest. */
+/** Tests a client before its daemon is ready: answers until then, and calls afterwards. */
 
 const world = useWorld({ agent: "stand-in" });
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 
 const idOf = (text: string) => (JSON.parse(text) as { id?: string | number }).id;
 
-/** The end of the world ends daemons that were started with it. */
+/** Environment by which `world` finds daemons and ends them afterwards. */
 function environment(env: Record<string, string>) {
   return { PATH: process.env["PATH"] ?? "", ...world.model.environment(world.configFolder), ...env };
 }
 
-/** A process that a client starts, and its answers by id. */
-function started({ env, node = [] }: { env: Record<string, string>; node?: string[] }, ...args: string[]) {
+/** Starts `serve` like a client; collects the answers by id. */
+function startProxy({ env, node = [] }: { env: Record<string, string>; node?: string[] }, ...args: string[]) {
   const child = spawn(process.execPath, [...node, MAIN, "serve", ...args], {
     env: environment(env),
     stdio: ["pipe", "pipe", "ignore"],
@@ -43,7 +43,7 @@ function started({ env, node = [] }: { env: Record<string, string>; node?: strin
   };
 }
 
-/** Daemons that begin when `release` is called. */
+/** Holds back daemons until `release` is called. */
 function heldDaemons() {
   const home = world.folder();
   const code = join(home, "hold.cjs");
@@ -70,23 +70,23 @@ const ERAS: [string, string[], string, string][] = [
 ];
 
 it.each(ERAS)(
-  "a client of the %s era is answered as by the daemon, which takes its call when it is there",
+  "a client of the %s era gets the daemon's answers before the daemon is there, and its call's answer then",
   async (_, opening, laterCall, again) => {
     const { release, ...start } = heldDaemons();
-    const proxy = started(start);
+    const proxy = startProxy(start);
     proxy.send(...opening, laterCall);
     const ids = opening.map(idOf).filter((id) => id !== undefined);
     const given = await Promise.all(ids.map(async (id) => proxy.answerTo(id)));
     expect(proxy.answers.has("call")).toBe(false);
 
-    const own = started({ env: { HOME: world.folder() } }, "--daemon", "off");
+    const own = startProxy({ env: { HOME: world.folder() } }, "--daemon", "off");
     own.send(...opening);
     expect(given).toEqual(await Promise.all(ids.map(async (id) => own.answerTo(id))));
     await own.end();
 
     release();
     expect(await proxy.answerTo("call")).toContain("Work goes on in a daemon when this client ends");
-    // The daemon knows the client, whom it has not met.
+    // The daemon knows the client, although the proxy answered the opening.
     proxy.answers.delete(idOf(again));
     proxy.send(again);
     expect(await proxy.answerTo(idOf(again))).toContain('"maximum":1800000');
@@ -95,10 +95,10 @@ it.each(ERAS)(
 );
 
 it.each(ERAS)(
-  "a client of the %s era is served by its own process where no daemon comes",
+  "a client of the %s era is served by its own process if no daemon comes",
   async (_, opening, laterCall, again) => {
     const { env, node } = heldDaemons();
-    const proxy = started({ env: { ...env, ...constants({ daemonStartMs: 1 }) }, node });
+    const proxy = startProxy({ env: { ...env, ...constants({ daemonStartMs: 1 }) }, node });
     proxy.send(...opening, laterCall);
     expect(await proxy.answerTo("call")).toContain("because no daemon is available");
     proxy.answers.delete(idOf(again));
@@ -122,7 +122,7 @@ it("a client that only lists tools and leaves is answered, in the order of its l
   expect(ids).toEqual(opening.map(idOf).filter((id) => id !== undefined));
 });
 
-it("a setting with which no server starts is an error of the command, and the answer to the client's first request", () => {
+it("a wrong setting is an error of the command, and the answer to the client's first request", () => {
   for (const first of [initialize(), modern("server/discover")]) {
     const env = environment({ HOME: world.folder() });
     const run = spawnSync(process.execPath, [MAIN, "--max-depth", "x"], { env, encoding: "utf8", input: `${first}\n` });
@@ -133,7 +133,7 @@ it("a setting with which no server starts is an error of the command, and the an
   }
 });
 
-it("a server that cannot start where only that shows it ends the command, although the client was answered", async () => {
+it("a server that fails to start ends the command, although the client was already answered", async () => {
   const home = world.folder();
   const broken = join(home, "network.cjs");
   const mounts = "1 1 0:1 / / rw - nfs4 x rw";

@@ -9,13 +9,13 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { storedEvents } from "../kit/store/stored.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Turns of the real Claude Code go on when their client ends, in whichever way. */
+/** Tests turns of the real Claude Code that outlive their client, with every end of a client. */
 
 const world = useWorld();
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 const STEPS = 4;
 
-/** Each step appends to the file who runs it: its number, and the pid and start time of its Claude Code. */
+/** Steps with a command that appends to `file`: number of the step, pid and start time of Claude Code. */
 const steps = (file: string, count: number, gate?: string) =>
   Array.from({ length: count }, (_, at) => {
     const command = `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
@@ -33,7 +33,7 @@ function readLines(file: string): string[] {
   }
 }
 
-/** A program that starts the proxy through a shell, which leads a group of processes: the client, as signals see it. */
+/** Writes a client that starts the proxy through a shell, the leader of a process group as signals see a client. */
 function programWithGroup(): string {
   const file = join(world.folder(), "client.mjs");
   const args = `["-c", '"$0" "$@"; :', process.execPath, ${JSON.stringify(MAIN)}, ...process.argv.slice(2)]`;
@@ -44,7 +44,7 @@ function programWithGroup(): string {
   return file;
 }
 
-/** The ends of a client. The last one has started the daemon. */
+/** Ends of a client. The client of the last entry starts first, so the daemon is started by this client. */
 const ENDS: Record<string, (client: Server) => unknown> = {
   "end of input": async (client) => client.close(),
   SIGTERM: ({ pid }) => process.kill(pid, "SIGTERM"),
@@ -54,7 +54,7 @@ const ENDS: Record<string, (client: Server) => unknown> = {
     const leader = leaderBelow(pid);
     const below = descendantsOf(leader);
     expect(below.length).toBeGreaterThan(0);
-    // It would end with its last child.
+    // Stops the leader, because a shell ends with its last child.
     process.kill(leader, "SIGSTOP");
     for (const each of [...below, -leader]) process.kill(each, "SIGKILL");
   },
@@ -66,11 +66,11 @@ function leaderBelow(pid: number): number {
   return leader;
 }
 
-/** Progress also says how long something takes. */
+/** Leaves out progress events, because their number depends on the time taken. */
 const typesOf = ({ events }: Answer) => events.map(({ type }) => type).filter((type) => type !== "progress");
 
-/** The same turn, with a client that waits for its end. */
-async function withoutEnd(client: Server): Promise<Answer> {
+/** Runs an equal turn with a client that stays to the end. */
+async function runToTheEnd(client: Server): Promise<Answer> {
   const cwd = world.folder();
   const prompt = scriptTag([...steps(join(cwd, "ran.txt"), STEPS), { text: "done" }]);
   const { sessionId } = await client.call("claude_code", { prompt, cwd });
@@ -102,11 +102,11 @@ it(
     }
     world.model.release("the clients have left");
 
-    const stayed = await withoutEnd(next);
+    const stayed = await runToTheEnd(next);
     for (const { cwd, file, how, sessionId } of begun) {
       const ended = await next.end(sessionId, 1);
       expect([how, ended.status, ended.result?.result, ended.result?.isError]).toEqual([how, "idle", "done", false]);
-      // The next client has the same events as one that had stayed; those that no client is shown are numbered, too.
+      // The next client gets the events of a client that stayed. Events hidden from clients are numbered, too.
       expect([how, ...typesOf(ended)]).toEqual([how, ...typesOf(stayed)]);
       const log = await storedEvents(home, sessionId);
       expect(log.map(({ id }) => id)).toEqual(log.map((_, at) => at + 1));

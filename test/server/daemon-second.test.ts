@@ -11,13 +11,13 @@ import { storedEvents, storedNodes } from "../kit/store/stored.ts";
 import { AT_WORK, done } from "../kit/faults/first-daemon.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A second daemon of a name acts for it only once it has it, and ends nothing that belongs to a first one that lives. */
+/** Tests a second daemon of a name: no action before the name is free, no harm to a living first daemon. */
 
 const world = useWorld({ agent: "stand-in" });
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 const ARGS = ["--drain-ms", "0"];
 
-/** Runs another daemon of the name; resolves to its stderr when it has ended. */
+/** Runs another daemon `name`; resolves to the whole stderr. */
 async function runSecond(home: string, name: string): Promise<string> {
   const child = spawn(process.execPath, [MAIN, "daemon", "run", "--daemon", name], {
     env: { PATH: process.env["PATH"] ?? "", HOME: home },
@@ -29,13 +29,13 @@ async function runSecond(home: string, name: string): Promise<string> {
   return said;
 }
 
-/** Leaves a socket whose process is dead. */
+/** Leaves a socket of a dead process at `path`. */
 function leaveSocket(path: string): void {
   const program = `require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))`;
   spawnSync(process.execPath, ["-e", program, path]);
 }
 
-it("a second daemon that does not get the name changes nothing, whatever the first one does", async () => {
+it("a second daemon that does not get the name changes nothing, whatever the first daemon does", async () => {
   for (const begin of Object.values(AT_WORK)) {
     const env = { HOME: world.folder() };
     const first = await world.daemon({ name: "one", env, args: [...ARGS, "--spares", "1"] });
@@ -54,7 +54,7 @@ it("a second daemon that does not get the name changes nothing, whatever the fir
   }
 });
 
-it("what dead daemons have left is for the daemon that has the name: a second one leaves it as it is", async () => {
+it("only the daemon with the name cleans up after dead daemons; a second one changes nothing", async () => {
   const env = { HOME: world.folder() };
   const state = join(env.HOME, ".local/state/claude-agents-mcp");
   const first = await world.daemon({ name: "one", env, args: ARGS });
@@ -83,7 +83,7 @@ it("what dead daemons have left is for the daemon that has the name: a second on
   expect(before.files[0]).toContain("other.sock");
   expect(await runSecond(env.HOME, "one")).toContain('the daemon "one" runs already, with pid ');
   expect(await look()).toEqual(before);
-  // The next one that gets it cleans up.
+  // The next daemon with the name cleans up.
   await first.end("SIGKILL");
   const next = await world.daemon({ name: "one", env, args: ARGS });
   await expect.poll(async () => (await look()).events, { timeout: 20_000 }).toContain("turn.ended");

@@ -10,14 +10,14 @@ import { daemonStatus } from "../kit/faults/shims.ts";
 import { storedEvents } from "../kit/store/stored.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Clients of one daemon: each has its own terms and environment. */
+/** Tests the separate terms and environments of clients of one daemon. */
 
 const world = useWorld({ agent: "stand-in" });
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 
 const bash = (command: string) => ({ name: "Bash", input: { command } });
 
-/** A client with a program, a folder of configurations and a secret of its own. */
+/** Connects a client with a program, a configuration folder and a secret of its own. */
 async function clientOf(name: string, home: string, args: string[]) {
   const [bin, config, cwd] = [world.folder(), world.folder(), world.folder()];
   writeFileSync(join(bin, "who-is-it"), `#!/bin/sh\necho ${name}\n`, { mode: 0o755 });
@@ -32,19 +32,22 @@ function environmentsOf(pids: readonly number[]): string[] {
   return pids.map((pid) => readFileSync(`/proc/${String(pid)}/environ`, "utf8"));
 }
 
-async function idOf(client: Server, prompt: object[], cwd: string): Promise<string> {
+async function startSession(client: Server, prompt: object[], cwd: string): Promise<string> {
   const { sessionId } = await client.call("claude_code", { prompt: scriptTag(prompt), cwd });
   return sessionId;
 }
 
-it("two clients with other programs, folders, secrets and rules have sessions of their own on one daemon", async () => {
+it("two clients with other programs, folders, secrets and rules have separate sessions on one daemon", async () => {
   const home = world.folder();
   const ann = await clientOf("ann", home, ["--allow-rules", "Bash"]);
   const bob = await clientOf("bob", home, ["--deny-rules", "Bash(touch *)"]);
   const look = "who-is-it > out; printenv CLAUDE_CONFIG_DIR MY_API_TOKEN >> out; printenv MY_API_TOKEN";
   const script = [{ tools: [bash(look)] }, { text: "seen", gateBefore: "both looked" }];
-  const [ofAnn, ofBob] = [await idOf(ann.client, script, ann.cwd), await idOf(bob.client, script, bob.cwd)];
-  // Only Ann's rules allow it.
+  const [ofAnn, ofBob] = [
+    await startSession(ann.client, script, ann.cwd),
+    await startSession(bob.client, script, bob.cwd),
+  ];
+  // Only Ann's rules allow the command.
   const { actions } = await bob.client.news(ofBob);
   expect(actions).toHaveLength(1);
   const answer = {
@@ -73,19 +76,22 @@ it("two clients with other programs, folders, secrets and rules have sessions of
     expect(log).toContain("who-is-it");
     expect(log).not.toContain("secret-of");
   }
-  // What Bob's rule denies, it denies in Bob's sessions alone.
+  // Bob's deny rule holds in Bob's sessions alone.
   const named = [{ tools: [bash("touch made")] }, { text: "told" }];
-  const [again, denied] = [await idOf(ann.client, named, ann.cwd), await idOf(bob.client, named, bob.cwd)];
+  const [again, denied] = [
+    await startSession(ann.client, named, ann.cwd),
+    await startSession(bob.client, named, bob.cwd),
+  ];
   expect(await ann.client.end(again)).toMatchObject({ result: { result: "told" } });
   expect(await bob.client.end(denied)).toMatchObject({ result: { result: "told" } });
   expect([ann, bob].map(({ cwd }) => existsSync(join(cwd, "made")))).toEqual([true, false]);
-  // A misspelt rule is no rule, which no one would notice.
+  // A misspelt rule has no effect, so the log must name the setting.
   const { stdout } = spawnSync(process.execPath, [MAIN, "daemon", "logs"], { env: ann.env, encoding: "utf8" });
   for (const name of ["ann", "bob"]) expect(stdout).toContain(`CLAUDE_CODE_MCP_DENY_RULE_${name} is not a setting`);
   await Promise.all([ann.client.close(), bob.client.close()]);
 });
 
-it("each client has its own tools, limits of waits and folders, and is refused for a value that is wrong", async () => {
+it("each client has its own tools, limit of waits and folders, and is refused for a wrong value", async () => {
   const env = { HOME: world.folder() };
   const all = await world.shared({ env, args: ["--toolsets", "all"] });
   const cwd = world.folder();
@@ -109,7 +115,7 @@ it("each client has its own tools, limits of waits and folders, and is refused f
   await Promise.all([all.close(), few.close()]);
 });
 
-it("bounds of the user's file hold for every client, whatever it gives", async () => {
+it("bounds of the user's file hold for every client, whatever its flags are", async () => {
   const env = { HOME: world.folder() };
   const settings = { bounds: { denyRules: ["Bash(touch *)"], toolsets: ["agent", "chat"], allowBypass: false } };
   const client = await world.shared({
@@ -135,7 +141,7 @@ it("`--unattended deny` of one client decides for its sessions alone", async () 
   const start = async (args: string[]) => {
     const client = await world.shared({ env, args });
     const cwd = world.folder();
-    const sessionId = await idOf(
+    const sessionId = await startSession(
       client,
       [{ tools: [bash("touch made")], gateBefore: "alone" }, { text: "asked" }],
       cwd,
@@ -144,7 +150,7 @@ it("`--unattended deny` of one client decides for its sessions alone", async () 
   };
   const [denies, waits] = [await start(["--unattended", "deny"]), await start([])];
   await Promise.all([denies.client.close(), waits.client.close()]);
-  // It is connected, and uses none of the two sessions.
+  // Connected, but attending to neither session.
   const other = await world.shared({ env });
   await other.call("claude_code_session", { action: "list" });
   world.model.release("alone");
@@ -155,7 +161,7 @@ it("`--unattended deny` of one client decides for its sessions alone", async () 
   await other.close();
 });
 
-it("cron, ssh with and without an agent, an editor and a terminal have one daemon", () => {
+it("cron, ssh with and without an agent, an editor and a terminal share one daemon", () => {
   const home = world.folder();
   const own = {
     HOME: home,

@@ -7,19 +7,19 @@ import type { Connection } from "../kit/clients/connection.ts";
 import { run } from "../kit/clients/sessions-command.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Sessions of a daemon while no client is connected, or none attends to them. */
+/** Tests sessions of a daemon without a connected or attending client. */
 
 const world = useWorld({ agent: "stand-in" });
 
 const asks = (file: string, gate: string) =>
   scriptTag([{ tools: [{ name: "Bash", input: { command: `touch ${file}` } }], gateBefore: gate }, { text: "asked" }]);
 
-/** As a program reads the log that is no client: it attends to no session. */
-async function logged(sessionId: string): Promise<string> {
+/** Reads the log without a client, because a client would attend to the session. */
+async function readLog(sessionId: string): Promise<string> {
   return (await run(["export", sessionId], { HOME: dirname(world.configFolder) })).stdout;
 }
 
-async function notices(client: Connection, sessionId: string): Promise<string> {
+async function readNotices(client: Connection, sessionId: string): Promise<string> {
   const { events } = await client.call("claude_code_check", {
     action: "poll",
     sessionId,
@@ -29,15 +29,15 @@ async function notices(client: Connection, sessionId: string): Promise<string> {
   return JSON.stringify(events.filter(({ data }) => data["notice"] === "unattended"));
 }
 
-describe("a request that is made while no client is connected", () => {
-  it("is shown as a form by the next client that shows forms, and waits until then", async () => {
+describe("a request without a connected client", () => {
+  it("a request without a connected client waits, and is shown by the next client that shows forms", async () => {
     const daemon = await world.daemon({ name: "waits" });
     const cwd = world.folder();
     const first = await daemon.client({ person: () => ({ action: "cancel" }) });
     const { sessionId } = await first.call("claude_code", { prompt: asks("yes.txt", "left"), cwd });
     await first.close();
     world.model.release("left");
-    await expect.poll(async () => logged(sessionId)).toContain("It waits for the next one");
+    await expect.poll(async () => readLog(sessionId)).toContain("It waits for the next one");
     let asked = 0;
     const next = await daemon.client({
       person: () => {
@@ -50,7 +50,7 @@ describe("a request that is made while no client is connected", () => {
     await daemon.close();
   });
 
-  it("is denied at once in sessions of a client with `--unattended deny`, whichever others are connected, and Claude Code is told why", async () => {
+  it("`--unattended deny` of a client denies a request at once and tells Claude Code why, despite other clients", async () => {
     const daemon = await world.daemon({ name: "denies" });
     const cwd = world.folder();
     const [first, next] = [await daemon.client({ args: ["--unattended", "deny"] }), await daemon.client()];
@@ -63,21 +63,21 @@ describe("a request that is made while no client is connected", () => {
     await next.call("claude_code_session", { action: "cancel", sessionId: own });
     expect(await next.end(sessionId)).toMatchObject({ result: { result: "asked" } });
     expect(existsSync(join(cwd, "no.txt"))).toBe(false);
-    expect(await notices(next, sessionId)).toContain("denied (--unattended deny)");
+    expect(await readNotices(next, sessionId)).toContain("denied (--unattended deny)");
     await daemon.close();
   });
 });
 
-it("an unattended session is interrupted at its next tool call after the longest time of running turns", async () => {
+it("an unattended session is interrupted at its next tool call after 300 ms of running turns", async () => {
   const env = constants({ unattendedAfterMs: 200, unattendedMaxMs: 300 });
   const daemon = await world.daemon({ name: "bounded", args: ["--allow-rules", "Bash"], env });
   const cwd = world.folder();
   const first = await daemon.client();
   const { sessionId } = await first.call("claude_code", { prompt: asks("late.txt", "passed"), cwd });
   await first.close();
-  await expect.poll(async () => logged(sessionId)).toContain("passed a bound for unattended work");
+  await expect.poll(async () => readLog(sessionId)).toContain("passed a bound for unattended work");
   world.model.release("passed");
-  await expect.poll(async () => logged(sessionId)).toContain("unattended_limit");
+  await expect.poll(async () => readLog(sessionId)).toContain("unattended_limit");
   const next = await daemon.client();
   const list = { action: "list" };
   expect(await next.call("claude_code_session", list)).toMatchObject({
@@ -87,7 +87,7 @@ it("an unattended session is interrupted at its next tool call after the longest
   const another = await daemon.client();
   expect(await another.call("claude_code_session", list)).not.toHaveProperty("unattended");
   expect(await next.end(sessionId)).toMatchObject({ result: { errorSubtype: "unattended_limit" } });
-  const told = await notices(next, sessionId);
+  const told = await readNotices(next, sessionId);
   expect(told).toContain("goes on unattended, for at most 300 ms of running turns");
   expect(told).toContain("passed a bound for unattended work (300 ms of running turns)");
   await daemon.close();

@@ -7,12 +7,12 @@ import { constants } from "../kit/servers/constants.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Clients of two versions at a time, as after an upgrade. */
+/** Tests clients of two versions at once, as after an upgrade. */
 
 const world = useWorld({ agent: "stand-in" });
 const REPOSITORY = join(import.meta.dirname, "../..");
 
-/** The program with another build id: what an upgrade installs. */
+/** Copies the program with another build id, as an upgrade does. */
 function otherBuild(): string {
   const root = mkdtempSync(join(world.folder(), "build-"));
   cpSync(join(REPOSITORY, "dist"), join(root, "dist"), { recursive: true });
@@ -28,7 +28,7 @@ async function expectWork(client: Server): Promise<void> {
   expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
 }
 
-it("two versions have a daemon each, both work, and the older one ends when its client has left", async () => {
+it("two versions have a daemon each, and the older one ends when its client has left", async () => {
   const env = constants({ daemonIdleMs: 2000 });
   const main = otherBuild();
   const older = await world.shared({ env });

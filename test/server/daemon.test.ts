@@ -12,7 +12,7 @@ import { onTerminal, WITHOUT_TERMINAL } from "../kit/clients/terminal.ts";
 import { of, startReceiver, WITH_SECRET } from "../kit/clients/webhook-receiver.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Work that goes on when its client leaves, and what belongs to each client of a daemon. */
+/** Tests work that outlives the client, and the separate state of each client of a daemon. */
 
 const world = useWorld({ agent: "stand-in" });
 
@@ -24,7 +24,7 @@ function readLines(file: string): string[] {
   }
 }
 
-it("a request that is made while no client is connected is answered by the next client", async () => {
+it("a request without a connected client is answered by the next client", async () => {
   const daemon = await world.daemon({ args: ["--approvals", "caller"] });
   const cwd = world.folder();
   const first = await daemon.client();
@@ -42,7 +42,7 @@ it("a request that is made while no client is connected is answered by the next 
   await daemon.close();
 });
 
-it("each of two clients has its own folder, switch, log level, declined forms and lines in the audit log", async () => {
+it("two clients of a daemon have separate folders, bypass gates, log levels, declined forms and audit entries", async () => {
   const auditLog = join(world.folder(), "audit.jsonl");
   const args = [
     "--toolsets",
@@ -83,7 +83,7 @@ it("each of two clients has its own folder, switch, log level, declined forms an
   const relative = await b.call("claude_code", { ...asking, cwd: "sub", waitMs: 20_000 });
   expect(relative).toMatchObject({ status: "idle", result: { result: "ok" } });
   expect(readFileSync(join(other, "sub", "where.txt"), "utf8").trim()).toBe(join(other, "sub"));
-  // What the first client has declined at once is no reason to show the other none.
+  // A form declined by the first client is still shown to the second.
   expect([declined, shown]).toEqual([1, 1]);
 
   const starts = readLines(auditLog).map((line) => JSON.parse(line) as Record<string, string>);
@@ -93,7 +93,7 @@ it("each of two clients has its own folder, switch, log level, declined forms an
   expect(second).toBe(first);
   expect(third).not.toBe(first);
 
-  // Clients of the earlier era set it for their connection.
+  // Clients of the earlier era set the log level of their connection.
   const [loud, quiet] = [await daemon.client({ kind: "legacy" }), await daemon.client({ kind: "v1" })];
   // oxlint-disable-next-line typescript/no-deprecated -- these clients have nothing else
   await Promise.all([loud.client.setLoggingLevel("debug"), quiet.client.setLoggingLevel("error")]);
@@ -103,7 +103,7 @@ it("each of two clients has its own folder, switch, log level, declined forms an
   await daemon.close();
 });
 
-it("an open call to a named daemon that is killed is answered with an error, and the next one of its name is used", async () => {
+it("an open call to a killed named daemon gets an error, and the next daemon of the name is used", async () => {
   const daemon = await world.daemon({ name: "killed" });
   const client = await daemon.client();
   const slow = scriptTag([{ text: "slow", gateBefore: "killed" }]);
@@ -114,13 +114,13 @@ it("an open call to a named daemon that is killed is answered with an error, and
   expect(await open).toContain("The daemon that served this call has ended");
   const next = await world.daemon({ name: "killed" });
   world.model.release("killed");
-  // Wherever it was in its start.
+  // The turn succeeds, at whatever point of its start the daemon was killed.
   expect(await client.end(sessionId)).toMatchObject({ result: { result: "slow", isError: false } });
   await client.close();
   await next.close();
 });
 
-it("a daemon needs the files of its package no more once it is ready", async () => {
+it("a ready daemon needs the files of its package no more", async () => {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-package-")));
   const repository = join(import.meta.dirname, "../..");
   cpSync(join(repository, "dist"), join(root, "dist"), { recursive: true });
@@ -148,8 +148,8 @@ it("a daemon needs the files of its package no more once it is ready", async () 
   const { resources } = await client.client.listResources();
   await client.client.readResource({ uri: resources[0]!.uri });
   expect((await receiver.next(of("turn.ended"))).payload).toMatchObject({ session: { id: sessionId } });
-  // Its process was idle, and is resumed. What its command leaves behind is ended when the daemon is killed and
-  // none comes back.
+  // The idle process ends, and the next prompt resumes the session. The command left in the background ends after the death of
+  // the daemon, because no daemon follows.
   const running = (word: string) => world.processes().filter(({ command }) => command.includes(word));
   await expect.poll(() => running(sessionId)).toEqual([]);
   const leaves = { name: "Bash", input: { command: "setsid sleep 300 > /dev/null 2>&1 & touch made.txt" } };
@@ -164,7 +164,7 @@ it("a daemon needs the files of its package no more once it is ready", async () 
   await Promise.all([client.close(), receiver.close()]);
 });
 
-it("daemons are listed and stopped by `daemon status` and `daemon stop`, and end by themselves when idle", async () => {
+it("`daemon status` lists a running daemon, and `daemon stop` stops it", async () => {
   const main = join(import.meta.dirname, "../../dist/cli/main.js");
   const home = world.folder();
   const env = { PATH: process.env["PATH"] ?? "", HOME: home };
@@ -231,7 +231,7 @@ it("`daemon stop` names the turns that it will interrupt, and asks on a terminal
   await next.close();
 });
 
-it("a client of a daemon that is not there is told so, and one inside a session is refused", () => {
+it("a client is refused if its named daemon does not run, and inside a session", () => {
   const main = join(import.meta.dirname, "../../dist/cli/main.js");
   const env = { PATH: process.env["PATH"] ?? "", HOME: world.folder() };
   const run = (args: string[], more = {}) =>
