@@ -11,20 +11,22 @@ import { useWorld } from "../kit/world.ts";
 const world = useWorld({ daemon: "never" });
 const standIn = useWorld({ agent: "stand-in", daemon: "never" });
 
-// The other combinations, with the real Claude Code: test/matrices/death.test.ts.
-describe("a server in the middle of a Bash leaves nothing behind 10 s after", () => {
-  it.each(ENDS_SHOWN)("%s, with %s", async (name, means) => expectNothingLeft(world, means, name));
+// The remaining combinations, with the real Claude Code: `test/matrices/death.test.ts`.
+describe("a server that ends in the middle of a Bash", () => {
+  it.each(ENDS_SHOWN)("nothing is left 10 s after the server ends by %s, with %s", async (name, means) =>
+    expectNothingLeft(world, means, name),
+  );
 
-  it("stdin end, with setpriv and the reaper, of the stand-in for Claude Code", async () =>
+  it("nothing of a stand-in is left 10 s after the server ends by stdin end, with setpriv and the reaper", async () =>
     expectNothingLeft(standIn, "setpriv and the reaper", "stdin end"));
 });
 
-/** Started by the first who needs it: above, a server must be the only one. */
+/** Started on demand, because the tests above must have the only server. */
 let shared: Server | undefined;
 const started = async (): Promise<Server> => (shared ??= await world.server());
 
-describe("a process that Bash has left behind when its turn ends", () => {
-  it("is background work: it is reported, and ended alone or with the session", async () => {
+describe("a process that Bash leaves behind when its turn ends", () => {
+  it("a process left by Bash is reported as background work, and ends alone or with the session", async () => {
     const server = await started();
     const daemons = await leaveDaemons(server, { cwd: world.folder() });
     const { sessionId } = daemons;
@@ -47,8 +49,8 @@ describe("a process that Bash has left behind when its turn ends", () => {
   });
 });
 
-describe("a Claude Code", () => {
-  it("that is killed in the middle of a turn is reported as lost, leaves no shell, and the next reply resumes with what was known", async () => {
+describe("a Claude Code that fails", () => {
+  it("a Claude Code killed in a turn is reported as lost, leaves no shell and is resumed by the next reply", async () => {
     const server = await started();
     const { sessionId, cwd } = await withRunningShell(world, server);
     const claude = world.processes().find(({ command }) => command.includes(sessionId));
@@ -80,7 +82,7 @@ describe("a Claude Code", () => {
     expect(inTranscript).toContain("Back again.");
   });
 
-  it("that writes without a line break is ended and reported, and the server goes on", async () => {
+  it("a Claude Code that writes more than 64 MiB without a line break is ended and reported", async () => {
     const server = await started();
     const { sessionId } = await server.call("claude_code", {
       prompt: JSON.stringify({ megabytes: 560 }),
@@ -94,7 +96,7 @@ describe("a Claude Code", () => {
     await expect.poll(hostile).toEqual([]);
   });
 
-  it("whose executable cannot run is a failed turn with the reason, not a hang", async () => {
+  it("an executable that cannot run causes a failed turn with the reason, not a hang", async () => {
     const server = await started();
     const { sessionId } = await server.call("claude_code", {
       prompt: "hello",

@@ -14,7 +14,7 @@ function demo(args: readonly string[] = [], own: Record<string, string> = {}) {
 }
 
 describe("claude-agents-mcp demo", () => {
-  it("plays the main job, readable and plain when piped, and exits with 0", () => {
+  it("the demo plays the main job in plain, readable text when piped, and exits with 0", () => {
     const { status, stdout, stderr } = demo();
     expect(stderr).toBe("");
     expect(stdout).toContain("waiting for a decision: Write");
@@ -26,7 +26,7 @@ describe("claude-agents-mcp demo", () => {
     expect(status).toBe(0);
   });
 
-  it("prints one object a line with --json, the last one for the ending", () => {
+  it("demo --json prints one object a line, the last one for the ending", () => {
     const { status, stdout } = demo(["--json"]);
     const lines = stdout
       .trim()
@@ -38,21 +38,21 @@ describe("claude-agents-mcp demo", () => {
     expect(status).toBe(0);
   });
 
-  it("answers an unknown flag with one clear line and exit code 2", () => {
+  it("an unknown flag of the demo gets one clear line and exit code 2", () => {
     const { status, stderr, stdout } = demo(["--fast"]);
     expect(stderr).toMatch(/^claude-agents-mcp: demo: .*--fast.*--live, --json, --keep\.\n$/);
     expect(stdout).toBe("");
     expect(status).toBe(2);
   });
 
-  it("says why it cannot run where there is no Claude Code", () => {
+  it("the demo says why it cannot run where there is no Claude Code", () => {
     const { status, stderr, stdout } = demo([], { CLAUDE_CODE_MCP_CLAUDE_PATH: "/nowhere/claude" });
     expect(stderr).toMatch(/^claude-agents-mcp: Claude Code did not start: --claude-path \/nowhere\/claude .*\n$/);
     expect(stdout).toBe("");
     expect(status).toBe(1);
   });
 
-  describe("in a folder of its own", () => {
+  describe("a demo with a folder of its own for temporary files", () => {
     let folder: string;
     beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "demo-"))));
     afterEach(() => rmSync(folder, { recursive: true }));
@@ -62,7 +62,7 @@ describe("claude-agents-mcp demo", () => {
       return spawn(process.execPath, ["dist/cli/main.js", "demo"], { env, stdio: ["ignore", "pipe", "ignore"] });
     }
 
-    it("ends with its reader, and with the signal that it is told to end by; its folder goes with it", async () => {
+    it("the demo ends with its reader or by SIGTERM, and removes its folder", async () => {
       const ends = ["its reader", "SIGTERM"].map(async (by) => {
         const child = start();
         await once(child.stdout, "data");
@@ -75,7 +75,7 @@ describe("claude-agents-mcp demo", () => {
       expect(readdirSync(folder)).toEqual([]);
     });
 
-    it("ends by a signal while its server does not answer", async () => {
+    it("the demo ends by a signal while its server does not answer", async () => {
       const child = start();
       const servers = () => childrenRunning(child.pid ?? 0, "serve");
       await expect.poll(servers, { interval: 2, timeout: 30_000 }).toHaveLength(1);

@@ -15,28 +15,28 @@ afterAll(async () => hostile.world.close());
 describe("`claude_code_session` `diff` shows no repository from outside the folder", () => {
   const readings: readonly (readonly [string, () => void])[] = [
     [
-      "that .git names as a file",
+      "named by a .git file",
       () => {
         rmSync(join(hostile.cwd, ".git"), { recursive: true });
         writeFileSync(join(hostile.cwd, ".git"), `gitdir: ${join(hostile.elsewhere, ".git")}\n`);
       },
     ],
     [
-      "that .git is a link to",
+      "linked as .git",
       () => {
         rmSync(join(hostile.cwd, ".git"), { recursive: true });
         symlinkSync(join(hostile.elsewhere, ".git"), join(hostile.cwd, ".git"));
       },
     ],
     [
-      "that commondir names",
+      "named by commondir",
       () => {
         for (const name of ["objects", "refs", "config"]) rmSync(join(hostile.cwd, ".git", name), { recursive: true });
         writeFileSync(join(hostile.cwd, ".git", "commondir"), `${join(hostile.elsewhere, ".git")}\n`);
       },
     ],
     [
-      "whose objects are linked in",
+      "whose folder of objects is linked in",
       () => {
         rmSync(join(hostile.cwd, ".git", "objects"), { recursive: true });
         symlinkSync(join(hostile.elsewhere, ".git", "objects"), join(hostile.cwd, ".git", "objects"));
@@ -44,7 +44,7 @@ describe("`claude_code_session` `diff` shows no repository from outside the fold
       },
     ],
     [
-      "one folder of whose objects is linked in",
+      "whose objects are linked in, folder by folder",
       () => {
         const own = join(hostile.cwd, ".git", "objects");
         const others = join(hostile.elsewhere, ".git", "objects");
@@ -55,7 +55,7 @@ describe("`claude_code_session` `diff` shows no repository from outside the fold
       },
     ],
     [
-      "each object of which is linked in",
+      "whose objects are linked in, one by one",
       () => {
         const own = join(hostile.cwd, ".git", "objects");
         const others = join(hostile.elsewhere, ".git", "objects");
@@ -69,10 +69,10 @@ describe("`claude_code_session` `diff` shows no repository from outside the fold
         writeFileSync(join(hostile.cwd, ".git", "refs", "heads", "main"), head());
       },
     ],
-    ["that alternates names", () => alternate(join(hostile.elsewhere, ".git", "objects"))],
-    ["that alternates names in quotes", () => alternate(`"${join(hostile.elsewhere, ".git", "objects")}"`)],
+    ["named by alternates", () => alternate(join(hostile.elsewhere, ".git", "objects"))],
+    ["named by alternates in quotes", () => alternate(`"${join(hostile.elsewhere, ".git", "objects")}"`)],
     [
-      "that an alternate's alternate names",
+      "named by an alternate of an alternate",
       () => {
         const between = join(hostile.cwd, "between");
         mkdirSync(join(between, "info"), { recursive: true });
@@ -87,7 +87,7 @@ describe("`claude_code_session` `diff` shows no repository from outside the fold
     writeFileSync(join(hostile.cwd, ".git", "refs", "heads", "main"), head());
   };
 
-  it.each(readings)("%s", async (_, make) => {
+  it.each(readings)("a repository %s is refused", async (_, make) => {
     hostile.begin();
     make();
     expect(await hostile.diff()).toContain('"refused"');
@@ -95,7 +95,7 @@ describe("`claude_code_session` `diff` shows no repository from outside the fold
     expect(hostile.git("diff", "HEAD")).toContain("the secret");
   });
 
-  it("whose commit a submodule would tell", async () => {
+  it("a submodule whose .git names an outside repository is refused", async () => {
     hostile.begin();
     hostile.moveSubmodule();
     const inner = join(hostile.cwd, "inner", ".git");
@@ -105,14 +105,14 @@ describe("`claude_code_session` `diff` shows no repository from outside the fold
     expect(hostile.git("diff", "HEAD")).toContain(head().trim());
   });
 
-  it("that claims the folder as part of its work tree", async () => {
+  it("a repository that claims the folder as part of its work tree is refused", async () => {
     hostile.begin();
     hostile.config(`[core]\n\tworktree = ${dirname(hostile.cwd)}\n`);
     expect(await hostile.diff()).toContain('"refused"');
   });
 });
 
-describe("`claude_code_session` `diff` shows", () => {
+describe("`claude_code_session` `diff` in linked repositories", () => {
   const linked = () => {
     const main = hostile.world.folder();
     repository(main, "before");
@@ -120,13 +120,13 @@ describe("`claude_code_session` `diff` shows", () => {
     return gitIn(main);
   };
 
-  it("a linked work tree that its repository knows", async () => {
+  it("a diff is shown in a linked work tree that its repository knows", async () => {
     linked()("worktree", "add", "-q", "--force", hostile.cwd);
     writeFileSync(join(hostile.cwd, "a.txt"), "changed\n");
     expect(await hostile.diff()).toContain("+changed");
   });
 
-  it("a submodule", async () => {
+  it("a diff is shown in a submodule", async () => {
     const outer = linked();
     const main = outer("rev-parse", "--show-toplevel").trim();
     outer("-c", "protocol.file.allow=always", "submodule", "add", "-q", hostile.elsewhere, "inner");

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(async () => hostile.world.close());
 
 describe("`claude_code_session` `diff` starts no program of the repository", () => {
-  /** Each is shown to run the marker with plain git first. */
+  /** Attacks by name. With plain git, each attack runs the marker. */
   const variants: readonly (readonly [string, () => void])[] = [
     [
       "a filter driver",
@@ -43,7 +43,7 @@ describe("`claude_code_session` `diff` starts no program of the repository", () 
       },
     ],
     [
-      "a filter driver whose name is no UTF-8",
+      "a filter driver whose name is not UTF-8",
       () => {
         const name = Buffer.from([0x61, 0xff]);
         writeFileSync(join(hostile.cwd, ".git", "info", "attributes"), Buffer.concat([Buffer.from("* filter="), name]));
@@ -91,7 +91,7 @@ describe("`claude_code_session` `diff` starts no program of the repository", () 
       },
     ],
     [
-      "a file system monitor of a submodule with dirt",
+      "a file system monitor of a submodule that has changes",
       () => {
         hostile.moveSubmodule();
         hostile.config("[diff]\n\tsubmodule = diff\n\tignoreSubmodules = none\n");
@@ -102,7 +102,7 @@ describe("`claude_code_session` `diff` starts no program of the repository", () 
       },
     ],
     [
-      "a promisor remote with an upload-pack of its own",
+      "an upload-pack of a promisor remote",
       () => {
         hostile.removeBlob();
         hostile.config(
@@ -111,7 +111,7 @@ describe("`claude_code_session` `diff` starts no program of the repository", () 
       },
     ],
     [
-      "a promisor remote behind a command for ssh",
+      "an ssh command to a promisor remote",
       () => {
         hostile.removeBlob();
         hostile.config(
@@ -120,7 +120,7 @@ describe("`claude_code_session` `diff` starts no program of the repository", () 
       },
     ],
     [
-      "a promisor remote behind a proxy for git",
+      "a git proxy to a promisor remote",
       () => {
         hostile.removeBlob();
         const proxy = join(hostile.cwd, "proxy.sh");
@@ -138,14 +138,14 @@ describe("`claude_code_session` `diff` starts no program of the repository", () 
       },
     ],
     [
-      "a bare layout with a file system monitor",
+      "a file system monitor of a bare layout",
       () => {
         hostile.layBare();
         appendFileSync(join(hostile.cwd, "config"), `[core]\n\tfsmonitor = "touch ${hostile.marker}; true"\n`);
       },
     ],
     [
-      "a bare layout with a filter driver",
+      "a filter driver of a bare layout",
       () => {
         hostile.layBare();
         writeFileSync(join(hostile.cwd, "info", "attributes"), "* filter=evil\n");
@@ -154,7 +154,7 @@ describe("`claude_code_session` `diff` starts no program of the repository", () 
     ],
   ];
 
-  it.each(variants)("%s", async (_, make) => {
+  it.each(variants)("a diff does not run %s", async (_, make) => {
     hostile.begin();
     make();
     const told = await hostile.diff();
@@ -163,12 +163,12 @@ describe("`claude_code_session` `diff` starts no program of the repository", () 
     try {
       hostile.git("diff", "HEAD", "--", ".");
     } catch {
-      // It may fail after it has run the marker.
+      // Git may fail after the marker has run.
     }
     expect(existsSync(hostile.marker)).toBe(true);
   });
 
-  it("a git that lies in the folder, where PATH leads into it", async () => {
+  it("a diff does not run the git in the session's folder, although PATH leads there", async () => {
     hostile.begin();
     const own = join(hostile.cwd, "node_modules", ".bin");
     mkdirSync(own, { recursive: true });

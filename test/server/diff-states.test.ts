@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(async () => hostile.world.close());
 
-const Told = z.looseObject({
+const DiffAnswer = z.looseObject({
   git: z.looseObject({
     commit: z.string().optional(),
     diff: z.string().optional(),
@@ -22,20 +22,20 @@ const Told = z.looseObject({
   }),
 });
 
-async function told() {
-  return Told.parse(JSON.parse(await hostile.diff())).git;
+async function readDiff() {
+  return DiffAnswer.parse(JSON.parse(await hostile.diff())).git;
 }
 
-/** Any file can be included, also one that the reader may not see. */
-function includes(setting: string): void {
+/** Includes a file with the secret `fish`. An attacker can include any file, even a file closed to the reader. */
+function includeFile(setting: string): void {
   writeFileSync(hostile.dotGit("other"), `[core]\n\t${setting}sword'fish'\n`);
   hostile.config("[include]\n\tpath = other\n");
 }
 
-describe("`claude_code_session` `diff` tells git's reason for a repository that it cannot read:", () => {
+describe("`claude_code_session` `diff` of a repository that git cannot read", () => {
   const states: readonly (readonly [string, string | RegExp, () => void])[] = [
     [
-      "another owner's",
+      "of another owner",
       /detected dubious ownership in repository at '.*'.* git config --global --add safe\.directory /,
       () => writeFileSync(hostile.stranger, ""),
     ],
@@ -50,18 +50,26 @@ describe("`claude_code_session` `diff` tells git's reason for a repository that 
       "bad config variable 'diff.context'",
       () => hostile.config("[diff]\n\tcontext = -1\n"),
     ],
-    ["with a wrong value, which is not told", "bad boolean config value for 'core.bare'.", () => includes("bare = ")],
     [
-      "with a long wrong value, which is not told",
+      "with a wrong value, and leaves out the value",
+      "bad boolean config value for 'core.bare'.",
+      () => includeFile("bare = "),
+    ],
+    [
+      "with a long wrong value, and leaves out the value",
       "bad boolean config value.",
-      () => includes(`bare = ${"fish ".repeat(999)}`),
+      () => includeFile(`bare = ${"fish ".repeat(999)}`),
     ],
     [
-      "with a wrong number, which is not told",
+      "with a wrong number, and leaves out the number",
       "bad numeric config value for 'core.abbrev':",
-      () => includes("abbrev = "),
+      () => includeFile("abbrev = "),
     ],
-    ["with a wrong mode, which is not told", "invalid mode for object creation.", () => includes("createObject = ")],
+    [
+      "with a wrong mode, and leaves out the mode",
+      "invalid mode for object creation.",
+      () => includeFile("createObject = "),
+    ],
     [
       "with an extension that git does not know",
       "unknown repository extension found: new",
@@ -96,14 +104,14 @@ describe("`claude_code_session` `diff` tells git's reason for a repository that 
     ],
     ["without a work tree", "must be run in a work tree", () => hostile.config("[core]\n\tbare = true\n")],
     [
-      "in the open",
+      "whose data are in the folder itself",
       "The folder lies in the data of a repository",
       () => {
         hostile.layBare();
       },
     ],
     [
-      "linked to one that is gone",
+      "linked to a repository that is gone",
       "not a git repository: /nowhere/.git/worktrees/x",
       () => {
         rmSync(hostile.dotGit(), { recursive: true });
@@ -111,7 +119,7 @@ describe("`claude_code_session` `diff` tells git's reason for a repository that 
       },
     ],
     [
-      "with a .git that is a text",
+      "with a .git file of any text",
       "invalid gitfile format",
       () => {
         rmSync(hostile.dotGit(), { recursive: true });
@@ -120,41 +128,41 @@ describe("`claude_code_session` `diff` tells git's reason for a repository that 
     ],
   ];
 
-  it.each(states)("%s", async (_, reason, make) => {
+  it.each(states)("a diff tells git's reason for a repository %s", async (_, reason, make) => {
     hostile.begin();
     make();
-    const { refused } = await told();
+    const { refused } = await readDiff();
     expect(refused).toMatch(reason);
     expect(refused).toMatch(/ The changes are not shown\.$/);
     expect(refused).not.toContain("fish");
   });
 });
 
-describe("`claude_code_session` `diff` shows", () => {
-  it("all files as added before the first commit", async () => {
+describe("`claude_code_session` `diff` of a repository in a special state", () => {
+  it("a diff shows all files as added before the first commit", async () => {
     hostile.begin();
     rmSync(hostile.dotGit("refs", "heads", "main"));
     writeFileSync(join(hostile.cwd, "c.txt"), "new\n");
-    const { commit, diff, untracked } = await told();
+    const { commit, diff, untracked } = await readDiff();
     expect(commit).toBeUndefined();
     expect(diff).toMatch(/new file mode 100644\n.*\n--- \/dev\/null\n\+\+\+ b\/a\.txt\n@@ .*\n\+changed\n/);
     expect(diff).toContain("+++ b/b.txt");
     expect(untracked).toEqual(["c.txt"]);
   });
 
-  it("the commit that a submodule has moved to, and none of its dirt", async () => {
+  it("a diff shows the commit that a submodule has moved to, and no untracked files in it", async () => {
     hostile.begin();
     hostile.moveSubmodule();
     const inner = join(hostile.cwd, "inner");
-    const { diff } = await told();
+    const { diff } = await readDiff();
     expect(diff).toContain(`\n+Subproject commit ${gitIn(inner)("rev-parse", "HEAD")}`);
     hostile.git("commit", "-qam", "take it up");
     writeFileSync(join(inner, "dirt"), "");
     expect(hostile.git("status", "--short")).toContain("inner");
-    expect(await told()).toMatchObject({ diff: "", untracked: [] });
+    expect(await readDiff()).toMatchObject({ diff: "", untracked: [] });
   });
 
-  it("no deletion of what a sparse checkout leaves out", async () => {
+  it("a diff shows no deletion of files that a sparse checkout leaves out", async () => {
     hostile.begin();
     mkdirSync(join(hostile.cwd, "far"));
     renameSync(join(hostile.cwd, "b.txt"), join(hostile.cwd, "far", "b.txt"));
@@ -162,12 +170,12 @@ describe("`claude_code_session` `diff` shows", () => {
     hostile.git("commit", "-qm", "far");
     hostile.git("sparse-checkout", "set", "--cone", "--sparse-index");
     writeFileSync(join(hostile.cwd, "a.txt"), "again\n");
-    const { diff } = await told();
+    const { diff } = await readDiff();
     expect(diff).toContain("+again");
     expect(diff).not.toContain("b.txt");
   });
 
-  it("the same text whatever the configuration is", async () => {
+  it("a diff has the same text whatever the configuration of git is", async () => {
     hostile.begin();
     writeFileSync(join(hostile.cwd, "ä.txt"), "1\n\n\n\n\n2\n");
     for (const name of ["c", "d"]) writeFileSync(join(hostile.cwd, name), `${name}\n`.repeat(20));
@@ -181,7 +189,7 @@ describe("`claude_code_session` `diff` shows", () => {
     writeFileSync(join(hostile.cwd, "a.txt"), "again\n");
     writeFileSync(join(hostile.cwd, "ä.txt"), "1\n\n\n\n\n3\n");
     writeFileSync(join(hostile.cwd, "b.txt"), "b\n");
-    const { diff } = await told();
+    const { diff } = await readDiff();
     expect(diff).toContain("--- a/a.txt\n+++ b/a.txt\n");
     expect(diff).toContain("--- a/ä.txt\n+++ b/ä.txt\n");
     expect(diff?.match(/rename to/g)).toHaveLength(2);
@@ -220,19 +228,19 @@ describe("`claude_code_session` `diff` shows", () => {
 `,
     );
     writeFileSync(join(hostile.cwd, "b.txt"), "b\n");
-    expect((await told()).diff).toBe(diff);
+    expect((await readDiff()).diff).toBe(diff);
     writeFileSync(hostile.userConfig, "[diff]\n\tmnemonicPrefix = true\n");
-    expect((await told()).diff).toBe(diff);
+    expect((await readDiff()).diff).toBe(diff);
   });
 
-  it("the beginning of many new files, and of a large diff, and says so", async () => {
+  it("a diff with many new files or a large file is cut, and says so", async () => {
     hostile.begin();
     for (let at = 0; at < 100; at += 1) writeFileSync(join(hostile.cwd, `${"n".repeat(200)}${String(at)}`), "");
-    const many = await told();
+    const many = await readDiff();
     expect(many).toMatchObject({ truncated: true, diff: expect.stringContaining("+changed") as unknown });
     expect(many.untracked?.length).toBeGreaterThan(20);
     hostile.begin();
     writeFileSync(join(hostile.cwd, "b.txt"), "line\n".repeat(400_000));
-    expect(await told()).toMatchObject({ truncated: true, diff: expect.stringContaining("+line") as unknown });
+    expect(await readDiff()).toMatchObject({ truncated: true, diff: expect.stringContaining("+line") as unknown });
   });
 });

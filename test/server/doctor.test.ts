@@ -25,7 +25,7 @@ import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/ser
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { connect } from "../kit/servers/stdio-server.ts";
 
-/** Broken machines that need the built program: a store, mounts, and a package without the Claude Code of the Agent SDK. */
+/** Tests broken machines that need the built program: store, mounts, and a package without the Claude Code of the Agent SDK. */
 
 const MAIN = resolve("dist/cli/main.js");
 const STAND_IN = resolve("test/kit/stand-in/claude.mjs");
@@ -36,7 +36,7 @@ let environment: Record<string, string>;
 const at = (...names: string[]) => join(home, ...names);
 const store = () => at("state", "claude-agents-mcp", "store.db");
 
-/** Of a user who is logged in by a key. */
+/** Program of a user logged in by `ANTHROPIC_API_KEY`. */
 const CLAUDE = `#!/bin/sh
 [ "$1" = --version ] && echo "2.1.332 (Claude Code)" && exit
 if [ "$1 $2" = "auth status" ]; then
@@ -103,7 +103,7 @@ async function findings(...args: string[]) {
   };
 }
 
-/** A store as a server makes it. */
+/** Lets a server make the store. */
 async function makeStore(): Promise<void> {
   const server = await connect("modern", { args: [], env: environment });
   await server.call("claude_code_session", { action: "list" });
@@ -112,7 +112,7 @@ async function makeStore(): Promise<void> {
 }
 
 describe("claude-agents-mcp doctor", () => {
-  it("finds nothing wrong after a server has run, and shows no secret", async () => {
+  it("doctor finds nothing wrong after a server has run, and shows no secret", async () => {
     await makeStore();
     const { code, stdout } = await doctor();
     expect(stdout).toContain("Nothing is wrong.");
@@ -122,12 +122,12 @@ describe("claude-agents-mcp doctor", () => {
     expect(code).toBe(0);
   });
 
-  it("names a damaged store, and the command puts it right", async () => {
+  it("doctor names a damaged store and a command after which nothing is wrong", async () => {
     await makeStore();
     const database = await openDatabase(store());
     database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     database.close();
-    // The header and the schema stay: only a check of the other pages finds it.
+    // Keeps header and schema whole, so that only a check of the other pages finds the damage.
     const file = openSync(store(), "r+");
     writeSync(file, randomBytes(6 * 4096), 0, 6 * 4096, 4096);
     closeSync(file);
@@ -141,7 +141,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(await findings()).toMatchObject({ code: 0 });
   });
 
-  it("names a database of another program", async () => {
+  it("doctor names a database of another program", async () => {
     mkdirSync(at("state", "claude-agents-mcp"), { recursive: true, mode: 0o700 });
     const database = await openDatabase(store());
     database.exec("CREATE TABLE recipes(name TEXT)");
@@ -151,7 +151,7 @@ describe("claude-agents-mcp doctor", () => {
     expect((await findings()).of("store")).toMatchObject([{ level: "error", text }]);
   });
 
-  it("with --fix puts modes right, and says what it did", async () => {
+  it("doctor --fix corrects the mode of the state folder, and says so", async () => {
     mkdirSync(at("state", "claude-agents-mcp"), { recursive: true });
     chmodSync(at("state", "claude-agents-mcp"), 0o777);
     const { code, fixed, of } = await findings("--fix");
@@ -160,7 +160,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(code).toBe(0);
   });
 
-  it("ends in time where Claude Code hangs, and says meanwhile what it waits for", async () => {
+  it("doctor ends in time where Claude Code hangs, and says meanwhile what it waits for", async () => {
     writeFileSync(at("bin", "claude"), "#!/bin/sh\nsleep 600\n", { mode: 0o755 });
     const { code, stderr, stdout } = await doctor();
     expect(stdout).toContain("did not answer --version within 5 s");
@@ -168,7 +168,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(code).toBe(1);
   });
 
-  it("ends although a call to a disk that hangs is open in the process of its checks", async () => {
+  it("doctor ends although a file operation of its checks hangs", async () => {
     execFileSync("/bin/sh", ["-c", `mkfifo ${at("pipe")}`]);
     writeFileSync(
       at("hang.mjs"),
@@ -181,7 +181,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(code).toBe(0);
   });
 
-  it("says of a client's entry what its server says before it ends, with the command that mends the entry", async () => {
+  it("doctor repeats the error of a server with a client's wrong entry, and names the command that mends the entry", async () => {
     const args = [MAIN, "--alow-dir", "/srv"];
     mkdirSync(at(".cursor"));
     const entry = { command: process.execPath, args };
@@ -201,13 +201,13 @@ describe("claude-agents-mcp doctor", () => {
     ]);
   });
 
-  it("refuses a word that is no flag", async () => {
+  it("doctor refuses a word that is not a flag", async () => {
     expect(await doctor("now")).toMatchObject({ code: 2, stderr: expect.stringContaining('"now"') as string });
   });
 });
 
-describe.runIf(process.geteuid?.() === 0)("on a machine with other mounts", () => {
-  /** Runs the program in a mount namespace, after the commands; $$ is its pid. */
+describe.runIf(process.geteuid?.() === 0)("a machine with other mounts", () => {
+  /** Runs the program in a mount namespace, after `commands`; `$$` is the pid of the program. */
   const mounted = async (commands: string, args: readonly string[]) => {
     const words = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(" ");
     return run("unshare", ["-m", "sh", "-c", `${commands} && exec ${words}`]);
@@ -249,20 +249,20 @@ describe("a package without the Claude Code of the Agent SDK", () => {
     cpSync("dist", join(folder, "dist"), { recursive: true });
     cpSync("package.json", join(folder, "package.json"));
     symlinkSync(resolve("node_modules", "@photostructure"), join(modules, "@photostructure"));
-    // A link would lead to where its Claude Code is.
+    // Copied, because a link would lead to the Claude Code beside the original package.
     const sdk = "@anthropic-ai/claude-agent-sdk";
     cpSync(resolve("node_modules", sdk), join(modules, sdk), { recursive: true });
     main = join(folder, "dist", "cli", "main.js");
   });
   afterAll(async () => model.close());
 
-  const unbundled = () => {
+  const useClaudeOfPath = () => {
     const { CLAUDE_CODE_MCP_CLAUDE_PATH: _, ...rest } = environment;
     environment = { ...rest, ...model.environment(at("config")) };
   };
 
-  it("runs sessions in the claude of PATH; without one it says what keeps it from installing that of the SDK", async () => {
-    unbundled();
+  it("sessions run in the claude of PATH; without one, server and doctor say what prevents an installation", async () => {
+    useClaudeOfPath();
     const args = ["--spares", "0"];
     const unreachable = { NPM_CONFIG_REGISTRY: "http://127.0.0.1:1/", NPM_CONFIG_FETCH_RETRIES: "0" };
     const server = await connect("modern", { args, env: { ...environment, ...unreachable }, main });
@@ -280,7 +280,7 @@ describe("a package without the Claude Code of the Agent SDK", () => {
     const fix = `node ${main} doctor --fix`;
     expect(before.stdout).toMatch(/The first session installs @anthropic-ai\/claude-agent-sdk-.*\n +fix: /);
     expect(before.stdout).toMatch(new RegExp(`^ +fix: \\S*${fix}$`, "m"));
-    // By variables and files: there is no Claude Code to ask.
+    // Without a Claude Code to ask, doctor judges the login by variables and files.
     const { ANTHROPIC_API_KEY: _, ...poor } = environment;
     environment = poor;
     const fixed = await run(process.execPath, [main, "doctor", "--fix"]);

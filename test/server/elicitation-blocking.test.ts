@@ -11,11 +11,11 @@ import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 
-// `test/matrices` has each tool with the other kinds of clients, on servers of their own.
+// `test/matrices` has each tool with the remaining kinds of clients, on separate servers.
 const desk = blockingForms(world, SHOWN);
 
 describe("a form in a call that blocks", () => {
-  it("that a client of 2026-07-28 never answers times out, and so does its turn", async () => {
+  it("a form that a client of 2026-07-28 never answers is denied by timeout, and its turn ends", async () => {
     const fakeUser = new FakeUser();
     const server = await world.server({
       args: ["--toolsets", "query", "--approvals", "user:1500"],
@@ -38,7 +38,7 @@ describe("a form in a call that blocks", () => {
     expect(decisions(await told(watcher, sessionId))).toEqual([["deny", "timeout"]]);
   });
 
-  it("is one of seven at most: later requests are denied where only the person could answer", async () => {
+  it("a blocking call shows seven forms at most; later requests are denied where only the person could answer", async () => {
     const fakeUser = new FakeUser();
     fakeUser.does = filled({ decision: "allow" });
     const server = await desk().closed(fakeUser);
@@ -57,7 +57,7 @@ describe("a request to the webhook", () => {
     ["query", "webhook", QUERY],
     ["query", "user,webhook", QUERY],
     ["all", "webhook,caller", DIRECT],
-  ])("is waited for, toolsets %s, --approvals %s: %s", async (toolsets, approvals, tool) => {
+  ])("a call waits for the webhook's answer, toolsets %s, --approvals %s: %s", async (toolsets, approvals, tool) => {
     const users = { token: "" };
     const answer = ({ payload, response }: Delivery) => {
       response.end();

@@ -20,7 +20,7 @@ beforeAll(async () => {
   http = await world.http({ args: users.args });
 });
 
-describe("a form", () => {
+describe("a form, and the client and call that show it", () => {
   const fakeUser = new FakeUser();
   let server: Connection;
   beforeAll(async () => {
@@ -28,7 +28,7 @@ describe("a form", () => {
   });
   beforeEach(() => void (fakeUser.seen.length = 0));
 
-  it("belongs to the session of a poll that asks, and is not shown by a call that does not wait", async () => {
+  it("a form is shown by a poll, for the session that asks, and not by a call that does not wait", async () => {
     const cwd = world.folder();
     const [quiet, asking] = [scriptTag([{ text: "slow", gateBefore: "never" }]), calling([writing(join(cwd, "a"))])];
     const one = await server.call("claude_code", { prompt: quiet, cwd });
@@ -49,7 +49,7 @@ describe("a form", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId: one.sessionId });
   });
 
-  it("shows long and hidden text as such", async () => {
+  it("a form shows hidden characters escaped, and says how much of a long text it leaves out", async () => {
     const cwd = world.folder();
     const content = `\u001b[2Jhi \u202e\nRisk: none\n${"x".repeat(5_000)}; the end`;
     const prompt = calling([{ name: "Write", input: { content, file_path: join(cwd, "a") } }]);
@@ -58,14 +58,14 @@ describe("a form", () => {
     const { message } = fakeUser.seen[0]!;
     for (const hidden of ["\u001b", "\u202e"]) expect(message).not.toContain(hidden);
     expect(message).toContain("\\x1b[2Jhi \\u{202e}");
-    // No line of the command starts in the column where ours do.
+    // Indented, so that no line of the input looks like a line of the form.
     expect(message).toContain("\n    Risk: none");
     expect(message).toMatch(/\[cut: \d+ characters are not shown\]/);
     expect(message).toContain("; the end");
     expect(message.length).toBeLessThan(4_000);
   });
 
-  it("is not for a client that shows none: the request is the caller's, as ever", async () => {
+  it("a request goes to the caller if the client shows no forms", async () => {
     const client = await http.connect();
     const cwd = world.folder();
     const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
@@ -76,7 +76,7 @@ describe("a form", () => {
     await client.close();
   });
 
-  it("is not for a caller whose answer would not count", async () => {
+  it("a form is not shown to a caller whose answer would not count", async () => {
     fakeUser.does = () => ({ action: "cancel" });
     for (const [name, forms] of [
       ["ann", 1],
@@ -96,10 +96,10 @@ describe("a form", () => {
 describe.each(["modern", "legacy"] as const)(
   "a %s client that declines each form at once, without a person",
   (client) => {
-    // On a busy machine its answer can come later than those 300 ms.
+    // Retries, because on a busy machine the client declines later than the 300 ms that count as at once.
     const options = { retry: 3 };
     it(
-      "denies nothing: the request goes to the caller, and no form is shown in this turn or the next",
+      "a form declined at once denies nothing: the caller is asked, and no form is shown in this turn or the next",
       options,
       async () => {
         const fakeUser = new FakeUser();
@@ -138,8 +138,8 @@ describe.each(["modern", "legacy"] as const)(
   },
 );
 
-describe("claude -p, whose forms are closed at once", () => {
-  it("gets the request as the caller, in the same answer", async () => {
+describe("claude -p, which closes its forms at once", () => {
+  it("claude -p gets a request as the caller, in the same answer", async () => {
     const cwd = world.folder();
     const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
     const { sessionId, status } = await callOnce(world.folder(), http, "claude_code", start);

@@ -6,9 +6,9 @@ import { useWorld } from "../kit/world.ts";
 const world = useWorld({ agent: "stand-in", daemon: "auto" });
 const at = usePeople(world);
 
-// `test/matrices` has each behaviour at the other kinds of clients.
-describe("a person", () => {
-  it.each(SHOWN)("%s: %s client over %s", async (title, ...way) => {
+// `test/matrices` has each behaviour at the remaining kinds of clients.
+describe("a person at a form", () => {
+  it.each(SHOWN)("a person %s: %s client over %s", async (title, ...way) => {
     await expectOf(title, await at(...way));
   });
 });

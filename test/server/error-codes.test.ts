@@ -17,8 +17,8 @@ beforeAll(async () => {
 
 const write = { name: "Write", input: { file_path: "note.txt", content: "x" } };
 
-/** A session that waits for a decision, and the request it waits with. */
-async function asking() {
+/** Starts a session with an open request. */
+async function startAsking() {
   const { sessionId } = await server.call("claude_code", {
     prompt: scriptTag([{ tools: [write] }, { text: "ok" }]),
     cwd: world.folder(),
@@ -31,16 +31,16 @@ async function cancel(sessionId: string): Promise<void> {
   await server.call("claude_code_session", { action: "cancel", sessionId });
 }
 
-/** The error of a turn: not an error of the call, but with the same code. */
+/** Returns the error of a turn. The call succeeds; `result` has the code of the error. */
 async function endOf(starter: Server, args: object): Promise<Failure> {
   const { result } = await starter.call("claude_code", { cwd: world.folder(), waitMs: 40_000, ...args });
   return { code: String(result?.["code"]), text: `${result?.errorSubtype ?? ""}: ${result?.result ?? ""}` };
 }
 
-/** Each code with a call that fails with it, and a part of its message. */
+/** Calls by error code, each with a part of the message. */
 const CASES: Readonly<Record<ErrorCode, Readonly<Record<string, readonly [() => Promise<Failure>, RegExp]>>>> = {
   INVALID_ARGUMENT: {
-    "an option that is misspelt": [
+    "a misspelt option": [
       async () => server.refusal("claude_code", { prompt: "x", advanced: { efort: "low" } }),
       /advanced\.efort: unknown option\. Did you mean effort\?/,
     ],
@@ -55,7 +55,7 @@ const CASES: Readonly<Record<ErrorCode, Readonly<Record<string, readonly [() => 
   SESSION_BUSY: {
     "a prompt while a turn runs": [
       async () => {
-        const { sessionId } = await asking();
+        const { sessionId } = await startAsking();
         const refused = await server.refusal("claude_code_reply", { sessionId, prompt: "and this" });
         await cancel(sessionId);
         return refused;
@@ -72,7 +72,7 @@ const CASES: Readonly<Record<ErrorCode, Readonly<Record<string, readonly [() => 
   PERMISSION_REQUEST_NOT_FOUND: {
     "the second answer to a request": [
       async () => {
-        const { sessionId, requestId } = await asking();
+        const { sessionId, requestId } = await startAsking();
         const answer = { action: "respond_permission", sessionId, requestId };
         await server.call("claude_code_check", { ...answer, decision: "deny" });
         return server.refusal("claude_code_check", { ...answer, decision: "allow" });
@@ -101,7 +101,7 @@ const CASES: Readonly<Record<ErrorCode, Readonly<Record<string, readonly [() => 
   CANCELLED: {
     "a prompt for a session that was cancelled": [
       async () => {
-        const { sessionId } = await asking();
+        const { sessionId } = await startAsking();
         await cancel(sessionId);
         return server.refusal("claude_code_reply", { sessionId, prompt: "x" });
       },
@@ -109,7 +109,7 @@ const CASES: Readonly<Record<ErrorCode, Readonly<Record<string, readonly [() => 
     ],
   },
   INTERNAL: {
-    "a store that cannot be written": [
+    "a start with a store that cannot be written": [
       async () => {
         const file = join(world.folder(), "file");
         writeFileSync(file, "");
@@ -121,8 +121,8 @@ const CASES: Readonly<Record<ErrorCode, Readonly<Record<string, readonly [() => 
   },
 };
 
-describe.each(Object.entries(CASES))("%s", (code, calls) => {
-  it.each(Object.entries(calls))("%s", async (_, [call, says]) => {
+describe.each(Object.entries(CASES))("calls that fail with %s", (code, calls) => {
+  it.each(Object.entries(calls))(`%s is ${code}`, async (_, [call, says]) => {
     const failure = await call();
     expect(failure.code).toBe(code);
     expect(failure.text).toMatch(says);

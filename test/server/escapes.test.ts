@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 describe.each(ESCAPES)("a caller does not leave --allow-dir by $how", (escape) => {
-  it("with any argument that names a folder or a file", async () => {
+  it("no argument that names a folder or a file leads out of --allow-dir", async () => {
     const folder = escape.folder(place);
     if (folder !== "/") plant(folder);
     for (const { args, argument, tool } of ROADS) {
@@ -34,7 +34,7 @@ describe.each(ESCAPES)("a caller does not leave --allow-dir by $how", (escape) =
   });
 });
 
-it("a link that is redirected after the start leads no later process out", async () => {
+it("a link redirected after the start leads no later process out of --allow-dir", async () => {
   const way = join(place.allowed, "way");
   symlinkSync(place.allowed, way);
   const prompt = (text: string) => scriptTag([{ text }]);
@@ -46,7 +46,7 @@ it("a link that is redirected after the start leads no later process out", async
   expect(text).toContain("cwd: ");
 });
 
-it("a Claude Code that is a script is not run by the `node` that a repository has in PATH", async () => {
+it("a Claude Code that is a script is not run by a `node` that a repository has in PATH", async () => {
   const repository = world.folder();
   const bin = join(repository, "node_modules/.bin");
   mkdirSync(bin, { recursive: true });
