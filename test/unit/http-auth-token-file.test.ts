@@ -186,7 +186,7 @@ describe("a token file that changes", () => {
   it.each<[string, (file: string) => Promise<void>]>([
     ["goes away", async (file) => rm(file)],
     ["is emptied", async () => void (await put(""))],
-    ...(onWindows ? [] : [opened()]),
+    ...(onWindows ? [] : [openedToOthers()]),
   ])("a token file that %s admits no one until it holds the same token again", async (_, spoil) => {
     const [before, other, named] = [newToken(), newToken(), newToken()];
     const tokenFile = await put(before);
@@ -208,7 +208,7 @@ describe("a token file that changes", () => {
     for (const token of [before, other]) expect(setup.logged.join("\n")).not.toContain(token);
   });
 
-  function opened(): [string, (file: string) => Promise<void>] {
+  function openedToOthers(): [string, (file: string) => Promise<void>] {
     return ["is opened to others", async (file) => chmod(file, 0o644)];
   }
 });

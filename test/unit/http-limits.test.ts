@@ -20,7 +20,7 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-function connecting(most: number) {
+function makeConnections(most: number) {
   const server = new EventEmitter();
   const connections = new Connections({ most, anonymousMs: 60_000 }, { warn: () => undefined });
   connections.guard(server as unknown as Server);
@@ -38,7 +38,7 @@ function connecting(most: number) {
 }
 
 it("connections without a token take at most half of the limit; beyond, the oldest of them is closed", () => {
-  const { connect, open } = connecting(4);
+  const { connect, open } = makeConnections(4);
   connect();
   connect();
   expect(open()).toEqual([true, true]);
@@ -47,7 +47,7 @@ it("connections without a token take at most half of the limit; beyond, the olde
 });
 
 it("a new connection is closed if clients with a token hold all connections", () => {
-  const { authenticate, connect, open } = connecting(2);
+  const { authenticate, connect, open } = makeConnections(2);
   connect();
   authenticate(0);
   connect();

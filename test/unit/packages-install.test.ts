@@ -26,7 +26,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 const part: Pinned = { name: "part", version: "1.0.0", integrity: "sha512-none", bytes: 1000, entry: "main.js" };
 const target = "part-1.0.0";
 const packages = () => join(home, "cache/packages");
-const left = () => readdirSync(packages()).toSorted();
+const cacheEntries = () => readdirSync(packages()).toSorted();
 
 function cacheWith(environment: Record<string, string>): PackageCache {
   return new PackageCache({ cacheFolder: join(home, "cache"), environment });
@@ -35,10 +35,10 @@ function cacheWith(environment: Record<string, string>): PackageCache {
 /** Shell commands with the result of a complete npm: the package and its lock file. */
 const INSTALLED =
   "mkdir -p node_modules/part && echo 1 > node_modules/part/main.js && echo 1 > node_modules/.package-lock.json";
-const started = () => (existsSync(join(home, "starts")) ? readFileSync(join(home, "starts"), "utf8").length : 0);
+const npmStarts = () => (existsSync(join(home, "starts")) ? readFileSync(join(home, "starts"), "utf8").length : 0);
 const withNpm = () => ({ HOME: home, PATH: [join(home, "bin"), "/usr/bin", "/bin"].join(delimiter) });
 
-/** Makes a cache with a fake npm that runs `commands`. `started` counts the starts. */
+/** Makes a cache with a fake npm that runs `commands`. `npmStarts` counts the starts. */
 function cacheOf(commands: string, more: Record<string, string> = {}): PackageCache {
   mkdirSync(join(home, "bin"), { recursive: true });
   const script = `#!/bin/sh\nprintf x >> "$HOME/starts"\n${commands}\n`;
@@ -89,7 +89,7 @@ describe("npm and a registry", () => {
     const file = own.entryOf(whole) ?? "";
     expect(readFileSync(file, "utf8")).toBe("/* whole */");
     expect(readFileSync(join(dirname(file), "../needed/main.js"), "utf8")).toBe("/* needed */");
-    expect(left()).toEqual(["whole-1.0.0"]);
+    expect(cacheEntries()).toEqual(["whole-1.0.0"]);
   });
 
   it("a package with other bytes than the release names is not installed", async () => {
@@ -97,7 +97,7 @@ describe("npm and a registry", () => {
     const other = { ...whole, integrity: part.integrity.replace("none", `${"A".repeat(86)}==`) };
     await expect(own.install(other)).rejects.toThrow(/whole 1\.0\.0 .*\(wrong integrity\)/);
     expect(own.entryOf(whole)).toBeUndefined();
-    expect(left()).toEqual([]);
+    expect(cacheEntries()).toEqual([]);
   });
 });
 
@@ -118,7 +118,7 @@ describe("an npm that fails", () => {
       .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(InstallError);
     expect(String(error)).toContain(why);
-    expect(left()).toEqual([]);
+    expect(cacheEntries()).toEqual([]);
   });
 
   it("an npm that cannot be started is reported as such", async () => {
@@ -166,8 +166,8 @@ describe("servers that need one package", () => {
     await Promise.all([one.install(part), one.install(part), other.install(part)]);
     await other.install(part);
     expect([one.entryOf(part), other.entryOf(part)]).not.toContain(undefined);
-    expect(started()).toBe(1);
-    expect(left()).toEqual([target]);
+    expect(npmStarts()).toBe(1);
+    expect(cacheEntries()).toEqual([target]);
   });
 
   it("a finished draft of a dead server is used without an npm", async () => {
@@ -175,8 +175,8 @@ describe("servers that need one package", () => {
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
     expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("left");
-    expect(started()).toBe(0);
-    expect(left()).toEqual([target]);
+    expect(npmStarts()).toBe(0);
+    expect(cacheEntries()).toEqual([target]);
   });
 
   it("an unfinished draft of a dead server is installed anew", async () => {
@@ -184,7 +184,7 @@ describe("servers that need one package", () => {
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
     expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("1\n");
-    expect(left()).toEqual([target]);
+    expect(cacheEntries()).toEqual([target]);
   });
 
   it("a package that another server has put in place meanwhile is used", async () => {
@@ -192,7 +192,7 @@ describe("servers that need one package", () => {
     const cache = cacheOf(`${INSTALLED}; ${other}`);
     await cache.install(part);
     expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("other\n");
-    expect(left()).toEqual([target]);
+    expect(cacheEntries()).toEqual([target]);
   });
 
   it("a package that a cleaner of caches has removed in part is installed anew", async () => {
@@ -200,7 +200,7 @@ describe("servers that need one package", () => {
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
     expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("1\n");
-    expect(left()).toEqual([target]);
+    expect(cacheEntries()).toEqual([target]);
   });
 
   it.each([
@@ -211,7 +211,7 @@ describe("servers that need one package", () => {
     deadLock(valued);
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
-    expect(started()).toBe(1);
+    expect(npmStarts()).toBe(1);
     expect(existsSync(join(valued, "node_modules/part/main.js"))).toBe(true);
   });
 });
@@ -228,7 +228,7 @@ it("an installation removes versions unused for a month, and drafts of dead serv
   draft(`other-2.0.0.${String(dead)}.draft`);
   await cacheOf(INSTALLED).install(part);
   const kept = ["other-1.0.0", `other-1.0.0.${String(process.pid)}.draft`, `other-2.0.0.${String(dead)}.draft`, target];
-  expect(left()).toEqual(kept.toSorted());
+  expect(cacheEntries()).toEqual(kept.toSorted());
 });
 
 it("a cache folder that cannot be made is named in the error", async () => {
@@ -237,7 +237,7 @@ it("a cache folder that cannot be made is named in the error", async () => {
   // `doctor` uses `writeFault` to report the fault before any installation.
   expect(await writeFault(packages())).toMatchObject({ code: "ENOTDIR" });
   expect(await writeFault(join(home, "new/packages"))).toBeUndefined();
-  expect(started()).toBe(0);
+  expect(npmStarts()).toBe(0);
 });
 
 it.each([
@@ -288,7 +288,7 @@ describe("before the first session", () => {
   ])("nothing is installed or reported if %s", async (_, own, toInstall) => {
     const onProgress = vi.fn<(percent: number) => void>();
     await preparation(cacheOf(INSTALLED), toInstall).complete({ environment: withNpm(), ownClaude: own }, onProgress);
-    expect([onProgress.mock.calls.length, started()]).toEqual([0, 0]);
+    expect([onProgress.mock.calls.length, npmStarts()]).toEqual([0, 0]);
   });
 
   it("a failed installation ends the progress with its error", async () => {

@@ -84,14 +84,14 @@ describe("the lock of an installation", () => {
   const draft = () => join(folder, "draft");
   const held = async () => isHeld(lock(), await holderOf(lock()));
 
-  it("a lock is held by one of several servers that ask at once, while its process lives", async () => {
+  it("a lock is held by one of several callers that ask at once, while its process lives", async () => {
     const taken = await Promise.all([1, 2, 3].map(async () => takeLock(lock(), draft())));
     expect(taken.filter(Boolean)).toHaveLength(1);
     expect(await holderOf(lock())).toMatchObject({ pid: process.pid, folder: draft() });
     expect(await held()).toBe(true);
   });
 
-  it("a lock of a dead process is not held, even with a reused pid, and one of two servers breaks it", async () => {
+  it("a lock of a dead process is not held, even with a reused pid, and one of two callers breaks it", async () => {
     const dead = { pid: process.pid, startedAt: "1", folder: draft() };
     writeFileSync(lock(), JSON.stringify(dead));
     expect(await held()).toBe(false);

@@ -15,24 +15,24 @@ beforeEach(() => void (root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-priva
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** Makes `root/above/run`, private to the user. `mode` is the mode of `above`. */
-function place(mode = 0o755): { above: string; folder: string } {
+function makeFolder(mode = 0o755): { above: string; folder: string } {
   const above = join(root, "above");
   mkdirSync(join(above, "run"), { recursive: true, mode: 0o700 });
   chmodSync(above, mode);
   return { above, folder: join(above, "run") };
 }
 
-function linked(owner?: number): string {
-  const { above } = place();
+function makeLinked(owner?: number): string {
+  const { above } = makeFolder();
   symlinkSync(above, join(root, "link"));
   if (owner !== undefined) lchownSync(join(root, "link"), owner, owner);
   return join(root, "link/run");
 }
 
 it.each<[string, () => string]>([
-  ["below folders of the user", () => place().folder],
-  ["in a sticky folder for everyone", () => place(0o1777).folder],
-  ["through a link of the user", () => linked()],
+  ["below folders of the user", () => makeFolder().folder],
+  ["in a sticky folder for everyone", () => makeFolder(0o1777).folder],
+  ["through a link of the user", () => makeLinked()],
 ])("a folder %s is private to the user", async (_, folder) => {
   const path = folder();
   expect(await folderFault(path)).toBeUndefined();
@@ -48,15 +48,23 @@ interface Row {
   readonly needsRoot?: true;
 }
 
-const owned = (path: string) => (chownSync(path, OTHER, OTHER), path);
+const giveAway = (path: string) => (chownSync(path, OTHER, OTHER), path);
 
 const REFUSED: readonly Row[] = [
-  { how: "below a folder that everyone may write", folder: () => place(0o777).folder, says: "above can be changed" },
-  { how: "below a folder that a group may write", folder: () => place(0o775).folder, says: "above can be changed" },
+  {
+    how: "below a folder that everyone may write",
+    folder: () => makeFolder(0o777).folder,
+    says: "above can be changed",
+  },
+  {
+    how: "below a folder that a group may write",
+    folder: () => makeFolder(0o775).folder,
+    says: "above can be changed",
+  },
   {
     how: "below a folder that is two levels below one that everyone may write",
     folder: () => {
-      mkdirSync(join(place(0o777).folder, "deep"), { mode: 0o700 });
+      mkdirSync(join(makeFolder(0o777).folder, "deep"), { mode: 0o700 });
       return join(root, "above/run/deep");
     },
     says: "above can be changed",
@@ -64,7 +72,7 @@ const REFUSED: readonly Row[] = [
   {
     how: "through a link into a folder that everyone may write",
     folder: () => {
-      symlinkSync(place(0o777).folder, join(root, "link"));
+      symlinkSync(makeFolder(0o777).folder, join(root, "link"));
       mkdirSync(join(root, "above/run/deep"), { mode: 0o700 });
       return join(root, "link/deep");
     },
@@ -81,24 +89,24 @@ const REFUSED: readonly Row[] = [
   },
   {
     how: "that is a link",
-    folder: () => (symlinkSync(place().folder, join(root, "run")), join(root, "run")),
+    folder: () => (symlinkSync(makeFolder().folder, join(root, "run")), join(root, "run")),
     says: "only you",
   },
   {
     how: "that a group may enter",
-    folder: () => (chmodSync(place().folder, 0o710), join(root, "above/run")),
+    folder: () => (chmodSync(makeFolder().folder, 0o710), join(root, "above/run")),
     says: "only you",
   },
-  { how: "of another user", folder: () => owned(place().folder), says: "only you", needsRoot: true },
+  { how: "of another user", folder: () => giveAway(makeFolder().folder), says: "only you", needsRoot: true },
   {
     how: "below a folder of another user",
-    folder: () => (owned(place().above), join(root, "above/run")),
+    folder: () => (giveAway(makeFolder().above), join(root, "above/run")),
     says: "above belongs to another user",
     needsRoot: true,
   },
   {
     how: "through a link of another user",
-    folder: () => linked(OTHER),
+    folder: () => makeLinked(OTHER),
     says: "link belongs to another",
     needsRoot: true,
   },
@@ -115,7 +123,7 @@ describe.each(REFUSED.filter(({ needsRoot = false }) => isRoot || !needsRoot))("
 });
 
 it("no folder is made where another user could redirect it, nor in place of a missing folder of the system", async () => {
-  const { above } = place(0o777);
+  const { above } = makeFolder(0o777);
   await expect(makePrivate(join(above, "new"))).rejects.toThrow("above can be changed");
   await expect(makePrivate(join(root, "user/1000/product/key"))).rejects.toThrow("user does not exist");
   expect(await existingFolders([join(above, "new"), join(root, "user")])).toEqual([]);

@@ -12,7 +12,7 @@ const CLIENT = { daemon: "d" };
 const ID = "p";
 
 /** Opens a connection to a scripted shim that answers `list` with the given message. */
-async function connected(list?: FromShim) {
+async function openConnection(list?: FromShim) {
   const shim = await scriptedShim(({ t }) => (t === "hello" ? HELLO : t === "list" ? list : undefined));
   return { shim, connection: await ShimConnection.open(shim.address, CLIENT) };
 }
@@ -39,7 +39,7 @@ describe("a connection to a shim", () => {
   });
 
   it("a connection ends at a message that cannot be read, and sends nothing from then on", async () => {
-    const { connection, shim } = await connected();
+    const { connection, shim } = await openConnection();
     shim.sayRaw(encodeFrame({ t: "greeting" }, Buffer.alloc(0)));
     await connection.closed;
     connection.end();
@@ -47,7 +47,7 @@ describe("a connection to a shim", () => {
   });
 
   it("a message of the shim reaches only the process that it names", async () => {
-    const { connection, shim } = await connected({ t: "processes", processes: [] });
+    const { connection, shim } = await openConnection({ t: "processes", processes: [] });
     const heard: string[] = [];
     connection.follow("a", ({ t }, body) => void heard.push(`${t} ${body.toString()}`));
     expect([connection.isFollowed("a"), connection.isFollowed("b")]).toEqual([true, false]);
@@ -112,7 +112,7 @@ const refOf = (address: string, more: object = {}) => ({
 });
 
 describe("shims of a former server", () => {
-  it("adoption ends the spares of a shim, keeps the processes of sessions, and tells the shim to end afterwards", async () => {
+  it("adoption ends the spares of a shim, keeps the processes of sessions, and lets the shim end afterwards", async () => {
     const shim = await formerShim(listed("spare", {}), listed("session", { epoch: 2, session: true }));
     const { shims } = shimsOf([shim.address]);
     shims.adopt();

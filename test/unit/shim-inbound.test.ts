@@ -13,7 +13,7 @@ const initialized = (id: string, more: object = {}) =>
 const says = (text: string) => json({ type: "assistant", text });
 
 /** Makes an `Inbound`, and collects lines in `handed`, exit codes in `exits` and open requests in `pending`. */
-function reading(former?: Partial<Former>) {
+function makeInbound(former?: Partial<Former>) {
   const handed: string[] = [];
   const exits: (number | null)[] = [];
   const pending: (readonly string[])[] = [];
@@ -41,7 +41,7 @@ describe("lines of a process behind a shim", () => {
   afterEach(() => void vi.useRealTimers());
 
   it("a line carries its number, which `takeNumber` removes and no text of Claude Code can set", () => {
-    const { handed, push } = reading();
+    const { handed, push } = makeInbound();
     push(json({ type: "assistant", _line: 99 }), says("b"));
     const messages = handed.map((line) => JSON.parse(line) as object);
     expect(messages.map((message) => takeNumber(message))).toEqual([1, 2]);
@@ -50,13 +50,13 @@ describe("lines of a process behind a shim", () => {
   });
 
   it.each(["{}", "", "no JSON", "[1]"])("a line that can carry no number is handed on unchanged: %j", (line) => {
-    const { handed, push } = reading();
+    const { handed, push } = makeInbound();
     push(Buffer.from(line));
     expect(handed).toEqual([`${line}\n`]);
   });
 
   it("a line that comes again is dropped", () => {
-    const { inbound, messages, push } = reading();
+    const { inbound, messages, push } = makeInbound();
     push(says("a"), says("b"));
     inbound.push({ n: 2, line: says("again") });
     inbound.push({ n: 3, line: says("c") });
@@ -66,7 +66,7 @@ describe("lines of a process behind a shim", () => {
   it.each(["can_use_tool", "hook_callback", "elicitation"])(
     "lines wait behind a request of %s until it is settled",
     (kind) => {
-      const { exit, exits, inbound, messages, push } = reading();
+      const { exit, exits, inbound, messages, push } = makeInbound();
       push(asks("q", kind), says("behind"));
       exit(0);
       inbound.settle("another");
@@ -77,13 +77,13 @@ describe("lines of a process behind a shim", () => {
   );
 
   it("lines do not wait behind a request that the SDK answers by itself", () => {
-    const { messages, push } = reading();
+    const { messages, push } = makeInbound();
     push(asks("q", "mcp_message"), says("behind"));
     expect(messages()).toEqual(["q", "behind"]);
   });
 
   it("lines wait behind a hook call until it is reported by its tool use id", () => {
-    const { inbound, messages, push } = reading();
+    const { inbound, messages, push } = makeInbound();
     push(callsHook("h", "of-the-hook"), says("a"));
     inbound.settle("another");
     expect(messages()).toEqual(["h"]);
@@ -92,14 +92,14 @@ describe("lines of a process behind a shim", () => {
   });
 
   it("lines go on after a while behind a request that no owner settles", () => {
-    const { messages, push } = reading();
+    const { messages, push } = makeInbound();
     push(asks("q"), says("behind"));
     vi.runAllTimers();
     expect(messages()).toEqual(["q", "behind"]);
   });
 
   it("lines wait for nothing once the SDK reads no more", () => {
-    const { inbound, messages, push } = reading({});
+    const { inbound, messages, push } = makeInbound({});
     push(says("a"), asks("q"), says("b"));
     expect(messages()).toEqual([]);
     inbound.open();
@@ -110,7 +110,7 @@ describe("lines of a process behind a shim", () => {
 
 describe("lines for a later owner", () => {
   it("a later owner gets lines after the answer to `initialize`, without listed, answered and cancelled requests", () => {
-    const { messages, pending, push, inbound } = reading({ written: new Set(["r:answered"]) });
+    const { messages, pending, push, inbound } = makeInbound({ written: new Set(["r:answered"]) });
     push(says("a"), asks("listed"), asks("answered", "mcp_message"), asks("cancelled", "mcp_message"));
     push(asks("kept", "mcp_message"), cancels("cancelled"), initialized("other"));
     inbound.initializing("i");
@@ -129,7 +129,7 @@ describe("lines for a later owner", () => {
       response: { models: ["m"] },
       pending_permission_requests: [{ request_id: "q" }],
     });
-    const { exit, exits, handed, inbound, pending, push } = reading({ initialized: first });
+    const { exit, exits, handed, inbound, pending, push } = makeInbound({ initialized: first });
     push(says("a"));
     const ways = {
       exit: () => exit(3),
@@ -146,7 +146,7 @@ describe("lines for a later owner", () => {
   });
 
   it("a later owner gets hook calls without an answer as pending", () => {
-    const { inbound, messages, pending, push } = reading({ written: new Set(["r:answered"]) });
+    const { inbound, messages, pending, push } = makeInbound({ written: new Set(["r:answered"]) });
     push(callsHook("answered", "one"), callsHook("open", "two"), callsHook("over", "three"), cancels("over"));
     inbound.initializing("i");
     push(initialized("i"));
@@ -155,7 +155,7 @@ describe("lines for a later owner", () => {
   });
 
   it("a later owner gets an empty answer to `initialize` if Claude Code ended without any", () => {
-    const { exit, exits, handed, inbound } = reading({});
+    const { exit, exits, handed, inbound } = makeInbound({});
     exit(1);
     expect(exits).toEqual([]);
     inbound.initializing("i");
@@ -168,7 +168,7 @@ describe("lines for a later owner", () => {
 });
 
 describe("lines towards a process behind a shim", () => {
-  function writing(hasHooks = false) {
+  function makeOutbound(hasHooks = false) {
     const sent: OutboundLine[] = [];
     let isEnded = false;
     const stdin = new Outbound({
@@ -190,13 +190,13 @@ describe("lines towards a process behind a shim", () => {
     ["an id that a shim does not take by its place", { type: "user", uuid: "a b" }, "7:line-1"],
     ["a line that is no object by its place", 5, "7:line-1"],
   ])("each line has an id: %s", (_, line, id) => {
-    const { sent, stdin } = writing();
+    const { sent, stdin } = makeOutbound();
     stdin.write(`${JSON.stringify(line)}\n`);
     expect(sent).toEqual([{ id, text: JSON.stringify(line) }]);
   });
 
   it("lines are sent once complete; empty lines are dropped; invalid JSON is sent unchanged", () => {
-    const { isEnded, sent, stdin } = writing();
+    const { isEnded, sent, stdin } = makeOutbound();
     for (const part of ["{no", " JSON}\n\n  \n", '{"type":"x"}', "\nrest"]) stdin.write(part);
     expect(sent.map(({ id, text }) => [id, text])).toEqual([
       ["7:line-1", "{no JSON}"],
@@ -211,7 +211,7 @@ describe("lines towards a process behind a shim", () => {
     [true, { subtype: "initialize", agents: {} }],
     [false, { subtype: "initialize", hooks: { Stop: [] }, agents: {} }],
   ])("`initialize` names hooks unless Claude Code has them from a former owner (%s)", (hasHooks, request) => {
-    const { sent, stdin } = writing(hasHooks);
+    const { sent, stdin } = makeOutbound(hasHooks);
     const given = { subtype: "initialize", hooks: { Stop: [] }, agents: {} };
     stdin.write(`${JSON.stringify({ type: "control_request", request_id: "i", request: given })}\n`);
     expect(sent.map(({ id, initializeId, text }) => [id, initializeId, JSON.parse(text) as object])).toEqual([

@@ -8,7 +8,7 @@ import type { Attached, FromShim } from "../../src/shim/protocol.ts";
 import { ATTACHED, connected, ID, LISTED, RUNNING, STARTED, started } from "../kit/shim/scripted-owner.ts";
 import { SHIM_IDENTITY } from "../kit/shim/scripted-shim.ts";
 
-async function attached(message: Attached = ATTACHED, body = "") {
+async function attachProcess(message: Attached = ATTACHED, body = "") {
   const { connection, place, shim } = await connected({ list: { t: "processes", processes: [LISTED] } });
   const attaching = attachTo(connection, { ...place, line: 5 });
   await shim.hears("attach");
@@ -113,7 +113,7 @@ describe("a process taken over behind a shim", () => {
     const before = JSON.stringify({ PATH: "/ü", A_KEY: "s" });
     const record = Buffer.byteLength(before);
     const message = { ...ATTACHED, lost: 2, record, initialize: true };
-    const { process, shim, spawned, ...gone } = await attached(message, `${before}{"former":true}`);
+    const { process, shim, spawned, ...gone } = await attachProcess(message, `${before}{"former":true}`);
     expect(gone).toMatchObject({ lost: 2, record: { PATH: "/ü", A_KEY: "s" } });
     const output = text(process.stdout);
     shim.say({ t: "lines", id: ID, n: 6 }, '{"type":"assistant"}');
@@ -138,7 +138,7 @@ describe("a process taken over behind a shim", () => {
   });
 
   it("a process taken over goes on behind a request once the shim has taken or refused the response", async () => {
-    const { process, shim } = await attached();
+    const { process, shim } = await attachProcess();
     process.stdin.write('{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}\n');
     await shim.hears("write");
     shim.say({ t: "lines", id: ID, n: 6 }, '{"type":"control_response","response":{"request_id":"i"}}');
@@ -159,7 +159,7 @@ describe("a process taken over behind a shim", () => {
   });
 
   it("a process that refuses `initialize` is read to its end", async () => {
-    const { process, shim, spawned } = await attached();
+    const { process, shim, spawned } = await attachProcess();
     process.stdout.resume();
     process.stdin.write('{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}\n');
     const { lineId } = await shim.hears("write");
@@ -169,7 +169,7 @@ describe("a process taken over behind a shim", () => {
   });
 
   it("a process is lost to a later owner, which alone ends it", async () => {
-    const { process, shim, spawned } = await attached();
+    const { process, shim, spawned } = await attachProcess();
     const exited = once(process, "exit");
     shim.say({ t: "superseded", id: ID });
     expect(await spawned.exit).toMatchObject({ error: { message: "another server has taken it over" } });
@@ -204,7 +204,7 @@ describe("a process taken over behind a shim", () => {
   });
 
   it("a process that no owner goes on with is ended in order, and then forgotten by its shim", async () => {
-    const { connection: _, shim, ...attachment } = await attached();
+    const { connection: _, shim, ...attachment } = await attachProcess();
     const ending = endAttached(attachment);
     await shim.hears("end-input");
     shim.say({ t: "exit", id: ID, n: 6, code: 0, signal: null });

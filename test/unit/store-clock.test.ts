@@ -32,7 +32,7 @@ describe("store: sqlite, when the clock is set", () => {
   const aliveFor = async (node: SessionBackend): Promise<boolean | undefined> =>
     (await node.rows.get(id))?.owner?.alive;
   /** Advances the clock by `ms` while `nodes` renew their leases every `RENEW_MS`. */
-  const live = async (ms: number, ...nodes: SessionBackend[]): Promise<void> => {
+  const renewFor = async (ms: number, ...nodes: SessionBackend[]): Promise<void> => {
     for (let passed = 0; passed < ms; passed += RENEW_MS) {
       store.advance(RENEW_MS);
       for (const node of nodes) await node.leases.heartbeat(TTL);
@@ -63,9 +63,9 @@ describe("store: sqlite, when the clock is set", () => {
     "an owner that hangs stays alive for a third of a lease, and is dead later, after a clock jump of %i ms",
     async (jump) => {
       store.setBy = jump;
-      await live(WATCH_MS - RENEW_MS, other);
+      await renewFor(WATCH_MS - RENEW_MS, other);
       expect(await aliveFor(other)).toBe(true);
-      await live(3 * TTL, other);
+      await renewFor(3 * TTL, other);
       expect(await aliveFor(other)).toBe(false);
       expect(await other.leases.claim(id)).toMatchObject({ nodeId: "other", tookOver: true });
       await expect(write(owner, lease, [notice("late")])).rejects.toThrow("no longer owned");
@@ -73,12 +73,12 @@ describe("store: sqlite, when the clock is set", () => {
   );
 
   it("a lease counts as expired only after a node has watched it for a third of its length", async () => {
-    await live(TTL + RENEW_MS, other);
+    await renewFor(TTL + RENEW_MS, other);
     expect([await aliveFor(other), await other.leases.claim(id)]).toEqual([true, undefined]);
     // `late` has seen no lease yet, so its watch of the owner begins now.
     const late = store.connect("late");
     await late.leases.heartbeat(TTL);
-    await live(WATCH_MS, other);
+    await renewFor(WATCH_MS, other);
     expect([await aliveFor(other), await aliveFor(late)]).toEqual([false, true]);
     store.advance(RENEW_MS);
     expect(await aliveFor(late)).toBe(false);
@@ -89,7 +89,7 @@ describe("store: sqlite, when the clock is set", () => {
     const slow = store.connect("slow", { clock });
     await slow.leases.heartbeat(TTL);
     const slowLease = await claimed(slow, (await slow.rows.create(session())).record.id);
-    await live(3 * TTL, slow, other);
+    await renewFor(3 * TTL, slow, other);
     expect((await other.rows.get(slowLease.sessionId))?.owner?.alive).toBe(true);
     expect((await slow.rows.get(id))?.owner?.nodeId).toBe("owner");
   });

@@ -68,7 +68,7 @@ describe("store: sqlite, with faults", () => {
     await expectWorking();
   });
 
-  it("a reader of a file damaged later gets an error, never an incomplete log", async () => {
+  it("a reader of a damaged log gets an error, never an incomplete log", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
     await write(

@@ -160,7 +160,7 @@ describe("the tighter of two policies", () => {
     );
   });
 
-  it("rules about the home folder keep their meaning under a server with another home folder", () => {
+  it("ask and deny rules about a home folder keep their meaning under a server with another home folder", () => {
     const [ann, bob] = HOMES as [string, string];
     const [policy] = fc.sample(policies, 1) as [SessionPolicy];
     const rules = { allow: ["Read(~/a)"], ask: ["Edit(~)"], deny: ["Read(~/secret/**)", "Bash"] };
@@ -192,7 +192,7 @@ describe("the tighter of two policies", () => {
 describe("additions of a sender's policy to a session's policy", () => {
   const both = fc.tuple(policies, policies);
 
-  it("additions make a session as strict as both policies, and are empty if it is as strict already", () => {
+  it("additions make a session as strict as both policies, and are empty if the session is as strict already", () => {
     fc.assert(
       fc.property(both, ([other, begun]) => {
         const text = withAdded(begun, addedBy(other, begun));
