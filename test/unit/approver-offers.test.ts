@@ -10,7 +10,7 @@ import { requestOf, T0, Walk } from "../kit/step/walk.ts";
 const world = twoNodes();
 afterEach(() => world.close());
 
-it("offers the open requests of a session whose owner died to the approver that has them", async () => {
+it("open requests of a session whose owner died are offered to their current approver", async () => {
   const { backend } = world.a;
   const walk = new Walk({ approvalChain: ["webhook"] }, walkTo("in a shim")).hear({
     type: "asked",

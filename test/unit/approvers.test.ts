@@ -5,23 +5,25 @@ import { CALLER, CONSOLE, isService, ApproverName, UNASKED, USER } from "../../s
 
 const NAMES = APPROVERS.map(({ name }) => name);
 
-/** Reserved words in records of answers: denials without an approver, and the scope `decide` that holds remembered answers. */
+/**
+ * Names reserved in records of answers: denials without an approver (`UNASKED`), and `decide`, a holder of remembered answers.
+ */
 const TAKEN: readonly string[] = [...UNASKED, "decide"];
 
 describe("the table of approvers", () => {
-  it("has unique names that can be stored, and none of the reserved ones", () => {
+  it("names of approvers are unique, can be stored, and are not reserved words", () => {
     expect(NAMES.map((name) => ApproverName.safeParse(name).success)).toEqual(NAMES.map(() => true));
     expect(new Set(NAMES).size).toBe(NAMES.length);
     expect(NAMES.filter((name) => TAKEN.includes(name))).toEqual([]);
   });
 
-  it("has `user`, `console` and `caller`, which fetch requests by themselves; every other approver has a `start`", () => {
+  it("`user`, `console` and `caller` fetch requests themselves; every other approver has a `start`", () => {
     expect(NAMES).toEqual(expect.arrayContaining([USER, CONSOLE, CALLER]));
     const kinds = APPROVERS.map(({ name, start }) => [name, start !== undefined]);
     expect(kinds).toEqual(NAMES.map((name) => [name, isService(name)]));
   });
 
-  it("has no setting that two approvers share", () => {
+  it("no two approvers share a setting", () => {
     const keys = APPROVERS.flatMap(({ settings }) => Object.keys(settings ?? {}));
     expect(keys.toSorted()).toEqual(Object.keys(approverFields).toSorted());
   });

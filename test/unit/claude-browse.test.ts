@@ -20,25 +20,25 @@ afterAll(() => rmSync(root, { recursive: true }));
 const below = async (typed: string, allowDirs: string[]) =>
   (await foldersBelow(typed, { allowDirs })).map((path) => path.replace(root, ""));
 
-it("completes a typed path with folders, not with files", async () => {
+it("a typed path is completed with folders, not with files", async () => {
   expect(await below(join(root, "in/al"), [])).toEqual(["/in/almost-out", "/in/alpha", "/in/alps", "/in/also-in"]);
   expect(await below(`${root}/in/alpha/`, [])).toEqual(["/in/alpha/deep"]);
   expect(await below(`${root}/in/`, [])).not.toContain("/in/.hidden");
   expect(await below(`${root}/in/.h`, [])).toEqual(["/in/.hidden"]);
 });
 
-it("stays inside the allowed folders by real path", async () => {
+it("completions stay inside the allowed folders by real path", async () => {
   const allowed = [join(root, "in")];
   expect(await below(`${root}/in/al`, allowed)).toEqual(["/in/alpha", "/in/alps", "/in/also-in"]);
   for (const outside of ["/out/", "/out/s", "/in/almost-out/", "/in/alpha/../../out/", "/in/almost-out/s"]) {
     expect([outside, ...(await below(root + outside, allowed))]).toEqual([outside]);
   }
-  // The parents of an allowed folder are known to its users; the siblings of those parents are not.
+  // Users may see the parents of an allowed folder, but no siblings of a parent.
   expect(await below(`${root}/`, allowed)).toEqual(["/in"]);
   expect(await below("", allowed)).toEqual(["/in"]);
 });
 
-it("returns nothing for an invalid path", async () => {
+it("an invalid path has no completions", async () => {
   expect(await below("", [])).toEqual([]);
   expect(await below("in", [])).toEqual([]);
   expect(await below(`${root}/nowhere/`, [])).toEqual([]);

@@ -8,8 +8,8 @@ function ruleOf(text: string): Rule {
   return parsed.rule;
 }
 
-/** What the hook for commands decides under the rules that deny `rm` and ask about `mv`, and one that allows exactly one command. */
-async function decided(tool_name: string, tool_input: object, permission_mode: string): Promise<unknown> {
+/** Returns the decision of the hook for commands: `rm` is denied, `mv` asks, and only `echo "$(date)"` is allowed. */
+async function decisionOf(tool_name: string, tool_input: object, permission_mode: string): Promise<unknown> {
   const allow = [ruleOf('Bash(echo "$(date)")')];
   const rules = { allow, ask: [ruleOf("Bash(mv *)")], deny: [ruleOf("Bash(rm *)")] };
   const hooks = commandGuard({ disallowedTools: [], rules });
@@ -39,10 +39,10 @@ it.each<[string, object, string, string | undefined]>([
   ["REPL", { code: "1" }, "default", "ask"],
   ["REPL", { code: "1" }, "bypassPermissions", "deny"],
   ["Read", { file_path: "/x" }, "default", undefined],
-])("with a rule for commands, %s %j in mode %s is answered with %s", async (tool, input, mode, decision) => {
-  expect(await decided(tool, input, mode)).toBe(decision);
+])("if a rule covers commands, the hook answers %s %j in mode %s with %s", async (tool, input, mode, decision) => {
+  expect(await decisionOf(tool, input, mode)).toBe(decision);
 });
 
-it("without a rule for commands there is no hook", () => {
+it("no hook is installed if no rule covers commands", () => {
   expect(commandGuard({ disallowedTools: ["Read"], rules: { allow: [], ask: [], deny: [] } })).toBeUndefined();
 });

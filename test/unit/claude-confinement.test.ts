@@ -34,12 +34,12 @@ const outside = (field: string) => ({
   message: expect.stringContaining(`${field}: `) as string,
 });
 const check = async (options: Partial<SessionOptions>) => runtime().plan(placed({ cwd: place.allowed, ...options }));
-/** The environment and arguments of a started process. */
-const named = async (options: Partial<SessionOptions>, allowDirs = [place.allowed]) =>
+/** Returns the checked paths of `options`, as passed to Claude Code. */
+const checkedPaths = async (options: Partial<SessionOptions>, allowDirs = [place.allowed]) =>
   checkAllPlaces({ cwd: place.allowed, ...options }, [{ allowDirs }], []);
 
 describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folder }) => {
-  it("is refused as cwd, additionalDirectories, debugFile and attachment", async () => {
+  it("a path outside is refused as `cwd`, `additionalDirectories`, `debugFile` and attachment", async () => {
     const way = folder(place);
     await expect(check({ cwd: way })).rejects.toMatchObject(outside("cwd"));
     const additionalDirectories = [place.allowed, way];
@@ -50,7 +50,7 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
     await expect(runtime().workTree(placed({ cwd: way }))).rejects.toMatchObject(outside("cwd"));
   });
 
-  it("is allowed to no session by an approval", async () => {
+  it("an approval cannot add a directory outside to a session", async () => {
     const approve = async (directories: string[]) =>
       withinPlaces(runtime(), placed({ cwd: place.allowed }), {
         behavior: "allow",
@@ -63,7 +63,7 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
     expect(inside).toMatchObject({ updatedPermissions: [{ directories: [place.allowed] }] });
   });
 
-  it("is refused at each later start of a process, whatever was checked before", async () => {
+  it("a path outside is refused at each start of a process, whatever earlier checks found", async () => {
     const start = { ...placed({ cwd: folder(place) }), admitted: Promise.resolve() };
     const confine = () => ({ allowDirs: [place.allowed], spawnWrapper: [] });
     const environments = new Environments(Buffer.alloc(32), {});
@@ -71,13 +71,13 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
     await expect(prepare(start as never, config as never, {} as never)).rejects.toMatchObject(outside("cwd"));
   });
 
-  it("is refused for a session from disk, without revealing where that session was", async () => {
+  it("a session from disk is refused if its folder is outside, and the refusal does not name the folder", async () => {
     const cwd = realpathSync(folder(place));
     const configDir = join(root, "config");
     const id = "00000000-0000-4000-8000-000000000001";
     mkdirSync(join(configDir, "projects", "p"), { recursive: true });
-    const told = JSON.stringify({ type: "user", cwd, message: { content: "hi" } });
-    writeFileSync(join(configDir, "projects", "p", `${id}.jsonl`), told);
+    const line = JSON.stringify({ type: "user", cwd, message: { content: "hi" } });
+    writeFileSync(join(configDir, "projects", "p", `${id}.jsonl`), line);
     const found = runtimeFor({ allowDirs: [place.allowed], configDir }).find(id, placed({}));
     await expect(found).rejects.toMatchObject(outside("sessionId"));
     await expect(found).rejects.not.toMatchObject({ message: expect.stringContaining(place.outside) as string });
@@ -86,24 +86,24 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
   });
 });
 
-it("dots behind a link leave the allowed folder from where the link leads", async () => {
+it("`..` after a link is resolved from where the link leads", async () => {
   mkdirSync(join(place.outside, "deep"));
   symlinkSync(join(place.outside, "deep"), join(place.allowed, "in"));
   const way = `${place.allowed}/in/..`;
   await expect(check({ cwd: way })).rejects.toMatchObject(outside("cwd"));
-  // Claude Code receives the real path of these.
+  // Claude Code receives real paths of `additionalDirectories`.
   const additionalDirectories = [place.allowed];
-  await expect(named({ additionalDirectories: [way] })).resolves.toMatchObject({ additionalDirectories });
+  await expect(checkedPaths({ additionalDirectories: [way] })).resolves.toMatchObject({ additionalDirectories });
 });
 
 describe("a path inside the allowed folder", () => {
-  it("is passed on as its real path, so that a link cannot be redirected after the check", async () => {
+  it("a path inside is passed on as its real path, so that a link cannot be redirected after the check", async () => {
     const real = join(place.allowed, "real");
     mkdirSync(join(real, "more"), { recursive: true });
     const way = join(place.allowed, "way");
     symlinkSync(real, way, "junction");
     const options = { cwd: way, additionalDirectories: ["more"], debugFile: "debug.log" };
-    const checked = await named(options);
+    const checked = await checkedPaths(options);
     unlinkSync(way);
     symlinkSync(place.outside, way, "junction");
     expect(checked).toEqual({
@@ -114,14 +114,14 @@ describe("a path inside the allowed folder", () => {
     await expect(check(options)).rejects.toMatchObject(outside("cwd"));
   });
 
-  it("stays as it was named if no folders are set", async () => {
+  it("paths stay as given if no allowed folders are set", async () => {
     const way = join(root, "way");
     symlinkSync(place.outside, way, "junction");
     const options = { cwd: way, additionalDirectories: ["."] };
-    await expect(named(options, [])).resolves.toEqual(options);
+    await expect(checkedPaths(options, [])).resolves.toEqual(options);
   });
 
-  it("is read as an attachment, but never by a link that leads outside, even by a dangling one", async () => {
+  it("a file inside is read as an attachment; a link that leads outside is refused, even a dangling link", async () => {
     const attach = async (path: string) => runtime().attach(placed({ cwd: place.allowed }), [{ path }]);
     plant(place.allowed);
     await expect(attach("planted.png")).resolves.toMatchObject([{ mediaType: "image/png" }]);
@@ -132,7 +132,7 @@ describe("a path inside the allowed folder", () => {
     await expect(check({ debugFile: nowhere })).rejects.toMatchObject(outside("debugFile"));
   });
 
-  it("is all that a caller can probe: a missing path outside is refused in the same words as an existing one", async () => {
+  it("a missing path outside is refused in the same words as an existing one, so that callers cannot probe paths", async () => {
     const [there, gone] = [place.outside, join(root, "gone")];
     const words = async (cwd: string) => check({ cwd }).catch((error: unknown) => String(error).replace(cwd, "X"));
     expect(await words(gone)).toBe(await words(there));
@@ -144,11 +144,11 @@ describe("a path inside the allowed folder", () => {
   });
 
   it.skipIf(process.platform === "win32")(
-    "never reads a byte from outside while folders and links are swapped",
+    "no byte from outside is read while folders and links are swapped",
     async () => {
       const secret = join(place.outside, "planted.png");
       plant(place.outside);
-      // A different image, distinguished by its last byte.
+      // Contents that differ from the image outside, so that a read shows the source.
       const mine = join(place.allowed, "dir");
       mkdirSync(mine);
       const own = Buffer.concat([Buffer.from("\u0089PNG\r\n\u001A\n", "latin1"), Buffer.from("mine")]);
@@ -184,7 +184,7 @@ describe("a path inside the allowed folder", () => {
 });
 
 describe("a principal that the server does not know", () => {
-  it("cannot run, read or look up anything", async () => {
+  it("an unknown principal cannot run, read or look up anything", async () => {
     const free = runtimeFor({});
     const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("bob") as string };
     const options = { cwd: root };
@@ -220,19 +220,19 @@ describe("a principal that the server does not know", () => {
 });
 
 describe("the configuration folder of a principal", () => {
-  it("is in the environment of its Claude Codes, and determines their identity", async () => {
+  it("the configuration folder is passed in `CLAUDE_CONFIG_DIR` and determines the identity of a session", async () => {
     const own = { CLAUDE_CONFIG_DIR: "/server", PATH: "/bin" };
     const child = { depth: 0, configDir: "/ann" };
     expect(childEnvironment(own, child)).toMatchObject({ CLAUDE_CONFIG_DIR: "/ann", PATH: "/bin" });
     const { configDir } = child;
     const start = placed({ cwd: root });
-    const his = await runtimeFor({ configDir }, { environments: new Environments(Buffer.alloc(32), own) }).plan(start);
-    expect(his.identity).toMatchObject({ configFolder: "/ann" });
+    const ann = await runtimeFor({ configDir }, { environments: new Environments(Buffer.alloc(32), own) }).plan(start);
+    expect(ann.identity).toMatchObject({ configFolder: "/ann" });
     const others = await runtimeFor({}, { environments: new Environments(Buffer.alloc(32), own) }).plan(start);
     expect(others.identity).toMatchObject({ configFolder: "/server" });
   });
 
-  it("separates spares, as do the principal and its wrapper", async () => {
+  it("spares are separated by configuration folder, principal and wrapper", async () => {
     const options = { cwd: root, env: { CLAUDE_CONFIG_DIR: join(root, "a") } };
     const keyOf = async (principal: string, wrapper: string[], over = {}) =>
       (await spareSpecOf({ principal, wrapper, record: {} }, { ...options, ...over }))?.spec.key;
@@ -251,14 +251,14 @@ describe.skipIf(process.platform === "win32")("a wrapper in front of the command
   });
 
   it.each([false, true])(
-    "receives the command as its arguments, and the whole tree below it ends (reaper: %s)",
+    "a wrapper receives the command as its arguments, and `kill` ends the whole tree (reaper: %s)",
     async (forceReaper) => {
       const wrapper = ["sh", "-c", 'echo "wrapped $*"; "$@"; true', "wrapper"];
       const request = { command: "sh", args: ["-c", 'echo "$MARK $$"; sleep 300 & wait', "--own"], cwd: root };
       const { signal } = new AbortController();
       let spawned: Spawned | undefined;
       const env = { PATH: process.env["PATH"], MARK: "arrived" };
-      // A separate mark, because the kill of the other run may still be sweeping.
+      // `store` differs between the runs, because the kill of the first run may still sweep.
       const server = { store: `reaper: ${String(forceReaper)}`, pid: process.pid, startedAt: "1" };
       const guards = await Guards.find({ forceReaper });
       const child = new Spawner({ guards, server }).spawn({ ...request, env, signal }, (each) => (spawned = each), {
@@ -279,7 +279,7 @@ describe.skipIf(process.platform === "win32")("a wrapper in front of the command
     },
   );
 
-  it("also runs in front of git", async () => {
+  it("a wrapper also runs in front of git", async () => {
     const git = spawn("git", ["init", "-q", place.allowed]);
     children.push(git);
     await once(git, "exit");

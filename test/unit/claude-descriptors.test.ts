@@ -13,7 +13,7 @@ import type { Spawned } from "../../src/claude/supervise/spawned.ts";
 import { endTagged, findTagged } from "../../src/claude/supervise/tagged-processes.ts";
 import { killTree, listProcesses, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
-/** Sets the descriptor limit of this process from outside: once it is reached, this process can start no other. */
+/** Sets the descriptor limit of this process from outside, because without a free descriptor Node cannot start `prlimit`. */
 const SETTER = `while read most; do prlimit --pid ${String(process.pid)} --nofile="$most": && echo "$most"; done`;
 
 const before = descriptorLimit() ?? 1024;
@@ -26,7 +26,7 @@ function commandOf(pid: string): string {
   }
 }
 
-describe.skipIf(process.platform !== "linux")("with few file descriptors", () => {
+describe.skipIf(process.platform !== "linux")("a server with few file descriptors", () => {
   let setter: ChildProcessByStdio<Writable, Readable, null>;
   let lines: AsyncIterator<string>;
   let family: { readonly root: number; readonly sleepers: readonly number[] };
@@ -35,7 +35,7 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     setter.stdin.write(`${String(most)}\n`);
     expect((await lines.next()).value).toBe(String(most));
   };
-  /** The highest descriptor in use, including the one of the listing itself. */
+  /** Lowest limit that allows all descriptors in use, including the descriptor of `readdirSync`. */
   const inUse = () => Math.max(...readdirSync("/proc/self/fd").map(Number)) + 1;
 
   const takeAll = () => {
@@ -68,7 +68,7 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     await once(setter, "close");
   });
 
-  it("lists all processes", async () => {
+  it("all processes are listed with a single free descriptor", async () => {
     await limit(inUse() + 2);
     const taken = takeAll();
     closeSync(taken.pop()!);
@@ -77,7 +77,7 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     expect(listed.map(({ pid }) => pid)).toEqual(expect.arrayContaining([...family.sleepers]));
   });
 
-  it("refuses git and Claude Code with a message, whichever descriptor is missing, and leaves nothing behind", async () => {
+  it("git and Claude Code are refused with a message, whichever descriptor is missing, and no process stays behind", async () => {
     const cwd = process.cwd();
     const place = { cwd, environment: { PATH: process.env["PATH"] ?? "" }, wrapper: [], allowed: [[]] };
     const server = { store: "few", pid: process.pid, startedAt: "1" };
@@ -108,7 +108,7 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     expect(left).toEqual([]);
   });
 
-  it("takes no process for ended while no process can be examined", async () => {
+  it("no process is taken for ended while processes cannot be examined", async () => {
     await limit(3);
     await expect(startTime(process.pid)).rejects.toThrow("EMFILE");
     await expect(listProcesses()).rejects.toThrow("EMFILE");

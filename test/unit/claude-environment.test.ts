@@ -6,7 +6,7 @@ import { bundledClaudes } from "../../src/claude/binary.ts";
 import { checkAdded, childEnvironment, identify } from "../../src/claude/environment.ts";
 import { FAMILIES_OF_THE_OUTER_SESSION, OF_THE_OUTER_SESSION } from "../../src/domain/outer-session.ts";
 
-it("the names of an outer session's variables are those of Claude Code's binary", () => {
+it("each variable name of an outer session occurs in Claude Code's binary", () => {
   const path = bundledClaudes()[0];
   if (path === undefined) throw new Error("no binary: npm ci installs it");
   const binary = readFileSync(path);
@@ -15,12 +15,12 @@ it("the names of an outer session's variables are those of Claude Code's binary"
 });
 
 describe("the caller's additions to the environment", () => {
-  it("override the defaults of the server", () => {
+  it("variables of the caller override the defaults of the server", () => {
     const added = { MCP_TIMEOUT: "1", CLAUDE_CONFIG_DIR: "/mine", CLAUDE_AGENT_SDK_CLIENT_APP: "mine" };
     expect(childEnvironment({}, { depth: 0, configDir: "/c", added })).toMatchObject(added);
   });
 
-  it("are refused for four variables that belong to the server", () => {
+  it("four variables that belong to the server are refused, also in lower case", () => {
     const names = ["CLAUDE_CODE_MCP_DEPTH", "CLAUDE_CODE_MCP_PROCESS", "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"];
     for (const name of [...names, "CLAUDE_CODE_RESUME_INTERRUPTED_TURN", "claude_code_mcp_depth"]) {
       expect(() => checkAdded({ [name]: "1" })).toThrow(`env.${name}: is set by the server`);
@@ -40,7 +40,7 @@ describe("the account that pays for a session", () => {
     ["ANTHROPIC_API_KEY", { ...keys, ANTHROPIC_AUTH_TOKEN: "" }],
     ["CLAUDE_CODE_OAUTH_TOKEN", { CLAUDE_CODE_OAUTH_TOKEN: "o" }],
     ["the Claude login of the configuration folder", {}],
-  ])("is %s with the variables %j", (paidBy, variables) => {
+  ])("%s pays with the variables %j", (paidBy, variables) => {
     expect(identify({ HOME: "/home/ann", ...variables })).toEqual({ configFolder: "/home/ann/.claude", paidBy });
   });
 });

@@ -39,20 +39,20 @@ describe("a shell command in acceptEdits", () => {
     "cp a $X",
     "cd src && cp a b",
     "cat a >| head",
-  ])("needs approval if it may write a file that runs commands: %s", async (command) => {
+  ])("a shell command needs approval if it may write a file that runs commands: %s", async (command) => {
     expect(await decided("Bash", { command })).toBe("ask");
     expect(await decided("Bash", { command }, { mode: "default" })).toBeUndefined();
     expect(await decided("Bash", { command }, { allowsCommands: true })).toBeUndefined();
   });
 
   it.each(["cp a b", "mkdir -p src/deep", "cat a | head -3 > b", "npm test 2>&1", "ls .git", "echo $HOME"])(
-    "is left to Claude Code if it does not: %s",
+    "a harmless shell command is left to Claude Code: %s",
     async (command) => {
       expect(await decided("Bash", { command })).toBeUndefined();
     },
   );
 
-  it("is denied if it would write a path that no session may reach", async () => {
+  it("a shell command is denied if it would write a path that no session may reach", async () => {
     for (const path of ["../state/store.db", "linked/store.db", join(root, "state")]) {
       expect(await decided("Bash", { command: `cp a ${path}` }, { allowsCommands: true })).toBe("deny");
     }
@@ -67,7 +67,7 @@ describe("a file that runs commands", () => {
     ["dontAsk", "deny"],
     ["auto", undefined],
     ["bypassPermissions", undefined],
-  ])("is written in mode %s with the decision %s", async (mode, decision) => {
+  ])("in mode %s, a write to a file that runs commands gets the decision %s", async (mode, decision) => {
     expect(await decided("Write", { file_path: join(root, "work/.envrc") }, { mode })).toBe(decision);
     expect(await decided("Write", { file_path: join(root, "work/a.ts") }, { mode })).toBeUndefined();
   });
@@ -77,13 +77,13 @@ it.each([{}, { command: 7 }, "no object"])("a shell tool with the input %j is le
   expect(await decided("Bash", input as object)).toBeUndefined();
 });
 
-describe("a tool with unknown use of its paths", () => {
-  it("is denied where its strings are too many to be checked", async () => {
+describe("a tool with unknown use of paths", () => {
+  it("a tool is denied if it has more than 2,000 strings to check", async () => {
     const files = Array.from({ length: 2001 }, (_, at) => `f${String(at)}`);
     expect(await decided("SendUserFile", { files })).toBe("deny");
   });
 
-  it("is denied paths that no session may reach, in every mode", async () => {
+  it("an unknown tool is denied paths that no session may reach, in every mode", async () => {
     const file = join(root, "state", "http-token");
     const inputs = [
       { file_path: file },
@@ -98,7 +98,7 @@ describe("a tool with unknown use of its paths", () => {
     expect(await decided("TodoWrite", { todos: [{ content: file }] })).toBeUndefined();
   });
 
-  it("is checked by the same hook as every other tool", () => {
+  it("one hook without a matcher checks all tools", () => {
     expect(
       hooksOf({ guard: async () => Promise.resolve({}), confirm: async () => Promise.resolve(undefined) }).PreToolUse,
     ).toEqual([{ hooks: [expect.any(Function)] }]);

@@ -32,7 +32,7 @@ function link(path: string, target: string): string {
   return at(path);
 }
 
-describe("a start is refused before Claude Code runs", () => {
+describe("folders that are checked before a start", () => {
   async function check(options: Partial<SessionOptions>, confinement: Partial<Confinement> = {}): Promise<void> {
     await runtimeFor(confinement).plan(placed({ cwd: root, ...options }));
   }
@@ -41,7 +41,7 @@ describe("a start is refused before Claude Code runs", () => {
     message: expect.stringMatching(new RegExp(`^${field.replaceAll(/[[\]]/g, "\\$&")}: .*${problem}`)),
   });
 
-  it("in a folder that does not exist or is no folder", async () => {
+  it("a start is refused if a folder does not exist, is a file, ends in white space or begins with ~", async () => {
     await expect(check({ cwd: at("gone") })).rejects.toMatchObject(refusal("cwd", "does not exist"));
     await expect(check({ cwd: file("a.txt") })).rejects.toMatchObject(refusal("cwd", "is a file"));
     // Claude Code would use the folder without the space, or the home folder.
@@ -64,10 +64,13 @@ describe("a start is refused before Claude Code runs", () => {
     ["beside it", () => folder("other")],
     ["beside it, with the same beginning", () => folder("root-b")],
     ["above it", () => root],
-    ["above it, said in a roundabout way", () => `${at("root")}/..`],
-    ["a link in it that leaves it", () => link("root/out", folder("other"))],
-    ["below such a link", () => join(link("root/out", folder("other")), folder("other", "a").slice(-1))],
-  ])("outside the allowed folder: %s", async (_, place) => {
+    ["above it, written with ..", () => `${at("root")}/..`],
+    ["behind a link in it that leads outside", () => link("root/out", folder("other"))],
+    [
+      "below a link in it that leads outside",
+      () => join(link("root/out", folder("other")), folder("other", "a").slice(-1)),
+    ],
+  ])("a start is refused outside the allowed folder: %s", async (_, place) => {
     const config = { allowDirs: allowDirs() };
     const cwd = place();
     await expect(check({ cwd }, config)).rejects.toMatchObject(refusal("cwd", "outside the folders"));
@@ -78,22 +81,22 @@ describe("a start is refused before Claude Code runs", () => {
   it.each([
     ["the folder itself", () => at("root")],
     ["below it", () => folder("root", "a", "b")],
-    ["below it, with dots for a name", () => folder("root", "..a")],
-    ["below it, said in a roundabout way", () => `${folder("root", "a")}/../a`],
-    ["a link from outside into it", () => link("in", folder("root", "a"))],
-  ])("but not in an allowed folder: %s", async (_, place) => {
+    ["below it, with a name that begins with dots", () => folder("root", "..a")],
+    ["below it, written with ..", () => `${folder("root", "a")}/../a`],
+    ["behind a link from outside into it", () => link("in", folder("root", "a"))],
+  ])("a start is allowed in an allowed folder: %s", async (_, place) => {
     const config = { allowDirs: allowDirs() };
     const cwd = place();
     await expect(check({ cwd, additionalDirectories: [cwd] }, config)).resolves.toBeUndefined();
   });
 
-  it("but not if the allowed folder is itself a link to the session's folder", async () => {
+  it("a start is allowed if the allowed folder is a link to the session's folder", async () => {
     const real = folder("real", "a");
     await expect(check({ cwd: real }, { allowDirs: [link("root", at("real"))] })).resolves.toBeUndefined();
     await expect(check({ cwd: real }, { allowDirs: [at("gone")] })).rejects.toMatchObject(refusal("cwd", "outside"));
   });
 
-  it.skipIf(process.platform === "win32")("with an executable that cannot be executed", async () => {
+  it.skipIf(process.platform === "win32")("`pathToClaudeCodeExecutable` must be an executable file", async () => {
     const pathToClaudeCodeExecutable = file("claude");
     const refused = refusal("pathToClaudeCodeExecutable", "is not an executable file");
     await expect(check({ pathToClaudeCodeExecutable })).rejects.toMatchObject(refused);
@@ -104,13 +107,13 @@ describe("a start is refused before Claude Code runs", () => {
   });
 });
 
-describe("a folder is trusted", () => {
+describe("trust in a folder", () => {
   const environment = () => ({ CLAUDE_CONFIG_DIR: folder("config") });
   const record = (projects: unknown, text = JSON.stringify({ projects })) => file("config/.claude.json", text);
   const trusted = async (cwd: string, trustDirs: string[] = [], trustsRecord = true) =>
     isTrusted(cwd, { trustDirs, trustsRecord }, environment());
 
-  it("if Claude Code has recorded trust in it or in a folder above it", async () => {
+  it("a folder is trusted if Claude Code recorded trust in it or in a folder above it", async () => {
     record({ [at("repo")]: { hasTrustDialogAccepted: true, other: 1 } });
     expect(await trusted(folder("repo"))).toBe(true);
     expect(await trusted(folder("repo", "a", "b"))).toBe(true);
@@ -118,7 +121,7 @@ describe("a folder is trusted", () => {
     expect(await trusted(root)).toBe(false);
   });
 
-  it("not by that record if the record is to be ignored", async () => {
+  it("a recorded folder is not trusted if `trustsRecord` is false", async () => {
     record({ [at("repo")]: { hasTrustDialogAccepted: true } });
     expect(await trusted(folder("repo"), [], false)).toBe(false);
     expect(await trusted(at("repo"), [at("repo")], false)).toBe(true);
@@ -127,10 +130,10 @@ describe("a folder is trusted", () => {
   it.each([
     ["nothing is recorded", "{}"],
     ["the record says no", '{"projects":{"HERE":{"hasTrustDialogAccepted":false}}}'],
-    ["the record does not say", '{"projects":{"HERE":{}}}'],
+    ["the record has no entry for trust", '{"projects":{"HERE":{}}}'],
     ["the record is garbled", '{"projects":{"HERE":{"hasTrustDialogAccepted":true}'],
-    ["the record is not what it was", '{"projects":{"HERE":{"hasTrustDialogAccepted":"true"}}}'],
-  ])("not if %s", async (_, text) => {
+    ["the record holds a string in place of true", '{"projects":{"HERE":{"hasTrustDialogAccepted":"true"}}}'],
+  ])("a folder is not trusted if %s", async (_, text) => {
     const cwd = folder("repo");
     record({}, text.replace("HERE", cwd.replaceAll("\\", "\\\\")));
     expect(await trusted(cwd)).toBe(false);
@@ -140,7 +143,7 @@ describe("a folder is trusted", () => {
     );
   });
 
-  it("if the operator says so, by whatever path it is reached", async () => {
+  it("a folder below `trustDirs` is trusted, by whatever path it is reached", async () => {
     expect(await trusted(folder("repo", "a"), [at("repo")])).toBe(true);
     expect(await trusted(link("way", at("repo", "a")), [at("repo")])).toBe(true);
     expect(await trusted(at("repo", "a"), [link("here", at("repo"))])).toBe(true);
@@ -150,7 +153,7 @@ describe("a folder is trusted", () => {
 });
 
 describe("the executable content of an untrusted folder", () => {
-  it("is listed from the folder up to its repository's root, and no further", async () => {
+  it("executable content is listed from the folder up to its repository's root, and no further", async () => {
     folder("repo", ".git");
     const outside = file(".mcp.json");
     const files = [".claude/settings.json", ".claude/settings.local.json", ".mcp.json"].map((name) =>
@@ -164,14 +167,14 @@ describe("the executable content of an untrusted folder", () => {
     expect(files).not.toContain(outside);
   });
 
-  it("outside a repository is that of the folder itself", async () => {
+  it("outside a repository, only the folder's own content is listed", async () => {
     file(".mcp.json");
     expect(await whatWouldRun(folder("a"))).toEqual([]);
     const own = file("a/.mcp.json");
     expect(await whatWouldRun(at("a"))).toEqual([own]);
   });
 
-  it("is also listed if the folder is reached by a link", async () => {
+  it("executable content is also listed if the folder is reached by a link", async () => {
     folder("repo", ".git");
     const shared = file("repo/.mcp.json");
     expect(await whatWouldRun(link("way", folder("repo", "a")))).toEqual([shared]);
@@ -179,7 +182,7 @@ describe("the executable content of an untrusted folder", () => {
 });
 
 describe("the placeholder project for an untrusted one", () => {
-  it("is empty, lies in the user's own configuration, and is writable only by the user", async () => {
+  it("the placeholder is empty, lies in the user's own configuration, and is writable only by the user", async () => {
     const environment = { CLAUDE_CONFIG_DIR: folder("config") };
     const stand = await emptyProject(environment);
     expect(stand).toBe(at("config", PRODUCT, "untrusted"));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { checkShell, type Machine, windowsShell } from "../../src/claude/check/git-bash.ts";
 
-/** A machine on which only these files exist. */
+/** A machine with no files but `files`. */
 function machine(
   files: string[],
   environment: Machine["environment"] = {},
@@ -15,16 +15,21 @@ const OFF = { CLAUDE_CODE_USE_POWERSHELL_TOOL: "0" };
 
 describe("the shell of Claude Code on Windows", () => {
   it.each<[string, string[], Machine["environment"], string]>([
-    ["where the installer puts it", [USUAL], {}, USUAL],
+    ["in the installer's folder", [USUAL], {}, USUAL],
     [
-      "where the variable says",
+      "at the path of the variable",
       [USUAL, "D:\\tools\\bash.exe"],
       { CLAUDE_CODE_GIT_BASH_PATH: "D:\\tools\\bash.exe" },
       "D:\\tools\\bash.exe",
     ],
-    ["elsewhere, when the variable leads nowhere", [USUAL], { CLAUDE_CODE_GIT_BASH_PATH: "D:\\gone\\bash.exe" }, USUAL],
     [
-      "elsewhere, when the variable names no shell",
+      "in the installer's folder, if the variable leads nowhere",
+      [USUAL],
+      { CLAUDE_CODE_GIT_BASH_PATH: "D:\\gone\\bash.exe" },
+      USUAL,
+    ],
+    [
+      "in the installer's folder, if the variable names no shell",
       [USUAL, "D:\\tools\\git.exe"],
       { CLAUDE_CODE_GIT_BASH_PATH: "D:\\tools\\git.exe" },
       USUAL,
@@ -36,13 +41,13 @@ describe("the shell of Claude Code on Windows", () => {
       "E:\\Programs\\Git\\bin\\bash.exe",
     ],
     [
-      "installed for one user",
+      "in the folder of one user",
       ["C:\\Users\\me\\AppData\\Local\\Programs\\Git\\bin\\bash.exe"],
       { LOCALAPPDATA: "C:\\Users\\me\\AppData\\Local" },
       "C:\\Users\\me\\AppData\\Local\\Programs\\Git\\bin\\bash.exe",
     ],
     [
-      "by scoop",
+      "in the folder of scoop",
       ["C:\\Users\\me\\scoop\\apps\\git\\current\\bin\\bash.exe"],
       { USERPROFILE: "C:\\Users\\me" },
       "C:\\Users\\me\\scoop\\apps\\git\\current\\bin\\bash.exe",
@@ -59,17 +64,17 @@ describe("the shell of Claude Code on Windows", () => {
       { PATH: "D:\\Git\\mingw64\\bin" },
       "D:\\Git\\bin\\bash.exe",
     ],
-  ])("is found %s", async (_, files, environment, path) => {
+  ])("the shell is found %s", async (_, files, environment, path) => {
     expect(await windowsShell(machine(files, environment))).toEqual({ kind: "bash", path });
     await checkShell(machine(files, { ...environment, ...OFF }));
   });
 
-  it("is not a bash without git: WSL's bash sees other paths", async () => {
+  it("a bash without git is not used: WSL's bash sees other paths", async () => {
     const wsl = machine(["C:\\Windows\\System32\\bash.exe"], { PATH: "C:\\Windows\\System32" });
     expect(await windowsShell(wsl)).toEqual({ kind: "powershell only" });
   });
 
-  it("is PowerShell if there is no bash: Claude Code starts", async () => {
+  it("Claude Code starts with PowerShell if there is no bash", async () => {
     expect(await windowsShell(machine([]))).toEqual({ kind: "powershell only" });
     expect(await windowsShell(machine([], { CLAUDE_CODE_USE_POWERSHELL_TOOL: "1" }))).toEqual({
       kind: "powershell only",
@@ -78,7 +83,7 @@ describe("the shell of Claude Code on Windows", () => {
   });
 
   it.each(["0", "false", "No", " off "])(
-    "does not exist if PowerShell is turned off by %j: the start is refused",
+    "a start is refused if there is no bash and PowerShell is turned off by %j",
     async (off) => {
       const environment = { CLAUDE_CODE_USE_POWERSHELL_TOOL: off };
       expect(await windowsShell(machine([], environment))).toEqual({ kind: "none" });
@@ -91,7 +96,7 @@ describe("the shell of Claude Code on Windows", () => {
     },
   );
 
-  it.each<NodeJS.Platform>(["linux", "darwin"])("is not looked up on %s", async (platform) => {
+  it.each<NodeJS.Platform>(["linux", "darwin"])("the shell is not looked up on %s", async (platform) => {
     expect(await windowsShell(machine([], OFF, platform))).toEqual({ kind: "not windows" });
     await checkShell(machine([], OFF, platform));
   });

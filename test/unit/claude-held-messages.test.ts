@@ -6,8 +6,11 @@ const signal = new AbortController().signal;
 const envelope = (attributes: string, body = "Do it.") =>
   `<cross-session-message${attributes}>\n${body}\n</cross-session-message>`;
 
-/** What the hook asks, and what it answers, of a prompt whose request is denied with the reason, or allowed without one. */
-async function held(prompt: string, denied?: string) {
+/**
+ * Returns the requests of `messageGuard` and the answer for `prompt`. Each request is denied with `denied` as the reason, or
+ * allowed if `denied` is missing.
+ */
+async function guarded(prompt: string, denied?: string) {
   const asked: unknown[] = [];
   const guard = messageGuard(async (question) => {
     asked.push(question);
@@ -24,21 +27,21 @@ describe("a message of another session", () => {
     [envelope(' from="uds:/s"'), { from: "uds:/s", message: "Do it." }],
     [envelope(""), { message: "Do it." }],
     [envelope(' from="a"', "x</cross-session-message>y"), { from: "a", message: "x</cross-session-message>y" }],
-    // With files before it, or several at once, the whole text is shown.
+    // With files in front or several messages at once, the whole text is shown.
     [`@/f ${envelope(' from="a"')}`, { from: "a", message: `@/f ${envelope(' from="a"')}` }],
-  ])("is asked with its sender and its words: %j", async (prompt, input) => {
-    const { answer, asked } = await held(prompt);
+  ])("approval is requested with the sender and the text of the message: %j", async (prompt, input) => {
+    const { answer, asked } = await guarded(prompt);
     expect(asked).toMatchObject([{ id: "id", toolName: "PeerMessage", input }]);
     expect(answer).toEqual({});
   });
 
-  it("that is denied is blocked with the reason", async () => {
-    const { answer } = await held(envelope(' from="a"'), "Not now.");
+  it("a denied message is blocked with the reason", async () => {
+    const { answer } = await guarded(envelope(' from="a"'), "Not now.");
     expect(answer).toMatchObject({ decision: "block", reason: "The message of another session was denied: Not now." });
   });
 
-  it("is not what a caller prompts", async () => {
-    expect(await held("Do it.", "Not now.")).toEqual({ asked: [], answer: {} });
+  it("a prompt of a caller needs no approval", async () => {
+    expect(await guarded("Do it.", "Not now.")).toEqual({ asked: [], answer: {} });
   });
 });
 

@@ -8,7 +8,7 @@ import { checkOrigin, checkPlaces, foldersBelow } from "../../src/claude/check/f
 import { readImages } from "../../src/claude/check/images.ts";
 import type { AttachmentSource } from "../../src/domain/prompt.ts";
 
-/** Files that a session names: images that go with a prompt, and the file of its debug log. */
+/** Files named by a session: images of a prompt, and the log of `debugFile`. */
 
 const PNG = Buffer.from("\u0089PNG\r\n\u001A\nrest", "latin1");
 const LARGE = Buffer.concat([PNG, Buffer.alloc(5 * 1024 * 1024)]);
@@ -35,11 +35,11 @@ describe("an image of a prompt", () => {
     ["image/jpeg", "\u00FF\u00D8\u00FF"],
     ["image/gif", "GIF89a"],
     ["image/webp", "RIFF0000WEBP"],
-  ] as const)("is known as %s by its bytes", async (mediaType, begin) => {
+  ] as const)("the type %s of an image is known by its bytes", async (mediaType, begin) => {
     expect(await read({ mediaType, data: data(begin) })).toEqual([{ mediaType, data: data(begin) }]);
   });
 
-  it("is read from a file in the session's folder, also where folders are restricted", async () => {
+  it("an image is read from a file in the session's folder, also if folders are restricted", async () => {
     const image = [{ mediaType: "image/png", data: PNG.toString("base64") }];
     expect(await read({ path: "a.png" })).toEqual(image);
     expect(await read({ path: "a.png" }, [join(root, "in")])).toEqual(image);
@@ -48,22 +48,22 @@ describe("an image of a prompt", () => {
 
   it.each<[string, AttachmentSource, string]>([
     [
-      "of another type than is said",
+      "of another type than `mediaType`",
       { mediaType: "image/gif", data: data(PNG.toString("latin1")) },
       "[0].mediaType: is image/gif",
     ],
-    ["that is none", { path: "a.txt" }, "[0]: is not a PNG"],
-    ["in a file that is too large", { path: "large.png" }, "large.png is larger than 5242880 bytes"],
-    ["that is too large itself", { mediaType: "image/png", data: LARGE.toString("base64") }, "[0]: is larger than"],
+    ["that is a text file", { path: "a.txt" }, "[0]: is not a PNG"],
+    ["in a file above 5 MiB", { path: "large.png" }, "large.png is larger than 5242880 bytes"],
+    ["above 5 MiB", { mediaType: "image/png", data: LARGE.toString("base64") }, "[0]: is larger than"],
     ["that is a folder", { path: "folder" }, "is not a file on the server's machine"],
-    ["that is not there", { path: "gone.png" }, "is not a file on the server's machine"],
-  ])("%s is refused", async (_, source, problem) => {
+    ["that does not exist", { path: "gone.png" }, "is not a file on the server's machine"],
+  ])("an image %s is refused", async (_, source, problem) => {
     const error: unknown = await read(source).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "INVALID_ARGUMENT" });
     expect(String(error)).toContain(problem);
   });
 
-  it("outside of the allowed folders is refused, also through a link", async () => {
+  it("an image outside the allowed folders is refused, also through a link", async () => {
     for (const path of ["../out/b.png", "link.png", "gone/../../out/none.png"])
       await expect(read({ path }, [join(root, "in")])).rejects.toThrow("outside the folders this server allows");
   });
@@ -73,7 +73,7 @@ describe("the file of the debug log", () => {
   const check = async (debugFile: string, roots: string[] = [join(root, "in")]) =>
     checkPlaces({ cwd: join(root, "in"), debugFile }, roots, []);
 
-  it("is one in an allowed folder, there or not, by its real path", async () => {
+  it("a new or existing file in an allowed folder is taken for `debugFile`, by its real path", async () => {
     for (const name of ["new.log", "a.txt", "folder/../new.log"])
       expect((await check(name)).debugFile).toBe(join(root, "in", name));
     expect((await check("new.log", [])).debugFile).toBe("new.log");
@@ -85,12 +85,12 @@ describe("the file of the debug log", () => {
     ["link.png", "outside the folders"],
     ["../out/new.log", "outside the folders"],
     ["gone/new.log", "does not exist"],
-  ])("is not %s, which %s", async (name, problem) => {
+  ])("`debugFile` %s is refused: %s", async (name, problem) => {
     await expect(check(name)).rejects.toThrow(problem);
   });
 });
 
-it("a transcript is continued only where its folder is allowed; the refusal does not name the folder", async () => {
+it("a transcript is continued only if its folder is allowed; the refusal does not name the folder", async () => {
   const roots = [join(root, "in")];
   await expect(checkOrigin("resume", join(root, "in/folder"), roots)).resolves.toBeUndefined();
   await expect(checkOrigin("resume", join(root, "out"), [])).resolves.toBeUndefined();

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Guards } from "../../src/claude/supervise/guards.ts";
 import { pidNamespace } from "../../src/claude/supervise/isolation.ts";
 
-/** What stands before the command of a Claude Code, by the programs that the machine has. */
+/** Programs in front of the command of Claude Code, chosen by `Guards` and `pidNamespace`. */
 
 let folder: string;
 beforeEach(() => {
@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Works, or is refused with these words. */
+/** Writes a program; with `refusal`, the program prints the text and fails. */
 function program(name: string, refusal?: string): string {
   const file = join(folder, name);
   writeFileSync(file, `#!/bin/sh\n${refusal === undefined ? "" : `echo '${refusal}' >&2; exit 1`}\n`, { mode: 0o755 });
@@ -31,7 +31,7 @@ describe.runIf(process.platform === "linux")("a pid namespace", () => {
   const runAs = (uid: number) => void vi.spyOn(process as { getuid: () => number }, "getuid").mockReturnValue(uid);
   beforeEach(() => runAs(0));
 
-  it("is made by unshare for root, where that works, else by bwrap", async () => {
+  it("a pid namespace is made by unshare for root if unshare works, otherwise by bwrap", async () => {
     const bwrap = program("bwrap");
     expect((await pidNamespace())[0]).toBe(bwrap);
     const unshare = program("unshare", "Operation not permitted");
@@ -42,7 +42,7 @@ describe.runIf(process.platform === "linux")("a pid namespace", () => {
     expect((await pidNamespace())[0]).toBe(bwrap);
   });
 
-  it("that no program makes is refused with what each says", async () => {
+  it("`pidNamespace` fails with the error of each program if none works", async () => {
     program("bwrap", "No permissions");
     await expect(pidNamespace()).rejects.toThrow("unshare: is not installed; bwrap: No permissions");
   });
@@ -51,7 +51,7 @@ describe.runIf(process.platform === "linux")("a pid namespace", () => {
 describe.runIf(process.platform === "linux")("the guards of a process", () => {
   const starter = { store: "/store.db", pid: 7, startedAt: "1" };
 
-  it("have the kernel end it with its starter, except where only the reaper is to do so", async () => {
+  it("the kernel ends a process together with its starter, except with `forceReaper`", async () => {
     const setpriv = program("setpriv");
     const wrapped = (guards: Guards) => guards.wrap(guards.newTag(starter, "a:1"), "claude", ["-p"]);
     expect(wrapped(await Guards.find({ forceReaper: false }))).toEqual([
@@ -65,10 +65,10 @@ describe.runIf(process.platform === "linux")("the guards of a process", () => {
     expect(wrapped(await Guards.find({ forceReaper: true }))).toEqual(["claude", ["-p"]]);
   });
 
-  // A machine may have lowered that limit for all.
+  // A machine may have lowered the hard limit of file locks for all processes.
   const canNumber = () => /^Max file locks +\S+ +unlimited/m.test(readFileSync("/proc/self/limits", "utf8"));
 
-  it.runIf(process.platform === "linux" && canNumber())("number each by a limit", async () => {
+  it.runIf(process.platform === "linux" && canNumber())("each process has its own limit of file locks", async () => {
     const prlimit = program("prlimit");
     const guards = await Guards.find({ forceReaper: true });
     const [one, two] = [guards.newTag(starter, "a:1"), guards.newTag(starter, "a:1")];
@@ -76,7 +76,7 @@ describe.runIf(process.platform === "linux")("the guards of a process", () => {
     expect(one.number).not.toBe(two.number);
   });
 
-  it("tell the signal that has ended it, which a pid namespace tells as an exit code", async () => {
+  it("an exit code of a pid namespace is reported as the signal that ended the process", async () => {
     const isolated = await Guards.find({ forceReaper: true, isolation: ["unshare", "--"] });
     expect(isolated.exitOf({ code: 137, signal: null })).toEqual({ code: null, signal: "SIGKILL" });
     for (const code of [1, 128, 250]) {

@@ -9,7 +9,7 @@ import { promptsIn, resumePlanOf, transcriptOf } from "../../src/claude/folder/t
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import { placed } from "../kit/sessions/confined-runtime.ts";
 
-/** What Claude Code keeps of its sessions in its configuration folder. */
+/** Transcripts in `projects` and notes of open sessions in `sessions`, below the configuration folder of Claude Code. */
 
 const root = mkdtempSync(join(tmpdir(), "ccm-kept-"));
 const id = "0b0e5a6c-7b1d-4f6e-9c2a-3d4e5f60718a";
@@ -27,13 +27,13 @@ function transcript(lines: readonly (object | string)[], project = "b"): string 
 }
 
 describe("a session that Claude Code has kept", () => {
-  it("is found in any project, with the folder that it was in last", async () => {
+  it("a kept session is found in any project, with its last folder", async () => {
     transcript([{ type: "summary" }, { type: "user", cwd: "/first" }, { type: "assistant", cwd: '/a "b"' }, "garbled"]);
     expect(await findSession(id, config)).toEqual({ cwd: '/a "b"' });
     expect(await findSession(id, join(config, "gone"))).toBeUndefined();
   });
 
-  it("without a message is none", async () => {
+  it("a transcript without a message does not count as a session", async () => {
     transcript([{ type: "summary", cwd: "/x" }]);
     expect(await findSession(id, config)).toBeUndefined();
     transcript([{ type: "user" }], "a");
@@ -41,12 +41,12 @@ describe("a session that Claude Code has kept", () => {
     expect(await transcriptOf(id, config)).toBe(join(config, "projects/a", `${id}.jsonl`));
   });
 
-  it("is not looked for under an id that is a path", async () => {
+  it("a session is not looked up by an id that is a path", async () => {
     writeFileSync(join(config, "outside.jsonl"), '{"type":"user","cwd":"/x"}\n');
     expect(await findSession("../../outside", config)).toBeUndefined();
   });
 
-  it("has the prompts whose ids stand in it", async () => {
+  it("a prompt is in a transcript if its id occurs there", async () => {
     const file = transcript([
       { type: "user", uuid: "p1" },
       { type: "attachment", of: "p2" },
@@ -75,14 +75,14 @@ describe("a process of a session", () => {
   const planned = async (over: object) => (await resumePlanOf(start(over), config)).options;
   const listing = [{ type: "queue-operation" }, { type: "mode" }];
 
-  it("goes on with its transcript, also where that holds only what a hook has refused", async () => {
+  it("a process resumes its transcript, even if the transcript holds only refusals by hooks", async () => {
     transcript([{ type: "user" }]);
     expect(await planned({ hasSpoken: true })).toEqual({ resume: id });
     transcript([...listing, { type: "system" }]);
     expect(await planned({})).toEqual({ resume: id });
   });
 
-  it("begins afresh where nothing was said: under another id where Claude Code would not take this one", async () => {
+  it("a process begins anew if nothing was said, under a new id if Claude Code would refuse the old one", async () => {
     expect(await planned({})).toEqual({ sessionId: id });
     expect(await planned({ origin: { transcriptId: other, isNew: true } })).toEqual({ sessionId: id });
     transcript(listing);
@@ -96,14 +96,14 @@ describe("a process of a session", () => {
     ["empty", { hasSpoken: true }, []],
     ["without a message", { hasSpoken: true }, listing],
     ["gone after a /clear", { hasSpoken: true, transcriptId: other }, [{ type: "user" }]],
-    ["gone, of the session that it forks", { first: true, origin: { transcriptId: other } }, undefined],
-    ["gone, of a session that it goes on with", { first: true, origin: { transcriptId: id } }, undefined],
+    ["gone, for a fork", { first: true, origin: { transcriptId: other } }, undefined],
+    ["gone, for a resumed session", { first: true, origin: { transcriptId: id } }, undefined],
     [
-      "gone, though that of its origin is there",
+      "gone, though the transcript of its origin exists",
       { hasSpoken: true, origin: { transcriptId: id }, transcriptId: other },
       [{ type: "user" }],
     ],
-  ])("is not started where its transcript is %s", async (_, over, lines) => {
+  ])("a process is not started if its transcript is %s", async (_, over, lines) => {
     if (lines) transcript(lines);
     await expect(planned(over)).rejects.toMatchObject({
       subtype: "transcript_missing",
@@ -112,12 +112,12 @@ describe("a process of a session", () => {
   });
 });
 
-describe("a session is open in a process", () => {
+describe("the process in which a session is open", () => {
   const note = (name: string, about: object | string) =>
     writeFileSync(join(config, "sessions", name), typeof about === "string" ? about : JSON.stringify(about));
   const own = { pid: process.pid, sessionId: id };
 
-  it("that runs, also one that notes nothing of how it was started", async () => {
+  it("a session is open in a running process, even if its note lacks the entrypoint", async () => {
     note("a.json", "{");
     note("b.json", { ...own, pid: "one" });
     note("c.json", { ...own, sessionId: "another" });
@@ -130,7 +130,7 @@ describe("a session is open in a process", () => {
     expect(open).toEqual({ pid: process.pid, how: "cli" });
   });
 
-  it("but not in one that is gone, nor in another that has its number now", async () => {
+  it("a session is not open in a process that has ended, nor in a later process with the same pid", async () => {
     note("a.json", { ...own, pid: 4_194_304 });
     if (process.platform === "linux") note("b.json", { ...own, procStart: "1" });
     expect(await openIn(id, config)).toBeUndefined();

@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** A program that notes each start in `starts` beside it, and prints this. */
+/** Writes a program with output `text`; each start adds a line to the file `starts`. */
 function program(path: string, text: string, more = ""): string {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, `#!/bin/sh\necho start >> ${join(home, "starts")}\n${more}echo "${text}"\n`, { mode: 0o755 });
@@ -56,7 +56,7 @@ const environment = () => ({ HOME: home, PATH: `${bin()}:/bin`, NPM_CONFIG_PREFI
 function locator(settings: { claudePath?: string; bundled?: string[]; cached?: string | null } = {}) {
   const { bundled = [], cached, claudePath } = settings;
   const log = { warn: (text: string) => void warned.push(text) };
-  // `null`: packages can be installed, and none is.
+  // `null`: packages can be installed, but none is installed.
   const packages = cached === undefined ? undefined : { entryOf: () => cached ?? undefined };
   const one = new ClaudeLocator({ packages, cacheFolder: cacheFolder(), log }, () => bundled);
   return { locate: async () => one.locate(withClaudePath(environment(), claudePath)) };
@@ -69,7 +69,7 @@ async function refusal(of: ReturnType<typeof locator>): Promise<NoClaudeError> {
 }
 
 describe("the Claude Code of the sessions", () => {
-  it("is that of --claude-path, then the SDK's, then that of PATH, then that of a usual place", async () => {
+  it("sessions use the Claude Code of --claude-path, then of the SDK, then of PATH, then of a usual place", async () => {
     const named = program(join(home, "named"), `${NEEDED_VERSION} (Claude Code)`);
     const onPath = program(join(bin(), "claude"), "2.1.300 (Claude Code)");
     const usual = program(join(home, ".local/bin/claude"), "2.1.301 (Claude Code)");
@@ -84,7 +84,7 @@ describe("the Claude Code of the sessions", () => {
     expect(await locator().locate()).toMatchObject({ path: usual, version: "2.1.301" });
   });
 
-  it("is that of each environment: its own PATH, and the path that is named in it", async () => {
+  it("each environment has its own Claude Code, by its PATH or by the path named in it", async () => {
     const one = program(join(bin(), "claude"), "2.1.300 (Claude Code)");
     const other = program(join(home, "other/claude"), "2.1.301 (Claude Code)");
     const named = program(join(home, "named"), "2.1.302 (Claude Code)");
@@ -99,7 +99,7 @@ describe("the Claude Code of the sessions", () => {
     expect(starts()).toBe(3);
   });
 
-  it("is started for no question when it is the SDK's, and left to the SDK when there are two", async () => {
+  it("the SDK's Claude Code is not asked for its version; with two of them, the SDK chooses", async () => {
     program(join(bin(), "claude"), "2.1.300 (Claude Code)");
     const bundled = [program(join(home, "sdk"), "2.1.332 (Claude Code)")];
     expect((await locator({ bundled }).locate()).path).toBe(bundled[0]);
@@ -107,7 +107,7 @@ describe("the Claude Code of the sessions", () => {
     expect(starts()).toBe(0);
   });
 
-  it("is asked for its version once for each state of its file, also by the next server", async () => {
+  it("each state of a file is asked for its version once, also across servers", async () => {
     const path = program(join(bin(), "claude"), "2.1.300 (Claude Code)");
     const first = locator();
     await Promise.all([first.locate(), first.locate()]);
@@ -116,14 +116,14 @@ describe("the Claude Code of the sessions", () => {
     utimesSync(path, 1, 1);
     await locator().locate();
     expect(starts()).toBe(2);
-    // An update of the native installer: the link leads to another file.
+    // An update by the native installer redirects the link to another file.
     const newer = program(join(home, "versions/2.1.310"), "2.1.310 (Claude Code)");
     rmSync(path);
     symlinkSync(newer, path);
     expect((await first.locate()).version).toBe("2.1.310");
   });
 
-  it("is found behind one in PATH that is too old, fails, or is another program", async () => {
+  it("a usual place is searched if the program in PATH is too old, fails, or is another program", async () => {
     const usual = program(join(home, ".claude/local/claude"), "2.1.301 (Claude Code)");
     for (const text of ["2.1.100 (Claude Code)", "claude 3.0.0", ""]) {
       program(join(bin(), "claude"), text);
@@ -134,26 +134,26 @@ describe("the Claude Code of the sessions", () => {
   });
 });
 
-describe("where the SDK's Claude Code can be installed", () => {
-  it("an installed one is used before that of PATH", async () => {
+describe("a server that can install the SDK's Claude Code", () => {
+  it("an installed package is used before the Claude Code of PATH", async () => {
     program(join(bin(), "claude"), "2.1.300 (Claude Code)");
     expect((await locator({ cached: "/cache/claude" }).locate()).path).toBe("/cache/claude");
     expect(starts()).toBe(0);
   });
 
-  it("that of PATH is used before one is installed", async () => {
+  it("the Claude Code of PATH is used if no package is installed", async () => {
     const path = program(join(bin(), "claude"), "2.1.300 (Claude Code)");
     const found = await locator({ cached: null }).locate();
     expect(found).toEqual({ path, version: "2.1.300", warning: undefined });
   });
 
-  it("the one for this machine is to be installed in place of one that is too old, with one warning", async () => {
+  it("`toInstall` names the package of this machine if the Claude Code of PATH is too old, with one warning", async () => {
     const path = program(join(bin(), "claude"), "2.1.100 (Claude Code)");
     const one = locator({ cached: null });
     await one.locate();
     expect((await one.locate()).toInstall).toEqual(ownBinaryPackage());
     expect(warned).toEqual([expect.stringMatching(`^${path} is version 2.1.100: .* The Agent SDK's is used.$`)]);
-    // npm has chosen by the C library of this machine as well.
+    // npm chooses by the C library as well, so `ownBinaryPackage` must agree with npm.
     expect(bundledClaudes().map((file) => file.split("/").slice(-3, -1).join("/"))).toContain(ownBinaryPackage()?.name);
   });
 });
@@ -162,15 +162,15 @@ describe("a program that gives no version", () => {
   const versions = () => new Versions({ cacheFolder: cacheFolder() });
 
   it.each([
-    ["is not there", () => join(home, "gone"), "cannot be read: "],
+    ["does not exist", () => join(home, "gone"), "cannot be read: "],
     ["has no interpreter", () => writtenAs("claude", "#!/nowhere/sh\n"), "cannot be started: "],
-    ["was ended by a signal", () => program(join(bin(), "claude"), "", "kill -9 $$\n"), "(exit code none)"],
+    ["is ended by a signal", () => program(join(bin(), "claude"), "", "kill -9 $$\n"), "(exit code none)"],
     ["is another program", () => program(join(bin(), "claude"), "2.1.300"), "is not Claude Code"],
-  ])("because it %s is reported as such", async (_, path, problem) => {
+  ])("a program that %s is reported with the reason", async (_, path, problem) => {
     expect(await versions().of(path(), environment())).toEqual({ problem: expect.stringContaining(problem) });
   });
 
-  it("is asked again after half a minute", async () => {
+  it("a program without a version is asked again after 30 seconds", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
       const path = program(join(bin(), "claude"), "", "exit 1\n");
@@ -186,30 +186,30 @@ describe("a program that gives no version", () => {
     }
   });
 
-  it("is a problem and no exception where its path is none", async () => {
+  it("a path with a null byte is reported as a problem, without an exception", async () => {
     const question = { environment: environment(), ms: 5_000 };
     const answer = await outputOf("/bin/\0", ["--version"], question);
     expect(answer).toEqual({ problem: expect.stringContaining("cannot be started: ") });
   });
 
-  it("a script is run by Node, and has its version", async () => {
+  it("a script is asked for its version through Node", async () => {
     const path = writtenAs("claude.mjs", 'console.log("2.1.303 (Claude Code)")');
     expect(await versions().of(path, environment())).toEqual({ version: "2.1.303" });
   });
 });
 
 describe("an error of the search", () => {
-  it("names the version that is too old, the one that is needed and the command that updates it", async () => {
+  it("the error names the version that is too old, the needed version and the command that updates it", async () => {
     const path = program(join(bin(), "claude"), "2.1.100 (Claude Code)");
     const error = await refusal(locator());
     expect(error.message).toContain(`${path} is version 2.1.100: ${NEEDED_VERSION} or newer is needed`);
     expect(error.message).toContain(`Run: ${path} update`);
-    // And the command puts it right.
+    // After the suggested update, `path` is located.
     program(path, `${NEEDED_VERSION} (Claude Code)`);
     expect((await locator().locate()).version).toBe(NEEDED_VERSION);
   });
 
-  it("names the places that were looked at, and how to install one", async () => {
+  it("the error names the searched places and the command that installs Claude Code", async () => {
     const { fix, message } = await refusal(locator());
     for (const place of [
       "PATH",
@@ -221,7 +221,7 @@ describe("an error of the search", () => {
     expect(fix).toBe("npm install -g @anthropic-ai/claude-code");
   });
 
-  it("names --claude-path, and does not fall back to another one", async () => {
+  it("the error names --claude-path, and no other Claude Code is used instead", async () => {
     program(join(bin(), "claude"), "2.1.300 (Claude Code)");
     expect((await refusal(locator({ claudePath: home }))).message).toContain("is not an executable file");
     const old = program(join(home, "old"), "1.0.3 (Claude Code)");
@@ -230,15 +230,15 @@ describe("an error of the search", () => {
     expect(message).toContain("/bin/false fails at --version (exit code 1)");
   });
 
-  it("says within the time limit that it does not answer, also where a child keeps its output open", async () => {
+  it("a program that does not answer is reported within the time limit, even if a child keeps its output open", async () => {
     const path = program(join(bin(), "claude"), "never", "sleep 600 & sleep 600\n");
     const versions = new Versions({ cacheFolder: cacheFolder(), ms: 300 });
-    // The test's own time limit is far shorter than the child's 600 s.
+    // The time limit of the test is far below the child's 600 s, so a wait for the child would fail.
     expect(await versions.of(path, environment())).toEqual({ problem: "did not answer --version within 0.3 s" });
   });
 });
 
-it("a version that is newer than the tested ones is a warning, once", async () => {
+it("a version newer than the tested ones causes one warning", async () => {
   program(join(bin(), "claude"), "2.2.0 (Claude Code)");
   const one = locator();
   expect((await one.locate()).warning).toContain(`newer than ${NEWEST_TESTED}`);
@@ -258,7 +258,7 @@ it("the tested range ends with the version of the pinned Agent SDK", async () =>
   expect(compareVersions("2.10.0", "2.9.9")).toBeGreaterThan(0);
 });
 
-it("a cache that cannot be read or written costs a start, and no error", async () => {
+it("a cache that cannot be read or written causes no error", async () => {
   program(join(bin(), "claude"), "2.1.300 (Claude Code)");
   writeFileSync(cacheFolder(), "a file in place of the folder");
   expect((await locator().locate()).version).toBe("2.1.300");
@@ -268,7 +268,7 @@ it("a cache that cannot be read or written costs a start, and no error", async (
   expect((await locator().locate()).version).toBe("2.1.300");
 });
 
-it("updates come from where the program came from", async () => {
+it("the update command is npm's or Homebrew's, depending on the path of the program", async () => {
   const ofNpm = program(join(home, "lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe"), "");
   const ofBrew = program(join(home, "Caskroom/claude-code/2.1.3/claude"), "");
   symlinkSync(ofNpm, join(home, "claude"));
@@ -276,12 +276,12 @@ it("updates come from where the program came from", async () => {
   expect(await updateOf(ofBrew)).toBe("brew upgrade claude-code");
 });
 
-it("no relative folder of PATH and no node_modules/.bin is searched", async () => {
+it("relative folders of PATH and node_modules/.bin are not searched", async () => {
   const { path } = await ownPlaces({ PATH: `.:bin:/usr/bin:${join(home, "node_modules/.bin")}`, HOME: home });
   expect(path).toEqual(["/usr/bin/claude"]);
 });
 
-it("places in which one would be started are protected only where they are searched", async () => {
+it("places of Claude Code are protected only if they are searched", async () => {
   mkdirSync(bin());
   const searched = await startedClaudes(environment(), []);
   expect(searched).toEqual(expect.arrayContaining([join(bin(), "claude"), join(home, ".local/bin/claude")]));
@@ -290,9 +290,9 @@ it("places in which one would be started are protected only where they are searc
 });
 
 it.each([
-  ["the folder of npm's configuration", { NPM_CONFIG_PREFIX: "/npm" }, "/npm/bin/claude"],
-  ["the same in npm's own words", { npm_config_prefix: "/npm" }, "/npm/bin/claude"],
-  ["the home folder, by the name that Windows gives it", { USERPROFILE: "/ann" }, "/ann/.local/bin/claude"],
+  ["the prefix in NPM_CONFIG_PREFIX", { NPM_CONFIG_PREFIX: "/npm" }, "/npm/bin/claude"],
+  ["the prefix in npm_config_prefix", { npm_config_prefix: "/npm" }, "/npm/bin/claude"],
+  ["the home folder in USERPROFILE", { USERPROFILE: "/ann" }, "/ann/.local/bin/claude"],
 ])("%s is searched", async (_, variables, place) => {
   expect((await ownPlaces(variables)).usual).toContain(place);
 });

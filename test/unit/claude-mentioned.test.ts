@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mentionedPaths, pathsIn } from "../../src/claude/risk/mentioned.ts";
 import { whyUnread } from "../../src/security/shell/unread.ts";
 
-/** Files that the text of a shell command shows, and what hides them. */
+/** Paths in the text of a shell command, and the reasons for paths that stay unknown. */
 
 let root = "";
 beforeAll(() => {
@@ -18,7 +18,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const folders = () => ({ cwd: join(root, "src"), additionalDirectories: [], home: root, closed: [], programs: [] });
 
-describe("what hides the files of a command", () => {
+describe("reasons why the files of a command are unknown", () => {
   it.each([
     ["cat $x", "`$`"],
     ["cat `x`", "```"],
@@ -36,12 +36,12 @@ describe("what hides the files of a command", () => {
     ["git -C x status", "`-C`"],
     ["x".repeat(10_001), "its length"],
     ["x ".repeat(201).replaceAll(/x/g, () => `x${String(Math.random())}`), "the number of its words"],
-  ])("is named: %s", async (command, why) => {
+  ])("`whyUnread` names the reason for %s", async (command, why) => {
     expect(whyUnread(command)).toBe(why);
     expect(await mentionedPaths(command, folders())).toBeUndefined();
   });
 
-  it("is nothing in a plain command, whose files are known with what they really are", async () => {
+  it("a plain command hides nothing; its files are known by real path", async () => {
     const command = "cat sub/a link/b ~/c > out 2>&1";
     expect(whyUnread(command)).toBeUndefined();
     const paths = await mentionedPaths(command, folders());
@@ -50,8 +50,7 @@ describe("what hides the files of a command", () => {
   });
 });
 
-describe("files that are shown beside what is hidden", () => {
-  /** The file whose mention is found, or not. */
+describe("files that stay known in a partly unreadable command", () => {
   const file = () => join(root, "src", "secret");
   it.each([
     ["echo $x; cat secret", true],
@@ -74,7 +73,7 @@ describe("files that are shown beside what is hidden", () => {
     ["git -C sub status; cat secret", true],
     ["git -C sub status && cd x && cat secret", false],
     [`echo ${Array.from({ length: 300 }, (_, at) => `w${String(at)}`).join(" ")}; cat secret`, true],
-  ])("%s: %s", async (command, isFound) => {
+  ])("a file is found in %s: %s", async (command, isFound) => {
     expect((await pathsIn(command, folders())).includes(file())).toBe(isFound);
   });
 
@@ -82,11 +81,11 @@ describe("files that are shown beside what is hidden", () => {
     ["cat secret/*", "secret/*"],
     ["for f in a; do cat secret/$f; done", "secret/$f"],
     ["cat *.key", "*.key"],
-  ])("%s: below the folder that is written out", async (command, path) => {
+  ])("a pattern counts as a path below the folder written before it: %s", async (command, path) => {
     expect(await pathsIn(command, folders())).toContain(join(root, "src", path));
   });
 
-  it("are found by absolute path and by ~ wherever the command may have gone", async () => {
+  it("a file is found by its absolute path and by ~, wherever the command may have gone", async () => {
     for (const way of [file(), "~/src/secret"]) {
       expect(await pathsIn(`cd $x && cat ${way}`, folders())).toContain(file());
     }

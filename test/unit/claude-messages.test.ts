@@ -4,10 +4,10 @@ import { MessageReader } from "../../src/claude/messages.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { Walk } from "../kit/step/walk.ts";
 
-/** Messages as Claude Code sends them, reduced to the relevant fields. The set is open: no type of the SDK covers all of them. */
+/** Message of Claude Code, reduced to the relevant fields. `SDKMessage` does not cover all types. */
 type Loose = Readonly<Record<string, unknown>>;
 
-/** Read in order by one reader, in JSON form: without undefined fields. */
+/** Reads `messages` with one `MessageReader`, as JSON, so that `undefined` fields are absent. */
 function read(...messages: Loose[]): AgentSignal[] {
   const reader = new MessageReader();
   return messages.flatMap((message) => {
@@ -52,10 +52,10 @@ describe("a message of Claude Code", () => {
     ["of an unknown kind of system message", system("weather", { rain: true })],
     ["that a background task has ended", system("task_notification", { task_id: "t", status: "completed" })],
     ["that a hook has answered", system("hook_response", { output: "x" })],
-    ["of what the user may ask next", { type: "prompt_suggestion", suggestion: "run the tests" }],
-    ["of Claude Code's login", { type: "auth_status", isAuthenticating: true }],
-    ["of a user that is no replay", { type: "user", message: { role: "user", content: "x" } }],
-  ])("%s is stored unchanged, except for the session's id", (_, message) => {
+    ["with a suggestion for the next prompt", { type: "prompt_suggestion", suggestion: "run the tests" }],
+    ["about Claude Code's login", { type: "auth_status", isAuthenticating: true }],
+    ["of the user that is no replay", { type: "user", message: { role: "user", content: "x" } }],
+  ])("a message %s is stored unchanged, except for the session's id", (_, message) => {
     expect(read(message)).toEqual([{ type: "message", message }]);
   });
 
@@ -68,7 +68,7 @@ describe("a message of Claude Code", () => {
     "system/files_persisted",
     "system/memory_recall",
     "system/worker_shutting_down",
-  ])("is dropped if it is housekeeping: %s", (name) => {
+  ])("a housekeeping message is dropped: %s", (name) => {
     expect(read(named(name))).toEqual([]);
   });
 
@@ -81,7 +81,7 @@ describe("a message of Claude Code", () => {
     "system/hook_started",
     "system/hook_progress",
     "system/control_request_progress",
-  ])("is a sign of life if it reports progress: %s", (name) => {
+  ])("a progress message is a sign of life: %s", (name) => {
     expect(read(named(name))).toEqual([{ type: "alive" }]);
   });
 
@@ -101,12 +101,12 @@ describe("a message of Claude Code", () => {
       { attempt: 2, max_retries: 10, retry_delay_ms: 1234, error: "overloaded" },
       "overloaded: retry 2 of 10 in 1.2 s",
     ],
-  ])("is a notice if users should know of it: %s", (name, kind, over, message) => {
+  ])("a message that users should know of becomes a notice: %s", (name, kind, over, message) => {
     const details = { ...named(name), ...over };
     expect(read(details)).toEqual([{ type: "notice", kind, message, details }]);
   });
 
-  it("names the last tool that it calls", () => {
+  it("`toolUseId` is the id of the last tool use in a message", () => {
     const content = [
       { type: "tool_use", id: "toolu_1" },
       { type: "tool_use", id: "toolu_2" },
@@ -116,7 +116,7 @@ describe("a message of Claude Code", () => {
     expect(read(assistant([{ type: "text", text: "x" }]))[0]).not.toHaveProperty("toolUseId");
   });
 
-  it("that begins a turn is stored once, and again after a change in it", () => {
+  it("an init message is stored once, and again after a change in it", () => {
     const { uuid: _, ...facts } = INIT;
     const reported = { type: "reported", model: "opus", permissionMode: "default" };
     const again = { ...INIT, uuid: "u2", user_message_uuids: ["p2"] };
@@ -131,11 +131,11 @@ describe("a message of Claude Code", () => {
     ]);
   });
 
-  it("that echoes the server's own prompt is dropped", () => {
+  it("an echo of the server's own prompt is dropped", () => {
     expect(read({ type: "user", isReplay: true, message: { role: "user", content: "begin" } })).toEqual([]);
   });
 
-  it("with a tool's output keeps its patch, short texts and numbers, and no file bodies", () => {
+  it("a tool's output keeps its patch, short texts and numbers, but no file bodies", () => {
     const patch = [{ oldStart: 1, lines: ["-a", "+b"] }];
     const small = { filePath: "/repo/a", structuredPatch: patch, durationMs: 5, userModified: false };
     const large = { originalFile: "x".repeat(501), content: { deep: "x" }, list: ["x"], nothing: null };
@@ -152,11 +152,11 @@ describe("a message of Claude Code", () => {
     ["running", { type: "busy", id: "u" }],
     ["idle", { type: "idle" }],
     ["requires_action", { type: "alive" }],
-  ])("that Claude Code is %s", (state, signal) => {
+  ])("the state %s of Claude Code becomes a signal", (state, signal) => {
     expect(read(system("session_state_changed", { state }))).toEqual([signal]);
   });
 
-  it("about background work lists only actual work", () => {
+  it("background work marked `ambient` is not listed", () => {
     const task = { task_id: "t1", task_type: "local_bash", description: "make", run_id: "r" };
     const tasks = [task, { ...task, task_id: "t2", ambient: true }];
     expect(read(system("background_tasks_changed", { tasks }))).toEqual([
@@ -164,7 +164,7 @@ describe("a message of Claude Code", () => {
     ]);
   });
 
-  it("about its mode reports it, about anything else is a sign of life", () => {
+  it("a status message reports its permission mode, otherwise it is a sign of life", () => {
     const signals = read(
       system("status", { status: null, permissionMode: "plan" }),
       system("status", { status: "compacting" }),
@@ -172,12 +172,12 @@ describe("a message of Claude Code", () => {
     expect(signals).toEqual([{ type: "reported", permissionMode: "plan" }, { type: "alive" }]);
   });
 
-  it("about a prompt that a scheduled task has given says that its turn was begun by it", () => {
+  it("a prompt of a scheduled task becomes a notice", () => {
     const frame = { command_uuid: "c", state: "started", wakeup_source: "schedule_wakeup" };
     expect(read({ type: "command_lifecycle", ...frame })).toMatchObject([{ type: "notice", kind: "warning" }]);
   });
 
-  it("about a prompt counts once Claude Code has finished with it", () => {
+  it("a prompt is settled once Claude Code has completed or cancelled it", () => {
     const frames = ["queued", "started", "completed", "cancelled"].map((state) => ({ command_uuid: state, state }));
     const signals = [...frames, {}].flatMap((frame) => read({ type: "command_lifecycle", ...frame }));
     expect(signals).toEqual(["completed", "cancelled"].map((promptId) => ({ type: "prompt-settled", promptId })));
@@ -189,13 +189,13 @@ describe("a message of Claude Code", () => {
     ["a failed result without reasons", { ...RESULT, ...BROKEN, errors: undefined }],
     ["a change of background work without the work", system("background_tasks_changed")],
     ["a message without a type", {}],
-  ])("with missing fields does not stop the reading: %s", (_, message) => {
+  ])("missing fields do not stop the reader: %s", (_, message) => {
     expect(read(message)).toHaveLength(1);
   });
 });
 
 describe("a result", () => {
-  it("reports usage and cost, and which prompts it answers", () => {
+  it("a result reports usage, cost and the prompts that it answers", () => {
     const structured = { ...RESULT, structured_output: { a: 1 }, permission_denials: [{ tool_name: "Bash" }] };
     expect(read(structured)).toEqual([
       {
@@ -225,11 +225,11 @@ describe("a result", () => {
     [{ user_message_uuids: ["a", "b"] }, ["a", "b"]],
     [{ user_message_uuids: undefined }, ["p1"]],
     [{ user_message_uuids: undefined, user_message_uuid: undefined }, []],
-  ])("answers the prompts that it names: %j", (over, promptIds) => {
+  ])("a result answers the prompts that it names: %j", (over, promptIds) => {
     expect(read({ ...RESULT, ...over })).toMatchObject([{ result: { promptIds } }]);
   });
 
-  it("omits texts that are internal to Claude Code, and the error of an earlier turn", () => {
+  it("a result omits internal texts of Claude Code, and the error of an earlier turn", () => {
     const errors = ["[ede_diagnostic] x", "No conversation found", "y"];
     expect(read({ ...RESULT, ...BROKEN, errors })).toMatchObject([
       { result: { text: "No conversation found\ny" }, message: { result: "No conversation found\ny" } },
@@ -238,20 +238,20 @@ describe("a result", () => {
     expect(second).toMatchObject({ result: { category: "unknown" } });
   });
 
-  /** Error of the assistant's message and fields of the result, as measured; then the outcome of the turn. */
+  /** Title, error of the assistant's message, fields of the result (as measured), outcome of the turn. */
   it.each([
     ["an answer", undefined, {}, "done"],
     ["400", "unknown", { api_error_status: 400 }, "failed api_error request"],
     ["401", "authentication_failed", { api_error_status: 401 }, "failed api_error access"],
     ["403", "authentication_failed", { api_error_status: 403 }, "failed api_error access"],
-    ["403 without a word", undefined, { api_error_status: 403 }, "failed api_error access"],
+    ["403 without an error", undefined, { api_error_status: 403 }, "failed api_error access"],
     ["402", "billing_error", { api_error_status: 402 }, "failed api_error billing"],
     ["404", "model_not_found", { api_error_status: 404 }, "failed api_error request"],
     ["413", "invalid_request", { api_error_status: 413, terminal_reason: "image_error" }, "failed image_error request"],
     ["429", "rate_limit", { api_error_status: 429 }, "failed api_error overloaded"],
     ["500", "server_error", { api_error_status: 500 }, "failed api_error overloaded"],
     ["529", "server_error", { api_error_status: 529 }, "failed api_error overloaded"],
-    ["529 without a word", undefined, { api_error_status: 529 }, "failed api_error overloaded"],
+    ["529 without an error", undefined, { api_error_status: 529 }, "failed api_error overloaded"],
     ["a refused connection", "server_error", { api_error_status: null }, "failed api_error connection"],
     ["a broken connection", undefined, { api_error_status: null }, "failed api_error connection"],
     ["no login", "authentication_failed", { api_error_status: null }, "failed api_error access"],
@@ -270,7 +270,7 @@ describe("a result", () => {
       { ...BROKEN, terminal_reason: undefined, startup_failure_reason: "config_file_invalid" },
       "failed error_during_execution configuration",
     ],
-  ])("is classified: %s", (_, error, over, expected) => {
+  ])("a result is classified: %s", (_, error, over, expected) => {
     const result = { ...RESULT, ...(expected !== "done" && FAILED), ...over };
     const messages = error === undefined ? [result] : [assistant([], { error }), result];
     const walk = new Walk().prompt("p1").hear({ type: "ready" }, ...read(...messages), { type: "idle" });
@@ -285,7 +285,7 @@ function named(name: string): Loose {
   return { type, ...(subtype !== undefined && { subtype }) };
 }
 
-it("warns once of each MCP server that has failed, and of a given one that has no login", () => {
+it("one warning is given for each failed MCP server, and for a given server without a login", () => {
   const statuses = (given: string, login = "pending") => ({
     mcp_servers: [
       { name: "given", status: given, source: "dynamic" },
@@ -294,6 +294,6 @@ it("warns once of each MCP server that has failed, and of a given one that has n
     ],
   });
   const inits = [statuses("failed"), statuses("failed", "needs-auth"), {}].map((over) => ({ ...INIT, ...over }));
-  const told = read(...inits).flatMap((signal) => (signal.type === "notice" ? [signal.details] : []));
-  expect(told).toEqual([{ failed: ["given"] }, { failed: ["login"] }]);
+  const warned = read(...inits).flatMap((signal) => (signal.type === "notice" ? [signal.details] : []));
+  expect(warned).toEqual([{ failed: ["given"] }, { failed: ["login"] }]);
 });

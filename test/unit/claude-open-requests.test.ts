@@ -6,7 +6,7 @@ import { deniedBy } from "../../src/claude/process/permissions.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 
-/** What Claude Code has asked, and what is answered. */
+/** Requests of Claude Code and the answers to them, in `OpenRequests`. */
 
 const folders = { cwd: "/nowhere", additionalDirectories: [], home: "/home/ann", closed: [], programs: [] };
 const allow = { behavior: "allow" } as const;
@@ -43,7 +43,7 @@ async function open(
 }
 
 describe("a request of Claude Code", () => {
-  it("is reported once, and answered as decided", async () => {
+  it("a request is reported once, and answered as decided", async () => {
     const { answer } = await open("a", { file_path: "/nowhere/a" });
     expect(signals).toMatchObject([{ type: "asked", request: { requestId: "a", toolName: "Write" } }]);
     expect(reported).toEqual(["a"]);
@@ -52,7 +52,7 @@ describe("a request of Claude Code", () => {
     expect(requests.has("a")).toBe(false);
   });
 
-  it("that was withdrawn before it was judged is not reported", async () => {
+  it("a request withdrawn before it was judged is not reported", async () => {
     expect(await ask("a", {}, AbortSignal.abort())).toMatchObject({
       behavior: "deny",
       message: "The request was withdrawn.",
@@ -60,7 +60,7 @@ describe("a request of Claude Code", () => {
     expect(signals).toEqual([]);
   });
 
-  it("that is withdrawn while it waits is reported as such, one that was answered is not", async () => {
+  it("a waiting request that is withdrawn is reported as withdrawn, an answered one is not", async () => {
     const stop = new AbortController();
     const waiting = await open("a", {}, stop.signal);
     const answered = await open("b", {}, stop.signal);
@@ -71,7 +71,7 @@ describe("a request of Claude Code", () => {
     expect(signals.filter(({ type }) => type === "withdrawn")).toEqual([{ type: "withdrawn", requestId: "a" }]);
   });
 
-  it("is denied where one of its id is open, and beyond 200 that are", async () => {
+  it("a request is denied if its id is already open, or if 200 requests are open", async () => {
     const many = { behavior: "deny", message: expect.stringContaining("Too many requests are open") };
     await open("0");
     expect(await ask("0")).toMatchObject(many);
@@ -83,8 +83,8 @@ describe("a request of Claude Code", () => {
   });
 });
 
-describe("an answer that changes what was asked", () => {
-  it("is judged with the rules that earlier answers have added", async () => {
+describe("an answer with changed input", () => {
+  it("a changed input is judged with the rules that earlier answers have added", async () => {
     await open("a");
     const rules = [{ toolName: "Bash", ruleContent: "rm:*" }];
     const updatedPermissions = [
@@ -107,13 +107,13 @@ describe("an answer that changes what was asked", () => {
     ["taken with an absolute path", "Write", { file_path: "a" }, { file_path: "/nowhere/b" }],
     ["taken with a path in the home folder", "Write", { file_path: "a" }, { file_path: "~/b" }],
     ["taken with a path of a tool that is not for files", "WebFetch", { file_path: "a" }, { file_path: "b" }],
-  ])("is %s (%s from %j to %j)", async (verdict, toolName, before, after) => {
+  ])("a changed input is %s (%s from %j to %j)", async (verdict, toolName, before, after) => {
     await open("a", before, undefined, toolName);
     const judged = await requests.judge("a", after, { denying: [], folders });
     expect(judged?.refused?.includes("relative path") ?? false).toBe(verdict.startsWith("refused"));
   });
 
-  it("adds to what is denied only by rules that deny", () => {
+  it("`deniedBy` returns rules that deny, and no others", () => {
     const common = {
       destination: "session" as const,
       rules: [{ toolName: "Read", ruleContent: "x" }, { toolName: "Bash" }],
@@ -124,7 +124,7 @@ describe("an answer that changes what was asked", () => {
   });
 });
 
-it("of requests that another server had open, those are withdrawn for which Claude Code waits no longer", async () => {
+it("a request of another server is withdrawn if Claude Code no longer waits for it", async () => {
   await requests.withdrawOthers(["a", "b"], Promise.resolve(["b"]));
   expect(signals).toEqual([{ type: "withdrawn", requestId: "a" }]);
   await requests.withdrawOthers(["c"], undefined);

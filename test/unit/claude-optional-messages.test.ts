@@ -7,7 +7,7 @@ type Loose = Readonly<Record<string, unknown>>;
 
 const system = (subtype: string, over: Loose = {}): Loose => ({ type: "system", subtype, uuid: "u", ...over });
 
-/** Reads the messages in order by one reader. */
+/** Reads `messages` in order with one `MessageReader`. */
 function read(...messages: Loose[]) {
   const reader = new MessageReader();
   return messages.flatMap((message) => {
@@ -17,7 +17,7 @@ function read(...messages: Loose[]) {
 }
 
 describe("an optional message of Claude Code", () => {
-  it("of a hook's answer is stored without duplicate fields, and cut if it is long", () => {
+  it("the answer of a hook is stored without duplicate fields, cut to 4,000 characters", () => {
     const hook = {
       hook_id: "h",
       hook_name: "PreToolUse:Bash",
@@ -31,7 +31,7 @@ describe("an optional message of Claude Code", () => {
     ]);
   });
 
-  it("of a task's progress is stored if it describes the task anew, otherwise it is a sign of life", () => {
+  it("the progress of a task is stored if its summary is new, otherwise it is a sign of life", () => {
     const progress = (id: string, summary?: string) =>
       system("task_progress", { task_id: id, summary, description: "d" });
     const kept = (id: string, summary: string) => ({ type: "message", message: progress(id, summary) });
@@ -49,31 +49,31 @@ describe("an optional message of Claude Code", () => {
 
   it.each([
     [
-      "what a hook came to",
+      "outcome of a hook",
       system("hook_response", { hook_name: "Stop", outcome: "error", exit_code: 2, output: "two\nlines" }),
       { hook: { name: "Stop", outcome: "error", exitCode: 2, output: "two lines" } },
     ],
     [
-      "what a task is at",
+      "progress of a task",
       system("task_progress", { task_id: "t", summary: "Reading." }),
       { backgroundTask: { id: "t", status: "running", summary: "Reading." } },
     ],
     [
-      "what may be asked next",
+      "suggestion for the next prompt",
       { type: "prompt_suggestion", suggestion: "x".repeat(600) },
       { promptSuggestion: `${"x".repeat(499)}…` },
     ],
-  ])("has a short form for callers: %s", (_, message, data) => {
+  ])("an optional message has a short form for callers: %s", (_, message, data) => {
     expect(presentMessage(message, "short")).toEqual({ type: "progress", data });
   });
 
-  it("is not confused with any other", () => {
+  it("a message of another type or without a summary has no short form", () => {
     expect(presentMessage({ type: "telepathy", suggestion: "x" }, "short")).toBeUndefined();
     expect(presentMessage(system("task_progress", { task_id: "t" }), "short")).toBeUndefined();
   });
 });
 
-/** One that goes on with a process of which another server has read the messages before. */
+/** `remember` passes a reader the messages that the server before has stored. */
 describe("a reader that takes over", () => {
   const sent = (message: Loose) => {
     const whole: SDKMessage = JSON.parse(JSON.stringify({ session_id: "s", ...message }));
@@ -88,13 +88,13 @@ describe("a reader that takes over", () => {
     return reader.read(sent(failed)).map((signal) => (signal.type === "result" ? signal.result.category : undefined));
   };
 
-  it("knows why the last answer has failed, unless its turn has ended", () => {
+  it("a reader that takes over knows why the last answer failed, unless its turn has ended", () => {
     expect(categoryAfter()).toEqual(["overloaded"]);
     expect(categoryAfter(error)).toEqual(["billing"]);
     expect(categoryAfter(error, { type: "result" })).toEqual(["overloaded"]);
   });
 
-  it("does not store again what has not changed", () => {
+  it("a reader that takes over does not store unchanged messages again", () => {
     const facts = { type: "system", subtype: "init", model: "m", permissionMode: "plan" };
     const progress = { type: "system", subtype: "task_progress", task_id: "t", summary: "half" };
     const reader = new MessageReader();
@@ -105,7 +105,7 @@ describe("a reader that takes over", () => {
     expect(types).toEqual([["reported"], ["alive"], ["reported", "message"], ["message"]]);
   });
 
-  it("reports the id under which Claude Code goes on after /clear, once", () => {
+  it("a reader reports the new id of Claude Code after /clear, once", () => {
     const reader = new MessageReader("s");
     const alive = { type: "system", subtype: "status" };
     expect(reader.read(sent(alive))).toEqual([{ type: "alive" }]);

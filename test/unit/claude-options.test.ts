@@ -16,14 +16,14 @@ const bare: Options = {
   mcpServersDelivery: "initialize",
 };
 
-/** Not options of the SDK: bounds belong to the engine, the environment is built elsewhere. */
+/** Options that `toSdkOptions` leaves out: limits are the engine's, and `env` is built by `childEnvironment`. */
 const ELSEWHERE = new Set(
   "callerApproves env maxBudgetUsd onLost permissionRequestTimeoutMs sessionInitTimeoutMs timeout".split(" "),
 );
 
 /**
- * Options of the SDK that callers do not have: callbacks and objects, those that the engine or the operator decides, and synonyms
- * of another option. A new option of the SDK does not compile until it is listed here or in our schema.
+ * SDK options without a counterpart for callers: callbacks and objects, decisions of the engine or the operator, and synonyms.
+ * A new option of the SDK does not compile until listed here or in `SessionOptions`.
  */
 type NotOffered =
   | "abortController"
@@ -56,52 +56,56 @@ type NotOffered =
   | "supportedDialogKinds"
   | "toolAliases"
   | "toolConfig";
-/** Offered with their feature: limits and ends of a turn, forks, streaming. */
+/** SDK options that belong to a feature: limits and ends of a turn, forks, streaming. */
 type Others = "maxBudgetUsd" | "persistSession" | "includePartialMessages" | "resumeSessionAt" | "forkSession";
 const NEW: Exclude<keyof Options, keyof SessionOptions | NotOffered | Others>[] = [];
 
 const keys = SessionOptions.keyof().options;
 
 describe("the options of a session", () => {
-  it("are all that the SDK has, except for those that callers do not have", () => {
+  it("sessions have all options of the SDK except the listed ones", () => {
     const nothing: never[] = NEW;
     expect(nothing).toEqual([]);
   });
 
-  it("are those of this test, with valid values", () => {
+  it("`EVERY_OPTION` has a valid value for each option", () => {
     expect(Object.keys(EVERY_OPTION).toSorted()).toEqual([...keys].toSorted());
     expect(SessionOptions.parse(EVERY_OPTION)).toEqual(EVERY_OPTION);
   });
 
   it.each(keys.map((key) => [key, ELSEWHERE.has(key) ? {} : { [key]: EVERY_OPTION[key] }] as const))(
-    "reach Claude Code one by one without side effects: %s",
+    "an option reaches Claude Code without side effects: %s",
     (key, expected) => {
       expect(toSdkOptions({ cwd: "/repo", [key]: EVERY_OPTION[key] })).toEqual({ ...bare, ...expected });
     },
   );
 
-  it("reach Claude Code all together", () => {
+  it("all options together reach Claude Code", () => {
     const known = Object.entries(EVERY_OPTION).filter(([key]) => !ELSEWHERE.has(key));
     expect(toSdkOptions(EVERY_OPTION)).toEqual({ mcpServersDelivery: "initialize", ...Object.fromEntries(known) });
   });
 
-  it("keep Claude Code's own prompt and all its settings by default", () => {
+  it("Claude Code's own prompt and all its settings are the default", () => {
     expect(toSdkOptions({ cwd: "/repo" })).toEqual(bare);
   });
 
   it.each([
     ["replaces Claude Code's prompt", "Be a parrot.", "Be a parrot."],
-    ["is added to it", { ...preset, append: "And rhyme." }, { ...preset, append: "And rhyme." }],
-    ["is it when nothing is added", preset, preset],
-  ] as const)("with a system prompt: %s", (_, systemPrompt, expected) => {
+    [
+      "with `append` is added to Claude Code's prompt",
+      { ...preset, append: "And rhyme." },
+      { ...preset, append: "And rhyme." },
+    ],
+    ["of the bare preset is Claude Code's prompt", preset, preset],
+  ] as const)("a system prompt %s", (_, systemPrompt, expected) => {
     expect(toSdkOptions({ cwd: "/repo", systemPrompt }).systemPrompt).toEqual(expected);
   });
 
-  it.each(PERMISSION_MODES)("pass each permission mode by its name: %s", (permissionMode) => {
+  it.each(PERMISSION_MODES)("the permission mode %s is passed by its name", (permissionMode) => {
     expect(toSdkOptions({ cwd: "/repo", permissionMode }).permissionMode).toBe(permissionMode);
   });
 
-  it("can turn off all tools and all settings", () => {
+  it("options can turn off all tools and all settings", () => {
     expect(toSdkOptions({ cwd: "/repo", tools: [], settingSources: [] })).toMatchObject({
       tools: [],
       settingSources: [],
@@ -119,7 +123,7 @@ describe("the environment of Claude Code", () => {
     CLAUDE_AGENT_SDK_CLIENT_APP: "claude-agents-mcp",
   };
 
-  it("is the server's own plus the variables of every session", () => {
+  it("the environment is the server's own plus the variables of every session", () => {
     const { GONE: _, ...kept } = own;
     expect(childEnvironment(own, child)).toEqual({ ...kept, ...always });
   });
@@ -142,11 +146,11 @@ describe("the environment of Claude Code", () => {
     "CLAUDE_CODE_INCLUDE_SYSTEM_MESSAGES",
     "CLAUDE_CODE_ALLOWED_TOOLS",
     "CLAUDE_CODE_MAX_EXECUTION_TIME",
-  ])("has nothing of an outer session or of the server itself: %s", (name) => {
+  ])("a variable of an outer session or of the server itself is removed: %s", (name) => {
     expect(childEnvironment({ ...own, [name]: "secret" }, child)).toEqual(childEnvironment(own, child));
   });
 
-  it("keeps settings of Claude Code", () => {
+  it("settings of Claude Code are kept", () => {
     const settings = {
       CLAUDE_CODE_OAUTH_TOKEN: "the user's",
       CLAUDE_CODE_SUBAGENT_MODEL: "sonnet",
@@ -158,20 +162,20 @@ describe("the environment of Claude Code", () => {
     expect(childEnvironment(settings, child)).toMatchObject(settings);
   });
 
-  it("has the session's additions, which override the server's own", () => {
+  it("additions of a session override the server's variables", () => {
     expect(childEnvironment(own, { ...child, added: { PATH: "/opt", NEW: "1" } })).toMatchObject({
       PATH: "/opt",
       NEW: "1",
     });
   });
 
-  it("has the true depth, whatever a caller or the server adds", () => {
+  it("the depth is true, whatever a caller or the server adds", () => {
     const lie = { CLAUDE_CODE_MCP_DEPTH: "0", CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "0" };
     const environment = childEnvironment({ ...own, ...lie }, { depth: 2, added: lie });
     expect(environment).toMatchObject({ ...always, CLAUDE_CODE_MCP_DEPTH: "3" });
   });
 
-  it("determines where Claude Code stores its files", () => {
+  it("`HOME` and `CLAUDE_CONFIG_DIR` determine where Claude Code stores its files", () => {
     expect([configFolder({ HOME: "/h" }), stateFile({ HOME: "/h" })]).toEqual(["/h/.claude", "/h/.claude.json"]);
     const moved = { HOME: "/h", CLAUDE_CONFIG_DIR: "/c" };
     expect([configFolder(moved), stateFile(moved)]).toEqual(["/c", "/c/.claude.json"]);
@@ -180,7 +184,7 @@ describe("the environment of Claude Code", () => {
 
 describe("an option that the Agent SDK would refuse", () => {
   it.each(["", " ", "a ", "a,b", "a(b)", "a\nb", "*", "plugin:*", "a *", "a__*", "/a", "a\\\\b", "\ud800"])(
-    "is refused at the call: the skill %j",
+    "an invalid skill name is refused at the call: %j",
     (name) => {
       expect(() => checkSkills({ skills: ["good", name] })).toThrow(/^skills: .* cannot name a skill\. Name/);
     },
@@ -191,11 +195,11 @@ describe("an option that the Agent SDK would refuse", () => {
     { skills: "all" },
     { skills: [] },
     { skills: ["a", "p:b", "a b", "é*x"] },
-  ])("is not refused: %j", (options) => {
+  ])("valid skills are accepted: %j", (options) => {
     expect(() => checkSkills(options)).not.toThrow();
   });
 
-  it("is refused at the call: a model that is its own fallback, which a switched session goes on without", () => {
+  it("a model as its own fallback is refused at the call, and left out after a switch of the model", () => {
     const same = { cwd: "/repo", model: "sonnet", fallbackModel: "sonnet" };
     expect(() => checkModels(same)).toThrow("fallbackModel: is the model itself, sonnet.");
     expect(() => checkModels({ model: "opus", fallbackModel: "sonnet" })).not.toThrow();

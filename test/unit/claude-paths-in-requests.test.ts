@@ -15,7 +15,7 @@ describe("the files that a shell command mentions", () => {
     ["dd of=/dev/x", ["/dev/x"]],
     ["cat ~/x", ["/home/ann/x"]],
     ["echo x>y", ["/nowhere/x", "/nowhere/y"]],
-  ])("of %s include %j", async (command, paths) => {
+  ])("the files of %s include %j", async (command, paths) => {
     expect(await mentionedPaths(command, folders)).toEqual(expect.arrayContaining(paths));
   });
 
@@ -26,7 +26,7 @@ describe("the files that a shell command mentions", () => {
     ["a change of folder", "true; cd x"],
     ["more than 10,000 characters", `echo ${"a".repeat(10_000)}`],
     ["more than 200 words", Array.from({ length: 201 }, (_, at) => `w${String(at)}`).join(" ")],
-  ])("are unknown with %s", async (_, command) => {
+  ])("the files are unknown with %s", async (_, command) => {
     expect(await mentionedPaths(command, folders)).toBeUndefined();
   });
 });
@@ -37,11 +37,11 @@ describe("the paths that an unknown tool could take from its input", () => {
     ["file URLs", { url: " file:///etc/x " }, ["/etc/x"]],
     ["file URLs of another machine as they are written", { url: "file://host/x" }, ["/nowhere/file:/host/x"]],
     ["nothing longer than a path", { text: "a".repeat(4097) }, []],
-  ])("are %s", async (_, input, paths) => {
+  ])("possible paths are %s", async (_, input, paths) => {
     expect(await mayBePaths(input, folders)).toEqual(paths);
   });
 
-  it("are unknown where there are more than 2,000 texts", async () => {
+  it("possible paths are unknown if there are more than 2,000 texts", async () => {
     const texts = Array.from({ length: 2001 }, (_, at) => `f${String(at)}`);
     expect(await mayBePaths({ texts }, folders)).toBeUndefined();
     expect(await mayBePaths({ texts: texts.map(() => "same") }, folders)).toEqual(["/nowhere/same"]);
@@ -79,11 +79,11 @@ describe("a rule that is handed to Claude Code", () => {
     ["Bash(ls src)", "Bash(ls src)"],
     ["Bash", "Bash"],
     ["no rule (", "no rule ("],
-  ])("of the settings of a folder, %s, counts from that folder as %s", (text, rooted) => {
+  ])("the rule %s in the settings of a folder is passed on as %s", (text, rooted) => {
     expect(rootedIn("/w/d", [text])).toEqual([rooted]);
   });
 
-  it("is one that can be read, under its behavior", () => {
+  it("only rules that can be read are passed on, by behavior", () => {
     const rules = rulesOf({ rules: { allow: ["Read(a)", "("], ask: [], deny: ["WebFetch"] } });
     expect(handedOver(rules.allow, "/w")).toEqual(["Read(//w/**/a)"]);
     expect(handedOver(rules.deny, "/w")).toContain("WebFetch");
@@ -94,7 +94,7 @@ describe("a rule that is handed to Claude Code", () => {
     ["/a b/c", "//a b/c"],
     ["/a[1]/*?", String.raw`//a\[1\]/\*\?`],
     [String.raw`C:\Users\ann`, "//c/Users/ann"],
-  ])("has the path %s as %s", (path, written) => {
+  ])("the path %s is written as %s in a rule", (path, written) => {
     expect(rulePath(path)).toBe(written);
   });
 });

@@ -6,11 +6,11 @@ import { Preparation } from "../../src/claude/preparation.ts";
 import { PackageCache } from "../../src/packages/package-cache.ts";
 import type { Pinned } from "../../src/packages/pinned.ts";
 
-/** When the progress of an installation is reported: packages-install.test.ts has what is installed. */
+/** Progress reports of `Preparation`. `packages-install.test.ts` covers the installation. */
 
 const events = new EventEmitter();
 
-/** Each measurement and the installation end with an event. */
+/** Each measurement ends with the event `measured`, the installation with `installed`. */
 class SlowCache extends PackageCache {
   override entryOf(): string {
     return "/there";
@@ -28,27 +28,27 @@ class SlowCache extends PackageCache {
 
 afterEach(() => vi.useRealTimers());
 
-it("what was measured before the end of an installation is not told after it", async () => {
+it("no progress is reported after the end of an installation", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const packages = new SlowCache({ cacheFolder: "/none", environment: {} });
   const toInstall = { name: "part", version: "1.0.0", integrity: "sha512-none", bytes: 1000, entry: "main.js" };
   const claude = {
     locate: async () => Promise.resolve({ path: undefined, version: undefined, warning: undefined, toInstall }),
   };
-  const told: number[] = [];
+  const percentages: number[] = [];
   const done = new Preparation({ claude, packages }).complete(
     { environment: {} },
-    (percent) => void told.push(percent),
+    (percent) => void percentages.push(percent),
   );
-  await vi.waitFor(() => expect(told).toEqual([0]));
+  await vi.waitFor(() => expect(percentages).toEqual([0]));
   vi.advanceTimersByTime(500);
   events.emit("measured");
-  await vi.waitFor(() => expect(told).toEqual([0, 50]));
+  await vi.waitFor(() => expect(percentages).toEqual([0, 50]));
   vi.advanceTimersByTime(500);
   expect(events.listenerCount("measured")).toBe(1);
   events.emit("installed");
   await done;
   events.emit("measured");
   await new Promise(setImmediate);
-  expect(told).toEqual([0, 50]);
+  expect(percentages).toEqual([0, 50]);
 });

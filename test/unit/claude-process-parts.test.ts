@@ -12,13 +12,13 @@ describe("the wait for an answer of Claude Code", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
   afterEach(() => vi.useRealTimers());
 
-  it("ends with the answer, with its failure, or with the time limit", async () => {
+  it("the wait ends with the answer, with its failure, or with the time limit", async () => {
     expect(await settlesWithin(60_000, Promise.resolve())).toBe(true);
     await expect(settlesWithin(60_000, Promise.reject(new Error("ended")))).rejects.toThrow("ended");
     expect(await settlesWithin(1, new Promise(() => undefined))).toBe(false);
   });
 
-  it("takes one sign of life in a tenth of a second, and drops nothing else", () => {
+  it("signs of life are throttled to one per 100 ms; other signals pass", () => {
     const throttle = new AliveThrottle();
     const alive = () => throttle.drops({ type: "alive" });
     expect([alive(), alive(), throttle.drops({ type: "idle" })]).toEqual([false, true, false]);
@@ -37,7 +37,7 @@ it.each([
 });
 
 describe("the input of a process", () => {
-  it("has what was put in before and while it is read, until its end", async () => {
+  it("items pushed before and during the read arrive, until the end", async () => {
     const queue = new AsyncQueue<number>();
     queue.push(1);
     const read: number[] = [];
@@ -53,7 +53,7 @@ describe("the input of a process", () => {
     expect(read).toEqual([1, 2, 3]);
   });
 
-  it("has a prompt with its images before its text, under an id that is a UUID", () => {
+  it("a prompt has its images before its text, and its id must be a UUID", () => {
     const id = "0b0e5a6c-7b1d-4f6e-9c2a-3d4e5f60718a";
     expect(userMessage({ id, text: "t", attachments: [] })).toMatchObject({ uuid: id, message: { content: "t" } });
     const image = { mediaType: "image/png" as const, data: "AA==" };
@@ -65,14 +65,14 @@ describe("the input of a process", () => {
   });
 });
 
-describe("what runs beside a turn", () => {
+describe("background work of a process", () => {
   const reports: BackgroundTask[][] = [];
   const ended: string[] = [];
   let found: BackgroundTask[] | Error = [];
   const detached = {
     list: async () => (found instanceof Error ? Promise.reject(found) : Promise.resolve(found)),
     end: async (id: string) => {
-      // Its end takes time.
+      // Real processes take time to end.
       await nextTurn();
       ended.push(id);
       found = [];
@@ -91,7 +91,7 @@ describe("what runs beside a turn", () => {
     for (const list of [reports, ended]) list.splice(0);
   });
 
-  it("is reported with what Claude Code reports, masked, and only when it changes", async () => {
+  it("detached processes are reported with Claude Code's tasks, masked, and only after a change", async () => {
     const background = begin();
     background.reported([task("t", "hush")]);
     found = [task("process-1", "run hush")];
@@ -108,7 +108,7 @@ describe("what runs beside a turn", () => {
     expect(reports).toHaveLength(2);
   });
 
-  it("is ended by its id; its output is not kept", async () => {
+  it("a detached process is ended by its id; its output is not kept", async () => {
     const background = begin();
     found = [task("process-1")];
     background.toolUsed();
@@ -131,7 +131,7 @@ describe("a warning of MCP servers that have failed", () => {
   const advice =
     "did not start, and Claude works without their tools. Fix their configuration, then start a new session.";
 
-  it("gives Claude Code's reasons, masked before they are cut", async () => {
+  it("a warning has Claude Code's reasons, masked before they are cut", async () => {
     const error = `${"x".repeat(195)}swordfish`;
     const servers = [
       { name: "a", status: "failed", error },
@@ -141,12 +141,12 @@ describe("a warning of MCP servers that have failed", () => {
     expect(await warned(Promise.resolve(servers))).toBe(said);
   });
 
-  it("takes any name for a name", () => {
+  it("a server named `toString` is warned of by its name", () => {
     const name = "toString";
     expect(serversFailed([name])).toMatchObject({ message: `mcpServers: ${name} ${advice}` });
   });
 
-  it("names them where Claude Code gives no reason, or no answer", async () => {
+  it("a warning has only the names if Claude Code gives no reason or no answer", async () => {
     expect(await warned(Promise.resolve([{ name: "a", status: "failed" }]))).toBe(`mcpServers: a, b ${advice}`);
     expect(await warned(Promise.reject(new Error("ended")))).toBe(`mcpServers: a, b ${advice}`);
   });

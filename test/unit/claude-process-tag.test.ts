@@ -13,25 +13,25 @@ const server = { store: "/home/ann/store.db", pid: 4_194_303, startedAt: "123456
 describe("the tag of a process", () => {
   const tag = processTagOf(server, "a-session:1", 7);
 
-  it("names store, server and process, in full in the variable", () => {
+  it("the value of the variable names store, server and process", () => {
     const named = serverOfValue(tag.value, server.store);
     expect(named).toMatchObject({ pid: server.pid, isOfStore: true, name: "a-session:1" });
     expect([named?.began("123456"), named?.began("123457")]).toEqual([true, false]);
     expect(serverOfValue(tag.value, "/home/bob/store.db")?.isOfStore).toBe(false);
   });
 
-  it("is in one variable, for every reader", () => {
+  it("the tag is in the same variable for every reader", () => {
     expect(TAG_VARIABLE).toBe(PROCESS_VARIABLE);
   });
 
-  it("names store and server in the number", () => {
+  it("the number names store and server", () => {
     const named = serverOfNumber(tag.number ?? "", server.store);
     expect(named).toMatchObject({ pid: server.pid, isOfStore: true });
     expect([named?.began("123456"), named?.began("123457")]).toEqual([true, false]);
     expect(serverOfNumber(tag.number ?? "", "/home/bob/store.db")?.isOfStore).toBe(false);
   });
 
-  it("tells all processes of a server apart, and is a limit that the kernel takes", () => {
+  it("the number differs for all processes of a server, and is a limit that the kernel accepts", () => {
     const numbers = Array.from({ length: TAG_COUNT }, (_, count) =>
       BigInt(processTagOf(server, "a:1", count).number ?? ""),
     );
@@ -45,12 +45,15 @@ describe("the tag of a process", () => {
     for (const other of others) expect(processTagOf(other, "a:1", 7)).not.toEqual(processTagOf(server, "a:1", 7));
   });
 
-  it.each(["", "a-session:1", "000000000000/12/x", "000000000000/12-000000000000/"])("is not read from %o", (value) => {
-    expect(serverOfValue(value, server.store)).toBeUndefined();
-  });
+  it.each(["", "a-session:1", "000000000000/12/x", "000000000000/12-000000000000/"])(
+    "a tag is not read from %o",
+    (value) => {
+      expect(serverOfValue(value, server.store)).toBeUndefined();
+    },
+  );
 
   it.each(["0", "10240", String(2n ** 62n - 1n), String(2n ** 63n), String(2n ** 64n - 1n)])(
-    "is not read from a limit of %s, which another program has set",
+    "a tag is not read from the limit %s of another program",
     (number) => {
       expect(serverOfNumber(number, server.store)).toBeUndefined();
     },

@@ -14,7 +14,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 const work = join(root, "work");
 mkdirSync(work);
 
-/** The environment of a client with a home folder, and a Claude Code in PATH, of its own. */
+/** Environment of a client with a separate home folder, and `claude` in a separate `PATH`. */
 function clientOf(name: string, more: Record<string, string> = {}) {
   const home = join(root, name);
   mkdirSync(join(home, "bin"), { recursive: true });
@@ -28,11 +28,11 @@ const other = environments.open(clientOf("other", { ANTHROPIC_API_KEY: "key-of-t
 const server = { owned: [], files: [], configFolders: [], trusted: [] };
 const folderOf = (name: string) => join(root, name, ".claude");
 
-describe("a session in a record", () => {
+describe("a session with an environment record", () => {
   const runtime = runtimeFor({}, { environments });
   const identity = { configFolder: folderOf("other"), paidBy: "ANTHROPIC_API_KEY" };
 
-  it("has the configuration and the payer of that record", async () => {
+  it("a session has the configuration and the payer of its record", async () => {
     const session = placed({ cwd: work });
     expect((await runtime.plan({ ...session, environmentId: other.id })).identity).toEqual(identity);
     const mine = await runtime.plan({ ...session, environmentId: one.id });
@@ -52,7 +52,7 @@ describe("a session in a record", () => {
     expect(await runtime.environments.find(ofNamed, named, 0)).toBe(other.id);
   });
 
-  it("is not started where the record is gone", async () => {
+  it("a session is not started if its record is gone", async () => {
     expect(runtime.environments.identityOf("gone", "ann", {})).toBeUndefined();
     const gone = runtime.plan({ ...placed({ cwd: work }), environmentId: "gone" });
     await expect(gone).rejects.toMatchObject({
@@ -64,15 +64,15 @@ describe("a session in a record", () => {
   });
 });
 
-describe("what sessions are kept from", () => {
-  // The search for Claude Code ends at the Agent SDK's, which is there: only what is named is started.
+describe("places that are protected from sessions", () => {
+  // Only a named Claude Code is started, because the search ends at the Agent SDK's binary.
   const named = environments.open({
     ...clientOf("named"),
     CLAUDE_CODE_MCP_CLAUDE_PATH: join(root, "named/bin/claude"),
   });
   const places = new ProtectedPlaces(server, environments);
 
-  it("is the configuration of each record, and the Claude Code that it names", async () => {
+  it("the configuration of each record and its named Claude Code are protected", async () => {
     const closed = await places.closed();
     const files = ["server", "one", "other", "named"].map((name) => join(folderOf(name), "settings.json"));
     for (const file of [...files, join(root, "one/.claude.json"), join(root, "named/bin/claude")]) {
@@ -83,7 +83,7 @@ describe("what sessions are kept from", () => {
     await expect(runtimeFor({}, { environments, protection: places }).plan(session)).rejects.toThrow("cwd: ");
   });
 
-  it("is that of a record that came later, and no longer that of one that is gone", async () => {
+  it("the configuration of a later record is protected until the record is gone", async () => {
     const late = environments.open(clientOf("late"));
     const settings = join(folderOf("late"), "settings.json");
     expect(protectionOf([settings], await places.closed(), "read")).toBeDefined();
@@ -91,7 +91,7 @@ describe("what sessions are kept from", () => {
     expect(protectionOf([settings], await places.closed(), "read")).toBeUndefined();
   });
 
-  it("is closed to the sandbox as well, whose other bounds are those of the policy", async () => {
+  it("protected places are closed to the sandbox too, whose other bounds come from the policy", async () => {
     const trusting = { allowDirs: [], trustDirs: ["/trusted"], trustsRecord: true, spawnWrapper: [] };
     const sandbox = await places.sandbox({ ...OPEN_POLICY, sandboxDomains: ["example.com"], places: [trusting] });
     expect(sandbox).toMatchObject({ domains: ["example.com"], trusted: ["/trusted"] });
@@ -105,7 +105,7 @@ describe("what sessions are kept from", () => {
 describe("the environment of a process", () => {
   const own = { PATH: "/bin", CLAUDE_CONFIG_DIR: "/client", A_KEY: "kept", CLAUDE_CODE_MCP_CLAUDE_PATH: "/c" };
 
-  it("has nothing of the settings, and is the same when it is made of itself", () => {
+  it("`childEnvironment` removes settings of the server and is idempotent", () => {
     const child = { depth: 1, configDir: "/ann", added: { A_KEY: "added" } };
     const made = childEnvironment(own, child);
     expect(made).toMatchObject({ PATH: "/bin", CLAUDE_CONFIG_DIR: "/ann", A_KEY: "added" });
@@ -120,7 +120,7 @@ describe("the environment of a process", () => {
       { CLAUDE_CODE_USE_BEDROCK: "1", AWS_PROFILE: "p", AWS_REGION: "r", ANTHROPIC_API_KEY: "a" },
       { AWS_PROFILE: "p", AWS_REGION: "r" },
     ],
-  ])("names the credential of its payer: %j", (environment, credential) => {
+  ])("`credentialOf` returns the credential of the payer: %j", (environment, credential) => {
     expect(credentialOf({ PATH: "/bin", ...environment })).toEqual(credential);
   });
 });

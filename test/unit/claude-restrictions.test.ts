@@ -5,7 +5,7 @@ import { OPEN_POLICY } from "../kit/sessions/open-gate.ts";
 import { restrictions } from "../../src/claude/restrictions.ts";
 
 describe("rules for the commands of a subagent", () => {
-  it("are checked for every command, like the rules of the session", async () => {
+  it("rules of a subagent are checked for every command, like the rules of the session", async () => {
     const agents = { helper: { description: "d", prompt: "p", disallowedTools: ["Bash(touch *)", "WebFetch"] } };
     const settings = {
       protection: { closed: () => [] },
@@ -28,7 +28,7 @@ describe("rules for the commands of a subagent", () => {
   });
 });
 
-it("a session gets no server that starts sessions: by its names, that of the plugin in the marketplace, and its command", async () => {
+it("a session gets no server that starts sessions, by name, by name in the plugin, or by command", async () => {
   const Marketplace = z.object({ plugins: z.tuple([z.object({ name: z.string() })]) });
   const { plugins } = Marketplace.parse(JSON.parse(readFileSync(".claude-plugin/marketplace.json", "utf8")));
   const settings = {

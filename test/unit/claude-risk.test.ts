@@ -63,7 +63,7 @@ describe("the risk of a request", () => {
         ["Bash", { command: "git push --force" }, [], "all", ["command", "network", "destructive command"]],
       ] satisfies [string, JsonObject, Place[] | undefined, string, string[]][]
     ).map(([toolName, input, places, level, why]) => ({ toolName, input, places, level, why })),
-  )("$toolName $input $places", ({ toolName, input, places, level, why }) => {
+  )("the risk of $toolName $input at $places is $level", ({ toolName, input, places, level, why }) => {
     expect(riskOf({ toolName, input, places })).toEqual({ level, why });
   });
 
@@ -87,7 +87,7 @@ describe("the risk of a request", () => {
     "pkill node",
     "find . -name x -delete",
     "ls | xargs rm",
-  ])("includes destruction: %s", (command) => {
+  ])("a destructive command is recognised: %s", (command) => {
     expect(riskOf({ toolName: "Bash", input: { command }, places: [] }).why).toContain("destructive command");
   });
 
@@ -102,12 +102,12 @@ describe("the risk of a request", () => {
     "gh pr list",
     "python -c 'get(\"http://x\")'",
     "cat < /dev/tcp/h/80",
-  ])("includes network access: %s", (command) => {
+  ])("a command with network access is recognised: %s", (command) => {
     expect(riskOf({ toolName: "Bash", input: { command }, places: [] }).why).toContain("network");
   });
 
   it.each(["ls", "rm x", "npm test", "git status", "echo x > /dev/null", "git add -A", "make", "chmod +x a"])(
-    "includes neither: %s",
+    "a command is neither destructive nor uses the network: %s",
     (command) => {
       expect(riskOf({ toolName: "Bash", input: { command }, places: [] }).why).toEqual(["command"]);
     },
@@ -139,14 +139,14 @@ describe("the location of the paths of a request", () => {
   }
   const path = (...parts: string[]) => join(root, ...parts);
 
-  it("is inside for a file, one to be created, and one in an additional folder", async () => {
+  it("an existing file, a new file and one in an additional folder are inside", async () => {
     const write = async (file: string) => judged("Write", { file_path: path(file) });
     expect(await write("work/src/a")).toEqual({ level: "edits", paths: ["work/src/a"] });
     expect(await write("work/new/deep/a")).toEqual({ level: "edits", paths: ["work/new/deep/a"] });
     expect(await write("more/a")).toEqual({ level: "edits", paths: ["more/a"] });
   });
 
-  it("is outside by name, by .., by a link, by a dangling link, by a circular link, by ~", async () => {
+  it("a path is outside by name, by .., by a link, a dangling link, a circular link, or by ~", async () => {
     const write = async (file_path: string) => judged("Write", { file_path });
     expect(await write(path("secret/key"))).toEqual({ level: "all", paths: ["secret/key"] });
     expect(await write(`${path("work")}/../secret/key`)).toEqual({ level: "all", paths: ["secret/key"] });
@@ -157,7 +157,7 @@ describe("the location of the paths of a request", () => {
     expect(await write("~/key")).toEqual({ level: "all", paths: ["secret/key"] });
   });
 
-  it("is judged without trailing white space, as in Claude Code", async () => {
+  it("a path is judged without white space around it, as in Claude Code", async () => {
     for (const white of [" ", "\t", "\n", "\u00A0", "\u3000", "\uFEFF"]) {
       const leading = `${white}${path("secret/key")}`;
       const expected = { level: "all", paths: ["secret/key"] };
@@ -169,7 +169,7 @@ describe("the location of the paths of a request", () => {
     expect(await judged("Write", { file_path: "~//key" })).toEqual({ level: "all", paths: ["secret/key"] });
   });
 
-  it("is refused if the path is not normal after that", async () => {
+  it("a path is refused if normalization leaves white space at its end, or if it is empty", async () => {
     for (const file of ["work/a /.", "work/a /x/..", "work/a\u00A0/"]) {
       const file_path = `${path("")}/${file}`;
       expect(await judged("Read", { file_path })).toMatchObject({ refused: expect.stringContaining("white space") });
@@ -178,7 +178,7 @@ describe("the location of the paths of a request", () => {
     expect(await judged("Write", { file_path: " " })).toMatchObject({ refused: expect.stringContaining("empty") });
   });
 
-  it("of a search is the session's folder, one in it, and the target of its pattern", async () => {
+  it("the location of a search is the session's folder, a folder in it, or the target of its pattern", async () => {
     expect(await judged("Grep", { pattern: "x" })).toEqual({ level: "reads", paths: ["work"] });
     expect(await judged("Grep", { pattern: "x", path: "src" })).toEqual({ level: "reads", paths: ["work/src"] });
     expect(await judged("Glob", { pattern: "src/**/*.ts" })).toEqual({ level: "reads", paths: ["work/src"] });
@@ -187,7 +187,7 @@ describe("the location of the paths of a request", () => {
     expect(await judged("Glob", { pattern: `${path("secret")}/*` })).toEqual({ level: "all", paths: ["secret"] });
   });
 
-  it("is judged for a session whose folder is named by a link", async () => {
+  it("a path is judged in a session whose folder is named by a link", async () => {
     expect(await judged("Write", { file_path: path("alias/a") }, { cwd: "alias" })).toEqual({
       level: "edits",
       paths: ["alias/a", "work/a"],
@@ -195,7 +195,7 @@ describe("the location of the paths of a request", () => {
     });
   });
 
-  it("counts paths on which Claude Code itself fails", async () => {
+  it("`blockedPath` counts as a path of the request", async () => {
     const blockedPath = path("secret/key");
     expect(await judged("Grep", { pattern: "x" }, { blockedPath })).toEqual({
       level: "all",

@@ -5,7 +5,7 @@ import { MessageReader } from "../../src/claude/messages.ts";
 import { JsonObject } from "../../src/domain/json.ts";
 import type { AgentResult } from "../../src/domain/turn.ts";
 
-/** Results that Claude Code calls a success, after the messages that it sends before them. */
+/** Results with the subtype `success`, judged by earlier messages. */
 
 type Loose = Readonly<Record<string, unknown>>;
 
@@ -24,7 +24,7 @@ const RESULT: Loose = {
   modelUsage: {},
   permission_denials: [],
 };
-/** Of a prompt that Claude was not asked. */
+/** Result of a prompt without a turn of Claude. */
 const UNASKED = { ...RESULT, terminal_reason: undefined, num_turns: 0 };
 
 const said = (content: string, more: Loose = {}): Loose => ({
@@ -49,7 +49,7 @@ const CAP = "A hook blocked the turn from ending 9 consecutive times.";
 const COMPACTED = { type: "system", subtype: "compact_boundary" };
 const compact = { ...UNASKED, result: "", local_command: "compact" };
 
-/** In JSON form: without undefined fields. */
+/** Converts `message` to JSON form, without `undefined` fields. */
 function sent(message: Loose): SDKMessage {
   const read: SDKMessage = JSON.parse(JSON.stringify({ session_id: "s", ...message }));
   return read;
@@ -76,7 +76,7 @@ describe("a result that is a success in name only", () => {
       "not today.",
       [stopped(BLOCKED, { kind: "blocked_by_hook" }), UNASKED],
     ],
-    ["an older Claude Code reports that", "prompt_blocked", "not today.", [stopped(BLOCKED), UNASKED]],
+    ["an older Claude Code reports a blocked prompt", "prompt_blocked", "not today.", [stopped(BLOCKED), UNASKED]],
     [
       "a hook blocked a command",
       "prompt_blocked",
@@ -90,7 +90,7 @@ describe("a result that is a success in name only", () => {
       [stopped("Operation stopped by hook: enough", { kind: "stopped_by_hook" }), UNASKED],
     ],
     [
-      "a hook stopped it without a reason",
+      "a hook stopped the prompt without a reason",
       "hook_stopped",
       "the turn.",
       [stopped("Operation stopped by hook"), UNASKED],
@@ -124,11 +124,11 @@ describe("a result that is a success in name only", () => {
         { ...UNASKED, result: "No such model", local_command: "model" },
       ],
     ],
-  ])("is a failure: %s", (_, subtype, words, messages) => {
+  ])("a result is a failure if %s", (_, subtype, words, messages) => {
     expect(verdict(messages).failure).toMatchObject({ subtype, message: expect.stringContaining(words) });
   });
 
-  it("does not repeat the words of a hook or a command as Claude's", () => {
+  it("words of a hook or a command are not repeated as Claude's", () => {
     const results = judged([
       stopped(BLOCKED),
       { ...UNASKED, result: BLOCKED },
@@ -141,13 +141,13 @@ describe("a result that is a success in name only", () => {
     expect(results[0]?.result.failure?.message).not.toContain("Original prompt");
   });
 
-  it("is a failure without the structured output that was asked for", () => {
+  it("a result without the requested structured output is a failure", () => {
     expect(verdict([RESULT], { wants: true }).failure?.subtype).toBe("structured_output_missing");
     expect(verdict([{ ...RESULT, structured_output: { a: 1 } }], { wants: true })).not.toHaveProperty("failure");
     expect(verdict([{ ...UNASKED, local_command: "context" }], { wants: true })).not.toHaveProperty("failure");
   });
 
-  it("is no failure of ours where Claude Code reports one itself", () => {
+  it("a failure that Claude Code reports itself is not reported again", () => {
     const own = { ...RESULT, is_error: true, terminal_reason: "api_error" };
     expect(verdict([said("Something"), own], { wants: true })).toMatchObject({
       isError: true,
@@ -156,7 +156,7 @@ describe("a result that is a success in name only", () => {
     expect(verdict([own], { wants: true })).not.toHaveProperty("failure");
   });
 
-  it("masks and cuts what a hook says", () => {
+  it("the words of a hook are masked and cut", () => {
     const { failure } = verdict([
       stopped(BLOCKED, { kind: "blocked_by_hook", reason: "hunter2 ".repeat(200) }),
       UNASKED,
@@ -166,10 +166,10 @@ describe("a result that is a success in name only", () => {
   });
 });
 
-describe("a result that is done", () => {
+describe("a successful result", () => {
   it.each<[string, Loose[]]>([
-    ["a plain one", [RESULT]],
-    ["a tool before it", [assistant("x"), RESULT]],
+    ["a plain result", [RESULT]],
+    ["a message of Claude before the result", [assistant("x"), RESULT]],
     ["/compact", [COMPACTED, compact]],
     ["/clear", [{ ...UNASKED, result: "", local_command: "clear" }]],
     [
@@ -178,8 +178,8 @@ describe("a result that is done", () => {
     ],
     ["a notice", [said("Nothing to see", { level: "notice" }), RESULT]],
     ["a turn interrupted for another prompt", [{ ...RESULT, terminal_reason: "aborted_streaming" }]],
-    ["after a result that was not", [stopped(BLOCKED), UNASKED, RESULT]],
-  ])("has neither failure nor warning: %s", (_, messages) => {
+    ["after a result that failed", [stopped(BLOCKED), UNASKED, RESULT]],
+  ])("a successful result has neither failure nor warning: %s", (_, messages) => {
     const result = verdict(messages);
     expect(result).not.toHaveProperty("failure");
     expect(result).not.toHaveProperty("warnings");
@@ -187,49 +187,49 @@ describe("a result that is done", () => {
   });
 
   it.each<[string, boolean, Loose]>([
-    ["nothing", true, { ...RESULT, result: "" }],
+    ["no text", true, { ...RESULT, result: "" }],
     ["white space", true, { ...RESULT, result: " \n" }],
     ["structured output only", false, { ...RESULT, result: "", structured_output: 0 }],
-  ])("is empty with %s: %s", (_, isEmpty, message) => {
+  ])("a result with %s is empty: %s", (_, isEmpty, message) => {
     expect(verdict([message]).isEmpty ?? false).toBe(isEmpty);
   });
 
-  it("warns of a hook that kept it from its end, with the last text of Claude", () => {
+  it("a hook that kept a turn from ending is warned of, and the last text of Claude is the result", () => {
     const inAgent = { ...assistant("Of a subagent."), parent_tool_use_id: "toolu_1" };
     const result = verdict([assistant("Hello."), inAgent, said(CAP), said(CAP), { ...RESULT, result: "" }]);
     expect(result).toMatchObject({ text: "Hello.", warnings: [CAP] });
     expect(result).not.toHaveProperty("isEmpty");
   });
 
-  it("warns of a prompt that was to join it and was blocked", () => {
+  it("a blocked prompt that was to join the turn is warned of", () => {
     const { failure, warnings } = verdict([stopped(BLOCKED), RESULT]);
     expect(failure).toBeUndefined();
     expect(warnings).toEqual([expect.stringMatching(/^A hook \(UserPromptSubmit\) blocked the prompt.*not today\.$/)]);
   });
 
-  it("warns of a prompt that was to join it and was stopped", () => {
+  it("a stopped prompt that was to join the turn is warned of", () => {
     const { warnings } = verdict([stopped("Operation stopped by hook: enough", { kind: "stopped_by_hook" }), RESULT]);
     expect(warnings).toEqual(["A hook stopped a prompt, which Claude has not answered: enough."]);
   });
 
-  it("says that Claude paused, because Claude Code does not go on", () => {
+  it("a pause of Claude is warned of, because Claude Code does not go on", () => {
     const { failure, warnings } = verdict([assistant("Half."), { ...RESULT, stop_reason: "pause_turn" }]);
     expect([failure, warnings]).toEqual([undefined, [expect.stringContaining("(pause_turn)")]]);
   });
 
-  it("has at most five warnings", () => {
+  it("a result has at most five warnings", () => {
     const many = Array.from({ length: 9 }, (_, n) => said(`Warning ${String(n)}`));
     expect(verdict([...many, RESULT]).warnings).toHaveLength(5);
   });
 });
 
-describe("a result whose beginning another server has read", () => {
-  it("is judged by what that server has stored", () => {
+describe("a turn whose beginning another server has read", () => {
+  it("a result is judged by the messages that another server has stored", () => {
     expect(verdict([UNASKED], { before: [stopped(BLOCKED)] }).failure?.subtype).toBe("prompt_blocked");
     expect(verdict([UNASKED], { before: [stopped(BLOCKED), UNASKED] })).not.toHaveProperty("failure");
   });
 
-  it("is not called a failed /compact for a boundary that is not stored", () => {
+  it("/compact is not reported as failed if its boundary is not stored", () => {
     expect(verdict([compact], { before: [assistant("x")] })).not.toHaveProperty("failure");
   });
 });

@@ -16,7 +16,7 @@ async function keyWith(state: unknown): Promise<string | undefined> {
   return found?.spec.key;
 }
 
-it("a spare is not taken after the user's MCP servers have changed, but after any other change of Claude Code's state", async () => {
+it("the key of a spare changes with the user's MCP servers, but with no other state of Claude Code", async () => {
   const key = await keyWith({ numStartups: 1 });
   expect(key).toMatch(/^[\da-f]{64}$/);
   expect(await keyWith({ numStartups: 2 })).toBe(key);

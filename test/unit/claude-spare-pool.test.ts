@@ -5,16 +5,16 @@ import { SparePool } from "../../src/claude/spares/pool.ts";
 import { firstProcessTag } from "../../src/domain/names.ts";
 import type { SpareSpec } from "../../src/claude/spares/spec.ts";
 
-/** Which spares are started and ended, and when; test/server/spares*.test.ts has real ones. */
+/** Starts and ends of spares in `SparePool`. `test/server/spares*.test.ts` has real spares. */
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** More than the quiet time before a refill. */
+/** Longer than the quiet time before a refill, ms. */
 const QUIET = 1_001;
 const IDLE = 60_000;
 
-/** A process that does what it is told. */
+/** A spare process, controlled by the test. */
 class Process {
   readonly key: string;
   readonly sessionId = randomUUID();
@@ -62,13 +62,13 @@ function poolOf({ room = 10, size = 1 } = {}) {
   return {
     pool,
     begun,
-    /** A turn ends in a session whose spares have the key that `keyOf` returns just then. */
+    /** Ends a turn of a session; `keyOf` returns the current key of the session. */
     turnEnds: (keyOf: () => string) =>
       pool.remember(
         async () => Promise.resolve({ key: keyOf(), options: {}, wrapper: [], record: {} } satisfies SpareSpec),
         hasFreeSlot,
       ),
-    /** The time passes, and each process that is started meanwhile comes up. */
+    /** Advances the clock by `ms`; each process started meanwhile comes up. */
     passes: async (ms: number) => {
       await vi.advanceTimersByTimeAsync(ms);
       for (let seen = -1; seen < begun.length;) {
@@ -82,7 +82,7 @@ function poolOf({ room = 10, size = 1 } = {}) {
 }
 
 describe("spares", () => {
-  it("are started a second after the last start of a session or end of a turn, not right behind it", async () => {
+  it("spares start a second after the last start of a session or end of a turn", async () => {
     const { begun, passes, pool, turnEnds } = poolOf();
     turnEnds(() => "a");
     await passes(QUIET - 2);
@@ -93,7 +93,7 @@ describe("spares", () => {
     expect(begun).toHaveLength(1);
   });
 
-  it("come one after the other, and no further one while sessions start", async () => {
+  it("spares start one after the other, and none starts while sessions start", async () => {
     const { begun, passes, pool, turnEnds } = poolOf({ size: 2 });
     turnEnds(() => "a");
     await vi.advanceTimersByTimeAsync(QUIET);
@@ -106,7 +106,7 @@ describe("spares", () => {
     expect(begun).toHaveLength(2);
   });
 
-  it("are kept for the last three keys: a fourth ends those of the key that was used longest ago", async () => {
+  it("spares are kept for the last three keys; a fourth key ends those of the least recently used", async () => {
     const { living, passes, turnEnds } = poolOf();
     for (const key of ["a", "b", "c", "a"]) {
       turnEnds(() => key);
@@ -118,7 +118,7 @@ describe("spares", () => {
     expect(living()).toEqual(["a", "c", "d"]);
   });
 
-  it("are kept for a key of which no session was among the last five that ended turns without a pause", async () => {
+  it("spares of a key are kept while eight turns of another key end without a pause", async () => {
     const { living, passes, turnEnds } = poolOf();
     turnEnds(() => "a");
     await passes(QUIET);
@@ -127,7 +127,7 @@ describe("spares", () => {
     expect(living()).toEqual(["a", "b"]);
   });
 
-  it("do not end others where there is no room", async () => {
+  it("spares do not end others if there is no room", async () => {
     const { living, passes, turnEnds } = poolOf({ room: 1 });
     turnEnds(() => "a");
     await passes(QUIET);
@@ -136,7 +136,7 @@ describe("spares", () => {
     expect(living()).toEqual(["a"]);
   });
 
-  it("make way for those that what has changed fits; the others stay", async () => {
+  it("spares are replaced if a change gives their session another key; the others stay", async () => {
     const { living, passes, pool, turnEnds } = poolOf();
     let key = "a";
     turnEnds(() => key);
@@ -148,7 +148,7 @@ describe("spares", () => {
     expect(living()).toEqual(["b", "a with a command line more"]);
   });
 
-  it("of a key that cannot be started leave the others alone, and are tried again after the next turn", async () => {
+  it("a key that cannot be started leaves other spares alone, and is tried again after the next turn", async () => {
     const { begun, living, passes, turnEnds } = poolOf();
     turnEnds(() => "a");
     turnEnds(() => "b");
@@ -170,7 +170,7 @@ describe("a spare that is still starting", () => {
     return { ...all, spare: all.begun[0]! };
   }
 
-  it("counts until a session has it, and only that session", async () => {
+  it("a starting spare counts until a session reserves it, and is reserved for one session", async () => {
     const { pool, spare } = await starting();
     expect(pool.available).toBe(1);
     expect(pool.reserve("other")).toBeUndefined();
@@ -184,7 +184,7 @@ describe("a spare that is still starting", () => {
     expect(spare.hasEnded).toBe(false);
   });
 
-  it("is found by its session when it dies, so that no other process gets its tag before it is gone", async () => {
+  it("a dropped spare is found until it is gone, so that no other process gets its tag", async () => {
     const { pool, spare } = await starting();
     pool.reserve("a");
     const dropped = pool.drop(spare.processTag);
@@ -194,7 +194,7 @@ describe("a spare that is still starting", () => {
     expect(pool.has(spare.processTag)).toBe(false);
   });
 
-  it.each(["close", "retire"] as const)("ends at `%s`, and is not replaced", async (how) => {
+  it.each(["close", "retire"] as const)("a starting spare ends at `%s`, and is not replaced", async (how) => {
     const { begun, passes, pool, spare } = await starting();
     await pool[how]();
     expect([spare.hasEnded, pool.available]).toEqual([true, 0]);
@@ -202,7 +202,7 @@ describe("a spare that is still starting", () => {
     expect(begun).toHaveLength(1);
   });
 
-  it("ends where no session comes", async () => {
+  it("a starting spare ends after the idle time if no session takes it", async () => {
     const { passes, pool, spare } = await starting();
     await passes(IDLE);
     expect([spare.hasEnded, pool.available]).toEqual([true, 0]);

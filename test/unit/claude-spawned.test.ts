@@ -7,6 +7,6 @@ it.each([
   [{ code: null, signal: "SIGKILL" as const }, "did not start: it was killed by SIGKILL"],
   [{ code: 0, signal: null }, "ended before it could answer"],
   [undefined, "ended before it could answer"],
-])("tells that a Claude Code with the exit %o %s", (exit, told) => {
-  expect(endBeforeReady(exit)).toBe(told);
+])("a Claude Code with the exit %o %s", (exit, text) => {
+  expect(endBeforeReady(exit)).toBe(text);
 });

@@ -7,7 +7,7 @@ import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { endTagged } from "../../src/claude/supervise/tagged-processes.ts";
 import { ancestors, descendants, isAlive, killTree, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
-/** A shell in its own process group that prints its pid and that of a sleeper, and waits for the sleeper. */
+/** Starts a sleeper, prints the pids of shell and sleeper, and waits for the sleeper. */
 const SHELL = "sleep 300 & echo $$ $!; wait";
 const NODE = `
   const { spawn } = require("node:child_process");
@@ -18,9 +18,9 @@ const NODE = `
 interface Tree {
   readonly root: ChildProcessByStdio<null, Readable, null>;
   readonly pid: number;
-  /** The node, its shell and the shell's sleeper. */
+  /** Pids of the node, the shell and the sleeper. */
   readonly pids: number[];
-  /** Resolves when the whole tree has ended: each process holds the other end of one pipe. */
+  /** Resolves when the whole tree has ended, because each process holds the end of one pipe. */
   readonly gone: Promise<unknown>;
 }
 
@@ -43,12 +43,12 @@ async function grow(mark = ""): Promise<Tree> {
 
 const running = async ({ pids }: Tree) => (await Promise.all(pids.map(startTime))).map((time) => time !== undefined);
 
-/** A process closes its pipe a moment before it leaves the system's list. */
+/** Waits, because a process closes the pipe a moment before leaving the system's list. */
 const expectNone = async (tree: Tree) =>
   vi.waitFor(async () => expect(await running(tree)).toEqual([false, false, false]), { timeout: 5_000 });
 
 describe.skipIf(process.platform === "win32")("a process tree", () => {
-  it("is killed whole, including shells in their own groups and their children, and nothing else is", async () => {
+  it("a process tree is killed whole, with shells in their own groups and their children, and nothing else", async () => {
     const [tree, other] = [await grow(), await grow()];
     expect(await running(tree)).toEqual([true, true, true]);
     await killTree(tree.pid);
@@ -58,11 +58,11 @@ describe.skipIf(process.platform === "win32")("a process tree", () => {
     expect(await running(other)).toEqual([true, true, true]);
   });
 
-  it("begins at another time than the test process", async () => {
+  it("a process tree has another start time than the test process", async () => {
     expect(await startTime((await grow()).pid)).not.toBe(await startTime(process.pid));
   });
 
-  it("can be killed after it has ended", async () => {
+  it("a process tree can be killed after it has ended", async () => {
     const tree = await grow();
     await killTree(tree.pid);
     await tree.gone;
@@ -70,7 +70,7 @@ describe.skipIf(process.platform === "win32")("a process tree", () => {
     expect(await startTime(tree.pid)).toBeUndefined();
   });
 
-  it("is found by its mark after its root has died", async () => {
+  it("the processes of a tree are found by their mark after the root has died", async () => {
     const [tree, other] = [await grow("one"), await grow("one-and-more")];
     signal(tree.pid, "SIGKILL");
     await once(tree.root, "exit");
@@ -83,13 +83,13 @@ describe.skipIf(process.platform === "win32")("a process tree", () => {
 });
 
 describe("a list of processes", () => {
-  it("is followed along a chain of any length", () => {
+  it("descendants and ancestors are found along a chain of 50,000 processes", () => {
     const chain = Array.from({ length: 50_000 }, (_, at) => ({ pid: at + 1, parent: at, started: at }));
     expect(descendants(1, chain)).toEqual(chain.slice(1).map(({ pid }) => pid));
     expect(ancestors(50_000, chain)).toEqual(chain.map(({ parent }) => parent).toReversed());
   });
 
-  it("is followed once around a circle, which reused pids can close", () => {
+  it("a circle of reused pids is followed once", () => {
     const circle = [2, 3, 1].map((pid, at) => ({ pid, parent: at + 1, started: at }));
     expect(descendants(1, circle)).toEqual([2, 3]);
     expect(ancestors(1, circle)).toEqual([3, 2]);
@@ -97,13 +97,13 @@ describe("a list of processes", () => {
 });
 
 describe("a process", () => {
-  it("is identified by its start time, which never changes", async () => {
+  it("a process is identified by its start time, which never changes", async () => {
     const own = await startTime(process.pid);
     expect(own).toEqual(expect.any(String));
     expect(await startTime(process.pid)).toBe(own);
   });
 
-  it("is alive or not", () => {
+  it("`isAlive` is true for a running process and false for an unused pid", () => {
     expect([isAlive(process.pid), isAlive(2 ** 22 + 1)]).toEqual([true, false]);
   });
 });

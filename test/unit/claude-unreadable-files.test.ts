@@ -23,23 +23,23 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const transcript = () => join(root, "projects/one", `${ID}.jsonl`);
 const MESSAGE = `{"type":"user","cwd":"/here","uuid":"a-prompt"}\n`;
 
-describe.skipIf(process.platform === "win32")("a pipe without a writer blocks no reader in place of", () => {
+describe.skipIf(process.platform === "win32")("a pipe without a writer in place of a file", () => {
   const pipe = (path: string) => {
     execFileSync("sh", ["-c", `mkfifo "$1"`, "sh", join(root, path)]);
   };
 
-  it("a transcript", async () => {
+  it("a pipe in place of a transcript blocks no reader", async () => {
     pipe(`projects/one/${ID}.jsonl`);
     expect(await findSession(ID, root)).toBeUndefined();
     await expect(promptsIn(transcript(), ["a-prompt"])).rejects.toThrow("is no regular file");
   });
 
-  it("the record of an open session", async () => {
+  it("a pipe in place of the record of an open session blocks no reader", async () => {
     pipe("sessions/1.json");
     expect(await openIn(ID, root)).toBeUndefined();
   });
 
-  it("the record of trust", async () => {
+  it("a pipe in place of the record of trust blocks no reader", async () => {
     pipe(".claude.json");
     const environment = { CLAUDE_CONFIG_DIR: root };
     expect(await isTrusted(root, { trustDirs: [], trustsRecord: true }, environment)).toBe(false);
@@ -47,13 +47,13 @@ describe.skipIf(process.platform === "win32")("a pipe without a writer blocks no
     expect(split?.claim.cwd).toBe(root);
   });
 
-  it("the user's settings, which a sandbox then refuses", async () => {
+  it("a pipe in place of the user's settings blocks no reader, and a sandbox refuses it", async () => {
     await expect(checkUserSettings(root)).resolves.toBeUndefined();
     pipe("settings.json");
     await expect(checkUserSettings(root)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("the alternates of a repository", async () => {
+  it("a pipe in place of the alternates of a repository blocks no reader", async () => {
     execFileSync("git", ["init", "-q"], { cwd: root });
     pipe(".git/objects/info/alternates");
     const environment = { PATH: process.env["PATH"] ?? "" };
@@ -62,7 +62,7 @@ describe.skipIf(process.platform === "win32")("a pipe without a writer blocks no
 });
 
 describe("a file that is too large", () => {
-  it("is not read", async () => {
+  it("a file above the limit is not read", async () => {
     const file = join(root, "settings.json");
     writeFileSync(file, "12345678");
     expect(await readSmall(file, 8)).toBe("12345678");
@@ -71,7 +71,7 @@ describe("a file that is too large", () => {
     await expect(checkUserSettings(root)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("is refused because of one line of its transcript, and does not end the server", async () => {
+  it("a transcript with one huge line is refused, and does not end the server", async () => {
     writeFileSync(transcript(), MESSAGE);
     expect(await transcriptOf(ID, root)).toBe(transcript());
     expect(await promptsIn(transcript(), ["a-prompt", "another"])).toEqual(new Set(["a-prompt"]));

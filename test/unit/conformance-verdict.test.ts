@@ -17,14 +17,16 @@ describe("the verdict on a scenario", () => {
     ["fails as listed", [good, bad], {}, []],
     ["is listed and passes", [good], {}, ["the scenario passes: take it out of not-ours.json"]],
     ["fails in the listed check", [good, bad], { checks: ["bad"] }, []],
-    ["fails in another", [good, bad, { ...bad, id: "worse" }], { checks: ["bad"] }, ["worse: it is not there"]],
+    ["fails in another check", [good, bad, { ...bad, id: "worse" }], { checks: ["bad"] }, ["worse: it is not there"]],
     ["passes the listed check", [good], { checks: ["bad"] }, ["bad passes: take it out of not-ours.json"]],
     ["is listed and malformed", [bad, { ...bad, id: "wire-schema-valid" }], {}, ["wire-schema-valid: it is not there"]],
-  ])("%s", (_, checks, listed, faults) => expect(faultsIn(checks, listed)).toEqual(faults));
+  ])("a scenario that %s has the expected faults", (_, checks, listed, faults) =>
+    expect(faultsIn(checks, listed)).toEqual(faults),
+  );
 });
 
 describe("the list of expected failures", () => {
-  test("has existing scenarios, each once", () => {
+  test("each listed scenario exists and is listed once", () => {
     for (const { on, revision, scenarios } of NOT_OURS) {
       expect(scenariosOf(revision)).toEqual(expect.arrayContaining(scenarios));
       const entries = NOT_OURS.filter((each) => each.on === on && each.revision === revision);
@@ -33,13 +35,13 @@ describe("the list of expected failures", () => {
     }
   });
 
-  test("is looked up by subject, revision and scenario", () => {
+  test("an expected failure is looked up by subject, revision and scenario", () => {
     const [entry] = NOT_OURS;
     expect(notOurs(entry!.on, entry!.revision, entry!.scenarios[0]!)).toBe(entry);
     expect(notOurs("fixtures", "2025-11-25", "ping")).toBeUndefined();
   });
 
-  test("leaves most of each revision to the fixtures", () => {
+  test("the fixtures run 33 scenarios of the first revision and 40 of the second", () => {
     const left = REVISIONS.map((revision) => {
       const entries = NOT_OURS.filter((each) => each.on === "fixtures" && each.revision === revision);
       return scenariosOf(revision).length - entries.flatMap(({ scenarios }) => scenarios).length;

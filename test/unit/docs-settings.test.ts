@@ -15,7 +15,7 @@ import { instruments } from "../../src/http/metrics/instruments.ts";
 import { stateFolder } from "../../src/config/state-folder.ts";
 import { blocksOf, commandsOf, DOCUMENTS, wordsOf } from "../kit/documents.ts";
 
-/** Examples in documents (files, variables, commands) are parsed by the code that reads them. */
+/** Parses examples in documents (files, variables, commands) with the code of the server. */
 
 const { name } = readPackage();
 const KEYS = ["bounds", ...SETTINGS.map(({ key }) => key)];
@@ -31,7 +31,7 @@ const objects = blocksOf("json").map(({ file, text }) => ({ file, text, value: J
 describe("a configuration file in a document", () => {
   const files = objects.filter(({ value }) => isRecord(value) && Object.keys(value).every((key) => KEYS.includes(key)));
 
-  it.each(files)("of $file is valid for the server", ({ text, value }) => {
+  it.each(files)("the configuration file in $file is valid for the server", ({ text, value }) => {
     for (const argv of [[], ["--http"]]) {
       const readFile = () => filled(text);
       const isUsers = isRecord(value) && "bounds" in value;
@@ -41,7 +41,7 @@ describe("a configuration file in a document", () => {
     }
   });
 
-  it("names every key of a principal somewhere, and its table does", () => {
+  it("docs/http.md names every key of a principal in its table and in an example", () => {
     expect(files.map(({ file }) => file)).toEqual(["docs/configuration.md", "docs/http.md", "docs/http.md"]);
     const { text } = DOCUMENTS.find(({ file }) => file === "docs/http.md") ?? { text: "" };
     const keys = Object.keys(PrincipalTerms.unwrap().shape);
@@ -50,7 +50,7 @@ describe("a configuration file in a document", () => {
   });
 });
 
-it("the entry of a client in a document starts the server with valid flags and variables", () => {
+it("each client entry in a document starts the server with valid flags and variables", () => {
   const entries = objects.flatMap(({ value }) =>
     isRecord(value) && isRecord(value["mcpServers"]) ? Object.values(value["mcpServers"]).filter(isRecord) : [],
   );
@@ -71,14 +71,14 @@ describe("a command in a document", () => {
     .filter(({ words: [first = ""] }) => first === "serve" || (first.startsWith("--") && first !== "--help"));
 
   it.each(serving.filter(({ words }) => !words.includes("--version") && !words.includes("work")))(
-    "is valid: $text",
+    "a command in a document is valid: $text",
     ({ words }) => {
       const argv = words[0] === "serve" ? words.slice(1) : words;
       expect(() => loadConfig({ argv, env: { CLAUDE_CODE_MCP_NOTIFY_SECRET: "x" } })).not.toThrow();
     },
   );
 
-  it("on sessions exists, with its flags", async () => {
+  it("each command on sessions in a document exists, with its flags", async () => {
     const folder = mkdtempSync(join(tmpdir(), "ccm-docs-"));
     vi.stubEnv("CLAUDE_CODE_MCP_STORE", join(folder, "store.db"));
     const silent = [
@@ -89,7 +89,7 @@ describe("a command in a document", () => {
       .map((text) => wordsOf(text).slice(1))
       .filter(([first, verb]) => first === "sessions" && verb !== undefined && verb !== "export");
     const codes = await Promise.all(
-      // A missing session is an error (1); an invalid command line throws.
+      // A missing session gives 1; an invalid command line throws.
       commands.map(async ([, ...words]) => sessions(words).catch((error: unknown) => [words.join(" "), String(error)])),
     );
     for (const spy of silent) spy.mockRestore();
@@ -99,7 +99,7 @@ describe("a command in a document", () => {
     expect(codes.filter((code) => code !== 0 && code !== 1)).toEqual([]);
   });
 
-  it("of npm or node exists", () => {
+  it("each command of npm or node in a document exists", () => {
     const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
     const missing = commandsOf("npm").filter(({ text }) => {
       const [, verb = "", script = ""] = wordsOf(text).filter((word) => !/^-\w$/.test(word));
@@ -116,7 +116,7 @@ it("a variable of the server that a document names has an effect", () => {
   expect(unknownVariables(Object.fromEntries(ofAll.map((variable) => [variable, ""])))).toEqual([]);
 });
 
-it("a flag that a document names by itself is the server's, or that of a program named with it", () => {
+it("a flag that a document names belongs to the server or to a listed program", () => {
   const OF_COMMANDS =
     "all cwd daemon-idle-ms fix flag follow force format json keep limit live older-than output port print ready-fd scope since status text version yes";
   const OF_OTHERS =
@@ -147,20 +147,20 @@ describe("docs/installation.md", () => {
     ["darwin", { HOME: "/Users/me" }, "/Users/me", "~"],
     ["win32", { LOCALAPPDATA: String.raw`C:\local` }, String.raw`C:\local`, "%LOCALAPPDATA%"],
     ["win32", { USERPROFILE: String.raw`C:\me` }, String.raw`C:\me`, "%USERPROFILE%"],
-  ])("names the actual state folder of %s", (platform, env, home, sign) => {
+  ])("docs/installation.md names the actual state folder of %s", (platform, env, home, sign) => {
     const folder = stateFolder(env, platform);
     expect(text).toContain(`\`${folder.replace(home, () => sign)}\``);
   });
 });
 
 describe("docs/troubleshooting.md", () => {
-  /** Messages of others: Claude Code, the system, a client. */
+  /** Messages of Claude Code, the system or a client. */
   const FOREIGN = ["Not logged in", "EADDRINUSE", "spawn npx ENOENT"];
   const sources = readdirSync("src", { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
   const said = [...sources.map((file) => readFileSync(join("src", file), "utf8")), ...FOREIGN].join("\n");
   const { text } = DOCUMENTS.find(({ file }) => file === "docs/troubleshooting.md") ?? { text: "" };
 
-  it("quotes existing messages", () => {
+  it("docs/troubleshooting.md quotes existing messages", () => {
     const first = [...text.matchAll(/^\| ([^|]+?) *\|/gm)].map(([, cell = ""]) => cell);
     const parts = first.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].flatMap(([, code = ""]) => code.split("…")));
     const sought = parts.map((part) => part.trim().replace(/^--http: /, ""));

@@ -6,7 +6,7 @@ import { Environments, type Variables } from "../../src/claude/environments.ts";
 const key = randomBytes(32);
 const variables = { PATH: "/one", MY_KEY: "secret-of-one" };
 
-it("has one record for clients that differ only in where they were started", () => {
+it("clients that differ only in where they were started share one record", () => {
   const environments = new Environments(key, { HOME: "/home/me", UNSET: undefined });
   const settings = { CLAUDE_CODE_MCP_ALLOW_BYPASS: "1", CLAUDE_CODE_DEFAULT_CWD: "/here" };
   const editor = environments.open({
@@ -25,12 +25,12 @@ it("has one record for clients that differ only in where they were started", () 
   expect(environments.get(editor.id)).toEqual(variables);
   expect(environments.get("")).toEqual({ HOME: "/home/me" });
   expect(environments.get("of no client")).toBeUndefined();
-  // After a restart as well, and under another key not.
+  // A restart keeps the ids of records; another `key` does not.
   expect(new Environments(key, {}).open(variables).id).toBe(editor.id);
   expect(new Environments(randomBytes(32), {}).open(variables).id).not.toBe(editor.id);
 });
 
-it("keeps a record while a client or one of the last 200 sessions has it", () => {
+it("a record is kept while a client or one of the last 200 sessions uses it", () => {
   const environments = new Environments(key, {});
   const [first, second] = [environments.open(variables), environments.open(variables)];
   const { id } = first;
@@ -46,7 +46,7 @@ it("keeps a record while a client or one of the last 200 sessions has it", () =>
   expect(environments.get(id)).toBeUndefined();
 });
 
-it("keeps all records that a session has had to do with", () => {
+it("all records that a session has used are kept", () => {
   const environments = new Environments(key, {});
   const [one, two] = [environments.open(variables), environments.open({ PATH: "/two" })];
   for (const { id } of [one, two, one]) environments.hold("session", id);
@@ -56,7 +56,7 @@ it("keeps all records that a session has had to do with", () => {
   expect(environments.get(two.id)).toEqual({ PATH: "/two" });
 });
 
-it("tells what is to be masked before it gives a record away, and for which session", () => {
+it("`learn` is called with the variables to mask when a record opens and when a session holds it", () => {
   const learn = vi.fn<(variables: Variables, sessionId?: string) => void>();
   const environments = new Environments(key, { OWN_KEY: "secret-of-the-server" }, { learn });
   const { id } = environments.open({ ...variables, CLAUDE_CODE_MCP_RESUME_SECRET: "secret-of-a-setting" });
@@ -71,7 +71,7 @@ it("tells what is to be masked before it gives a record away, and for which sess
   ]);
 });
 
-it("has the record of a process that a former server has left for its session alone", async () => {
+it("the record of a process that a former server left serves only the session of the process", async () => {
   const environments = new Environments(key, {}, { isApart: true });
   const id = environments.recovered("session", variables);
   expect(environments.get(id)).toEqual(variables);
@@ -79,11 +79,11 @@ it("has the record of a process that a former server has left for its session al
   // A second process of the session, with another environment.
   expect(environments.recovered("session", { PATH: "/later" })).toBe(id);
   expect(environments.get(id)).toEqual({ PATH: "/later" });
-  // It is no client that is there.
+  // The record does not count as a connected client.
   expect(await environments.find(() => true, 0)).toBeUndefined();
 });
 
-it("finds the record of a client that is connected, or comes in time", async () => {
+it("the record of a connected client is found, also if the client connects in time", async () => {
   const environments = new Environments(key, { PATH: "/one" }, { isApart: true });
   const isOne = ({ PATH }: Variables) => PATH === "/one";
   const coming = environments.find(isOne, 60_000);
@@ -94,11 +94,11 @@ it("finds the record of a client that is connected, or comes in time", async () 
   environments.hold("session", client.id);
   client.close();
   expect(await environments.find(isOne, 0)).toBeUndefined();
-  // Where the server serves the client that has started it, its record is that client's.
+  // Without `isApart`, the server's own record belongs to the client that started the server.
   expect(await new Environments(key, { PATH: "/one" }).find(isOne, 0)).toBe("");
 });
 
-it("tells that another credential pays for a session, and keeps none", () => {
+it("`paysAnew` is true for the first use of another credential in a session", () => {
   const environments = new Environments(key, {});
   const pays = (sessionId: string, value: string) => environments.paysAnew(sessionId, { ANTHROPIC_API_KEY: value });
   expect([pays("one", "a"), pays("one", "a"), pays("two", "b"), pays("one", "b"), pays("one", "b")]).toEqual([

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { HelloQueue } from "../../src/shim/hello-queue.ts";
 
-it("eight connections are read before their hello, and each further one when another is done, in order of arrival", async () => {
+it("at most eight connections are read before their hello; the next ones follow in order of arrival", async () => {
   const queue = new HelloQueue();
   const read: number[] = [];
   const ends: ((error?: Error) => void)[] = [];
@@ -28,7 +28,7 @@ it("eight connections are read before their hello, and each further one when ano
   }
   expect((await settled).filter(({ status }) => status === "fulfilled")).toHaveLength(19);
   expect(read).toEqual(Array.from({ length: 20 }, (_, at) => at));
-  // All places are free again.
+  // All eight places are free again.
   const more = Array.from({ length: 9 }, async (_, at) =>
     queue.run(async () => (read.push(100 + at), new Promise(() => undefined))),
   );

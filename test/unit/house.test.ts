@@ -11,7 +11,7 @@ afterEach(() => {
   for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true });
 });
 
-/** Runs the check with a real house-rules.json over a tree of these files. */
+/** Runs the check with a real house-rules.json over a tree of `files`. */
 function check(files: Record<string, string>, house = "house-rules.json"): { code: number | null; out: string } {
   const root = mkdtempSync(join(tmpdir(), "house-"));
   roots.push(root);
@@ -24,7 +24,7 @@ function check(files: Record<string, string>, house = "house-rules.json"): { cod
   return { code: run.status, out: run.stdout + run.stderr };
 }
 
-/** So that a file is not too small to have one importer. */
+/** Makes a file large enough to have one importer. */
 const LINES = "// a line\n".repeat(40);
 const domain = { "domain/event.ts": `export const event = 1;\n${LINES}` };
 const engine = {
@@ -32,8 +32,8 @@ const engine = {
   "engine/engine.ts": `export const engine = 1;\n${LINES}`,
 };
 
-describe("the house check allows", () => {
-  it("a small file with two importers, and one that is listed as a tool", () => {
+describe("code that the house check allows", () => {
+  it("a small file with two importers and a small file listed as a tool are allowed", () => {
     const files = {
       "mcp/a.ts": "export const a = 1;\n",
       "mcp/b.ts": 'import { a } from "./a.ts";\n',
@@ -56,28 +56,28 @@ describe("the house check allows", () => {
     ],
     ["a .js path to a .ts file", { ...domain, "engine/a.ts": 'import { event } from "../domain/event.js";\n' }],
     ["an import named in a comment", { "domain/a.ts": '// import("node:fs") is not for us\nexport const a = 1;\n' }],
-  ])("%s", (_, files) => {
+  ])("%s is allowed", (_, files) => {
     expect(check(files)).toEqual({
       code: 0,
       out: expect.stringMatching(/^house: \d+ files, \d+ imports, no violation\n$/),
     });
   });
 
-  it("reports an import once, at its own line", () => {
+  it("an import is reported once, at its own line", () => {
     const files = { ...engine, "domain/a.ts": 'import "zod";\nimport { engine } from "../engine/engine.ts"; // why\n' };
     expect(check(files).out).toBe(
       'src/domain/a.ts:2 imports ../engine/engine.ts: domain may import only domain. Pass it in, move the code, or add it to "imports" of domain in house-rules.json if the direction is right\n',
     );
   });
 
-  it("counts the files and imports that it read", () => {
+  it("the files and imports that were read are counted", () => {
     const files = { ...domain, "engine/a.ts": 'import { event } from "../domain/event.ts";\n' };
     expect(check(files).out).toBe("house: 2 files, 1 imports, no violation\n");
   });
 });
 
 describe("the house-rules.json of the page", () => {
-  it("allows types of the server, and nothing else of it", () => {
+  it("the page may import types of the server, and nothing else of it", () => {
     const page = (text: string) => check({ "net/a.ts": `${text}\n` }, "console/house-rules.json").out;
     expect(page('import type { Me } from "../../../src/console/wire.ts";')).toBe(
       "house: 1 files, 1 imports, no violation\n",
@@ -87,7 +87,7 @@ describe("the house-rules.json of the page", () => {
   });
 });
 
-describe("the house check forbids", () => {
+describe("code that the house check forbids", () => {
   it.each<[string, Record<string, string>, string]>([
     [
       "a folder's import of another, with its line",
@@ -135,7 +135,7 @@ describe("the house check forbids", () => {
       "src/store/a.ts:1 imports a module that cannot be read here",
     ],
     [
-      "an import it cannot read",
+      "an import that cannot be read",
       { "store/a.ts": "import x from\n/*\n it's */ y;\n" },
       "src/store/a.ts:1 imports a module that",
     ],
@@ -221,7 +221,7 @@ describe("the house check forbids", () => {
       "src/tools/agent/a.ts has the name of src/tools/a.ts: rename the newer one",
     ],
     ["an empty tree", {}, "no source file was read below src"],
-  ])("%s", (_, files, line) => {
+  ])("%s is reported", (_, files, line) => {
     const { code, out } = check(files);
     expect(out).toContain(line);
     expect(code).toBe(1);

@@ -7,7 +7,7 @@ const Lock = z.object({
   packages: z.record(z.string(), z.object({ optionalDependencies: z.record(z.string(), z.string()).optional() })),
 });
 
-/** npm omits platform packages from the lock file that its registry lacks, and `npm ci` then fails. */
+/** npm leaves platform packages missing in its registry out of the lock file, and `npm ci` then fails. */
 it("the lock file names every platform's optional package", () => {
   const { packages } = Lock.parse(JSON.parse(readFileSync("package-lock.json", "utf8")));
   const missing = Object.entries(packages).flatMap(([where, entry]) =>

@@ -3,7 +3,7 @@ import { PartialText } from "../../src/claude/process/partial.ts";
 import { LastLines } from "../../src/claude/supervise/output.ts";
 import { createMasker } from "../../src/log/mask.ts";
 
-/** Returns what is shown of a text that comes in pieces of this size. */
+/** Returns all texts shown while `text` arrives in pieces of `size` characters. */
 function shownOf(text: string, size = 1, masker = createMasker({})): string[] {
   const said: string[] = [];
   const partial = new PartialText((each) => said.push(each), masker);
@@ -14,7 +14,7 @@ function shownOf(text: string, size = 1, masker = createMasker({})): string[] {
   return said;
 }
 
-/** Three characters of a secret are more than chance. */
+/** Three characters of `secret` in a row are more than chance. */
 function leaks(text: string, secret: string): boolean {
   const parts = Array.from({ length: secret.length - 2 }, (_, at) => secret.slice(at, at + 3));
   return parts.some((part) => text.includes(part));
@@ -46,11 +46,11 @@ describe("masking", () => {
     ["a private key that was cut off", key.slice(0, 40), "[masked]"],
     ["a password in a URL", "http://me:pw@proxy:80/a@b", "http://[masked]@proxy:80/a@b"],
     ["a URL without one", "http://host:80/a@b", "http://host:80/a@b"],
-  ])("%s", (_, text, expected) => {
+  ])("secrets are masked, and nothing else: %s", (_, text, expected) => {
     expect(masker.text(text)).toBe(expected);
   });
 
-  it("applies to fields at any depth, including errors, without changing them in place", () => {
+  it("fields are masked at any depth, including errors, without changing them in place", () => {
     const error = new Error("abc.def+12345", { cause: { token: "abc.def+12345" } });
     const date = new Date(0);
     const fields: Record<string, unknown> = { list: [{ a: "x abc.def+12345" }], error, date, number: 1, none: null };
@@ -67,7 +67,7 @@ describe("masking", () => {
     expect(error.message).toBe("abc.def+12345");
   });
 
-  it("works without secrets in the environment", () => {
+  it("masking works without secrets in the environment", () => {
     expect(createMasker({}).text("plain")).toBe("plain");
   });
 });
@@ -76,7 +76,7 @@ describe("masking of incomplete texts", () => {
   const secret = "hunter2-hunter2-hunter2";
   const masker = createMasker({ MY_TOKEN: secret });
 
-  it("masks the name of a field, and keeps every value", () => {
+  it("names of fields are masked, and every value is kept", () => {
     const masked = masker.fields({
       [secret]: 1,
       deep: [{ [`${secret}!`]: 2, [secret]: 3 }],
@@ -85,11 +85,11 @@ describe("masking of incomplete texts", () => {
     expect(masked).toEqual({ "[masked]": 1, deep: [{ "[masked]!": 2, "[masked]": 3 }], "[masked] 2": 4 });
   });
 
-  it.each([1, 3, 7, 1_000])("hides a secret whole in a text that arrives in pieces of %i", (size) => {
+  it.each([1, 3, 7, 1_000])("a secret stays hidden in a text that arrives in pieces of %i", (size) => {
     const said: string[] = [];
     const partial = new PartialText((text) => said.push(text), masker);
     const whole = `It is ${secret} and ghp_0123456789abcdefghijklmnop. ${"word ".repeat(4_000)}${secret} is it.`;
-    // There is nothing to split between the secrets.
+    // Pieces between the secrets may be large, because there is nothing to split.
     const isNear = (at: number) => at < 200 || at >= whole.length - 1_000;
     for (let at = 0; at < whole.length;) {
       const delta = { type: "text_delta", text: whole.slice(at, at + (isNear(at) ? size : 500)) };
@@ -108,7 +108,7 @@ describe("masking of incomplete texts", () => {
     ["a word", "ghp_0123456789abcdefghij", "klmnopqrst0123456789 end"],
     ["a private key", "-----BEGIN PRIVATE KEY-----\nMIIE\n", "c2VjcmV0\nb2Yga2V5\n-----END PRIVATE KEY----- end"],
     ["a word without end", "ghp_".padEnd(70_000, "x"), "ghijklmnopqrstuvwxyz end"],
-  ])("hides %s whole at the cut of a long text", (_, first, second) => {
+  ])("the masker hides %s whole at the cut of a long text", (_, first, second) => {
     const said: string[] = [];
     const partial = new PartialText((text) => said.push(text), masker);
     for (const text of ["word ".repeat(4_000) + first, second.slice(0, 9), second.slice(9), " ."]) {
@@ -119,14 +119,14 @@ describe("masking of incomplete texts", () => {
     for (const text of said) expect(text).not.toMatch(/ghp_|klm|MIIE|c2V|b2Y/);
   });
 
-  it("drops a word of a partial text that is too long to be kept, and continues after it", () => {
+  it("an overlong word of a partial text is dropped, and the text continues after it", () => {
     const said: string[] = [];
     const partial = new PartialText((text) => said.push(text), masker);
     for (const text of ["begin ", "y".repeat(70_000), "yy end"]) {
       const event = { type: "content_block_delta", delta: { type: "text_delta", text } };
       partial.read({ type: "stream_event", parent_tool_use_id: null, event } as never);
     }
-    // The last word of a partial text is never shown: it may be the beginning of a secret.
+    // The last word of a partial text is never shown, because a secret may begin there.
     expect(said).toEqual(["begin ", "begin ", "begin  "]);
   });
 
@@ -135,7 +135,7 @@ describe("masking of incomplete texts", () => {
     ["Japanese", "潮は一日に二度満ちて、月がそれを引いている。"],
     ["Thai", "น้ำขึ้นลงวันละสองครั้งเพราะดวงจันทร์"],
     ["emoji", "🌊🌙🌊🌙👩‍🚀🇫🇷"],
-  ])("shows %s to its last character, and an ASCII word in it once it has ended", (_, text) => {
+  ])("a text in %s is shown to its last character, and an ASCII word in it once the word has ended", (_, text) => {
     expect(shownOf(text)).toEqual(Array.from({ length: text.length }, (__, at) => text.slice(0, at + 1)));
     expect(shownOf(`${text}word${text}`).at(-1)).toBe(`${text}word${text}`);
     expect(shownOf(`${text}http://me:80${text}，${"字".repeat(300)}`).at(-1)).toContain("字字");
@@ -161,14 +161,14 @@ describe("masking of incomplete texts", () => {
     ["a bearer", "Bearer eyJh.bG-ci_O/i==", "eyJh.bG-ci_O/i=="],
     ["a password in a URL", "http://ада:潮水每天涨落两次@host", "潮水每天涨落两次"],
     ["a private key", "-----BEGIN PRIVATE KEY-----\nMIIEc2Vj\ncmV0\n-----END PRIVATE KEY-----", "MIIEc2Vj\ncmV0"],
-  ])("hides %s between characters of any language, wherever the text is split", (_, whole, hidden) => {
+  ])("the masker hides %s between characters of any language, wherever the text is split", (_, whole, hidden) => {
     for (const [before, after] of [
       ["密钥", "。完"],
       ["🔑", "🔑 end"],
       ["is ", " end"],
     ] as const) {
       const text = `${before}${whole}${after}`;
-      // Each position, and of a very long word some.
+      // Every position of a short text; a sample of positions in a very long word.
       const step = Math.ceil(text.length / 200);
       for (let at = step; at < text.length; at += step ** 2) {
         const shown = shownOf(text, at, aware);
@@ -178,7 +178,7 @@ describe("masking of incomplete texts", () => {
     }
   });
 
-  it("omits incomplete lines from the last output of a process", () => {
+  it("incomplete lines are omitted from the last output of a process", () => {
     const lines = new LastLines(50);
     for (const piece of ["first\n", "x".repeat(45), secret, secret, "\nlast"]) lines.take(piece);
     expect(lines.text).toBe("last");

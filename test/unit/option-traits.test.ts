@@ -14,9 +14,7 @@ import { OPEN_GATE } from "../kit/sessions/open-gate.ts";
 import { FakeEngine } from "../kit/tools/fake-engine.ts";
 import { type Listed, run, runOpen } from "../kit/tools/run.ts";
 
-/**
- * The gate, the bounds, the sandbox, the view and the key of a spare follow the table, for each option and for an unknown one.
- */
+/** Checks that access, bounds, sandbox, view and spare key follow `TRAITS`, for each option and an unknown one. */
 
 const NEW = "notYetKnown";
 const NAMES: readonly string[] = [...SessionOptions.keyof().options, NEW];
@@ -25,8 +23,7 @@ const VALUES: Readonly<Record<string, unknown>> = { ...EVERY_OPTION, [NEW]: "som
 const ALWAYS_ALLOWED = { name: "t", permission_policy: "always_allow" };
 
 /**
- * A value that lets something run without approval; an option that the bounds judge by its value does not compile until it is
- * listed here.
+ * Values that allow a tool use without approval. A new option with `approves: "by value"` does not compile until listed here.
  */
 const APPROVING = {
   permissionMode: "acceptEdits",
@@ -45,7 +42,7 @@ const WHERE_SHOWN = {
   never: { public: false, sensitive: "not", named: false },
 };
 
-/** As a session would have it; no type has a new option. */
+/** Options of a session with only `name`. Untyped, because no type has `NEW`. */
 function only(name: string): Partial<SessionOptions> {
   return { [name]: VALUES[name] };
 }
@@ -70,7 +67,7 @@ it("an option without a row has every restriction", () => {
 describe.each(NAMES)("the option %s", (name) => {
   const { access, approves, sandbox, shown, spare } = traitsOf(name);
 
-  it("is open to any caller, or to the operator only", () => {
+  it("an option is open to any caller, or to the operator only", () => {
     const give = (scopes: Scope[]) => refusalOf(() => checkGiven(OPEN_GATE, { principal: "ann", scopes }, only(name)));
     const because =
       typeof access === "object" && `${name}: only the operator may set it, because ${access.operatorOnly}.`;
@@ -78,14 +75,14 @@ describe.each(NAMES)("the option %s", (name) => {
     expect(give(["admin"])).toBe("");
   });
 
-  it("is accepted with --sandbox required, or refused", () => {
+  it("an option is accepted with --sandbox required, or refused", () => {
     const because =
       typeof sandbox === "object" && `${name}: is not allowed on this server, because ${sandbox.refused}.`;
     const expected = beginning(sandbox === "allowed" ? "" : because || `${name}.`);
     expect(refusalOf(() => checkSandboxedOptions(only(name)))).toMatch(expected);
   });
 
-  it("is unchanged for a caller who may approve nothing, unless it approves something", () => {
+  it("an option is unchanged for a caller who may approve nothing, unless it approves something", () => {
     const approving: Readonly<Record<string, unknown>> = APPROVING;
     const given = approves === "by value" ? { [name]: approving[name] } : only(name);
     const withheld = [expect.stringContaining(name) as string];
@@ -98,7 +95,7 @@ describe.each(NAMES)("the option %s", (name) => {
     expect(withinBound(given, "all")).toEqual({ options: given, withheld: [] });
   });
 
-  it("is shown in the tiers that the table names, and in no other", async () => {
+  it("an option is shown in the tiers that the table names, and in no other", async () => {
     const engine = new FakeEngine();
     engine.add("s1", { cwd: "/elsewhere", ...only(name) }).title = "renamed";
     const args = { action: "get", sessionId: "s1" };
@@ -112,9 +109,9 @@ describe.each(NAMES)("the option %s", (name) => {
     }).toEqual(WHERE_SHOWN[shown]);
   });
 
-  it("is part of a spare's key, set by the claim, or excludes the session from spares", async () => {
+  it("an option is part of a spare's key, set by the claim, or excludes the session from spares", async () => {
     const base = toSdkOptions({ cwd: "/repo" });
-    // Options of Claude Code keep their names in the options of the SDK.
+    // An option of Claude Code has one name in `SessionOptions` and in `Options`.
     const given: Options =
       spare === undefined ? toSdkOptions({ cwd: "/repo", ...only(name) }) : { ...base, ...only(name) };
     const whose = { principal: "ann", wrapper: [], record: {} };
@@ -130,7 +127,7 @@ describe.each(NAMES)("the option %s", (name) => {
   });
 });
 
-/** The reason for the refusal; "" if it is accepted. */
+/** Returns the reason for the refusal, or "" if `act` succeeds. */
 function refusalOf(act: () => void): string {
   try {
     act();
@@ -140,7 +137,7 @@ function refusalOf(act: () => void): string {
   }
 }
 
-/** "" selects the whole option. */
+/** Matches texts that begin with `text`; "" matches only an empty text. */
 function beginning(text: string): RegExp {
   return text === "" ? /^$/ : new RegExp(`^${text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)}`);
 }

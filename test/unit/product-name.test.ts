@@ -6,7 +6,7 @@ import { PRODUCT } from "../../src/domain/names.ts";
 import { helpText } from "../../src/cli/help.ts";
 import { firstStartText } from "../../src/http/auth/authenticator.ts";
 
-/** Every command in the texts runs this package, and never one of another name. */
+/** Commands in all texts name the package of `package.json`. */
 
 const Manifest = z.object({ name: z.string(), bin: z.record(z.string(), z.string()) });
 const Lock = z.object({ name: z.string(), packages: z.object({ "": Manifest }) });
@@ -14,7 +14,7 @@ const Lock = z.object({ name: z.string(), packages: z.object({ "": Manifest }) }
 const manifest = Manifest.parse(JSON.parse(readFileSync("package.json", "utf8")));
 const { name } = manifest;
 
-/** Texts of the repository, by path. */
+/** Text files of the repository, by path. */
 const texts = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
   encoding: "utf8",
 })
@@ -29,10 +29,10 @@ const texts = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--
     }
   });
 
-/** Texts that people read and paste from. */
-const told = [
+/** Texts for people to read and paste from. */
+const userTexts = [
   ...texts.filter(({ path }) => /^(?:README|CONTRIBUTING|SECURITY|AGENTS)\.md$|^docs\/|^examples\//.test(path)),
-  // Except for the table of programs that a shell may name.
+  // Without `src/security/shell/`, because a table there lists programs.
   ...texts.filter(({ path }) => /^console\/src\/|^src\/(?!security\/shell\/)/.test(path)),
   ...[undefined, ..."serve demo doctor console daemon install uninstall token sessions version".split(" ")].map(
     (command) => ({
@@ -46,38 +46,38 @@ const told = [
   },
 ];
 
-/** Other programs that texts tell people to run, or that are compared with this one. */
+/** Programs besides our own: recommended in the texts, or compared with ours. */
 const OTHERS = new Set(["@anthropic-ai/claude-code", "claude-agent-mcp", "mcp-remote", "n", "vite", "vitest"]);
 
-/** `npx NAME`, `["npx", "-y", "NAME"]` even over several lines, `npm install -g NAME`. */
+/** Matches `npx NAME`, `["npx", "-y", "NAME"]` (also over several lines) and `npm install -g NAME`. */
 const RUN = /(?:\bnpx (?:-y |--yes )?|"-y",\s*"|npm (?:install|i) (?:-g|--global) )(@?[a-z][\w./-]*)/g;
 
-/** Names that resemble the program's. */
+/** Matches names similar to the name of our program. */
 const PROGRAM = /(?<![\w/@.-])claude-[a-z]+-mcp(?![\w-])/g;
 
 describe("the name of the product", () => {
-  it("is that of the package, its program, its lock file and the code", () => {
+  it("the package, its program, its lock file and the code have one name", () => {
     const lock = Lock.parse(JSON.parse(readFileSync("package-lock.json", "utf8")));
     expect([PRODUCT, lock.name, lock.packages[""].name]).toEqual([name, name, name]);
     expect(Object.keys(manifest.bin)).toEqual([name]);
     expect(lock.packages[""].bin).toEqual(manifest.bin);
   });
 
-  it("is in every command that texts tell people to run", () => {
-    const others = told.flatMap(({ path, text }) =>
+  it("every command that texts tell people to run names the package", () => {
+    const others = userTexts.flatMap(({ path, text }) =>
       [...text.matchAll(RUN)]
         .map(([, run = ""]) => run)
         .filter((run) => run !== name && !OTHERS.has(run))
         .map((run) => `${path}: ${run}`),
     );
     expect(others).toEqual([]);
-    expect(told.filter(({ text }) => new RegExp(RUN).test(text)).map(({ path }) => path)).toEqual(
+    expect(userTexts.filter(({ text }) => new RegExp(RUN).test(text)).map(({ path }) => path)).toEqual(
       expect.arrayContaining(["README.md", "docs/clients.md", "docs/http.md", "examples/clients/cursor.json"]),
     );
   });
 
-  it("is in every command line of its program", () => {
-    const misnamed = told.flatMap(({ path, text }) =>
+  it("every command line names the program of the package", () => {
+    const misnamed = userTexts.flatMap(({ path, text }) =>
       text
         .split("\n")
         .flatMap((line) => line.match(PROGRAM) ?? [])
@@ -92,7 +92,7 @@ describe("the name of the product", () => {
 describe("README, until the package is published", () => {
   const readme = readFileSync("README.md", "utf8");
 
-  it("begins with the clone, and says that npx works after publication", () => {
+  it("README begins with the clone, and says that npx works after publication", () => {
     const [clone, npx] = [readme.indexOf("dist/cli/main.js"), readme.indexOf("npx -y")];
     expect([clone > 0, clone < npx]).toEqual([true, true]);
     const paragraph = readme.slice(readme.lastIndexOf("\n\n", npx), readme.indexOf("\n\n", npx));
@@ -101,7 +101,7 @@ describe("README, until the package is published", () => {
   });
 
   it.each(["docs/clients.md", "docs/http.md"])(
-    "has its notice repeated in %s, before the first npx command",
+    "%s repeats the notice of README before its first npx command",
     (path) => {
       const text = readFileSync(path, "utf8");
       const said = text.search(/once published/i);

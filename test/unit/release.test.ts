@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-/** scripts/release.mjs in a repository that is a copy of this one's files: nothing is published, here or there. */
+/** Runs `scripts/release.mjs` in a copy of the files, so nothing is published. */
 
 let root: string;
 const at = (...names: string[]) => join(root, ...names);
@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** Commits it. */
+/** Writes `CHANGELOG.md` and commits all files. */
 function changelog(text: string): void {
   writeFileSync(at("CHANGELOG.md"), `# Changelog\n\n${text}`);
   git("init", "--quiet");
@@ -68,15 +68,15 @@ it("npm run release moves the entries, sets the version everywhere, commits and 
   expect(release("0.2.1").stderr).toBe("CHANGELOG.md has no unreleased entries");
 }, 60_000);
 
-describe("npm run release refuses", () => {
+describe("a release that is refused", () => {
   it.each([
     ["latest", '"latest" is not a version'],
     ["0.0.9", "0.0.9 is lower than 0.1.0"],
-  ])("the version %s", (version, why) => {
+  ])("npm run release refuses the version %s", (version, why) => {
     expect(release(version)).toMatchObject({ status: 1, stderr: expect.stringContaining(why) as string });
   });
 
-  it("changes that are not committed, and a section for another version", () => {
+  it("npm run release refuses uncommitted changes, and a section for another version", () => {
     writeFileSync(at("new.txt"), "");
     expect(release("0.2.0").stderr).toBe("there are uncommitted changes");
     changelog("## 0.3.0 (unreleased)\n\n- A thing.\n");
@@ -85,7 +85,7 @@ describe("npm run release refuses", () => {
   });
 });
 
-it("--verify wants the tag, the repository, and a name of its owner in the registry", () => {
+it("--verify requires the tag, the repository, and a registry name of its owner", () => {
   changelog("## Unreleased\n\n## 0.1.0 (2026-01-01)\n\n- A thing.\n");
   const verify = (tag: string, owner: string) => release("--verify", tag, "--owner", owner);
   expect(verify("v0.2.0", "me").stderr).toBe("the tag v0.2.0 is not v0.1.0, the version in package.json");

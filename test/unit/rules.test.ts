@@ -28,7 +28,7 @@ function verdict(text: string, behavior: RuleBehavior, asked: PermissionRequest)
   return judge(asked, rules({ [behavior]: [text] }), CWD)?.behavior;
 }
 
-/** Whether one rule matches a request, both as an allow rule and as a deny rule. */
+/** Title, rule, request, and the match of the rule as an allow rule and as a deny rule. */
 const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny: boolean }][] = [
   ["the tool", "Bash", bash("rm -rf / && x"), { allow: true, deny: true }],
   ["a star", "Bash(*)", bash("a; b"), { allow: true, deny: true }],
@@ -55,7 +55,7 @@ const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny
     '"$(rm x)"',
     "# '\nrm x\n# '",
   ].map((more): (typeof CASES)[number] => [
-    `behind it ${JSON.stringify(more)}`,
+    `the command with ${JSON.stringify(more)} behind it`,
     "Bash(ls src:*)",
     bash(`ls src ${more}`),
     { allow: false, deny: true },
@@ -66,10 +66,10 @@ const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny
   ["an open quote", "Bash(echo:*)", bash("echo 'a"), { allow: false, deny: true }],
   ["a quoted operator", "Bash(git commit:*)", bash("git commit -m 'a; b' -m \"c & d\""), { allow: true, deny: true }],
   ["a variable", "Bash(echo:*)", bash('echo "$HOME" $x'), { allow: true, deny: true }],
-  ["part of it", "Bash(rm:*)", bash("cd x && rm -rf y"), { allow: false, deny: true }],
+  ["part of the command", "Bash(rm:*)", bash("cd x && rm -rf y"), { allow: false, deny: true }],
   ["a substitution", "Bash(rm:*)", bash("echo $(rm y)"), { allow: false, deny: true }],
   ["another spelling", "Bash(rm:*)", bash("r\\m y"), { allow: false, deny: true }],
-  ["its path", "Bash(rm:*)", bash("/bin/rm y"), { allow: false, deny: true }],
+  ["the path of the command", "Bash(rm:*)", bash("/bin/rm y"), { allow: false, deny: true }],
   ["a program before it", "Bash(rm:*)", bash("sudo -u bob rm y"), { allow: false, deny: true }],
   ["a shell before it", "Bash(rm:*)", bash('bash -c "true; rm y"'), { allow: false, deny: true }],
   ["an assignment before it", "Bash(rm:*)", bash("X=1 rm y"), { allow: false, deny: true }],
@@ -83,31 +83,31 @@ const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny
   ["a file below", "Edit(src/**)", file("Write", `${CWD}/src/a/b.ts`), { allow: true, deny: true }],
   ["a file beside", "Edit(src/**)", file("Write", `${CWD}/srcs/b.ts`), { allow: false, deny: false }],
   ["a folder", "Edit(src)", file("Edit", `${CWD}/src/a/b.ts`), { allow: true, deny: true }],
-  ["another kind", "Read(src/**)", file("Edit", `${CWD}/src/b.ts`), { allow: false, deny: false }],
+  ["a tool of another kind", "Read(src/**)", file("Edit", `${CWD}/src/b.ts`), { allow: false, deny: false }],
   ["all of a kind", "Edit", file("NotebookEdit", `${CWD}/a.ipynb`), { allow: true, deny: true }],
   ["a search", "Read(src/**)", file("Grep", `${CWD}/src/a`), { allow: true, deny: true }],
   ["a name at any depth", "Read(.env)", file("Read", `${CWD}/a/b/.env`), { allow: true, deny: true }],
-  ["a name, elsewhere", "Read(.env)", file("Read", `/srv/.env`), { allow: false, deny: false }],
-  ["one folder deep", "Read(/a/*.ts)", file("Read", `${CWD}/a/x.ts`), { allow: true, deny: true }],
-  ["two folders deep", "Read(/a/*.ts)", file("Read", `${CWD}/a/b/x.ts`), { allow: false, deny: false }],
+  ["a name outside the folder", "Read(.env)", file("Read", `/srv/.env`), { allow: false, deny: false }],
+  ["a file one folder deep", "Read(/a/*.ts)", file("Read", `${CWD}/a/x.ts`), { allow: true, deny: true }],
+  ["a file two folders deep", "Read(/a/*.ts)", file("Read", `${CWD}/a/b/x.ts`), { allow: false, deny: false }],
   ["any folders between", "Read(a/**/x.ts)", file("Read", `${CWD}/a/x.ts`), { allow: true, deny: true }],
-  ["between, twice", "Read(**/a/b/**/x.ts)", file("Read", `${CWD}/1/a/b/2/x.ts`), { allow: true, deny: true }],
-  ["absolute", "Read(//etc/**)", file("Read", "/etc/passwd"), { allow: true, deny: true }],
-  ["home", "Read(~/notes/*)", file("Read", "/home/ann/notes/x"), { allow: true, deny: true }],
-  ["a set", "Read(x[!0-9].ts)", file("Read", `${CWD}/xa.ts`), { allow: true, deny: true }],
-  ["not in the set", "Read(x[!0-9].ts)", file("Read", `${CWD}/x1.ts`), { allow: false, deny: false }],
+  ["folders between, twice", "Read(**/a/b/**/x.ts)", file("Read", `${CWD}/1/a/b/2/x.ts`), { allow: true, deny: true }],
+  ["an absolute path", "Read(//etc/**)", file("Read", "/etc/passwd"), { allow: true, deny: true }],
+  ["a path in the home folder", "Read(~/notes/*)", file("Read", "/home/ann/notes/x"), { allow: true, deny: true }],
+  ["a name in the set", "Read(x[!0-9].ts)", file("Read", `${CWD}/xa.ts`), { allow: true, deny: true }],
+  ["a name outside the set", "Read(x[!0-9].ts)", file("Read", `${CWD}/x1.ts`), { allow: false, deny: false }],
   ["a dot is a dot", "Read(a.ts)", file("Read", `${CWD}/abts`), { allow: false, deny: false }],
-  ["other case", "Read(.ENV)", file("Read", `${CWD}/.env`), { allow: false, deny: true }],
-  ["no character to be seen", "Read(.env)", file("Read", `${CWD}/.e\u200Bnv`), { allow: false, deny: true }],
+  ["another case", "Read(.ENV)", file("Read", `${CWD}/.env`), { allow: false, deny: true }],
+  ["an invisible character", "Read(.env)", file("Read", `${CWD}/.e\u200Bnv`), { allow: false, deny: true }],
   ["another Unicode form", "Read(caf\u00E9)", file("Read", `${CWD}/cafe\u0301`), { allow: false, deny: true }],
   ["another space", "Read(a b)", file("Read", `${CWD}/a\u202Fb`), { allow: false, deny: true }],
   ["a dot at the end", "Read(.env)", file("Read", `${CWD}/.env.`), { allow: false, deny: true }],
-  ["a stream", "Read(.env)", file("Read", `${CWD}/.env::$DATA`), { allow: false, deny: true }],
+  ["an NTFS stream", "Read(.env)", file("Read", `${CWD}/.env::$DATA`), { allow: false, deny: true }],
   ["the folder in another case", "Read(.env)", file("Read", `${CWD.toUpperCase()}/.env`), { allow: false, deny: true }],
   ["one of two paths", "Edit(src/**)", file("Edit", `${CWD}/src/link`, "/etc/x"), { allow: false, deny: true }],
   ["no path known", "Edit(src/**)", ask("Edit"), { allow: false, deny: true }],
   [
-    "a file that runs",
+    "a file that can run commands",
     "Edit",
     ask("Write", { paths: [`${CWD}/.git/config`], risk: { level: "all", why: [CAN_RUN] } }),
     { allow: false, deny: true },
@@ -125,28 +125,28 @@ const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny
     { allow: true, deny: true },
   ],
   [
-    "below the host",
+    "a subdomain",
     "WebFetch(domain:example.com)",
     ask("WebFetch", { input: { url: "https://a.example.com" } }),
     { allow: false, deny: true },
   ],
   [
-    "a host before another",
+    "a host before @",
     "WebFetch(domain:example.com)",
     ask("WebFetch", { input: { url: "https://example.com@evil.org" } }),
     { allow: false, deny: false },
   ],
   [
-    "hosts below",
+    "a subdomain of a wildcard",
     "WebFetch(domain:*.example.com)",
     ask("WebFetch", { input: { url: "https://a.example.com" } }),
     { allow: true, deny: true },
   ],
   ["a server", "mcp__git", ask("mcp__git__push"), { allow: true, deny: true }],
-  ["a server, longer", "mcp__git", ask("mcp__github__push"), { allow: false, deny: false }],
+  ["a longer server name", "mcp__git", ask("mcp__github__push"), { allow: false, deny: false }],
   ["a server's tools", "mcp__git__*", ask("mcp__git__push"), { allow: true, deny: true }],
-  ["some of them", "mcp__git__get_*", ask("mcp__git__push"), { allow: false, deny: false }],
-  ["a tool of it", "mcp__git__push", ask("mcp__git__push_all"), { allow: false, deny: false }],
+  ["a tool outside the pattern", "mcp__git__get_*", ask("mcp__git__push"), { allow: false, deny: false }],
+  ["a longer tool name", "mcp__git__push", ask("mcp__git__push_all"), { allow: false, deny: false }],
   ["an agent", "Agent(Explore)", ask("Agent", { input: { subagent_type: "Explore" } }), { allow: true, deny: true }],
   [
     "an agent by its old name",
@@ -172,7 +172,7 @@ const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny
     { allow: false, deny: true },
   ],
   [
-    "a host below it",
+    "another subdomain",
     "WebFetch(domain:x.org)",
     ask("WebFetch", { input: { url: "https://a.x.org/" } }),
     { allow: false, deny: true },
@@ -181,8 +181,8 @@ const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny
   ["a question", "AskUserQuestion", ask("AskUserQuestion", { kind: "question" }), { allow: false, deny: true }],
 ];
 
-describe("a rule matches a request or not", () => {
-  it.each(CASES)("%s: %s", (_, text, asked, expected) => {
+describe("the match of a rule with a request", () => {
+  it.each(CASES)("a rule is matched against %s: %s", (_, text, asked, expected) => {
     const allow = verdict(text, "allow", asked) === "allow";
     expect({ allow, deny: verdict(text, "deny", asked) === "deny" }).toEqual(expected);
     expect(verdict(text, "ask", asked)).toBe(expected.deny ? "ask" : undefined);
@@ -195,11 +195,11 @@ describe("several rules", () => {
     ["git push x", { behavior: "deny", rule: "Bash(git push:*)" }],
     ["git status", { behavior: "ask", rule: "Bash(git:*)" }],
     ["ls", { behavior: "allow", rule: "Bash" }],
-  ])("apply deny before ask, and ask before allow: %s", (command, expected) => {
+  ])("deny applies before ask, and ask before allow: %s", (command, expected) => {
     expect(judge(bash(command), rules(each), CWD)).toEqual(expected);
   });
 
-  it("decide nothing about a request that none of them matches", () => {
+  it("rules decide nothing about a request that none of them matches", () => {
     expect(judge(file("Read", "/x"), rules(each), CWD)).toBeUndefined();
   });
 });
@@ -224,11 +224,11 @@ describe("an invalid rule", () => {
     ["TodoWrite(x)", "deny", "Write TodoWrite alone"],
     ["webfetch", "deny", "the tool is called WebFetch. Use that name"],
     ["bash(rm:*)", "deny", "the tool is called Bash. Use that name"],
-  ] as const)("is refused: %s", (text, behavior, problem) => {
+  ] as const)("an invalid rule is refused: %s", (text, behavior, problem) => {
     expect(parseRule(text, behavior)).toEqual({ ok: false, problem: expect.stringMatching(problem) });
   });
 
-  it("may deny the tools of all servers", () => {
+  it("a rule may deny the tools of all servers", () => {
     expect(verdict("mcp__*", "deny", ask("mcp__git__push"))).toBe("deny");
   });
 });

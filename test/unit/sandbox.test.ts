@@ -48,7 +48,7 @@ async function sandboxed({ ask = [], deny = [], sandboxPolicy = {}, path = "/usr
 }
 
 describe("the sandbox policy of a session", () => {
-  it("is strict in every switch, whatever the session's own sandbox leaves open", async () => {
+  it("the sandbox is strict in every switch that a session can leave open", async () => {
     const { permissions, sandbox } = await sandboxed({});
     expect(sandbox).toMatchObject({
       enabled: true,
@@ -63,7 +63,7 @@ describe("the sandbox policy of a session", () => {
     expect(permissions.blockWritesOutsideWorkingDirectories).toBe(true);
   });
 
-  it("keeps the session's stricter settings: closed files, hosts and variables", async () => {
+  it("stricter settings of a session are kept: closed files, hosts and variables", async () => {
     const own = {
       filesystem: { denyRead: ["/closed"], denyWrite: ["/kept"] },
       network: { deniedDomains: ["evil.example"] },
@@ -80,29 +80,33 @@ describe("the sandbox policy of a session", () => {
   });
 
   it.each<[string, Setup, boolean]>([
-    ["if no one has requested it", {}, false],
-    ["if the session has", { session: { sandbox: { autoAllowBashIfSandboxed: true } } }, true],
+    ["is needed by default", {}, false],
+    ["is not needed if the session says so", { session: { sandbox: { autoAllowBashIfSandboxed: true } } }, true],
     [
-      "not with a rule that asks",
+      "is needed with a rule that asks",
       { session: { sandbox: { autoAllowBashIfSandboxed: true } }, ask: ["Bash(git *)"] },
       false,
     ],
     [
-      "not with a rule that denies",
+      "is needed with a rule that denies",
       { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Bash(git push:*)"] },
       false,
     ],
     [
-      "not with a rule of the session",
+      "is needed with a rule of the session",
       { session: { sandbox: { autoAllowBashIfSandboxed: true }, disallowedTools: ["Bash(rm *)"] } },
       false,
     ],
-    ["with a rule for files", { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Read(.env)"] }, true],
-  ])("lets commands run without approval: %s", async (_, setup, expected) => {
+    [
+      "is not needed with a rule for files",
+      { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Read(.env)"] },
+      true,
+    ],
+  ])("approval of a sandboxed command %s", async (_, setup, expected) => {
     expect((await sandboxed(setup)).sandbox.autoAllowBashIfSandboxed).toBe(expected);
   });
 
-  it("closes to the shell what rules close to file tools, including the session's own rules", async () => {
+  it("rules for file tools also close paths to the shell, including the session's own rules", async () => {
     const { permissions, sandbox } = await sandboxed({
       deny: ["Read(.env)", "Edit(//etc/**)", "Bash(git push:*)", "Edit"],
       session: { disallowedTools: ["Read(~/keys/**)", "Write"] },
@@ -111,7 +115,7 @@ describe("the sandbox policy of a session", () => {
     expect(sandbox.filesystem?.denyWrite).toContain(join(root, "project"));
   });
 
-  it("closes the logins of other principals, and protects the server's code", async () => {
+  it("logins of other principals are closed, and the server's code is protected", async () => {
     const { sandbox } = await sandboxed({
       sandboxPolicy: { kept: ["/opt/server"], configFolders: ["/home/bob/.claude"] },
     });
@@ -122,13 +126,13 @@ describe("the sandbox policy of a session", () => {
     expect(sandbox.filesystem?.denyRead).not.toContain("/opt/server");
   });
 
-  it("protects programs that run outside, in PATH and in settings of trusted projects, by real path", async () => {
+  it("programs that run outside are protected by real path, in PATH and in settings of trusted projects", async () => {
     const { deny, environment, sandbox } = await sandboxed({
       path: `bin:${root}/link/bin::${root}/programs:./x:/usr/bin`,
       sandboxPolicy: { trusted: [join(root, "more"), join(root, "trusted", "sub")] },
       session: { additionalDirectories: ["../more", join(root, "trusted")] },
     });
-    // Its folders may contain a bwrap of the repository.
+    // Without folders of the session, because a repository could contain a `bwrap`.
     expect(environment["PATH"]).toBe(`${root}/programs:/usr/bin`);
     const kept = ["project/bin", "more/.claude", "more/.mcp.json", "trusted/sub/.claude", "trusted/.mcp.json"].map(
       (way) => join(root, way),
@@ -141,7 +145,7 @@ describe("the sandbox policy of a session", () => {
     );
   });
 
-  it("counts a trusted folder by its name, not by its content", async () => {
+  it("`trustDirs` name a folder by its real path, but no folder below it", async () => {
     const trusted = [join(root, "trusted")];
     const isNamed = async (cwd: string, trustDirs: string[]) => isNamedByAll(cwd, [{ trustDirs }]);
     expect(await isNamed(join(root, "trusted"), trusted)).toBe(true);
@@ -159,7 +163,7 @@ describe("the sandbox policy of a session", () => {
     ["debugFile", { debugFile: "/root/.bashrc" }],
     ["sandbox.enabled", { sandbox: { enabled: false } }],
     ["sandbox.excludedCommands", { sandbox: { excludedCommands: ["touch *"] } }],
-  ])("refuses %s", async (name, session) => {
+  ])("the option %s is refused", async (name, session) => {
     const refusal = expect.objectContaining({
       code: "PERMISSION_DENIED",
       message: expect.stringMatching(`^${name}: `) as string,
@@ -167,12 +171,12 @@ describe("the sandbox policy of a session", () => {
     await expect(sandboxed({ session })).rejects.toEqual(refusal);
   });
 
-  it("takes servers and agents that it knows by name", async () => {
+  it("MCP servers that an agent knows by name are accepted", async () => {
     const { sandbox } = await sandboxed({ session: { agents: { a: { ...agent, mcpServers: ["known"] } } } });
     expect(sandbox.enabled).toBe(true);
   });
 
-  it("drops folders that are approved later, and nothing else", () => {
+  it("`withoutFolders` drops folders from an approval, and nothing else", () => {
     const rule = {
       type: "addRules" as const,
       behavior: "allow" as const,
@@ -223,7 +227,7 @@ describe("a sandbox that is looser than the required one", () => {
       { credentials: { files: [{ path: "/x", mode: "deny" }], allowPlaintextInject: true } },
       ["credentials.allowPlaintextInject"],
     ],
-  ])("%j", (sandbox, names) => {
+  ])("`loosened` names each option of %j that is looser than required", (sandbox, names) => {
     expect(loosened(sandbox)).toEqual(names);
   });
 });
@@ -240,11 +244,11 @@ describe("user settings that weaken the sandbox", () => {
       ["sandbox.ripgrep", "sandbox.network.httpProxyPort"],
     ],
     ['{"sandbox":{"filesystem":{"allowRead":["/"]}}}', ["sandbox.filesystem.allowRead"]],
-  ])("%s", (text, names) => {
+  ])("`waysOut` names the settings in %s that weaken the sandbox", (text, names) => {
     expect(waysOut(text)).toEqual(names);
   });
 
-  it("prevent the start of every session that would read them", async () => {
+  it("user settings that weaken the sandbox prevent the start of every session that would read them", async () => {
     const file = join(root, "config", "settings.json");
     writeFileSync(file, '{"sandbox":{"excludedCommands":["git *"]}}');
     await expect(sandboxed({})).rejects.toThrow("sandbox.excludedCommands");
@@ -254,14 +258,14 @@ describe("user settings that weaken the sandbox", () => {
 });
 
 describe("the check for a sandbox", () => {
-  it("reports what to install", async () => {
+  it("a missing sandbox is reported with what to install", async () => {
     expect(await sandboxProblem({ PATH: join(root, "programs") }, "linux")).toContain(
       "apt-get install bubblewrap socat",
     );
     expect(await sandboxProblem({}, "win32")).toContain("WSL 2");
   });
 
-  it("tests that bwrap works, not only that it exists", async () => {
+  it("the check tests that bwrap works, not only that it exists", async () => {
     const folder = join(root, "programs");
     const program = (name: string, text: string) => {
       writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`);
@@ -276,7 +280,7 @@ describe("the check for a sandbox", () => {
     expect(await sandboxProblem({ PATH: folder }, "linux")).toBeUndefined();
   });
 
-  it("reads hosts from rules for WebFetch", () => {
+  it("`hostsOf` reads hosts from rules for WebFetch", () => {
     expect(hostsOf(rules(["WebFetch(domain:a.example)", "WebFetch", "Read"], "allow"))).toEqual(["a.example"]);
   });
 });

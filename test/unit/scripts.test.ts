@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 
 import { expect, it } from "vitest";
 
-/** The scripts of this repository say what is wrong with their arguments, and what they take, before they do anything. */
+/** Scripts refuse invalid arguments before any action, with the problem and their usage. */
 
 const SCRIPTS = [
   "bench/run.mjs",
@@ -16,7 +16,7 @@ const SCRIPTS = [
   "scripts/try-readme.mjs",
 ];
 
-it.each(SCRIPTS)("%s refuses an option that it does not know, with its usage", async (script) => {
+it.each(SCRIPTS)("%s refuses an unknown option, with its usage", async (script) => {
   const usage = await run(script, "--help");
   expect(usage).toMatchObject({ code: 0, stderr: "" });
   expect(usage.stdout).toMatch(/^Usage: n/);
@@ -28,7 +28,7 @@ it.each([
   ["scripts/check-house.mjs", "none", 'There is no house-rules.json in "none".'],
   ["scripts/try-clients.mjs", "none", 'There is no program "none".'],
   ["bench/run.mjs", "none", 'There is no benchmark "none": --list names them.'],
-])("%s refuses %s %s", async (script, ...rest) => {
+])("%s refuses %s: %s", async (script, ...rest) => {
   const problem = rest.pop() ?? "";
   const { code, stderr } = await run(script, ...rest);
   expect(code).toBe(1);

@@ -8,7 +8,7 @@ import { judgeCommand } from "../../src/security/shell/rules.ts";
 import { amount } from "../kit/runner/amount.ts";
 import { SPELLINGS } from "../kit/attacks/bash-spellings.ts";
 
-/** Everyday commands of a model, none of which needs approval because of a rule for `touch`. */
+/** Everyday commands of a model, unaffected by a rule for `touch`. */
 const EVERYDAY: readonly string[] = [
   "ls -la",
   "cat package.json | head -20",
@@ -62,22 +62,22 @@ function said(content: string, command: string, isBash = true) {
 }
 
 describe("a command with a deny rule for `touch`", () => {
-  it("has at least 145 spellings in this test", () => {
+  it("the list of spellings has at least 145 entries", () => {
     expect(SPELLINGS.length).toBeGreaterThanOrEqual(145);
   });
 
   it.each(SPELLINGS.map(({ command, means }) => [means, command.slice(0, 80), command] as const))(
-    "is recognised or unreadable: %s: %j",
+    "a spelling of `touch` is recognised or unreadable: %s: %j",
     (_, __, command) => {
       expect(["deny", "unreadable"]).toContain(judgeCommand(DENIED, command, true)?.behavior);
     },
   );
 
-  it.each(EVERYDAY)("is not affected: %j", (command) => {
+  it.each(EVERYDAY)("a rule for `touch` does not affect %j", (command) => {
     expect(judgeCommand(DENIED, command, true)).toBeUndefined();
   });
 
-  it("is read in any case: no text makes the parser throw", () => {
+  it("no text makes the parser throw", () => {
     const piece = fc.constantFrom(...SIGNS.split(""), "touch", "M", "<<E\n", "if ", "do ", "$((");
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
@@ -103,7 +103,7 @@ describe("words that a rule depends on", () => {
     ["rm *", "RM x", "deny"],
     ["* --force", 'anything "$x"', "unreadable"],
     ["* --force", "anything -f", undefined],
-  ] as const)("decide the verdict: %s and %j", (content, command, behavior) => {
+  ] as const)("the rule %s and the command %j give the verdict %s", (content, command, behavior) => {
     expect(said(content, command)).toBe(behavior);
   });
 });
@@ -126,19 +126,19 @@ describe("a command for PowerShell", () => {
     ["sal t x", "unreadable"],
     ["% { t }", "unreadable"],
     ["Get-Item \u2018x\u2019", "unreadable"],
-  ] as const)("gets its verdict: %j", (command, behavior) => {
+  ] as const)("the PowerShell command %j gets the verdict %s", (command, behavior) => {
     expect(said("touch *", command, false)).toBe(behavior);
   });
 });
 
 it.each(["Remove-Item a", "remove-item a", "del a", "rm -Recurse a", "ri a"])(
-  "matches PowerShell(Remove-Item *): %s",
+  "PowerShell(Remove-Item *) matches %s",
   (command) => {
     expect(said("Remove-Item *", command, false)).toBe("deny");
   },
 );
 
-describe("an unreadable command needs approval", () => {
+describe("approval of unreadable commands", () => {
   function verdict(texts: Partial<Record<RuleBehavior, string[]>>, command: string, toolName = "Bash") {
     const of = (behavior: RuleBehavior) =>
       (texts[behavior] ?? []).map((text) => {
@@ -154,15 +154,15 @@ describe("an unreadable command needs approval", () => {
   it.each([
     ["whatever a prefix allows", { deny, allow: ["Bash(npm:*)"] }, "npm exec -c x", "ask"],
     ["whatever the tool allows", { deny, allow: ["Bash"] }, "bash x.sh", "ask"],
-    ["where a rule asks", { ask: deny, allow: ["Bash"] }, "$x M", "ask"],
-    ["but not where just this command is allowed", { deny, allow: ["Bash(bash x.sh)"] }, "bash x.sh", "allow"],
-    ["but not where no rule is for commands", { deny: ["Read(.env)"], allow: ["Bash"] }, "bash x.sh", "allow"],
-    ["and what can be read is allowed as ever", { deny, allow: ["Bash(npm test:*)"] }, "npm test -- -x", "allow"],
-  ] as const)("in Bash: %s", (_, texts, command, behavior) => {
+    ["if a rule asks", { ask: deny, allow: ["Bash"] }, "$x M", "ask"],
+    ["but not if a rule allows exactly this command", { deny, allow: ["Bash(bash x.sh)"] }, "bash x.sh", "allow"],
+    ["but not if no rule covers commands", { deny: ["Read(.env)"], allow: ["Bash"] }, "bash x.sh", "allow"],
+    ["but a readable command is allowed", { deny, allow: ["Bash(npm test:*)"] }, "npm test -- -x", "allow"],
+  ] as const)("an unreadable command needs approval in Bash, %s", (_, texts, command, behavior) => {
     expect(verdict(texts as never, command)).toBe(behavior);
   });
 
-  it("in Monitor", () => {
+  it("deny rules for Bash also judge commands of Monitor", () => {
     expect(verdict({ deny }, "touch M", "Monitor")).toBe("deny");
     expect(verdict({ deny }, "$x M", "Monitor")).toBe("ask");
   });
@@ -194,11 +194,11 @@ describe("a remembered answer", () => {
     ["ls a", ["ls *sh"], ["ls a"]],
     ["du -s a", ["du *"], ["du -s a"]],
     ["rm *.o", ["rm *"], []],
-  ])("to %j with the suggestion %j is %j", (command, suggested, rules) => {
+  ])("the answer to %j with the suggestion %j is remembered as %j", (command, suggested, rules) => {
     expect(remembered(command, ...suggested.map(bash))).toEqual(rules.map((content) => `Bash(${content})`));
   });
 
-  it("is no rule for another tool, which Claude Code suggests for the files that a command reads", () => {
+  it("a rule for another tool, suggested for the files that a command reads, is not remembered", () => {
     const suggested = { toolName: "Read", ruleContent: "//etc/**" };
     expect(remembered("grep x /etc/hosts", suggested)).toEqual(["Bash(grep x /etc/hosts)"]);
   });

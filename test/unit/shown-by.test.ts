@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
-/** The parameters that the docs find in a test file with this text, as `tool.name`. */
+/** Returns the parameters shown by a test file with `text`, as `tool.name`. */
 function shownBy(text: string): string[] {
   const root = mkdtempSync(join(tmpdir(), "shown-by-"));
   try {

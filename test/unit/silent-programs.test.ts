@@ -18,14 +18,14 @@ import { PackageCache } from "../../src/packages/package-cache.ts";
 import type { ToShim } from "../../src/shim/protocol.ts";
 import { connected, ID, LISTED, RUNNING, STARTED, started } from "../kit/shim/scripted-owner.ts";
 
-/** Programs that say nothing where this one waits for their next word: each wait has a limit. */
+/** Limits for each wait on a silent program. */
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] }));
 afterEach(() => void vi.useRealTimers());
 
 const never = async <T>() => new Promise<T>(() => undefined);
 
-/** Why it failed. */
+/** Returns the error of `work` as text, or "nothing" if `work` succeeds. */
 async function failureOf(work: Promise<unknown>): Promise<string> {
   return work.then(() => "nothing", String);
 }
@@ -37,7 +37,7 @@ describe("a shim that does not answer", () => {
     ["ends the connection", (shim: Shim) => shim.die(), "its shim has ended"],
     ["refuses the start", (shim: Shim) => shim.say({ t: "refused", of: "start", id: ID, message: "no" }), "no"],
     ["does not answer", () => void vi.advanceTimersByTimeAsync(10_000), "its shim does not answer"],
-  ])("has not started a process where it %s", async (_, stop, why) => {
+  ])("a shim that %s has not started a process", async (_, stop, why) => {
     const { connection, place, shim } = await connected({});
     const errors: Error[] = [];
     let onSpawned: (spawned: Spawned) => void = () => undefined;
@@ -50,7 +50,7 @@ describe("a shim that does not answer", () => {
     expect(await exit).toMatchObject({ error: { message: why } });
   });
 
-  it("kills a process that it starts late, and forgets it", async () => {
+  it("a process that a shim starts late is killed and forgotten", async () => {
     const { connection, place, shim } = await connected({});
     startBehind(connection, { ...STARTED, ...place }, () => undefined);
     await vi.advanceTimersByTimeAsync(10_000);
@@ -62,7 +62,7 @@ describe("a shim that does not answer", () => {
     expect(acknowledged(shim)).toEqual([1, 2]);
   });
 
-  it("is not waited for where this server has killed a process", async () => {
+  it("a process that this server has killed counts as ended if its shim does not answer", async () => {
     const child = spawn("sleep", ["60"], { detached: true, stdio: "ignore" });
     const ended = once(child, "exit");
     const pid = child.pid ?? 0;
@@ -71,12 +71,12 @@ describe("a shim that does not answer", () => {
     await vi.advanceTimersByTimeAsync(5_000);
     expect(await ended).toEqual([null, "SIGKILL"]);
     expect(await spawned.exit).toMatchObject({ signal: "SIGKILL", error: { message: "its shim does not answer" } });
-    // Once it is thawed, it forgets the process.
+    // A thawed shim forgets the process.
     shim.say({ t: "exit", id: ID, n: 3, code: null, signal: "SIGKILL" });
     await vi.waitUntil(() => acknowledged(shim).includes(3));
   });
 
-  it("does not let a process be gone on with, which is killed", async () => {
+  it("a process whose shim does not answer cannot be attached, and is killed", async () => {
     const { connection, place, shim } = await connected({ list: { t: "processes", processes: [LISTED] } });
     const failure = failureOf(attachTo(connection, { ...place, line: 0 }));
     await shim.hears("attach");
@@ -108,7 +108,7 @@ const PLAN: LaunchPlan = {
 it.each([
   ["its start is prepared", never<LaunchPlan>()],
   ["it is started", Promise.resolve(PLAN)],
-])("a process that is killed while %s has ended ten seconds later", async (_, launch) => {
+])("a process that is killed while %s counts as ended after ten seconds", async (_, launch) => {
   const signals: AgentSignal[] = [];
   const text = (value: string) => value;
   const process = new ClaudeProcess({
@@ -122,7 +122,7 @@ it.each([
     maskUnfinished: text,
   });
   const refused = failureOf(process.control({ do: "usage" }));
-  // The start is under way then.
+  // Lets the start begin.
   await vi.advanceTimersByTimeAsync(1);
   process.kill();
   await vi.advanceTimersByTimeAsync(10_000);
@@ -132,7 +132,7 @@ it.each([
   expect(await refused).toContain(error);
 });
 
-it("an operation fails where the daemon gives no sign of life for five seconds", async () => {
+it("an operation fails if the daemon gives no sign of life for five seconds", async () => {
   const sent: string[] = [];
   const silent = operationsOf(async () => {
     const [theirs, ours] = duplexPair();
@@ -145,7 +145,7 @@ it("an operation fails where the daemon gives no sign of life for five seconds",
   expect(await failure).toContain("does not answer");
 });
 
-it("an npm that does not end is stopped after an hour", async () => {
+it("npm is stopped if it has not ended after an hour", async () => {
   const home = mkdtempSync(join(tmpdir(), "ccm-npm-"));
   try {
     writeFileSync(join(home, "npm"), '#!/bin/sh\necho $$ > "$HOME/pid"; exec sleep 100\n', { mode: 0o755 });
