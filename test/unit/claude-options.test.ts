@@ -199,7 +199,7 @@ describe("an option that the Agent SDK would refuse", () => {
     expect(() => checkSkills(options)).not.toThrow();
   });
 
-  it("a model as its own fallback is refused at the call, and left out after a switch of the model", () => {
+  it("a fallback equal to the model is refused at the call, and left out after a switch to it", () => {
     const same = { cwd: "/repo", model: "sonnet", fallbackModel: "sonnet" };
     expect(() => checkModels(same)).toThrow("fallbackModel: is the model itself, sonnet.");
     expect(() => checkModels({ model: "opus", fallbackModel: "sonnet" })).not.toThrow();
