@@ -40,9 +40,12 @@ it.each([
   [0, 0, false],
   [1, 1, true],
   [1, 2, false],
-])("a server at depth %i of %i is inside the deepest session that may be: %s", (depth, maxDepth, nested) => {
-  expect(isNested({ depth, maxDepth })).toBe(nested);
-});
+])(
+  "a server at depth %i of %i runs in the deepest session that `--max-depth` allows: %s",
+  (depth, maxDepth, nested) => {
+    expect(isNested({ depth, maxDepth })).toBe(nested);
+  },
+);
 
 it("a refusal of bypassPermissions suggests another mode, or a session without the agent that has the mode", () => {
   const scout = { description: "Looks.", prompt: "Look.", permissionMode: "bypassPermissions" } as const;

@@ -48,7 +48,7 @@ function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retenti
   );
 }
 
-describe("a round of cleaning up", () => {
+describe("a cleanup of old sessions", () => {
   it("a cleanup deletes all sessions above the maximum age, in any number of steps, and no others", async () => {
     const clock = new ManualClock();
     const sessions = new Sessions(clock, [...Array(200).fill(31 * DAY_MS), ...Array(7).fill(29 * DAY_MS)]);

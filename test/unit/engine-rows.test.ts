@@ -113,7 +113,7 @@ describe("a session from disk", () => {
   });
 });
 
-describe("a new title", () => {
+describe("a rename", () => {
   it.each([
     [1, "renamed"],
     [4, "renamed"],

@@ -230,7 +230,7 @@ describe("an answer in the approval chain", () => {
     expect(walk.last.effects).toMatchObject([{ reply: { refusal: { code: "PERMISSION_DENIED", message } } }]);
   });
 
-  it("a second answer is refused with the first one", () => {
+  it("a second answer is refused, and the refusal names the first", () => {
     const walk = answer(answer(asking(), "webhook", ALLOW), "user", DENY);
     const message = "Request a1 was already answered: allow, by webhook.";
     expect(walk.last.effects).toMatchObject([

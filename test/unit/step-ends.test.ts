@@ -244,7 +244,7 @@ describe("an answer", () => {
     forSession: behavior === "allow",
   });
 
-  it("the first answer is accepted, and a second one is refused with the first", () => {
+  it("the first answer is accepted, and the refusal of a second one names the first", () => {
     const walk = asking().command("answer", answer("allow"));
     expect(walk.last.events).toEqual([
       {

@@ -41,7 +41,7 @@ describe("a prompt of a stricter client", () => {
     expect(policyOfProcess(walk.policy, walk.state).rules.deny).toEqual(["WebFetch"]);
   });
 
-  it("two clients that each allow what the other does not restart the process once each, then no more", () => {
+  it("two clients with different policies restart the process once each, then no more", () => {
     const walk = idle();
     expect([run(walk, "p2", DENIES), run(walk, "p3", SANDBOXED)]).toEqual([true, true]);
     expect(policyOfProcess(walk.policy, walk.state)).toMatchObject({
