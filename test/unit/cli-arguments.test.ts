@@ -69,7 +69,7 @@ it.each<[string[], string]>([
   [["console", "--hlep"], "Unknown flag --hlep. Did you mean --help? "],
   [["daemon", "--vresion"], "daemon status: Unknown option '--vresion'. Did you mean --version? It takes --json."],
   [["help", "xyzzy"], `Unknown command "xyzzy". ${LISTED}`],
-])("%j is refused", async ([command = "", ...args], beginning) => {
+])("the command line %j is refused", async ([command = "", ...args], beginning) => {
   const run = async () => Promise.resolve(COMMANDS[command]?.(args));
   const refused: unknown = await run().catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(ConfigError);

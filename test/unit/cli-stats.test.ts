@@ -54,7 +54,7 @@ const answered = (
   data: { requestId, toolName: "Bash", behavior: by === "caller" ? "allow" : "deny", by },
 });
 
-/** The report on sessions with these logs, one event per second. */
+/** Reports on one session for each of `logs`; `seconds` count from `T0`. */
 async function reportOn(logs: readonly (readonly [seconds: number, event: SessionEvent])[][], since = 0) {
   const node = memoryStore({ tick: () => T0 }).connect("a");
   await node.leases.heartbeat(TTL);
@@ -69,7 +69,7 @@ async function reportOn(logs: readonly (readonly [seconds: number, event: Sessio
 }
 
 describe("the usage report", () => {
-  it("adds up turns by outcome, by error and by tool", async () => {
+  it("the report adds up turns by outcome, by error and by tool", async () => {
     const failed = { outcome: "failed", isError: true, category: "overloaded" } as const;
     const report = await reportOn([
       [
@@ -113,7 +113,7 @@ describe("the usage report", () => {
     );
   });
 
-  it("counts the tokens of every result of a turn once, and splits its cost by model", async () => {
+  it("the report counts the tokens of every result of a turn once, and splits the cost by model", async () => {
     const report = await reportOn([
       [
         [0, started("1")],
@@ -142,7 +142,7 @@ describe("the usage report", () => {
     expect(report.turns.costUsd).toBe(5.625);
   });
 
-  it("reports how long requests waited, by decision and by approver, and counts overlapping waits once", async () => {
+  it("the report shows how long requests waited, by decision and approver; overlapping waits count once", async () => {
     const report = await reportOn([
       [
         [0, asked("a")],
@@ -162,7 +162,7 @@ describe("the usage report", () => {
     ]);
   });
 
-  it("omits earlier events, and includes sessions that began before", async () => {
+  it("the report omits events before `since`, and includes sessions that began before", async () => {
     const retry = { type: "notice", data: { kind: "retry", message: "overloaded" } } satisfies SessionEvent;
     const exit = (expected: boolean): SessionEvent => ({
       type: "process.exited",
@@ -193,7 +193,7 @@ describe("the usage report", () => {
     expect(late.requests.answered).toMatchObject([{ waitMs: { median: 4000 } }]);
   });
 
-  it("reads only results among messages, however long the log is", async () => {
+  it("the report reads only results among messages, however long the log is", async () => {
     const node = memoryStore({ tick: () => T0 }).connect("a");
     await node.leases.heartbeat(TTL);
     const { record } = await node.rows.create(session());
@@ -214,7 +214,7 @@ describe("the usage report", () => {
     expect([tally.report().tokens.input, read]).toEqual([7, [1002]]);
   });
 
-  it("has a text form for people, without terminal control characters", async () => {
+  it("`inWords` writes the report as a text without terminal control characters", async () => {
     const report = await reportOn([
       [
         [0, queued("1", "claude\u001b[2J\ncode")],

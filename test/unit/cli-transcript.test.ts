@@ -5,51 +5,54 @@ import type { StoredEvent } from "../../src/domain/event.ts";
 
 /** A log as Markdown, event by event. `test/server/sessions.test.ts` exports whole sessions. */
 
-type Told = readonly [type: string, data: object];
+type Entry = readonly [type: string, data: object];
 
-/** As it is read from a store: what the data of an event has not, an older version has not written. */
-function markdown(...told: Told[]): string {
-  const events = told.map(([type, data], at) => ({ id: at + 1, at: 0, type, data }) as unknown as StoredEvent);
+/** Renders events with partial `data`, because older versions stored fewer fields. */
+function markdown(...entries: Entry[]): string {
+  const events = entries.map(([type, data], at) => ({ id: at + 1, at: 0, type, data }) as unknown as StoredEvent);
   return new Transcript().page(events);
 }
 
-const said = (...content: object[]): Told => ["message", { message: { type: "assistant", message: { content } } }];
+const assistant = (...content: object[]): Entry => [
+  "message",
+  { message: { type: "assistant", message: { content } } },
+];
 const text = (words: string) => ({ type: "text", text: words });
-const uses = (name: string, input: object = {}) => ({ type: "tool_use", id: "u", name, input });
-const gave = (content: unknown, more: object = {}): Told => [
+const toolUse = (name: string, input: object = {}) => ({ type: "tool_use", id: "u", name, input });
+const toolResult = (content: unknown, more: object = {}): Entry => [
   "message",
   { message: { type: "user", message: { content: [{ type: "tool_result", tool_use_id: "u", content, ...more }] } } },
 ];
-const result = (words: string): Told => ["message", { message: { type: "result", result: words } }];
-const ended = (more: object = {}): Told => [
+const result = (words: string): Entry => ["message", { message: { type: "result", result: words } }];
+const ended = (more: object = {}): Entry => [
   "turn.ended",
   { outcome: "done", numTurns: 1, durationMs: 1000, costUsd: 0, resultEventId: 1, ...more },
 ];
 
 describe("one event", () => {
-  it.each<[string, Told, string]>([
+  it.each<[string, Entry, string]>([
     [
       "a prompt",
       ["prompt.queued", { text: "do\r\n\r\nit" }],
       "## Prompt\n\n1970-01-01T00:00:00.000Z\n\n> do\n>\n> it\n",
     ],
     [
-      "a turn of its own",
+      "a turn without a prompt",
       ["turn.started", { origin: "self" }],
       "## Claude Code continues on its own\n\n1970-01-01T00:00:00.000Z\n",
     ],
     ["a turn of a prompt", ["turn.started", { origin: "prompt" }], ""],
-    ["an empty text", said(text(" \n")), ""],
-    ["a text with a heading", said(text("# Hi")), "**Claude Code**\n\n> # Hi\n"],
-    ["a call", said(uses("Bash", { command: "ls" })), "- calls **Bash** `ls`\n"],
-    ["a call with ticks", said(uses("Bash", { command: "a `b`" })), "- calls **Bash** `` a `b` ``\n"],
-    ["a call without input", said(uses("List")), "- calls **List**\n"],
-    ["a part of another kind", said({ type: "thinking" }), ""],
+    ["an empty text", assistant(text(" \n")), ""],
+    ["a text with a heading", assistant(text("# Hi")), "**Claude Code**\n\n> # Hi\n"],
+    ["a call", assistant(toolUse("Bash", { command: "ls" })), "- calls **Bash** `ls`\n"],
+    ["a call with ticks", assistant(toolUse("Bash", { command: "a `b`" })), "- calls **Bash** `` a `b` ``\n"],
+    ["a call without input", assistant(toolUse("List")), "- calls **List**\n"],
+    ["a part of another kind", assistant({ type: "thinking" }), ""],
     ["a message without content", ["message", { message: { type: "assistant" } }], ""],
-    ["an outcome of no call", gave("x"), "- tool done: `x`\n"],
-    ["an outcome with nothing", gave(undefined), "- tool done\n"],
-    ["an outcome that failed", gave("no", { is_error: true }), "- tool failed: `no`\n"],
-    ["an outcome with an image", gave([text("a"), { type: "image" }]), "- tool done: `a [image]`\n"],
+    ["a result without a call", toolResult("x"), "- tool done: `x`\n"],
+    ["an empty result", toolResult(undefined), "- tool done\n"],
+    ["a failed result", toolResult("no", { is_error: true }), "- tool failed: `no`\n"],
+    ["a result with an image", toolResult([text("a"), { type: "image" }]), "- tool done: `a [image]`\n"],
     [
       "a subagent's call",
       [
@@ -58,7 +61,7 @@ describe("one event", () => {
           message: {
             type: "assistant",
             parent_tool_use_id: "p",
-            message: { content: [uses("Read", { file_path: "f" })] },
+            message: { content: [toolUse("Read", { file_path: "f" })] },
           },
         },
       ],
@@ -82,15 +85,15 @@ describe("one event", () => {
       "- Bash denied by timeout: `late`\n",
     ],
     [
-      "a denial without one",
+      "a denial without a reason",
       ["permission.answered", { toolName: "Bash", behavior: "deny", by: "policy", message: "" }],
       "- Bash denied by policy\n",
     ],
     ["a notice", ["notice", { kind: "model", message: "other" }], "- notice (model): `other`\n"],
     ["a dropped prompt", ["prompt.dropped", { reason: "closed" }], "- a prompt was dropped: `closed`\n"],
-    ["no tasks", ["background.changed", { tasks: [] }], "- no background tasks\n"],
+    ["an empty list of tasks", ["background.changed", { tasks: [] }], "- no background tasks\n"],
     [
-      "tasks",
+      "a list of tasks",
       ["background.changed", { tasks: [{ description: "build" }, { description: "test" }] }],
       "- in the background: `build`, `test`\n",
     ],
@@ -110,41 +113,46 @@ describe("one event", () => {
       ["process.exited", { expected: false, code: 1, signal: null, error: "no key" }],
       "- Claude Code ended unexpectedly: `no key`\n",
     ],
-    ["an end", ["session.closed", { by: "me", reason: "closed" }], "- the session was closed by `me`\n"],
+    ["a close", ["session.closed", { by: "me", reason: "closed" }], "- the session was closed by `me`\n"],
     [
-      "an end with words",
+      "a close with a message",
       ["session.closed", { by: "me", reason: "closed", message: "enough" }],
       "- the session was closed by `me`: `enough`\n",
     ],
     ["an event of a later version", ["session.sung", {}], ""],
-  ])("%s", (_, event, expected) => {
+  ])("%s is rendered as Markdown", (_, event, expected) => {
     expect(markdown(event)).toBe(expected);
   });
 });
 
 describe("the end of a turn", () => {
-  it("does not repeat the text above it", () => {
-    const out = markdown(said(text("done")), result("done"), ended());
+  it("a result equal to the text above is not repeated", () => {
+    const out = markdown(assistant(text("done")), result("done"), ended());
     expect(out).toContain("### Result: done\n\n1 model call, 1.0s, $0.0000; the text above\n");
     expect(out.match(/> done/g)).toHaveLength(1);
   });
 
-  it("has a result that was not said before, and what the server adds", () => {
-    expect(markdown(said(text("a")), result("b"), ended({ message: "lost" }))).toMatch(/\n> b\n\n> lost\n$/);
+  it("a result that was not said before is shown, with the message or the warnings of the server", () => {
+    expect(markdown(assistant(text("a")), result("b"), ended({ message: "lost" }))).toMatch(/\n> b\n\n> lost\n$/);
     expect(markdown(result("b"), ended({ warnings: ["of this"] }))).toMatch(/\n> b\n\n> of this\n$/);
   });
 
-  it("has no result of a turn before", () => {
+  it("a turn that ends without a result does not show the result of the turn before", () => {
     expect(markdown(result("b"), ended(), ended({ resultEventId: undefined })).match(/> b/g)).toHaveLength(1);
   });
 
-  it("forgets the calls of its turn", () => {
-    expect(markdown(said(uses("Bash")), ended(), gave("x"))).toContain("- tool done: `x`");
+  it("the end of a turn forgets the names of its tool calls", () => {
+    expect(markdown(assistant(toolUse("Bash")), ended(), toolResult("x"))).toContain("- tool done: `x`");
   });
 });
 
-it("lines of a list stand together, and a block has air around it", () => {
-  expect(markdown(said(uses("Bash"), uses("Read")), gave("x"), said(text("hi")), said(uses("Edit")))).toBe(
-    "- calls **Bash**\n- calls **Read**\n- Read done: `x`\n\n**Claude Code**\n\n> hi\n\n- calls **Edit**\n",
-  );
+it("list items stand together, and a block has an empty line before and after it", () => {
+  expect(
+    markdown(
+      assistant(toolUse("Bash"), toolUse("Read")),
+      toolResult("x"),
+      assistant(text("hi")),
+      assistant(toolUse("Edit")),
+    ),
+  ).toBe("- calls **Bash**\n- calls **Read**\n- Read done: `x`\n\n**Claude Code**\n\n> hi\n\n- calls **Edit**\n");
 });

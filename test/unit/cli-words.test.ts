@@ -3,8 +3,6 @@ import { expect, it } from "vitest";
 
 import { count, duration, folder, oneLine, span, subject, usd } from "../../src/cli/sessions/words.ts";
 
-/** How sessions and amounts are written for people. */
-
 it.each([
   [usd(1.234), "$1.23"],
   [usd(0.01234), "$0.0123"],
@@ -26,6 +24,6 @@ it.each([
   [subject({ description: "d", command: "ls  -l" }), "ls -l"],
   [subject({}), ""],
   [subject({ x: 1 }), '{"x":1}'],
-])("%s", (written, expected) => {
+])("the text for people is %s", (written, expected) => {
   expect(written).toBe(expected);
 });

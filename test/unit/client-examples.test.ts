@@ -11,14 +11,14 @@ import { INSTALLED, PUBLISHED } from "../../src/install/invocation.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "../kit/tools/fake-engine.ts";
 
-/** Configurations that people copy into their clients are read as the client and as the server would read them. */
+/** Reads the configurations that users copy into their clients, as the client and as the server would. */
 const ROOT = join(import.meta.dirname, "..", "..");
 const EXAMPLES = join(ROOT, "examples", "clients");
 const DOCUMENT = readFileSync(join(ROOT, "docs", "clients.md"), "utf8");
 
 const fileOf = ({ format, id }: Client): string => `${id}.${format}`;
 
-/** The key under which each client looks for its servers: those of `install`, and those that it does not know. */
+/** Key under which each client looks for its servers: from `CLIENTS`, and for clients that `install` does not know. */
 const KEYS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(CLIENTS.map((client) => [fileOf(client), client.table])),
   "cline.json": "mcpServers",
@@ -41,10 +41,10 @@ function entryOf(file: string): Entry {
   return Entry.parse(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""])["claude-agents-mcp"]);
 }
 
-/** opencode has one list, the others a command and its arguments. */
+/** Returns one list of words: opencode has a list in `command`, all others `command` and `args`. */
 const commandLine = ({ args = [], command }: Entry): string[] => [command, args].flat();
 
-/** Throws the server's error for this command line. */
+/** Throws the server's error if the command line is invalid. */
 function accept(words: readonly string[]): readonly string[] {
   const argv = words.slice(words.indexOf("claude-agents-mcp") + 1);
   expect([["npx", "-y", "claude-agents-mcp"], ["claude-agents-mcp"]]).toContainEqual(
@@ -56,7 +56,7 @@ function accept(words: readonly string[]): readonly string[] {
 describe("examples/clients", () => {
   const files = readdirSync(EXAMPLES).toSorted();
 
-  it("has a file for each known client", () => {
+  it("examples/clients has a file for each known client", () => {
     expect(files).toEqual(Object.keys(KEYS).toSorted());
   });
 
@@ -67,7 +67,7 @@ describe("examples/clients", () => {
   });
 
   it.each(CLIENTS.map((client) => [fileOf(client), client] as const))(
-    "%s is what install writes",
+    "%s equals the output of `install`",
     async (file, client) => {
       const entry = client.entry(client.breaksNpx ? INSTALLED : PUBLISHED);
       expect(textOf(file)).toBe(withEntry(client, await formatOf(client), { text: "", entry }));
@@ -83,28 +83,31 @@ describe("examples/clients", () => {
     expect(DOCUMENT).toContain(`\n\`\`\`${language}\n${textOf(file)}\`\`\`\n`);
   });
 
-  it("names the tools of the server if the client needs their names", () => {
+  it("`copilot.json` lists the tools of the server, because its client needs their names", () => {
     const names = toolsOf(["agent"], TOOLSET_SETTINGS).map(({ name }) => name);
     expect(entryOf("copilot.json")["tools"]).toEqual(names.toSorted());
   });
 });
 
 describe("docs/clients.md", () => {
-  it.each(CLIENTS.map(({ files, title }) => [title, files] as const))("names the files of %s", (title, files) => {
-    const [, section = ""] = DOCUMENT.split(`\n## ${title}\n`);
-    const [before = ""] = section.split("\n## ");
-    const places = { platform: "darwin", env: {}, home: "~", project: ".", exists: () => false } as const;
-    const named = Object.values(files).map((file) => file(places).replace("claude_desktop_config.json", ""));
-    // Of the user's file VS Code's documentation gives a command.
-    const expected = named.filter((path) => !path.includes("/Code/User/"));
-    expect(expected.filter((path) => !before.includes(path))).toEqual([]);
-  });
+  it.each(CLIENTS.map(({ files, title }) => [title, files] as const))(
+    "docs/clients.md names the files of %s",
+    (title, files) => {
+      const [, section = ""] = DOCUMENT.split(`\n## ${title}\n`);
+      const [before = ""] = section.split("\n## ");
+      const places = { platform: "darwin", env: {}, home: "~", project: ".", exists: () => false } as const;
+      const named = Object.values(files).map((file) => file(places).replace("claude_desktop_config.json", ""));
+      // Skips the user's file of VS Code: docs/clients.md gives a command for it.
+      const expected = named.filter((path) => !path.includes("/Code/User/"));
+      expect(expected.filter((path) => !before.includes(path))).toEqual([]);
+    },
+  );
 
-  it("has no configuration without a file", () => {
+  it("docs/clients.md has no configuration without a file in examples/clients", () => {
     expect(DOCUMENT.match(/^```(?!sh$)\w/gm)).toHaveLength(Object.keys(KEYS).length);
   });
 
-  it("adds only valid arguments of the server", () => {
+  it("docs/clients.md adds only valid arguments of the server", () => {
     const lists = [...DOCUMENT.matchAll(/`(\["-.*?\])`/g)].map(([, list = ""]) => Args.parse(JSON.parse(list)));
     const lines = lists.map((args) => (args[0] === "-y" ? ["npx", ...args] : ["claude-agents-mcp", ...args]));
     expect(lines.map(accept)).toEqual([

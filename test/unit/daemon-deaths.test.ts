@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Pids of processes that run; each began when its pid says. */
+/** Pids of running processes; `startedAt` of each is `at PID`. */
 const running = new Set<number>();
 beforeEach(() => running.clear());
 const isRunning = async (pid: number, startedAt: string) =>
@@ -24,45 +24,48 @@ async function begun(pid: number, name = "n"): Promise<DeathRecord> {
   return record;
 }
 
-/** How the first daemon of the name, 1, has fared when the next one, 2, begins. */
-const FATES: Record<string, { fare: (first: DeathRecord) => unknown; told: string | undefined }> = {
-  "was killed": { fare: () => running.delete(1), told: "it was killed without an error" },
-  "has crashed": {
-    fare: (first) => {
+/** Fates of daemon 1 before daemon 2 with the same name begins; `why` is the start of the text that daemon 2 reads. */
+const FATES: Record<string, { meet: (first: DeathRecord) => unknown; why: string | undefined }> = {
+  "a killed daemon": { meet: () => running.delete(1), why: "it was killed without an error" },
+  "a crashed daemon": {
+    meet: (first) => {
       first.crashed(new Error("out of luck"));
       running.delete(1);
     },
-    told: "out of luck",
+    why: "out of luck",
   },
-  "has ended in order": { fare: async (first) => first.end().then(() => running.delete(1)), told: undefined },
-  "is frozen, or has lost its socket": { fare: () => undefined, told: undefined },
+  "a daemon that ended in order": { meet: async (first) => first.end().then(() => running.delete(1)), why: undefined },
+  "a daemon that is frozen or has lost its socket": { meet: () => undefined, why: undefined },
 };
 
-describe("the next daemon of a name, when the first", () => {
-  it.each(Object.entries(FATES))("%s, is told so", async (_, { fare, told }) => {
-    await fare(await begun(1));
-    const next = await begun(2);
-    expect(next.last?.why.slice(0, told?.length)).toBe(told);
-    const last = await begun(3);
-    expect(last.last).toBeUndefined();
-  });
+describe("the next daemon of a name", () => {
+  it.each(Object.entries(FATES))(
+    "only the first successor of %s reads if and why the predecessor died",
+    async (_, { meet, why }) => {
+      await meet(await begun(1));
+      const next = await begun(2);
+      expect(next.last?.why.slice(0, why?.length)).toBe(why);
+      const last = await begun(3);
+      expect(last.last).toBeUndefined();
+    },
+  );
 });
 
-it("a daemon knows of the one before it that was killed, also when another ended between them while it started", async () => {
+it("a daemon knows of its killed predecessor even if another daemon ended while the new one started", async () => {
   await begun(1);
   running.delete(1);
   await new DeathRecord(folder, "n", { pid: 2, startedAt: "at 2" }).end();
   expect((await begun(3)).last).toMatchObject({ pid: 1 });
 });
 
-it("daemons that run are found by their records, of which each removes its own", async () => {
+it("running daemons are found by their records, and each daemon removes its own record", async () => {
   const [first] = [await begun(1), await begun(2), await begun(3, "other"), await begun(4)];
   running.delete(4);
   const found = async () => (await recordedDaemons(folder, isRunning)).map(({ name, pid }) => `${name} ${String(pid)}`);
   expect((await found()).toSorted()).toEqual(["n 1", "n 2", "other 3"]);
   await first.end();
   expect((await found()).toSorted()).toEqual(["n 2", "other 3"]);
-  // The pid is another process's now.
+  // Pid 4 now belongs to another process.
   await begun(5);
   running.add(4);
   expect(readdirSync(join(folder, "logs"))).not.toContain("daemon-n.running.4");

@@ -79,23 +79,23 @@ describe("a daemon's socket", () => {
     ["a relative folder", { ...hello, cwd: "x" }, "absolute"],
     ["an unknown purpose", { ...hello, purpose: "x" }, "purpose"],
     ["no JSON", "GET / HTTP/1.1", "JSON"],
-  ])("refuses a hello with %s, and says why", async (_, first, why) => {
+  ])("a hello with %s is refused, with the reason", async (_, first, why) => {
     const { answer } = await greeted(first);
     expect(answer["refused"]).toContain(why);
     expect(clients).toEqual([]);
   });
 
-  it("refuses a client whose settings are wrong, and says that they are its own", async () => {
+  it("a client with wrong settings is refused with `isOfClient`", async () => {
     const { answer } = await greeted({ ...hello, argv: ["--bad"] });
     expect(answer).toMatchObject({ refused: "--bad cannot be used.", isOfClient: true });
   });
 
-  it("is asked and stopped in any protocol", async () => {
+  it("a daemon answers and stops on request in any protocol version", async () => {
     expect((await greeted({ protocol: 99, purpose: "status" })).answer).toMatchObject({ state: "ready" });
     expect((await greeted({ protocol: 99, purpose: "stop" })).answer).toMatchObject({ protocol: PROTOCOL });
   });
 
-  it("binds its socket again once that was removed, and leaves one that another daemon has put there", async () => {
+  it("a removed socket is bound again; a socket that another daemon has put there stays", async () => {
     await listener.refuseNew();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
@@ -119,7 +119,7 @@ describe("a daemon's socket", () => {
     }
   });
 
-  it("reads at most 4 MB of a hello, eight connections at a time, and serves the others afterwards", async () => {
+  it("a hello of 4 MB is read, 20 larger ones at once are refused, and the next client is served", async () => {
     const large = JSON.stringify({ ...hello, more: "x".repeat(4_000_000) });
     expect((await greeted(large)).answer["refused"]).toBeUndefined();
     const silent = await Promise.all(Array.from({ length: 20 }, async () => connectByName([root], "n")));
@@ -131,7 +131,7 @@ describe("a daemon's socket", () => {
     expect((await greeted(hello)).answer).toMatchObject({ pid: process.pid });
   });
 
-  it("serves who says hello at once while others say nothing, or a part of theirs", async () => {
+  it("a whole hello is answered at once while 24 other connections send nothing or part of a hello", async () => {
     const others = await Promise.all(Array.from({ length: 24 }, async () => connectByName([root], "n")));
     const left = others.map((socket, at) => {
       if (at % 2 === 0) socket.write("{");
@@ -145,13 +145,13 @@ describe("a daemon's socket", () => {
     for (const socket of others) socket.destroy();
   });
 
-  it("keeps nothing of a line between the ends that has no end", async () => {
+  it("an endless `#` line between proxy and daemon is not kept in memory", async () => {
     const { socket } = await greeted(hello);
     const { stdin } = clients[0]!.streams;
     let received = "";
     stdin.on("data", (chunk: Buffer) => (received += chunk.toString()));
     const part = Buffer.alloc(65_536, "#");
-    // In proportion to the bytes this is some 50 ms; it was 10 s and more when the line was kept.
+    // Takes some 50 ms if linear in the bytes; with the line kept in memory it took more than 10 s.
     const ms = await processorMs(async () => {
       for (let count = 0; count < 512; count += 1) {
         if (!socket.write(part)) await once(socket, "drain");
@@ -163,7 +163,7 @@ describe("a daemon's socket", () => {
     socket.destroy();
   });
 
-  it("refuses a client too many, and takes the next one when one has left", async () => {
+  it("a client above `maxConnections` is refused, and the next one is accepted after a client has left", async () => {
     const first = await greeted(hello);
     expect(first.answer).toMatchObject({ protocol: PROTOCOL, pid: process.pid, version: "1.2.3" });
     expect(hellos[0]).toEqual(hello);
@@ -173,7 +173,7 @@ describe("a daemon's socket", () => {
     expect((await greeted(hello)).answer["refused"]).toBeUndefined();
   });
 
-  it("passes lines in any pieces, keeps those between the ends, and says that it lives while it is asked to", async () => {
+  it("lines pass in any pieces, `#` lines stay between proxy and daemon, and `WATCH` is answered with `ALIVE`", async () => {
     const { socket } = await greeted(hello);
     let received = "";
     clients[0]?.streams.stdin.on("data", (chunk: Buffer) => (received += chunk.toString()));
@@ -184,7 +184,7 @@ describe("a daemon's socket", () => {
     expect(received).toBe('{"a":"#x"}\n{"b":1}\n');
   });
 
-  it("gives others their turn between two lines of a client that sends many at once", async () => {
+  it("others get their turn within 100 lines of a client that sends 1,000 lines at once", async () => {
     const { socket } = await greeted(hello);
     let [lines, linesBefore] = [0, 0];
     clients[0]?.streams.stdin.on("data", () => {
@@ -197,7 +197,7 @@ describe("a daemon's socket", () => {
     socket.destroy();
   });
 
-  it("gives a client that reads nothing no more notifications beyond 32 MB, then no connection", async () => {
+  it("a client that reads nothing gets no notifications beyond 32 MB, and loses its connection at the next answer", async () => {
     const { socket } = await greeted(hello);
     socket.pause();
     const { stdout } = clients[0]!.streams;
@@ -211,8 +211,8 @@ describe("a daemon's socket", () => {
   });
 });
 
-describe("the folders of the sockets", () => {
-  it("are the runtime folder, the state folder and /tmp, whatever the environment says, as far as a path is short enough", async () => {
+describe("folders of daemon sockets", () => {
+  it("sockets may be in the runtime folder, the state folder if its path is short enough, and /tmp", async () => {
     const state = join(root, "state");
     const user = String(process.geteuid?.());
     const own = expect.stringMatching(`^/tmp/claude-agents-mcp-${user}-[0-9a-f]{16}$`) as string;
@@ -223,7 +223,7 @@ describe("the folders of the sockets", () => {
     vi.unstubAllEnvs();
   });
 
-  it("take a socket where the first of them cannot, and must be the user's alone", async () => {
+  it("a later folder takes the socket if the first cannot, and every folder must be the user's alone", async () => {
     writeFileSync(join(root, "file"), "");
     const folders = [join(root, "file", "run"), join(root, "second")];
     const server = createServer();
@@ -240,7 +240,7 @@ describe("the folders of the sockets", () => {
     ).rejects.toThrow("only you can enter");
   });
 
-  it("give a name to one daemon, keep a successor's socket, and lose those of the dead", async () => {
+  it("a name belongs to one daemon; `release` keeps a successor's socket; `sweep` removes sockets of dead daemons", async () => {
     const [first, second] = [createServer(), createServer()];
     const naming = { folders: [root], name: "n", mayDisplace: false };
     const { path, release } = await bind(first, naming);
@@ -259,7 +259,7 @@ describe("the folders of the sockets", () => {
     await once(second, "close");
   });
 
-  it("give the name of a frozen daemon to the next one, which the frozen one does not take away", async () => {
+  it("with `mayDisplace` the next daemon takes the name of a frozen one, whose `release` keeps the new socket", async () => {
     const [frozen, next] = [createServer(), createServer()];
     const naming = { folders: [root], name: "n", mayDisplace: true };
     const { release } = await bind(frozen, naming);
@@ -274,12 +274,12 @@ describe("the folders of the sockets", () => {
     next.close();
   });
 
-  it.each(["", "../x", "a b", "x".repeat(40)])("has no name %j", (name) => {
+  it.each(["", "../x", "a b", "x".repeat(40)])("%j is refused as a daemon name", (name) => {
     expect(() => checkName(name)).toThrow("must be");
   });
 });
 
-it("a daemon that is asked while it binds its socket is found under the socket where it was asked", async () => {
+it("a daemon asked while it binds its socket is listed under the socket where it was asked", async () => {
   const path = join(root, "n.sock");
   const daemon = createServer((socket) => socket.once("data", () => socket.end('{"pid":1,"socket":""}\n')));
   daemon.listen(path);

@@ -5,8 +5,6 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { daemonEnvironment } from "../../src/daemon/environment.ts";
 import { daemonName } from "../../src/daemon/name.ts";
 
-/** Who shares a daemon, and what it keeps of the environment in which it was started. */
-
 let root: string;
 beforeEach(() => void (root = mkdtempSync(join(tmpdir(), "ccm-name-"))));
 afterEach(() => rmSync(root, { recursive: true, force: true }));
@@ -18,7 +16,7 @@ function folder(name: string): string {
 }
 
 describe("the name of a daemon", () => {
-  it("is that of its state folder and its store, however they are spelled", async () => {
+  it("the name follows from the state folder and the store, however their paths are spelled", async () => {
     const state = folder("state");
     const name = await daemonName({ stateFolder: state });
     expect(name).toMatch(/^[0-9a-f]{24}$/);
@@ -29,7 +27,7 @@ describe("the name of a daemon", () => {
     }
   });
 
-  it("differs by the store, the state folder, its key, and the arguments of a server over HTTP", async () => {
+  it("the name differs by store, state folder, `local.key` and the arguments of a server over HTTP", async () => {
     const state = folder("state");
     const names = [
       await daemonName({ stateFolder: state }),
@@ -43,7 +41,7 @@ describe("the name of a daemon", () => {
   });
 });
 
-describe("of the environment in which it is started, a daemon keeps", () => {
+describe("the environment that a daemon keeps", () => {
   const own = {
     HOME: "/home/ann",
     PATH: "/bin",
@@ -64,12 +62,12 @@ describe("of the environment in which it is started, a daemon keeps", () => {
     XDG_SESSION_ID: "3",
   };
 
-  it("what it needs itself, and nothing in which its clients may differ", () => {
+  it("a daemon keeps the variables that it needs itself, and none in which its clients may differ", () => {
     expect(daemonEnvironment({ ...own, ...others }, "linux")).toEqual(own);
     expect(daemonEnvironment(daemonEnvironment({ ...own, ...others }, "linux"), "linux")).toEqual(own);
   });
 
-  it("on Windows the same in any case, and what programs need there", () => {
+  it("on Windows, names of variables match in any case, and those that programs need there are kept", () => {
     const windows = { Path: "C:\\x", SystemRoot: "C:\\Windows", "ProgramFiles(x86)": "C:\\p", userprofile: "C:\\ann" };
     expect(daemonEnvironment({ ...windows, ...others }, "win32")).toEqual(windows);
     expect(daemonEnvironment(windows, "linux")).toEqual({});

@@ -4,7 +4,7 @@ import { operationsOf, perform, withOperations, type Operations } from "../../sr
 import { AppError } from "../../src/domain/error.ts";
 import { FakeEngine } from "../kit/tools/fake-engine.ts";
 
-/** What a process leaves to its daemon: the same results and errors as if it had done it itself. */
+/** Operations that `operationsOf` leaves to a daemon give the results and errors of local calls. */
 
 function daemonWith(operations: Operations, faults: unknown[] = []) {
   const ends: Duplex[] = [];
@@ -18,7 +18,7 @@ function daemonWith(operations: Operations, faults: unknown[] = []) {
 }
 
 describe("an operation that a daemon performs", () => {
-  it("has its arguments and its result, and several at once keep theirs apart", async () => {
+  it("two calls at once get the results for their own arguments", async () => {
     const engine = new FakeEngine();
     engine.partial = async (...[sessionId]: string[]) =>
       new Promise((resolve) => setTimeout(() => resolve(`of ${sessionId ?? ""}`), sessionId === "slow" ? 20 : 0));
@@ -26,7 +26,7 @@ describe("an operation that a daemon performs", () => {
     expect(await Promise.all([own.partial("slow"), own.partial("fast")])).toEqual(["of slow", "of fast"]);
   });
 
-  it("throws the error that it throws there, and tells no more of a fault than that there was one", async () => {
+  it("an `AppError` of the daemon is thrown unchanged; any other error only refers to the daemon's log", async () => {
     const engine = new FakeEngine();
     const { faults, own } = daemonWith(engine);
     engine.rename = async () => Promise.reject(new AppError("SESSION_BUSY", "A turn is running.", { sessionId: "s" }));
@@ -36,7 +36,7 @@ describe("an operation that a daemon performs", () => {
     expect(faults).toHaveLength(1);
   });
 
-  it("is answered with an error when the daemon ends, and the next one goes to the next daemon", async () => {
+  it("an open call fails when the daemon ends, and the next call goes to the next daemon", async () => {
     const engine = new FakeEngine();
     const { ends, own } = daemonWith(engine);
     engine.rename = async () => new Promise(() => undefined);
@@ -48,13 +48,13 @@ describe("an operation that a daemon performs", () => {
     expect(ends).toHaveLength(2);
   });
 
-  it("fails with what is wrong where no daemon can be had", async () => {
+  it("a call fails with the reason if no daemon can be had", async () => {
     const own = operationsOf(async () => Promise.reject(new Error("no luck")));
     await expect(own.partial("s")).rejects.toThrow("No daemon can be had for this: no luck.");
   });
 });
 
-it("a process that leaves its work to a daemon reads by itself", async () => {
+it("a process that leaves its changes to a daemon reads by itself", async () => {
   const [here, there] = [new FakeEngine(), new FakeEngine()];
   here.list = async () => Promise.resolve([]);
   here.rename = async () => Promise.reject(new Error("not here"));

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Kills a process in its turn: its socket stays. */
+/** Kills a process during its turn, so that its socket stays in `folder`. */
 async function leaveTurn(name: string): Promise<void> {
   const path = join(folder, `${name}.starting`);
   const listen = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => console.log("listens"));`;

@@ -9,8 +9,8 @@ import { logOf, startDaemon } from "../../src/daemon/start.ts";
 import { takeTurn } from "../../src/daemon/starting.ts";
 
 /**
- * The daemon's ways on Windows, as far as another system can show them. Elsewhere the name of a pipe is that of a file in the
- * folder of the process, and the list of pipes is a folder there, so the calls of Node are the same.
+ * Tests the Windows code of the daemon on other systems, with the calls of Node unchanged: there the name of a pipe is a file
+ * in the working directory, and the list of pipes is a folder.
  */
 
 const before = process.cwd();
@@ -34,7 +34,7 @@ it("a pipe is named for the state folder, and no folder is made or checked", asy
   expect(existsSync(folders[0]!)).toBe(false);
 });
 
-it("one daemon has a name, its clients reach it there, and nothing is left when it has ended", async () => {
+it("a name belongs to one daemon, clients reach the daemon by name, and its end leaves no pipe", async () => {
   const server = createServer();
   const naming = { folders, name: "n", mayDisplace: true };
   const { path, release } = await bind(server, naming);
@@ -58,7 +58,7 @@ it("daemons are found in the list of all pipes", async () => {
   expect(await socketsIn(folders)).toEqual([{ name: "one", path: `${folders[0]!}one.sock` }]);
 });
 
-it("of several clients one starts the daemon, and the others wait for its turn to end", async () => {
+it("one client at a time gets the turn to start the daemon; the others wait for its end", async () => {
   const endTurn = await takeTurn(folders, "n", 5_000);
   expect(await takeTurn(folders, "n", 50)).toBeUndefined();
   endTurn?.();
@@ -67,7 +67,7 @@ it("of several clients one starts the daemon, and the others wait for its turn t
   next?.();
 });
 
-it("a daemon is started without a shell, writes to its log, and says that it is ready or why it is not", async () => {
+it("a daemon is started without a shell, writes to its log, and reports readiness or the cause of failure", async () => {
   const main = join(root, "main.mjs");
   vi.stubEnv("TZ", "UTC").stubEnv("FOO", "bar");
   const begin = async (code: string) => {
