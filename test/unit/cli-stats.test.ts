@@ -40,7 +40,10 @@ const result = (input: number, costs: Record<string, number>, calls = 1): Sessio
     },
   },
 });
-const said: SessionEvent = { type: "message", data: { message: { type: "assistant", usage: { input_tokens: 9 } } } };
+const assistantMessage: SessionEvent = {
+  type: "message",
+  data: { message: { type: "assistant", usage: { input_tokens: 9 } } },
+};
 const asked = (requestId: string, kind: "permission" | "question" = "permission"): SessionEvent => ({
   type: `${kind}.asked`,
   data: { requestId, kind, toolName: "Bash", input: {}, toolUseId: "u" },
@@ -117,9 +120,9 @@ describe("the usage report", () => {
     const report = await reportOn([
       [
         [0, started("1")],
-        [0, said],
+        [0, assistantMessage],
         [1, result(10, { opus: 1, haiku: 1 })],
-        [2, said],
+        [2, assistantMessage],
         [3, result(20, { opus: 3, haiku: 1 })],
         [4, ended({ resultEventId: 5, numTurns: 2, costUsd: 4 })],
         [5, started("2")],
@@ -198,7 +201,7 @@ describe("the usage report", () => {
     await node.leases.heartbeat(TTL);
     const { record } = await node.rows.create(session());
     const lease = await claimed(node, record.id);
-    const noise = Array.from({ length: 1000 }, () => said);
+    const noise = Array.from({ length: 1000 }, () => assistantMessage);
     await write(node, lease, [started("1"), ...noise, result(7, {}), ended({ resultEventId: 1002 })]);
     const read: number[] = [];
     const log: SessionLog = {

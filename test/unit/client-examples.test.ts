@@ -11,14 +11,14 @@ import { INSTALLED, PUBLISHED } from "../../src/install/invocation.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "../kit/tools/fake-engine.ts";
 
-/** Reads the configurations that users copy into their clients, as the client and as the server would. */
+/** Reads each configuration as its client and as the server would, because users copy the files. */
 const ROOT = join(import.meta.dirname, "..", "..");
 const EXAMPLES = join(ROOT, "examples", "clients");
 const DOCUMENT = readFileSync(join(ROOT, "docs", "clients.md"), "utf8");
 
 const fileOf = ({ format, id }: Client): string => `${id}.${format}`;
 
-/** Key under which each client looks for its servers: from `CLIENTS`, and for clients that `install` does not know. */
+/** Key of the server list in each client's file: from `CLIENTS`, and for clients unknown to `install`. */
 const KEYS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(CLIENTS.map((client) => [fileOf(client), client.table])),
   "cline.json": "mcpServers",
@@ -41,7 +41,7 @@ function entryOf(file: string): Entry {
   return Entry.parse(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""])["claude-agents-mcp"]);
 }
 
-/** Returns one list of words: opencode has a list in `command`, all others `command` and `args`. */
+/** Returns one list of words: opencode has a list in `command`, the others have `command` and `args`. */
 const commandLine = ({ args = [], command }: Entry): string[] => [command, args].flat();
 
 /** Throws the server's error if the command line is invalid. */

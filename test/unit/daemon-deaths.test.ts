@@ -17,7 +17,7 @@ beforeEach(() => running.clear());
 const isRunning = async (pid: number, startedAt: string) =>
   Promise.resolve(running.has(pid) && startedAt === `at ${String(pid)}`);
 
-async function begun(pid: number, name = "n"): Promise<DeathRecord> {
+async function beginDaemon(pid: number, name = "n"): Promise<DeathRecord> {
   running.add(pid);
   const record = new DeathRecord(folder, name, { pid, startedAt: `at ${String(pid)}` });
   await record.begin(isRunning);
@@ -40,33 +40,33 @@ const FATES: Record<string, { meet: (first: DeathRecord) => unknown; why: string
 
 describe("the next daemon of a name", () => {
   it.each(Object.entries(FATES))(
-    "only the first successor of %s reads if and why the predecessor died",
+    "the first successor of %s knows the cause of death, if any, and the second knows none",
     async (_, { meet, why }) => {
-      await meet(await begun(1));
-      const next = await begun(2);
+      await meet(await beginDaemon(1));
+      const next = await beginDaemon(2);
       expect(next.last?.why.slice(0, why?.length)).toBe(why);
-      const last = await begun(3);
+      const last = await beginDaemon(3);
       expect(last.last).toBeUndefined();
     },
   );
 });
 
 it("a daemon knows of its killed predecessor even if another daemon ended while the new one started", async () => {
-  await begun(1);
+  await beginDaemon(1);
   running.delete(1);
   await new DeathRecord(folder, "n", { pid: 2, startedAt: "at 2" }).end();
-  expect((await begun(3)).last).toMatchObject({ pid: 1 });
+  expect((await beginDaemon(3)).last).toMatchObject({ pid: 1 });
 });
 
 it("running daemons are found by their records, and each daemon removes its own record", async () => {
-  const [first] = [await begun(1), await begun(2), await begun(3, "other"), await begun(4)];
+  const [first] = [await beginDaemon(1), await beginDaemon(2), await beginDaemon(3, "other"), await beginDaemon(4)];
   running.delete(4);
   const found = async () => (await recordedDaemons(folder, isRunning)).map(({ name, pid }) => `${name} ${String(pid)}`);
   expect((await found()).toSorted()).toEqual(["n 1", "n 2", "other 3"]);
   await first.end();
   expect((await found()).toSorted()).toEqual(["n 2", "other 3"]);
-  // Pid 4 now belongs to another process.
-  await begun(5);
+  // Pid 4 may belong to another process now, so the record of pid 4 must be gone.
+  await beginDaemon(5);
   running.add(4);
   expect(readdirSync(join(folder, "logs"))).not.toContain("daemon-n.running.4");
 });

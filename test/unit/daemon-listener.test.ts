@@ -35,9 +35,9 @@ describe("a daemon's socket", () => {
     mayDisplace: false,
     version: "1.2.3",
     maxConnections: 1,
-    accept: async (said) => {
-      if (said.argv.includes("--bad")) throw new ConfigError("--bad cannot be used.");
-      hellos.push(said);
+    accept: async (received) => {
+      if (received.argv.includes("--bad")) throw new ConfigError("--bad cannot be used.");
+      hellos.push(received);
       return Promise.resolve((client) => void clients.push(client));
     },
     status: async () =>
@@ -212,7 +212,7 @@ describe("a daemon's socket", () => {
 });
 
 describe("folders of daemon sockets", () => {
-  it("sockets may be in the runtime folder, the state folder if its path is short enough, and /tmp", async () => {
+  it("socket folders are the runtime, state and /tmp folders, whatever the environment, if the path is short enough", async () => {
     const state = join(root, "state");
     const user = String(process.geteuid?.());
     const own = expect.stringMatching(`^/tmp/claude-agents-mcp-${user}-[0-9a-f]{16}$`) as string;

@@ -4,14 +4,14 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Clients } from "../../src/mcp/clients.ts";
 import { SessionIds } from "../../src/mcp/session-ids.ts";
 
-/** Clients of the 2025 protocol over HTTP, each with a session of its own. */
+/** Clients of the 2025 protocol over HTTP, each with its own protocol session. */
 
 const silent = { debug: () => undefined, warn: () => undefined };
 const made: Clients[] = [];
 const servers: McpServer[] = [];
 afterEach(async () => void (await Promise.all(made.splice(0).map(async (clients) => clients.close()))));
 
-/** Their servers that are open. */
+/** Number of open servers, counted by `make` and `onclose`. */
 let open = 0;
 beforeEach(() => void (open = 0));
 
@@ -56,7 +56,7 @@ const begin = async (clients: Clients, principal = "ann") => (await post(clients
 const pings = async (clients: Clients, session: string, principal = "ann") =>
   (await post(clients, PING, { principal, session })).status;
 
-it("a session is its principal's alone, and a request that begins none leaves none", async () => {
+it("a session belongs to its principal alone, and a request outside a session begins none", async () => {
   const clients = clientsWith();
   const session = await begin(clients);
   // The protocol allows visible ASCII.
@@ -68,7 +68,7 @@ it("a session is its principal's alone, and a request that begins none leaves no
   expect(open).toBe(1);
 });
 
-it("beyond the limit of a principal the session that rests longest is forgotten, not one of others, and taken up again", async () => {
+it("beyond `most` the longest idle session of a principal is forgotten, and restored at its next request", async () => {
   const clients = clientsWith({ most: 2 });
   await begin(clients, "bob");
   const [first, second] = [await begin(clients), await begin(clients)];
@@ -79,14 +79,14 @@ it("beyond the limit of a principal the session that rests longest is forgotten,
   expect(open).toBe(3);
 });
 
-it("a session that is idle for too long is forgotten, and taken up again", async () => {
+it("a session idle for `idleMs` is forgotten, and restored at its next request", async () => {
   const clients = clientsWith({ idleMs: 20 });
   const session = await begin(clients);
   await expect.poll(() => open).toBe(0);
   expect(await pings(clients, session)).toBe(200);
 });
 
-it("closing ends all sessions", async () => {
+it("`close` ends all sessions", async () => {
   const clients = clientsWith();
   const session = await begin(clients);
   await clients.close();
@@ -98,24 +98,27 @@ describe("the session of another server", () => {
     ["{}", { elicitation: {} }, { elicitation: { form: {} } }],
     ["forms and URLs", { elicitation: { form: {}, url: {} }, roots: {} }, { elicitation: { form: {}, url: {} } }],
     ["none", {}, {}],
-  ])("with the same key is taken up with what its client has said: %s", async (_, capabilities, kept) => {
-    const clientInfo = { name: "n".repeat(100), version: "1" };
-    const params = { ...INITIALIZE.params, protocolVersion: "2024-11-05", capabilities, clientInfo };
-    const { session } = await post(clientsWith(), { ...INITIALIZE, params });
-    const next = clientsWith();
-    expect(await pings(next, session)).toBe(200);
-    expect(await pings(next, session)).toBe(200);
-    expect(open).toBe(2);
-    const { server } = servers.at(-1)!;
-    /* oxlint-disable typescript/no-deprecated -- in the 2025 era nothing else tells */
-    expect(server.getClientCapabilities()).toEqual(kept);
-    expect(server.getClientVersion()).toEqual({ name: "n".repeat(64), version: "1" });
-    // The client says it with each request, whatever it had asked for.
-    expect(server.getNegotiatedProtocolVersion()).toBe("2025-06-18");
-    /* oxlint-enable typescript/no-deprecated */
-  });
+  ])(
+    "a session of another server with the same key is restored with the capabilities of its client: %s",
+    async (_, capabilities, kept) => {
+      const clientInfo = { name: "n".repeat(100), version: "1" };
+      const params = { ...INITIALIZE.params, protocolVersion: "2024-11-05", capabilities, clientInfo };
+      const { session } = await post(clientsWith(), { ...INITIALIZE, params });
+      const next = clientsWith();
+      expect(await pings(next, session)).toBe(200);
+      expect(await pings(next, session)).toBe(200);
+      expect(open).toBe(2);
+      const { server } = servers.at(-1)!;
+      /* oxlint-disable typescript/no-deprecated -- in the 2025 era nothing else tells */
+      expect(server.getClientCapabilities()).toEqual(kept);
+      expect(server.getClientVersion()).toEqual({ name: "n".repeat(64), version: "1" });
+      // The client sends `mcp-protocol-version` with each request, whatever version `initialize` asked for.
+      expect(server.getNegotiatedProtocolVersion()).toBe("2025-06-18");
+      /* oxlint-enable typescript/no-deprecated */
+    },
+  );
 
-  it("is one session for requests that come together", async () => {
+  it("concurrent requests restore a session of another server only once", async () => {
     const session = await begin(clientsWith());
     const next = clientsWith();
     const together = [2, 3, 4].map(async (id) => (await post(next, { ...PING, id }, { session })).status);
@@ -123,7 +126,7 @@ describe("the session of another server", () => {
     expect(open).toBe(2);
   });
 
-  it("has a stream though the last message that its client has got was of the server before", async () => {
+  it("a restored session has a stream even if `last-event-id` comes from the previous server", async () => {
     const session = await begin(clientsWith());
     const next = clientsWith();
     const first = await listens(next, session, "of-then:3");
@@ -131,7 +134,7 @@ describe("the session of another server", () => {
     await first.body?.cancel();
   });
 
-  it("is not found by another principal, with another key, forged, or after its time", async () => {
+  it("a session is not restored for another principal, with another key, if forged, or after 31 days", async () => {
     const session = await begin(clientsWith());
     const next = clientsWith();
     const [payload = "", signature = ""] = session.split(".");
@@ -154,7 +157,7 @@ describe("the session of another server", () => {
     expect(await pings(next, session)).toBe(200);
   });
 
-  it("that its client has ended is not found where that is known", async () => {
+  it("a session that its client has ended is not found by the server that ended it", async () => {
     const clients = clientsWith();
     const session = await begin(clients);
     const next = clientsWith();

@@ -33,14 +33,14 @@ describe.each([
     return { client, engine, poll, described, changes: () => changes };
   }
 
-  it("names the tools that Claude Code reported, and announces changes", async () => {
+  it("the description names the tools that Claude Code reported, and changes are announced", async () => {
     const { client, engine, poll, described, changes } = await connect(true);
     expect(client.getServerCapabilities()?.tools).toEqual({ listChanged: true });
     const before = await described();
     expect(before["claude_code"]).not.toContain("Tools of Claude Code");
     const session = engine.add();
     session.run();
-    // By its former name, which calls and requests do not use.
+    // `Task` is the former name of `Agent`; calls and requests use `Agent`.
     reports(session, ["Task", "Read", "Bash", "mcp__own__tool"]);
     await poll();
     await expect.poll(changes).toBe(1);
@@ -48,7 +48,7 @@ describe.each([
     expect(after["claude_code"]).toBe(`${before["claude_code"] ?? ""} Tools of Claude Code: Agent, Read, Bash.`);
     expect({ ...after, claude_code: "" }).toEqual({ ...before, claude_code: "" });
 
-    // The same tools are no change; other tools are.
+    // A report of equal tools announces no change.
     await poll();
     reports(session, ["Agent", "Read", "Bash", "mcp__other__tool"]);
     await poll();
@@ -60,7 +60,7 @@ describe.each([
     await client.close();
   });
 
-  it("is off by default: the description never changes, and no change is announced", async () => {
+  it("without the flag the description never changes, and no change is announced", async () => {
     const { client, engine, poll, described, changes } = await connect(false);
     expect(client.getServerCapabilities()?.tools).toEqual({ listChanged: false });
     const before = await described();

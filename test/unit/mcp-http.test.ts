@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { createHttpEndpoint, type HttpEndpoint } from "../../src/mcp/http.ts";
 import { SessionIds } from "../../src/mcp/session-ids.ts";
 
-/** The endpoint while the server ends: requests still come in on connections that were open before. */
+/** After `close`, requests still come in on connections that were open before. */
 
 const silent = { debug: () => undefined, warn: () => undefined };
 const caller = { principal: "ann", scopes: ["read", "run", "approve"] } as const;
@@ -19,7 +19,7 @@ const clientInfo = { name: "c", version: "1" };
 const legacyParams = { protocolVersion: LEGACY, capabilities: {}, clientInfo };
 
 let endpoint: HttpEndpoint;
-/** Until then the tools are not listed. */
+/** Lets `tools/list` answer; until then the request stays open. */
 let list: () => void;
 beforeEach(() => {
   const listed = new Promise<void>((resolve) => (list = resolve));
@@ -51,29 +51,34 @@ async function send(body: unknown, headers: Record<string, string>): Promise<Res
 it.each([
   ["2026", MODERN, "server/discover", { _meta: meta }],
   ["2025", LEGACY, "initialize", legacyParams],
-])("a request of %s is told to come again once the endpoint is closed", async (_, version, method, params) => {
-  const headers = { "mcp-protocol-version": version, "mcp-method": method };
-  const before = await ask(method, params, headers);
-  await before.text();
-  expect(before.status).toBe(200);
-  await endpoint.close();
-  const after = await ask(method, params, headers);
-  expect(after.status).toBe(503);
-  expect(after.headers.get("retry-after")).toBe("1");
-  expect(await after.json()).toMatchObject({ error: { message: expect.stringContaining("shutting down") as string } });
-});
+])(
+  "a request of the %s era gets 503 with `retry-after` once the endpoint is closed",
+  async (_, version, method, params) => {
+    const headers = { "mcp-protocol-version": version, "mcp-method": method };
+    const before = await ask(method, params, headers);
+    await before.text();
+    expect(before.status).toBe(200);
+    await endpoint.close();
+    const after = await ask(method, params, headers);
+    expect(after.status).toBe(503);
+    expect(after.headers.get("retry-after")).toBe("1");
+    expect(await after.json()).toMatchObject({
+      error: { message: expect.stringContaining("shutting down") as string },
+    });
+  },
+);
 
-it("a request of a 2025 session is told to come again as well: the next server goes on with it", async () => {
+it("a request of a 2025 session gets 503 after `close`, so that the next server can go on with the session", async () => {
   const headers = { "mcp-protocol-version": LEGACY };
-  const begun = await ask("initialize", legacyParams, headers);
-  await begun.text();
-  const session = { ...headers, "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
+  const answer = await ask("initialize", legacyParams, headers);
+  await answer.text();
+  const session = { ...headers, "mcp-session-id": answer.headers.get("mcp-session-id") ?? "" };
   expect((await ask("ping", {}, session)).status).toBe(200);
   await endpoint.close();
   expect((await ask("ping", {}, session)).status).toBe(503);
 });
 
-/** `Accept` of a POST, and whether its client takes what is answered. */
+/** Values of `Accept` in a POST, each with the HTTP status of the answer. */
 const ACCEPTS: readonly (readonly [string | undefined, number])[] = [
   ["application/json, text/event-stream", 200],
   ["Application/JSON,TEXT/Event-Stream", 200],
@@ -97,8 +102,8 @@ it.each(ACCEPTS)("a client of 2025 with Accept %j is answered with %i", async (a
   expect(answer.status).toBe(status);
 });
 
-/** Headers of a client of 2025 that has begun. */
-async function sessionBegun(): Promise<Record<string, string>> {
+/** Begins a session of the 2025 era; returns the headers for its requests. */
+async function beginSession(): Promise<Record<string, string>> {
   const headers = { "mcp-protocol-version": LEGACY };
   const answer = await ask("initialize", legacyParams, headers);
   await answer.text();
@@ -108,19 +113,19 @@ async function sessionBegun(): Promise<Record<string, string>> {
 const ping = (id: unknown, more: object = {}) => ({ jsonrpc: "2.0", id, method: "ping", ...more });
 
 it.each<[string, unknown, unknown]>([
-  ["no message", "x", null],
-  ["no message at all", [], null],
+  ["a string", "x", null],
+  ["an empty batch", [], null],
   ["a fractional id", ping(1.5), 1.5],
-  ["params that are no object", ping(7, { params: 5 }), 7],
-])("what cannot be taken is refused under its id: %s", async (_, body, id) => {
-  const answer = await send(body, await sessionBegun());
+  ["params that are not an object", ping(7, { params: 5 }), 7],
+])("an invalid message is refused under its id: %s", async (_, body, id) => {
+  const answer = await send(body, await beginSession());
   expect(answer.status).toBe(400);
   const message = expect.stringMatching(/^Invalid (request|params): /) as string;
   expect(await answer.json()).toMatchObject({ id, error: { message } });
 });
 
-it("a batch is taken as it is meant, or each request in it is refused under its id", async () => {
-  const session = await sessionBegun();
+it("a valid batch is answered, and an invalid batch is refused under the id of each request", async () => {
+  const session = await beginSession();
   const taken = await send([ping(1, { params: null }), ping("1", { x: 1 })], session);
   expect((await taken.text()).match(/"result":/g)).toHaveLength(2);
   for (const batch of [
@@ -134,8 +139,8 @@ it("a batch is taken as it is meant, or each request in it is refused under its 
   }
 });
 
-it("of two open requests with one id the second is refused, and the id is good again after the answer", async () => {
-  const session = await sessionBegun();
+it("the second of two open requests with one id is refused, and the id is free again after the answer", async () => {
+  const session = await beginSession();
   const body = { jsonrpc: "2.0", id: 5, method: "tools/list" };
   const first = await send(body, session);
   const second = await send(body, session);

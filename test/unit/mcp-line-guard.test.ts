@@ -7,7 +7,7 @@ interface Passed {
   long: LongLine[];
 }
 
-/** The output for this text in pieces of these sizes. */
+/** Passes `text` through a `LineGuard` in pieces of `sizes` bytes, repeated in turn. */
 async function pass(text: string, most: number, sizes: readonly number[] = [65_536]): Promise<Passed> {
   const long: LongLine[] = [];
   const lines: string[] = [];
@@ -30,7 +30,7 @@ async function pass(text: string, most: number, sizes: readonly number[] = [65_5
 }
 
 describe("the line guard", () => {
-  it("passes every line within the limit in one piece, and reports the others", async () => {
+  it("the guard passes every line within the limit in one piece, and reports longer lines", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(
@@ -63,14 +63,14 @@ describe("the line guard", () => {
     ],
     ["in the middle", { params: { text }, id: 10, more: { id: 11, text } }, "10"],
     ["twice: the last one counts", `{"id":1,"x":"${text}","id":2}`, "2"],
-    ["in no JSON, as a sum", `{"x":"${text}","id":1-2}`, "null"],
-    ["in no JSON, as two strings", `{"x":"${text}","id":"a" "b"}`, "null"],
-    ["in no JSON, with an escape that is none", `{"x":"${text}","id":"\\x"}`, "null"],
+    ["in invalid JSON, as a sum", `{"x":"${text}","id":1-2}`, "null"],
+    ["in invalid JSON, as two strings", `{"x":"${text}","id":"a" "b"}`, "null"],
+    ["in invalid JSON, with an invalid escape", `{"x":"${text}","id":"\\x"}`, "null"],
     ["as a number that would be rounded", `{"x":["${text}"],"id": 9007199254740993}`, "9007199254740993"],
-    ["as no id", { id: { id: 5 }, text }, "null"],
+    ["as an object, which is no id", { id: { id: 5 }, text }, "null"],
     ["nowhere: a batch", [{ id: 5, text }], "null"],
-    ["nowhere: no JSON", text, undefined],
-  ])("finds the id of a long message %s", async (_, message, id) => {
+    ["nowhere: plain text", text, undefined],
+  ])("the guard finds the id of a long message %s", async (_, message, id) => {
     const line = typeof message === "string" ? message : JSON.stringify(message);
     const { lines, long } = await pass(`${line}\n{"after":1}\n`, 50_000);
     expect(long).toEqual([{ bytes: line.length + 1, id }]);

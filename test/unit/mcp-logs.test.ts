@@ -5,20 +5,25 @@ import { Wire } from "../kit/clients/mcp-wire.ts";
 const info = { name: "test", version: "1.0.0" };
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
-/** The logs before the answer of a waiting call, while its session reports progress. */
-async function logsOf(client: Client, wire: Wire, isTold: boolean, meta?: Record<string, unknown>): Promise<unknown[]> {
-  const heard: unknown[] = [];
-  client.setNotificationHandler("notifications/message", ({ params }) => void heard.push({ ...params }));
+/** Returns the log notifications before the answer of a waiting call, while its session reports progress. */
+async function logsOf(
+  client: Client,
+  wire: Wire,
+  receivesLogs: boolean,
+  meta?: Record<string, unknown>,
+): Promise<unknown[]> {
+  const logs: unknown[] = [];
+  client.setNotificationHandler("notifications/message", ({ params }) => void logs.push({ ...params }));
   const session = wire.engine.add();
   session.run();
   session.says("I look around");
   const poll = { action: "poll", sessionId: "s1", waitMs: 20_000 };
   const answer = client.callTool({ name: "claude_code_check", arguments: poll, ...(meta && { _meta: meta }) });
-  // A client that receives logs causes a second wait, for the next event.
-  await expect.poll(() => wire.engine.waits.length).toBe(isTold ? 2 : 1);
+  // With `receivesLogs` the call waits a second time, for the next event.
+  await expect.poll(() => wire.engine.waits.length).toBe(receivesLogs ? 2 : 1);
   session.ends("Done.");
   await answer;
-  return heard;
+  return logs;
 }
 
 const LINE = { level: "info", logger: "claude_code", data: "I look around" };
@@ -28,17 +33,20 @@ describe("log notifications of a call that waits", () => {
     ["debug", [LINE]],
     ["info", [LINE]],
     ["warning", []],
-  ] as const)("2025 era, after logging/setLevel %s: %j", async (level, logs) => {
-    const wire = new Wire();
-    const client = new Client(info);
-    await client.connect(wire);
-    // oxlint-disable-next-line typescript/no-deprecated -- clients of this era have nothing else
-    await client.setLoggingLevel(level);
-    expect(await logsOf(client, wire, logs.length > 0)).toEqual(logs);
-    await client.close();
-  });
+  ] as const)(
+    "a 2025 client that sets the level %s with `logging/setLevel` receives the logs %j",
+    async (level, logs) => {
+      const wire = new Wire();
+      const client = new Client(info);
+      await client.connect(wire);
+      // oxlint-disable-next-line typescript/no-deprecated -- clients of this era have nothing else
+      await client.setLoggingLevel(level);
+      expect(await logsOf(client, wire, logs.length > 0)).toEqual(logs);
+      await client.close();
+    },
+  );
 
-  it("2025 era: a client receives none before it sets a level", async () => {
+  it("a 2025 client receives no logs before it sets a level", async () => {
     const wire = new Wire();
     const client = new Client(info);
     await client.connect(wire);
@@ -49,7 +57,7 @@ describe("log notifications of a call that waits", () => {
   it.each([
     ["info", [LINE]],
     ["error", []],
-  ] as const)("2026 era, with logLevel %s in the request: %j", async (level, logs) => {
+  ] as const)("a 2026 request with `logLevel` %s receives the logs %j", async (level, logs) => {
     const wire = new Wire();
     const client = new Client(info, { versionNegotiation: { mode: "auto" } });
     await client.connect(wire);

@@ -33,7 +33,7 @@ describe.each([
     return error.message;
   }
 
-  it("are listed with their arguments, without starting the engine", async () => {
+  it("prompts are listed with their arguments, without starting the engine", async () => {
     const { prompts } = await client.listPrompts();
     const asked = prompts.map(({ arguments: args = [], name }) => [
       name,
@@ -63,7 +63,7 @@ describe.each([
     expect(wire.depsMade).toBe(0);
   });
 
-  it("review is for a session or for a folder", async () => {
+  it("review takes a session or a folder, and refuses both or neither", async () => {
     const session = wire.engine.add();
     session.run();
     expect(await textOf("review", { sessionId: "s1" })).toMatch(
@@ -96,7 +96,7 @@ describe.each([
     );
   });
 
-  it("resume says what a session waits for, and what can no longer be done with it", async () => {
+  it("resume reports a failed turn, queued and held prompts, and that a cancelled session is over", async () => {
     const session = wire.engine.add();
     session.ends("It broke.", { outcome: "failed", isError: true, errorSubtype: "max_turns" });
     session.state.queue = [
@@ -115,7 +115,7 @@ describe.each([
     ["delegate", {}, "Error [INVALID_ARGUMENT]: task: is required"],
     ["delegate", { task: "x", modle: "haiku" }, "modle: unknown option. Did you mean model?"],
     ["delgate", { task: "x" }, 'there is no prompt "delgate". There are: delegate, review, resume.'],
-  ])("are refused with a message: %s with %j", async (name, args, says) => {
+  ])("the prompt %s with %j is refused with a message", async (name, args, says) => {
     expect(await refusalOf(name, args)).toContain(says);
   });
 });
@@ -145,7 +145,7 @@ describe("completion", () => {
     return session;
   }
 
-  it("finds sessions by a prefix of the id and by words of the title, the newest first", async () => {
+  it("completion finds sessions by a prefix of the id and by words of the title, the newest first", async () => {
     add("abc-1", "Mend the parser");
     add("abd-2", "Write docs for the parser");
     add("x-3");
@@ -160,13 +160,13 @@ describe("completion", () => {
     expect(wire.engine.queries.every(({ principal }) => principal === "local")).toBe(true);
   });
 
-  it("returns at most a hundred values, and the total", async () => {
+  it("completion returns at most 100 values, and the total", async () => {
     for (let each = 0; each < 120; each += 1) add(`s-${String(each)}`);
     const { values, ...rest } = await complete(resume, "sessionId", "s-");
     expect([values.length, rest]).toEqual([100, { total: 120, hasMore: true }]);
   });
 
-  it("returns reported models, agents and skills, and no others", async () => {
+  it("completion returns only models, agents and skills that Claude Code reported", async () => {
     const reports = (session: FakeSession, agents: string[]) => {
       const message = { type: "system", subtype: "init", model: "m", agents, skills: ["tidy"] };
       session.emit({ type: "message", data: { message } });
@@ -183,7 +183,7 @@ describe("completion", () => {
     expect((await complete(delegate, "task", "x")).values).toEqual([]);
   });
 
-  it("returns folders of sessions, and those below the typed path", async () => {
+  it("completion returns folders of sessions, and folders below the typed path", async () => {
     add("one", undefined, "/home/ann/one");
     add("two", undefined, "/home/ann/two");
     add("three", undefined, "/home/ann/one");
@@ -205,7 +205,7 @@ describe("completion", () => {
       "there is no variable limit of the resource claude-code://sessions/{id}",
     ],
     [template("weather://{city}"), "city", "there is no variable city of the resource weather://{city}"],
-  ])("is refused for an unknown argument: %j %s", async (ref, name, says) => {
+  ])("completion is refused for an unknown argument: %j %s", async (ref, name, says) => {
     await expect(complete(ref, name, "")).rejects.toMatchObject({
       code: -32_602,
       message: expect.stringContaining(says) as string,
@@ -213,7 +213,7 @@ describe("completion", () => {
   });
 });
 
-it("prompts are hidden without the tools that they use", async () => {
+it("prompts are hidden if the tools that they use are not listed", async () => {
   const wire = new Wire({ toolNames: namesOf(["query"], { enabled: true }) });
   const client = new Client(info);
   await client.connect(wire);

@@ -33,7 +33,7 @@ describe.each([
     return { code, message, data };
   }
 
-  it("are listed with their descriptions, and reference pages are read without starting the engine", async () => {
+  it("resources are listed with their descriptions, and reference pages are read without starting the engine", async () => {
     const { resources } = await client.listResources();
     const uris = resources.map(({ uri }) => uri);
     expect(uris).toEqual(["quickstart", "permissions", "errors", "options"].map((name) => `claude-code://${name}`));
@@ -59,7 +59,7 @@ describe.each([
     expect((await textOf(`claude-code://${name}`)).length).toBeLessThanOrEqual(most);
   });
 
-  it("list every error code and every option, and the limit of this server", async () => {
+  it("the reference pages list every error code and every option with its bounds", async () => {
     const codes = await textOf("claude-code://errors");
     for (const code of ErrorCode.options) expect(codes).toMatch(new RegExp(`^- ${code}: .+\\. .+\\.$`, "m"));
     const options = await textOf("claude-code://options");
@@ -68,7 +68,7 @@ describe.each([
     expect(options).toContain("- `maxTurns` (integer, 1 to 100000): Model round trips");
   });
 
-  it("show of a session what claude_code_session shows", async () => {
+  it("the resource of a session equals its entry in `claude_code_session`, without its folder", async () => {
     const session = wire.engine.add("s1", { cwd: "/secret", model: "opus" });
     session.run();
     const got = await client.callTool({ name: "claude_code_session", arguments: { action: "get", sessionId: "s1" } });
@@ -77,7 +77,7 @@ describe.each([
     expect(await textOf("claude-code://sessions/s1")).not.toContain("secret");
   });
 
-  it("show events in pages", async () => {
+  it("events are read in pages by `cursor` and `limit`", async () => {
     const session = wire.engine.add();
     session.run();
     for (const word of ["one", "two", "three"]) session.says(word);
@@ -102,7 +102,7 @@ describe.each([
     expect(wire.engine.delivers).toEqual([]);
   });
 
-  it("keep events within the 32,768 bytes of an answer, and lose none", async () => {
+  it("a page of events has at most 32,768 bytes, and no event is lost", async () => {
     const session = wire.engine.add();
     session.run();
     for (let index = 0; index < 60; index += 1) session.says("x".repeat(1_500));
@@ -126,7 +126,7 @@ describe.each([
     "claude-code://everything",
     "file:///etc/passwd",
     "no uri",
-  ])("report %s as not found", async (uri) => {
+  ])("the resource %s is reported as not found", async (uri) => {
     wire.engine.add();
     const { code, message, data } = await refusalOf(uri);
     expect(code).toBe(-32_602);
@@ -142,14 +142,14 @@ describe.each([
     ["limit=1001", /limit: must be a whole number from 1 to 1000, not "1001"/],
     ["cursor=x", /cursor: must be/],
     ["page=2", /page: is not a parameter/],
-  ])("refuse ?%s", async (query, says) => {
+  ])("events with the query ?%s are refused", async (query, says) => {
     wire.engine.add();
     const { code, message, data } = await refusalOf(`claude-code://sessions/s1/events?${query}`);
     expect([code, data]).toMatchObject([-32_602, { code: "INVALID_ARGUMENT" }]);
     expect(message).toMatch(says);
   });
 
-  it("report an internal error by an id", async () => {
+  it("an internal error is reported only by an id", async () => {
     wire.engine.get = () => Promise.reject(new Error("password=hunter2"));
     const { code, message } = await refusalOf("claude-code://sessions/s1");
     expect(code).toBe(-32_603);

@@ -18,7 +18,10 @@ interface Reply {
 
 const info = { name: "test", version: "1.0.0" };
 
-/** Every byte of the listing is in the context of every model that has the server: of all, and without what `advanced` takes. */
+/**
+ * Maximum bytes of the whole line, and of the listing without the keys of `advanced`: the listing is in the context of every
+ * model with this server.
+ */
 const [MAX_LINE_BYTES, MAX_LISTING_BYTES] = [8_192, 7_168];
 const bytesOf = (listed: unknown) => Buffer.byteLength(JSON.stringify(listed));
 
@@ -27,13 +30,13 @@ interface ListedTool {
   readonly inputSchema: { readonly properties?: Readonly<Record<string, unknown>> | undefined };
 }
 
-/** Without the keys and types of `advanced`, which are there for clients that read no resources. */
+/** Size without the keys and types of `advanced`, present for clients that read no resources. */
 function bytesBesideAdvanced(listed: readonly ListedTool[]): number {
   const { advanced } = listed.find(({ name }) => name === "claude_code")?.inputSchema.properties ?? {};
   return bytesOf(listed) - bytesOf((advanced as { description?: string } | undefined)?.description ?? "");
 }
 
-/** Every kind of client: the old SDK, and the new one in both protocol eras. */
+/** Clients of every kind: the v1 SDK, and the v2 SDK in both protocol eras. */
 const clients: [string, string, (wire: Wire, as?: typeof info) => Promise<Client | OldClient>][] = [
   [
     "the v1 SDK",
@@ -82,7 +85,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     return (await reply) as unknown as Reply;
   }
 
-  it("introduces itself and starts the engine only when it is needed", async () => {
+  it("the server introduces itself, and starts the engine only when a call needs it", async () => {
     const { wire, client } = await connect();
     expect(client.getServerVersion()).toEqual({
       name: "claude-agents-mcp",
@@ -102,7 +105,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await client.close();
   });
 
-  it("lists its four tools in at most 7,168 bytes beside the keys of `advanced`, and 8,192 with these and all around", async () => {
+  it("the server lists four tools in at most 7,168 bytes beside the keys of `advanced`, and 8,192 in all", async () => {
     const { wire, client } = await connect();
     const listed = await client.listTools();
     expect(listed.tools.map(({ name }) => name)).toEqual([
@@ -118,7 +121,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await client.close();
   });
 
-  it("offers Claude Code, which supports them, waits of half an hour, unless the operator has set the maximum; the list is no longer for it", async () => {
+  it("Claude Code may wait 30 minutes or up to `maxWaitMs`, other clients 45 s, within the bytes of the listing", async () => {
     const waitMs = async (name: string, limits: { maxWaitMs?: number }) => {
       const wire = new Wire({ limits });
       const client = await connectTo(wire, { ...info, name });
@@ -144,10 +147,10 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     expect(set.waiting).toEqual(Array.from({ length: 3 }, () => ({ ...long, maximum: 60_000 })));
   });
 
-  it("lists the parameters of disk resume only where the operator allows it, then in at most 8,192 bytes with all around", async () => {
+  it("disk resume has parameters only if the operator allows it, then within 8,192 bytes of the whole line", async () => {
     const replyOf = async (limits: { allowsDiskResume?: boolean }) => {
       const wire = new Wire({ limits });
-      // Claude Code's waits have the longest words.
+      // Claude Code gets the longest description of `waitMs`.
       const client = await connectTo(wire, { ...info, name: "claude-code" });
       const { tools: listed } = await client.listTools();
       await client.close();
@@ -160,7 +163,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     expect(await replyOf({ allowsDiskResume: true })).toEqual(["resumeToken", "diskResumeConfig"]);
   });
 
-  it("lists all toolsets in at most 16,384 bytes, each tool once", async () => {
+  it("all toolsets are listed in at most 16,384 bytes, each tool once", async () => {
     const wire = new Wire({ tools: [...tools.values()], toolNames: namesOf(["all"], { enabled: true }) });
     const client = await connectTo(wire);
     const listed = await client.listTools();
@@ -171,7 +174,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await client.close();
   });
 
-  it("runs a session: start, request, answer, result, reply", async () => {
+  it("a session runs through start, request, answer, result and reply", async () => {
     const connected = await connect();
     const { engine } = connected.wire;
     engine.onPrompt = (session) => void setTimeout(() => session.requests(), 5);
@@ -194,7 +197,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("reports invalid arguments completely in the text", async () => {
+  it("invalid arguments are reported completely in the text", async () => {
     const connected = await connect();
     const reply = await answered(connected, "claude_code", { prompt: "x", advanced: { thinkng: {} } });
     expect(reply.isError).toBe(true);
@@ -207,7 +210,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("passes on every unusual character, and refuses lone surrogates", async () => {
+  it("unusual characters are passed on unchanged, and a lone surrogate is refused", async () => {
     const connected = await connect();
     const prompt = "a\0b\u2028 👩‍👩‍👧 \u0001\ufeff\\n";
     await answered(connected, "claude_code", { prompt });
@@ -217,7 +220,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("accepts a megabyte of the worst characters", async () => {
+  it("a prompt of a megabyte of control characters is accepted", async () => {
     const connected = await connect();
     const prompt = "\u0001".repeat(1_048_576);
     const reply = await answered(connected, "claude_code", { prompt });
@@ -226,7 +229,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("reports progress to a waiting client, and loses none of it", async () => {
+  it("a waiting call that asks for progress receives all of it, and any other call receives none", async () => {
     const connected = await connect();
     const { engine } = connected.wire;
     const session = engine.add();
@@ -250,7 +253,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("lets a call be cancelled without affecting the turn", async () => {
+  it("a cancelled call ends its wait without affecting the turn", async () => {
     const connected = await connect();
     connected.wire.engine.add().run();
     const controller = new AbortController();
@@ -269,7 +272,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("reports that the engine cannot start, and retries", async () => {
+  it("a failed start of the engine is reported, and the next call tries again", async () => {
     let attempts = 0;
     const wire: Wire = new Wire({
       deps: () => {
@@ -286,7 +289,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await client.close();
   });
 
-  it(`speaks ${era}`, async () => {
+  it(`a client and the server agree on protocol ${era}`, async () => {
     const { wire, client } = await connect();
     expect(wire.lines[0]).toContain(era);
     await client.close();

@@ -64,7 +64,7 @@ describe("the end of a connection", () => {
         return wire;
       },
     ],
-  ])("%s is reported once, after the client has disconnected and not before", async (_, open) => {
+  ])("the end of a connection %s is reported once, and only after the client has disconnected", async (_, open) => {
     const wire = await open();
     await settled();
     expect(wire.closes).toBe(0);
@@ -74,26 +74,26 @@ describe("the end of a connection", () => {
     expect(wire.closes).toBe(1);
   });
 
-  it("is reported when stdout has no reader left", async () => {
+  it("the end of a connection is reported when stdout has no reader left", async () => {
     const wire = await opened();
     wire.stdout.destroy(new Error("EPIPE"));
     await expect.poll(() => wire.closes).toBe(1);
   });
 
-  it("is reported when stdin breaks", async () => {
+  it("the end of a connection is reported when stdin breaks", async () => {
     const wire = await opened();
     wire.stdin.destroy(new Error("EIO"));
     await expect.poll(() => wire.closes).toBe(1);
   });
 
-  it("is not reported to the caller that closed it", async () => {
+  it("the end of a connection is not reported to the caller of `close`", async () => {
     const wire = await opened();
     await wire.server.close();
     await settled();
     expect(wire.closes).toBe(0);
   });
 
-  it("ends the waits of calls, and not the turns", async () => {
+  it("the end of a connection ends the waits of calls, but not the turns", async () => {
     const wire = await waiting();
     wire.stdout.destroy(new Error("EPIPE"));
     await expect.poll(() => wire.engine.waits[0]?.signal.aborted).toBe(true);
@@ -110,7 +110,7 @@ async function waiting(options?: ConstructorParameters<typeof Wire>[0]): Promise
 }
 
 describe("the end of input", () => {
-  it("ends the connection once each call is answered, the last line included, which has no end", async () => {
+  it("the connection ends once each call is answered, including a last line without a newline", async () => {
     const wire = await waiting();
     wire.stdin.end(JSON.stringify(list(6)));
     expect(await answerTo(wire, 6)).toHaveProperty("result");
@@ -121,7 +121,7 @@ describe("the end of input", () => {
     await expect.poll(() => wire.closes).toBe(1);
   });
 
-  it("does not wait for calls that were cancelled", async () => {
+  it("the connection ends without waiting for calls that were cancelled", async () => {
     const wire = await waiting();
     await wire.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 5 } });
     wire.stdin.end();
@@ -129,13 +129,13 @@ describe("the end of input", () => {
     expect(wire.lines.filter((line) => line.includes('"id":5'))).toEqual([]);
   });
 
-  it("answers a call that would wait too long with what there is", async () => {
+  it("a call that would wait too long after the end of input is answered with the present state", async () => {
     const wire = await waiting({ lastAnswersMs: 2_020, leaving: new Leaving({ warn: () => undefined }) });
     wire.stdin.end();
     expect(await answerTo(wire, 5)).toMatchObject({ result: { structuredContent: { status: "running" } } });
   });
 
-  it("answers a call that takes too long with an error, and ends its wait", async () => {
+  it("a call not answered within `lastAnswersMs` after the end of input gets an error, and its wait ends", async () => {
     const wire = await waiting({ lastAnswersMs: 20 });
     wire.stdin.end();
     await expect.poll(() => wire.closes).toBe(1);
@@ -144,7 +144,7 @@ describe("the end of input", () => {
     expect(wire.engine.waits[0]?.signal.aborted).toBe(true);
   });
 
-  it("ends the connection when no client reads the answers either", async () => {
+  it("the connection ends when the input has ended and stdout has no reader", async () => {
     const wire = await waiting();
     wire.stdin.end();
     await settled();
@@ -153,22 +153,22 @@ describe("the end of input", () => {
     await expect.poll(() => wire.closes).toBe(1);
   });
 
-  it("answers requests that listen with their result", async () => {
+  it("requests that listen are answered with their result at the end of input", async () => {
     const wire = new Wire();
     const params = { _meta: modern, notifications: { toolsListChanged: true } };
     await wire.send({ jsonrpc: "2.0", id: "l", method: "subscriptions/listen", params });
     await wire.send({ jsonrpc: "2.0", id: "m", method: "subscriptions/listen", params });
     wire.stdin.end();
     await expect.poll(() => wire.closes).toBe(1);
-    const told = wire.lines.map((line) => JSON.parse(line) as { id?: string; method?: string });
-    expect(told.map(({ id, method }) => id ?? method)).toEqual([ACKNOWLEDGED, ACKNOWLEDGED, "l", "m"]);
+    const received = wire.lines.map((line) => JSON.parse(line) as { id?: string; method?: string });
+    expect(received.map(({ id, method }) => id ?? method)).toEqual([ACKNOWLEDGED, ACKNOWLEDGED, "l", "m"]);
   });
 });
 
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 
-describe("on the wire", () => {
-  it("a message over the limit gets an error, and the next one an answer", async () => {
+describe("messages on the wire", () => {
+  it("a message above 33,554,432 bytes gets an error, and the next message an answer", async () => {
     const wire = await opened();
     const prompt = "x".repeat(34_000_000);
     await wire.send(call(6, "claude_code", { prompt }));
@@ -194,7 +194,7 @@ describe("on the wire", () => {
     wire.stdin.end();
   });
 
-  it("there is one JSON object per line and nothing else", async () => {
+  it("the output has one JSON object per line and nothing else", async () => {
     const wire = await opened();
     await wire.send(call(5, "claude_code", { prompt: "two\nlines\u2028" }));
     await answerTo(wire, 5);
@@ -202,7 +202,7 @@ describe("on the wire", () => {
     wire.stdin.end();
   });
 
-  it("a request with the id of one that is open is refused, and then the id is good again", async () => {
+  it("a request with the id of an open request is refused, and the id is free again after the answer", async () => {
     const wire = await waiting();
     await wire.send(list(5));
     const message = expect.stringContaining("id: used by another open request of this connection");
@@ -230,9 +230,9 @@ describe("on the wire", () => {
   });
 
   it.each([
-    ["a tool that is not there", { name: "claude", arguments: {} }],
-    ["arguments that are no object", { name: "claude_code", arguments: "hi" }],
-  ])("%s is an error, and the connection continues", async (_, params) => {
+    ["an unknown tool", { name: "claude", arguments: {} }],
+    ["arguments that are not an object", { name: "claude_code", arguments: "hi" }],
+  ])("a call with %s gets an error, and the connection continues", async (_, params) => {
     const wire = await opened();
     await wire.send({ jsonrpc: "2.0", id: 5, method: "tools/call", params });
     expect(await answerTo(wire, 5)).toHaveProperty("error");
@@ -251,8 +251,8 @@ describe("the capabilities of a client", () => {
   });
 
   it.each([
-    ["nothing", {}, { elicitation: false, tasks: false, isLocal: true }],
-    ["forms, said in short", { elicitation: {} }, { elicitation: true, tasks: false, isLocal: true }],
+    ["none", {}, { elicitation: false, tasks: false, isLocal: true }],
+    ["forms, in the short form", { elicitation: {} }, { elicitation: true, tasks: false, isLocal: true }],
     ["forms", { elicitation: { form: {}, url: {} } }, { elicitation: true, tasks: false, isLocal: true }],
     ["only links", { elicitation: { url: {} } }, { elicitation: false, tasks: false, isLocal: true }],
     [
@@ -260,7 +260,7 @@ describe("the capabilities of a client", () => {
       { extensions: { "io.modelcontextprotocol/tasks": {} } },
       { elicitation: false, tasks: true, isLocal: true },
     ],
-  ])("reach the tool: %s", async (_, capabilities, client) => {
+  ])("a tool receives the capabilities of its client: %s", async (_, capabilities, client) => {
     const seen: object[] = [];
     const [first] = [...new Set((await import("../kit/tools/run.ts")).tools.values())];
     const probe = {
@@ -288,7 +288,7 @@ describe("the capabilities of a client", () => {
     await answerTo(recent, 4);
     const [during, between] = (["during", "between"] as const).map((way) => client.elicitation && way);
     expect(seen).toEqual([
-      // The extension belongs to the later era.
+      // Tasks are an extension of the 2026 era.
       { ...client, tasks: false, elicitation: during, log: true, news: false },
       { ...client, elicitation: between, log: false, news: false },
       { ...client, elicitation: between, log: true, news: true },

@@ -59,7 +59,7 @@ describe.each([
   ["2025", old],
   ["2026", recent],
 ])("following a session, %s era", (_, connect) => {
-  it("reports changes, at most one per quarter of a second, including the last one", async () => {
+  it("changes of a session are reported at most once per quarter of a second, including the last one", async () => {
     const { close, follow, updates, wire } = await connect();
     const session = wire.engine.add();
     session.run();
@@ -76,7 +76,7 @@ describe.each([
     await close();
   });
 
-  it("ends with the subscription, and with the connection", async () => {
+  it("updates end with the subscription and with the connection", async () => {
     const { close, follow, leave, updates, wire } = await connect();
     const session = wire.engine.add();
     session.run();
@@ -92,7 +92,7 @@ describe.each([
     await expect.poll(() => waits(wire)).toBe(0);
   });
 
-  it("reports the deletion of a session, and ends", async () => {
+  it("the deletion of a session is reported, and ends the subscription", async () => {
     const { close, follow, updates, wire } = await connect();
     const session = wire.engine.add();
     session.run();
@@ -107,7 +107,7 @@ describe.each([
 });
 
 describe("a subscription", () => {
-  it("is refused for an unknown resource, with an error in the 2025 era", async () => {
+  it("a subscription to an unknown resource is refused with an error in the 2025 era", async () => {
     const { close, follow, wire } = await old();
     wire.engine.add();
     await expect(follow("claude-code://sessions/nobody")).rejects.toMatchObject({
@@ -120,7 +120,7 @@ describe("a subscription", () => {
     await close();
   });
 
-  it("is omitted for an unknown resource, in the answer of the 2026 era", async () => {
+  it("an unknown resource is left out of the acknowledged subscriptions in the 2026 era", async () => {
     const { close, follow, wire } = await recent();
     wire.engine.add();
     await follow("claude-code://sessions/nobody", "claude-code://sessions/s1", "weather://today");
@@ -131,7 +131,7 @@ describe("a subscription", () => {
     await close();
   });
 
-  it("counts towards the limit of its connection", async () => {
+  it("a connection can subscribe to at most 100 resources at a time", async () => {
     const { close, follow, leave, wire } = await old();
     wire.engine.add();
     const uris = Array.from(

@@ -1,8 +1,6 @@
 import { expect, it } from "vitest";
 import { Unattended, type FormClient } from "../../src/mcp/states.ts";
 
-/** Clients that are shown no form, and for how long. */
-
 const CODEX: FormClient = { principal: "ann", sessionId: undefined, name: "codex", version: "1" };
 const MINUTE = 60_000;
 
@@ -36,7 +34,7 @@ it.each<[string, Partial<FormClient>]>([
   expect(unattended.has({ ...CODEX, ...other })).toBe(false);
 });
 
-it("beyond a thousand clients the oldest entry is dropped", () => {
+it("beyond 1,000 clients the oldest entry is dropped", () => {
   const { unattended } = noted();
   for (let each = 1; each < 1_000; each++) unattended.add({ ...CODEX, version: `1.${String(each)}` });
   unattended.add(CODEX);
@@ -44,7 +42,7 @@ it("beyond a thousand clients the oldest entry is dropped", () => {
   expect([unattended.has(CODEX), unattended.has({ ...CODEX, version: "1.1" })]).toEqual([true, false]);
 });
 
-it("the log has a line about it, without the protocol session's id", () => {
+it("the log has a line about a client that declines forms, without the id of the protocol session", () => {
   const { lines, unattended } = noted();
   unattended.add({ principal: "bob", sessionId: "secret", name: "x".repeat(1_000), version: undefined });
   expect(lines).toEqual([

@@ -8,7 +8,7 @@ const initialize = line({ id: 0, method: "initialize", params: {} });
 const initialized = line({ method: "notifications/initialized" });
 
 describe("a conversation through a proxy", () => {
-  it("is opened again byte for byte, and the answers to that are swallowed", () => {
+  it("a conversation is opened again byte for byte, and the answers to the repeated requests are dropped", () => {
     const conversation = new Conversation();
     const level = line({ id: 1, method: "logging/setLevel", params: { level: "info" } });
     const one = line({ id: 2, method: "resources/subscribe", params: { uri: "a" } });
@@ -28,7 +28,7 @@ describe("a conversation through a proxy", () => {
     expect(conversation.fromDaemon(acknowledged)).toBe(acknowledged);
   });
 
-  it("is not opened with what the client was told has failed", () => {
+  it("a conversation is not opened again with requests whose failure the client was told", () => {
     const conversation = new Conversation();
     const subscribe = line({ id: 2, method: "resources/subscribe", params: { uri: "a" } });
     for (const each of [initialize, subscribe]) conversation.fromClient(each);
@@ -37,7 +37,7 @@ describe("a conversation through a proxy", () => {
     expect(conversation.isFollowing).toBe(false);
   });
 
-  it("knows the sessions that calls and their answers name, the last ones last", () => {
+  it("a conversation keeps the sessions that calls and answers name, the latest last", () => {
     const conversation = new Conversation();
     const call = (id: number, fields: object) =>
       conversation.fromClient(line({ id, method: "tools/call", params: { name: "x", arguments: fields } }));
@@ -48,7 +48,7 @@ describe("a conversation through a proxy", () => {
     expect(conversation.sessions).toEqual(["b", "a"]);
   });
 
-  it("answers open calls with an error when the daemon is gone, each once, by ids of their own kind", () => {
+  it("open calls get one error each when the daemon is gone, under ids of their own type", () => {
     const conversation = new Conversation();
     for (const id of [1, "1", 2]) conversation.fromClient(line({ id, method: "tools/call" }));
     conversation.fromDaemon(line({ id: 2, result: {} }));
@@ -58,7 +58,7 @@ describe("a conversation through a proxy", () => {
     expect([conversation.isWaiting, conversation.lost("again")]).toEqual([false, []]);
   });
 
-  it("gives requests of daemons ids that are never used again, and drops answers to a daemon that is gone", () => {
+  it("requests of daemons get ids that are never used again, and answers to a gone daemon are dropped", () => {
     const conversation = new Conversation();
     const ask = line({ id: 7, method: "elicitation/create" });
     const first = read(conversation.fromDaemon(ask)).id;
@@ -73,7 +73,7 @@ describe("a conversation through a proxy", () => {
     expect(conversation.fromClient(line({ id: third, result: {} }))).toBeUndefined();
   });
 
-  it("takes for answers only what has one, and counts requests with one id", () => {
+  it("a message without `result` or `error` is a request, and two requests with one id count twice", () => {
     const conversation = new Conversation();
     const odd = line({ id: 7, method: 5 });
     expect(conversation.fromClient(odd)).toBe(odd);
@@ -83,7 +83,7 @@ describe("a conversation through a proxy", () => {
     expect(read(conversation.refusal(odd, "none"))).toMatchObject({ id: 7 });
   });
 
-  it("passes the answer to a request that has the id of one that opened the conversation", () => {
+  it("the answer to a call with the id of an opening request is passed on", () => {
     const conversation = new Conversation();
     conversation.answered(initialize);
     conversation.opening();
@@ -94,7 +94,7 @@ describe("a conversation through a proxy", () => {
     expect([conversation.fromDaemon(answer), conversation.isWaiting]).toEqual([answer, false]);
   });
 
-  it("refuses requests alone where there is no daemon, and passes what it cannot read", () => {
+  it("without a daemon only requests are refused, and unreadable messages are passed on", () => {
     const conversation = new Conversation();
     expect(read(conversation.refusal(line({ id: 5, method: "tools/list" }), "none"))).toMatchObject({ id: 5 });
     expect(conversation.refusal(line({ method: "notifications/cancelled" }), "none")).toBeUndefined();

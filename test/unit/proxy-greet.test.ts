@@ -8,7 +8,7 @@ import { firstLine, PROTOCOL, type ClientHello, type DaemonHello } from "../../s
 import { RefusedError, SettingsError } from "../../src/proxy/failures.ts";
 import { greet, ownHello } from "../../src/proxy/greet.ts";
 
-/** What the client's end and a daemon say to each other first. */
+/** First messages between `greet` and a daemon. */
 
 let [root, server]: [string, Server | undefined] = ["", undefined];
 beforeEach(() => {
@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(root, { recursive: true });
 });
 
-/** A daemon that answers so; resolves to the client's hello. */
+/** Starts a daemon that replies with `answer`; `hello` resolves to the first line of the client. */
 async function daemon(answer: Partial<DaemonHello>): Promise<{ hello: Promise<ClientHello> }> {
   const connected = createServer();
   server = connected;
@@ -37,7 +37,7 @@ async function daemon(answer: Partial<DaemonHello>): Promise<{ hello: Promise<Cl
 
 const meet = async (argv: string[]) => greet({ folders: [root], name: "n", hello: ownHello(argv) }, 5_000);
 
-it("a client sends its arguments, its whole environment, its folder and the text of its file", async () => {
+it("a client sends its arguments, its whole environment, its folder and the text of its configuration file", async () => {
   const { hello } = await daemon({});
   writeFileSync(join(root, "own.json"), '{"maxDepth": 2}');
   const socket = await meet(["--config", join(root, "own.json")]);
@@ -51,12 +51,12 @@ it("a client sends its arguments, its whole environment, its folder and the text
   socket.destroy();
 });
 
-it("a file that cannot be read is for the daemon to name", () => {
+it("an unreadable configuration file is sent as a fault, for the daemon to report", () => {
   const { configFile } = ownHello(["--config", join(root, "none.json")]);
   expect(configFile).toEqual({ fault: expect.stringContaining("ENOENT") as string });
 });
 
-it("a daemon of another protocol is named with both numbers and what to do, and no other server helps", async () => {
+it("a daemon of another protocol is reported with both numbers and the remedy, as a `SettingsError`", async () => {
   await daemon({ protocol: 1, refused: "protocol 2 is not spoken here, only 1" });
   const failure: unknown = await meet([]).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(SettingsError);
@@ -68,7 +68,7 @@ it("a daemon of another protocol is named with both numbers and what to do, and 
 it.each<[string, Partial<DaemonHello>, boolean]>([
   ["for the client's own settings", { refused: "--x is bad.", isOfClient: true }, true],
   ["for another reason", { refused: "too many clients" }, false],
-])("a client is refused %s", async (_, answer, isOwn) => {
+])("a client that is refused %s gets the right class of error", async (_, answer, isOwn) => {
   await daemon(answer);
   const failure: unknown = await meet([]).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(RefusedError);

@@ -4,8 +4,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { reasonForOwnServer } from "../../src/proxy/own-server.ts";
 
-/** Which clients get a server of their own, in the process that they start. */
-
 let root: string;
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), "ccm-own-"));
@@ -32,7 +30,7 @@ describe("a client gets a server of its own", () => {
     ["session", { env: { CLAUDE_CODE_MCP_DEPTH: "1" } }],
     ["container", { pid: 1 }],
     ["CODEX_SANDBOX", { env: { CODEX_SANDBOX: "seatbelt" } }],
-  ])("%s: %j", (reason, given) => {
+  ])("a client gets a server of its own because of %s: %j", (reason, given) => {
     expect(reasonForOwnServer({ ...start, ...given })).toContain(reason);
   });
 
@@ -40,7 +38,7 @@ describe("a client gets a server of its own", () => {
     ["--daemon off", "off.json"],
     ["memory", "memory.json"],
     ["HTTP", "http.json"],
-  ])("%s, said in %s", (reason, file) => {
+  ])("a client gets a server of its own because of %s in %s", (reason, file) => {
     expect(reasonForOwnServer({ ...start, argv: ["--config", join(root, file)] })).toContain(reason);
     expect(reasonForOwnServer({ ...start, env: { CLAUDE_CODE_MCP_CONFIG: join(root, file) } })).toContain(reason);
   });
@@ -52,7 +50,7 @@ it.each<[string, Partial<Parameters<typeof reasonForOwnServer>[0]>]>([
   ["a flag over a variable", { argv: ["--daemon", "auto"], env: { CLAUDE_CODE_MCP_DAEMON: "off" } }],
   ["HTTP is switched off", { env: { CLAUDE_CODE_MCP_HTTP: "0", CLAUDE_CODE_MCP_STORE: "/s.db" } }],
   ["the file is broken: the server says so", { argv: ["--config", "broken.json"] }],
-])("a daemon serves it: %s", (_, { argv = [], ...given }) => {
+])("a client is served by a daemon: %s", (_, { argv = [], ...given }) => {
   const paths = argv.map((word) => (word.endsWith(".json") ? join(root, word) : word));
   expect(reasonForOwnServer({ ...start, ...given, argv: paths })).toBeUndefined();
 });

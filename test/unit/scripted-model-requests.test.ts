@@ -4,7 +4,7 @@ import { z } from "zod";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 
-/** What else than conversations Claude Code asks of the API, and who waits for a request. */
+/** Requests of Claude Code beside conversations, and `waitForRequest`. */
 
 let model: ScriptedModel;
 beforeEach(async () => (model = await startScriptedModel()));
@@ -35,7 +35,7 @@ it.each([
     { content: [{ text: '{"title":"Scripted session"}' }] },
   ],
   ["/v1/messages", ask({}), { content: [{ text: "The prompt has no model script." }] }],
-])("%s with %j is answered", async (path, body, expected) => {
+])("a request to %s with the body %j is answered", async (path, body, expected) => {
   expect(await call(path, body)).toMatchObject({ status: 200, answer: expected });
 });
 
@@ -56,7 +56,7 @@ it.each([
     "is not valid",
   ],
   ["/v1/messages", "x".repeat(33 * 1024 * 1024), 413, "longer than 32 MiB"],
-])("%s with a wrong body is refused", async (path, body, status, message) => {
+])("a request to %s with a wrong path or body is refused", async (path, body, status, message) => {
   const refused = await call(path, body);
   expect([refused.status, refused.answer.error?.message]).toEqual([
     status,
@@ -64,7 +64,7 @@ it.each([
   ]);
 });
 
-it("a session is read from its header, or else from the metadata", async () => {
+it("the session is read from the header, otherwise from the metadata", async () => {
   const metadata = (userId: string) => ask({ max_tokens: 1, metadata: { user_id: userId } });
   await call("/v1/messages", metadata('{"session_id":"of metadata"}'), { "x-claude-code-session-id": "of header" });
   await call("/v1/messages", metadata('{"session_id":"of metadata"}'), { "anthropic-beta": "a, b," });
@@ -75,7 +75,7 @@ it("a session is read from its header, or else from the metadata", async () => {
 });
 
 describe("a wait for a request", () => {
-  it("is over at once where it has come, and else when it comes", async () => {
+  it("`waitForRequest` resolves at once if the request has come, otherwise when it comes", async () => {
     const second = model.waitForRequest(({ seq }) => seq === 2);
     await call("/v1/models");
     expect(await model.waitForRequest(({ path }) => path === "/v1/models")).toMatchObject({ seq: 1 });
@@ -83,7 +83,7 @@ describe("a wait for a request", () => {
     expect(await second).toMatchObject({ path: "/" });
   });
 
-  it("ends with its signal, with the error of its condition, and with the model", async () => {
+  it("`waitForRequest` rejects when its signal aborts, its condition throws or the model closes", async () => {
     const stop = new AbortController();
     const stopped = model.waitForRequest(() => false, stop.signal);
     stop.abort(new Error("enough"));

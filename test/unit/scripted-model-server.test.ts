@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(async () => model.close());
 
-/** The model's answer to a request with these fields. */
+/** Returns the model's answer to a request with `fields`. */
 async function says(fields: object, headers: Record<string, string> = {}): Promise<string> {
   const body = JSON.stringify({ model: "claude-x", max_tokens: 1000, messages: [], ...fields });
   const response = await fetch(`${model.url}/v1/messages?beta=true`, { method: "POST", headers, body });
@@ -23,7 +23,7 @@ async function says(fields: object, headers: Record<string, string> = {}): Promi
 }
 
 describe("the server", () => {
-  it("records the caller and the content of each request", async () => {
+  it("the server records the caller and the content of each request", async () => {
     const waiting = model.waitForRequest(({ agentId }) => agentId === "agent");
     const system = [{ type: "text", text: "You are" }];
     const metadata = { user_id: JSON.stringify({ device_id: "d", session_id: "from-metadata" }) };
@@ -55,7 +55,7 @@ describe("the server", () => {
     await Promise.all([expect(never).rejects.toThrow("closed"), model.close()]);
   });
 
-  it("answers side requests without using a step of the script", async () => {
+  it("side requests are answered without using a step of the script", async () => {
     const messages = [{ role: "user", content: scriptTag([{ text: "one" }]) }];
     expect(await says({ messages, max_tokens: 1 })).toBe("Hello");
     const title = await says({ messages, output_config: { format: { type: "json_schema" } } });
@@ -63,7 +63,7 @@ describe("the server", () => {
     expect(model.requests.map(({ served }) => served)).toEqual([{ none: "model probe" }, { none: "side question" }]);
   });
 
-  it("serves the other endpoints, and errors in the API's format for any other path", async () => {
+  it("the other endpoints are served, and any other request gets an error in the API's format", async () => {
     const count = await fetch(`${model.url}/v1/messages/count_tokens`, { method: "POST", body: "x".repeat(40) });
     expect(await count.json()).toEqual({ input_tokens: 10 });
     expect(await (await fetch(`${model.url}/v1/models`)).json()).toMatchObject({ data: [{ type: "model" }, {}, {}] });
@@ -81,7 +81,7 @@ describe("the server", () => {
     }
   });
 
-  it("frees its port on close, and can be closed twice", async () => {
+  it("`close` frees the port, and may be called twice", async () => {
     const port = Number(new URL(model.url).port);
     await expect(startScriptedModel({ port })).rejects.toThrow("EADDRINUSE");
     await model.close();

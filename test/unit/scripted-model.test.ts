@@ -82,7 +82,7 @@ describe("a reply", () => {
     },
   ];
 
-  it("is a whole message", async () => {
+  it("a reply is one message without `stream`", async () => {
     const message = await ask([prompt(reply)]);
     expect(message).toMatchObject({ model: "claude-x", stop_reason: "tool_use", usage: { input_tokens: 7 } });
     expect(message.content).toEqual([
@@ -93,7 +93,7 @@ describe("a reply", () => {
     expect((await ask([prompt(reply)])).id).not.toBe(message.id);
   });
 
-  it("is a stream of the API's events", async () => {
+  it("a reply with `stream` is a stream of the API's events", async () => {
     const response = await post([prompt(reply)], { stream: true });
     expect(response.headers.get("content-type")).toContain("text/event-stream");
     const events = await eventsOf(response);
@@ -112,14 +112,14 @@ describe("a reply", () => {
     expect(events.at(-2)).toMatchObject({ delta: { stop_reason: "tool_use" }, usage: { output_tokens: 9 } });
   });
 
-  it("waits for its delays", async () => {
+  it("a reply is delayed by `delayMs`, and its parts by `chunkDelayMs`", async () => {
     const before = performance.now();
     const delays = { delayMs: 60, chunkDelayMs: 40 };
     await (await post([prompt([{ text: ["a", "b", "c"], ...delays }])], { stream: true })).text();
     expect(performance.now() - before).toBeGreaterThanOrEqual(138);
   });
 
-  it("may be empty, stop for another reason, and have several megabytes", async () => {
+  it("a reply may be empty, stop for another reason, or have several megabytes", async () => {
     expect(await ask([prompt([{ stopReason: "max_tokens" }])])).toMatchObject({
       content: [],
       stop_reason: "max_tokens",
@@ -133,7 +133,7 @@ describe("a reply", () => {
 describe("the script of a request", () => {
   const two: Script = [{ text: "one" }, { text: "two" }];
 
-  it("advances with the number of answers since the prompt that contains it", async () => {
+  it("a script advances with the number of answers since the prompt that contains the script", async () => {
     const first = prompt(two);
     expect(await says([assistant("old"), first])).toBe("one");
     expect(await says([assistant("old"), first, assistant("one"), user("next")])).toBe("two");
@@ -147,7 +147,7 @@ describe("the script of a request", () => {
     ]);
   });
 
-  it("is the outer one of nested scripts, and the last one of several", async () => {
+  it("the outer one of nested scripts is used, and the last one of several", async () => {
     const inner = prompt([{ text: 'deep </model-script> " \\ <model-script>' }]);
     const nested: Script = [{ tools: [{ name: "Agent", input: { prompt: JSON.stringify(inner.content) } }] }];
     const { content } = await ask([prompt(nested)]);
@@ -156,7 +156,7 @@ describe("the script of a request", () => {
     expect(await says([user([scriptTag(two), "plain"].map((text) => ({ type: "text", text })))])).toBe("one");
   });
 
-  it("is found only in texts of the user", async () => {
+  it("a script is found only in texts of the user", async () => {
     const tag = scriptTag([{ text: "wrong" }]);
     const call = { role: "assistant", content: [{ type: "tool_use", id: "t", name: "Agent", input: { prompt: tag } }] };
     const result = user([{ type: "tool_result", tool_use_id: "t", content: [{ type: "text", text: tag }] }]);
@@ -165,7 +165,7 @@ describe("the script of a request", () => {
     expect(await says([prompt(two), call, result, steered])).toBe("wrong");
   });
 
-  it("comes from the options if the prompt has none, and may be missing", async () => {
+  it("a script comes from the options if the prompt has none, and may be missing", async () => {
     expect(await says([user("hello")])).toBe("The prompt has no model script.");
     await model.close();
     model = await startScriptedModel({ script: two });
@@ -183,7 +183,7 @@ describe("the script of a request", () => {
     ['[{"text":"a","times":2}]', '"times" counts a fault'],
     ['[{"error":{"status":500,"times":1},"times":2}]', "twice"],
     ['[{"text":"a}]', "not JSON"],
-  ])("is refused with a message for %s", async (json, complaint) => {
+  ])("the script %s is refused with a message", async (json, complaint) => {
     const response = await post([user(`<model-script>${json}</model-script>`)]);
     expect(response.status).toBe(400);
     const { error } = Failure.parse(await response.json());
@@ -194,19 +194,19 @@ describe("the script of a request", () => {
 });
 
 describe("a fault", () => {
-  it("applies to as many requests as it says, for each session and agent separately", async () => {
+  it("a fault applies to `times` requests, for each session and agent separately", async () => {
     const script: Script = [{ error: { status: 529, times: 2 }, text: "ok" }];
     for (const who of [{ session: "a" }, { session: "b" }, { session: "b", agent: "c" }]) {
       const statuses = [];
       for (let i = 0; i < 4; i++) statuses.push((await post([prompt(script)], who)).status);
       expect(statuses).toEqual([529, 529, 200, 200]);
     }
-    // After a failed turn Claude Code sends the next prompt in the same message: a new prompt fails again.
+    // After a failed turn Claude Code sends the next prompt in the same message, so that a new prompt fails again.
     const text = { type: "text", text: scriptTag(script) };
     expect((await post([user([text, text])], { session: "a" })).status).toBe(529);
   });
 
-  it("without content precedes the next entry", async () => {
+  it("a fault without content precedes the next entry", async () => {
     const script: Script = [
       { error: { status: 500 } },
       { error: { status: 429, retryAfterSeconds: 3 } },
@@ -220,7 +220,7 @@ describe("a fault", () => {
     expect(await says([prompt(script), assistant("ok"), user("next")])).toBe("Done.");
   });
 
-  it.each([true, false])("drops the connection in the middle of a reply (stream: %s)", async (stream) => {
+  it.each([true, false])("`cut` drops the connection in the middle of a reply (stream: %s)", async (stream) => {
     const script = [prompt([{ text: ["first", "second"], cut: true }])];
     const response = await post(script, { stream });
     expect(response.status).toBe(200);
@@ -228,7 +228,7 @@ describe("a fault", () => {
     expect(await (await post(script, { stream })).text()).toContain("second");
   });
 
-  it("sends an invalid event", async () => {
+  it("`malformed` sends an invalid event", async () => {
     const script = [prompt([{ text: ["first", "second"], malformed: true }])];
     const text = await (await post(script, { stream: true })).text();
     expect(text).toContain("first");
@@ -237,7 +237,7 @@ describe("a fault", () => {
     await expect((await post([prompt([{ malformed: true }])])).json()).rejects.toThrow(SyntaxError);
   });
 
-  it("hangs until the client disconnects", async () => {
+  it("`hang` keeps a request open until the client disconnects or the model closes", async () => {
     const before = new AbortController();
     const hanging = post([prompt([{ hang: "before-headers" }])], { signal: before.signal });
     await model.waitForRequest(({ served }) => "fault" in served && served.fault === "hang");
@@ -256,7 +256,7 @@ describe("a fault", () => {
 });
 
 describe("a gate", () => {
-  it("holds a reply before its headers, or after them, until it is released", async () => {
+  it("a gate holds a reply before its headers, or after them, until the gate is released", async () => {
     const passed: string[] = [];
     const before = post([prompt([{ text: "a", gateBefore: "one" }])], { stream: true }).then((response) => {
       passed.push("one");
@@ -276,14 +276,14 @@ describe("a gate", () => {
     expect(passed).toEqual(["two", "one"]);
   });
 
-  it("may be released early, and stays open", async () => {
+  it("a gate may be released early, and stays open", async () => {
     model.release("early");
     expect(await says([prompt([{ text: "a", gate: "early", gateBefore: "early" }])])).toBe("a");
   });
 });
 
 describe("concurrent conversations", () => {
-  it("are distinguished", async () => {
+  it("200 concurrent conversations are distinguished", async () => {
     const answers = Array.from({ length: 200 }, async (_, i) => {
       const text = `answer ${String(i)}`;
       const messages = [

@@ -202,13 +202,13 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [session({}), "action: is required: one of list, get, cancel, interrupt,"],
     [session({ action: "get" }), "sessionId: is required for action get."],
     [session({ action: "purge", sessionId: "s1" }), "action: must be one of list, get, cancel"],
-  ])("$1", async ([name, args], problem) => {
+  ])('a bad argument is answered with "$1"', async ([name, args], problem) => {
     const text = await textOf(name, args);
     expect(text).toMatch(/^Error \[INVALID_ARGUMENT\]: /);
     expect(text).toContain(problem);
   });
 
-  it("reports up to twenty problems at once", async () => {
+  it("up to twenty problems are reported at once", async () => {
     const text = await textOf("claude_code", { prompt: "", maxTurns: 0, waitMs: -1, cwd: 5, model: 5 });
     expect(text).toBe(
       "Error [INVALID_ARGUMENT]: prompt: must not be empty. cwd: must be a string, not 5. maxTurns: must be at least 1, not 0. model: must be a string, not 5. waitMs: must be at least 0, not -1.",
@@ -242,7 +242,7 @@ describe("null or an empty text for an optional parameter", () => {
     },
   };
 
-  it("means that it is not given, at any depth; names that the caller chose are kept", async () => {
+  it("`null` or an empty text leaves an optional parameter out, at any depth; values in `env` are kept", async () => {
     const engine = new FakeEngine();
     const answer = await runTool(tools.get("claude_code")!, { prompt: "hi", ...empty }, callOf(), depsOf(engine));
     expect(answer.isError).toBe(false);
@@ -256,7 +256,7 @@ describe("null or an empty text for an optional parameter", () => {
     });
   });
 
-  it("is reported as missing if the action requires the parameter", async () => {
+  it("`null` or an empty text is reported as missing if the action requires the parameter", async () => {
     const args = { action: "respond_permission", sessionId: "s1", requestId: "", decision: null };
     expect(await textOf("claude_code_check", args)).toContain("requestId: is required. Take it from actions[]");
   });
@@ -269,7 +269,7 @@ describe("unusual but valid text is accepted", () => {
     ["control characters and line separators", "\u0001\u001b[31m\u2028\u2029\ufeff"],
     ["a megabyte of escapes", "\u0001".repeat(1_048_576)],
     ["bidirectional text", "\u202e abc \u0645\u0631\u062d\u0628\u0627"],
-  ])("$0", async (_, prompt) => {
+  ])("a prompt with $0 is accepted", async (_, prompt) => {
     const tool = tools.get("claude_code")!;
     const engine = new FakeEngine();
     const answer = await runTool(tool, { prompt }, callOf(), depsOf(engine));
@@ -290,10 +290,10 @@ describe("very long input", () => {
     ["a hundred thousand wrong entries", start({ allowedTools: Array.from({ length: 100_000 }, () => 5) })],
     ["a name around half a character", start({ advanced: { env: { [long]: "\ud800" } } })],
     ["a name around too much nesting", start({ advanced: { [long]: deep(200) } })],
-    ["a word that is none of those allowed", start({ permissionMode: long })],
-  ])("is neither repeated nor searched at length: %s", async (_, [name, args]) => {
+    ["a word that is not allowed", start({ permissionMode: long })],
+  ])("very long input is neither repeated nor searched at length: %s", async (_, [name, args]) => {
     let text = "";
-    // This took minutes before, blocking everything, while suggestions for a megabyte were computed.
+    // Computing suggestions for a megabyte once took minutes and blocked the event loop.
     expect(await processorMs(async () => (text = await textOf(name, args)))).toBeLessThan(10_000);
     expect(Buffer.byteLength(text)).toBeLessThan(9_000);
   });

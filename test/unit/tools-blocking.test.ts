@@ -4,7 +4,7 @@ import { tellRequests } from "../../src/tools/blocking/outcome.ts";
 import { viewSession } from "../../src/tools/session-view.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 
-it("a blocking call that returns for a request has room for that alone: no events, and no result of an earlier turn", async () => {
+it("a blocking call that returns for a request has neither events nor the result of an earlier turn", async () => {
   const engine = new FakeEngine();
   const session = engine.add();
   session.run();
@@ -13,7 +13,7 @@ it("a blocking call that returns for a request has room for that alone: no event
   for (let at = 0; at < 20; at += 1) session.says("e".repeat(300));
   session.requests({ input: { command: "c".repeat(1_500) } });
   const [call, deps] = [callOf(), depsOf(engine)];
-  const told = await tellRequests(viewSession("s1", call, deps), { cursor: 1, maxBytes: 4_096 }, call, deps);
-  expect(told).toMatchObject({ status: "waiting_permission", actions: [{ input: { command: "c".repeat(1_500) } }] });
-  expect(told).not.toHaveProperty("truncated");
+  const answer = await tellRequests(viewSession("s1", call, deps), { cursor: 1, maxBytes: 4_096 }, call, deps);
+  expect(answer).toMatchObject({ status: "waiting_permission", actions: [{ input: { command: "c".repeat(1_500) } }] });
+  expect(answer).not.toHaveProperty("truncated");
 });

@@ -106,7 +106,7 @@ function assemble(what: CheckMaterial, maxBytes: number): Answer {
 }
 
 describe("an answer of claude_code_check", () => {
-  it("never exceeds its budget", () => {
+  it("an answer never exceeds its budget", () => {
     fc.assert(
       fc.property(material, budget, (what, maxBytes) => {
         expect(jsonBytes(assembleCheck(what, maxBytes).answer)).toBeLessThanOrEqual(maxBytes);
@@ -115,7 +115,7 @@ describe("an answer of claude_code_check", () => {
     );
   });
 
-  it("always advances the caller, and shows every event once", () => {
+  it("an answer always advances the caller, and every event is shown once", () => {
     fc.assert(
       fc.property(material, budget, (what, maxBytes) => {
         const seen: number[] = [];
@@ -140,7 +140,7 @@ describe("an answer of claude_code_check", () => {
     );
   });
 
-  it("says of every request whether its input is complete, and never cuts a suggestion", () => {
+  it("an answer marks every request with incomplete input, and never cuts a suggestion", () => {
     fc.assert(
       fc.property(material, budget, (what, maxBytes) => {
         const { answer, shown } = assembleCheck(what, maxBytes);
@@ -178,7 +178,7 @@ describe("the content to cut", () => {
   const ended = (id: number, said: string): ShownEvent => ({ id, type: "result", data: { result: said }, timestamp });
   const long = "All tests pass now. ".repeat(20);
 
-  it("is marked with its size, and the longest is cut first", () => {
+  it("a cut text is marked with its size, and the longest text is cut first", () => {
     const { value, cut } = fit({ id: "toolu_01ABC", short: "stays", long: "x".repeat(2_000) }, 500);
     expect(cut).toBe(true);
     expect(value).toMatchObject({ id: "toolu_01ABC", short: "stays" });
@@ -187,35 +187,35 @@ describe("the content to cut", () => {
     expect(value["long"]).toContain(`[cut, ${String(2_000 - kept)} bytes]`);
   });
 
-  it("is never cut in the middle of a character", () => {
+  it("a text is never cut in the middle of a character", () => {
     expect(cutText("😀".repeat(100), 200)).toMatch(/^(?:😀)+… \[cut, \d+ bytes\]$/u);
   });
 
-  it("is the one event that is larger than the answer", () => {
+  it("a single event that is larger than the answer is cut", () => {
     const answer = assemble({ ...plain, events: [output(7, "y".repeat(9_000)), output(9, "next")], end: 12 }, 2_048);
     expect(answer).toMatchObject({ truncated: true, truncatedFields: ["events", "events[].data"], nextCursor: 9 });
     expect(answer.events).toHaveLength(1);
     expect(answer.events[0]?.data.text).toMatch(/^y{1000,}… \[cut, \d+ bytes\]$/);
   });
 
-  it("does not include an event that fits into the next answer", () => {
+  it("an event that fits into the next answer is not cut", () => {
     const answer = assemble({ ...plain, events: [output(7, "first"), output(9, "y".repeat(1_900))], end: 10 }, 2_048);
     expect(answer).toMatchObject({ truncatedFields: ["events"], nextCursor: 9 });
     expect(answer.events.map(({ id }) => id)).toEqual([7]);
   });
 
-  it("is not mentioned if nothing is cut", () => {
+  it("an answer in which nothing is cut has no `truncated`", () => {
     const answer = assemble({ ...plain, events: [output(7, "all")], end: 10 }, 2_048);
     expect(answer).toEqual({ ...head, events: [output(7, "all")], nextCursor: 10 });
   });
 
-  it("is a text that the result of the answer repeats", () => {
+  it("a text that the result of the answer repeats is replaced by (see result)", () => {
     const answer = assemble({ ...plain, events: [output(7, long)], end: 8, result: { result: long } }, 4_096);
     expect(answer.events[0]?.data.text).toBe("(see result)");
     expect(answer.result?.result).toBe(long);
   });
 
-  it("is a text that the end of an earlier turn repeats, if both are in the answer", () => {
+  it("a text that the end of an earlier turn repeats is replaced only if both are in the answer", () => {
     const both = assemble({ ...plain, events: [output(7, long), ended(9, long)], end: 10 }, 4_096);
     expect(both.events.map(({ data }) => data.text ?? data.result)).toEqual(["(see result)", long]);
     const tight = "z".repeat(1_000);
@@ -223,12 +223,12 @@ describe("the content to cut", () => {
     expect(one).toMatchObject({ events: [{ data: { text: tight } }], nextCursor: 9 });
   });
 
-  it("is no short text, which is clearer in full", () => {
+  it("a short text is shown in full even if the result repeats it", () => {
     const answer = assemble({ ...plain, events: [output(7, "Done.")], end: 8, result: { result: "Done." } }, 4_096);
     expect(answer.events[0]?.data.text).toBe("Done.");
   });
 
-  it("leaves the text of a result, and drops its numbers only if necessary", () => {
+  it("the text of a result is kept, and its numbers are dropped only if necessary", () => {
     const usage = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`count${String(index)}`, index]));
     const result = { sessionId: "s1", result: "short", isError: false, usage, modelUsage: usage };
     const answer = assemble({ ...plain, result }, 2_048);
@@ -241,7 +241,7 @@ describe("the size of a character", () => {
   const borders = [
     0x00, 0x1f, 0x20, 0x22, 0x5c, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0xffff, 0x10000,
   ];
-  it.each([...borders, 0x08, 0x0b, 0x10ffff])("is its exact size in JSON for code point %i", (code) => {
+  it.each([...borders, 0x08, 0x0b, 0x10ffff])("the size of code point %i is its exact size in JSON", (code) => {
     const character = String.fromCodePoint(code);
     const bytes = jsonBytes(character) - 2;
     expect(beginningWithin(character, bytes)).toBe(character);

@@ -8,7 +8,7 @@ const CHAT = namesOf(["chat"], { enabled: true });
 const AGENT = namesOf(["agent"], { enabled: true });
 
 describe("activeSessions of claude_session_close", () => {
-  it("counts the other open sessions, including those without a Claude Code", async () => {
+  it("`activeSessions` counts the other open sessions, including those without a Claude Code", async () => {
     const engine = new FakeEngine();
     for (const id of ["s1", "s2", "s3", "s4"]) engine.add(id);
     for (const id of ["s1", "s4"]) await engine.cancel("local", id, { by: "caller" });
@@ -18,7 +18,7 @@ describe("activeSessions of claude_session_close", () => {
 });
 
 describe("the answer of claude_session_create", () => {
-  it("warns of omitted content, and of nothing else", async () => {
+  it("`claude_session_create` warns of omitted content, and of nothing else", async () => {
     const engine = new FakeEngine();
     const create = async () => runTool(tools.get("claude_session_create")!, { cwd: "/x" }, callOf(), depsOf(engine));
     expect((await create()).structured).not.toHaveProperty("warnings");
@@ -52,11 +52,11 @@ describe("an error message", () => {
     // The description of the fault may repeat the caller's words.
     ["INVALID_ARGUMENT", "cwd: /claude_code does not exist. Make it.", CHAT, undefined],
     ["INVALID_ARGUMENT", "cwd: claude_code is a file. Name a folder. Do it now.", CHAT, undefined],
-  ] as const)("of %s names the tools that are listed: %s", (code, message, listed, told) => {
-    expect(adviceWithin(code, message, listed)).toBe(told ?? message);
+  ] as const)("the error message of %s names only tools that are listed: %s", (code, message, listed, advice) => {
+    expect(adviceWithin(code, message, listed)).toBe(advice ?? message);
   });
 
-  it("of a call names no tool that is missing", async () => {
+  it("the error message of a call names no tool that is not listed", async () => {
     const deps = { ...depsOf(new FakeEngine()), listed: CHAT };
     const args = { sessionId: "s9", prompt: "x" };
     const { text } = await runTool(tools.get("claude_chat_query")!, args, callOf(), deps);

@@ -32,7 +32,7 @@ function several(...ids: string[]): { engine: FakeEngine; sessions: FakeSession[
 }
 
 describe("claude_code_check over several sessions", () => {
-  it("waits for all of them and reports which one woke it", async () => {
+  it("a poll waits for all sessions, and reports in `woke` which session ended the wait", async () => {
     const { engine, sessions } = several("a", "b", "c");
     setTimeout(() => sessions[1]?.requests(), 20);
     const cursors = ["a", "b", "c"].map((sessionId) => ({ sessionId, cursor: 2 }));
@@ -46,7 +46,7 @@ describe("claude_code_check over several sessions", () => {
     expect(engine.delivers).toEqual([[{ requestId: "r1", whole: true }]]);
   });
 
-  it("is not ended by an idle session while a turn runs in another", async () => {
+  it("an idle session does not end the wait while a turn runs in another session", async () => {
     const { engine, sessions } = several("a", "b");
     const [a, b] = sessions;
     a?.ends("old");
@@ -54,7 +54,7 @@ describe("claude_code_check over several sessions", () => {
     setTimeout(() => b?.ends("new"), 20);
     const answer = await poll(engine, cursors, { waitMs: 5_000 });
     expect(answer.woke).toBe("b");
-    // The result of the other was before its cursor.
+    // The result of session a came before its cursor.
     expect(answer.sessions.map(({ result }) => result?.result)).toEqual([undefined, "new"]);
     const rest = await poll(
       engine,
@@ -66,7 +66,7 @@ describe("claude_code_check over several sessions", () => {
     expect(rest).not.toHaveProperty("woke");
   });
 
-  it("until any event, keeps waiting if the event is not shown", async () => {
+  it("a poll with `until` event keeps waiting if the event is not shown", async () => {
     const { engine, sessions } = several("a", "b");
     setTimeout(() => sessions[0]?.emit({ type: "session.configured", data: {} }), 10);
     setTimeout(() => sessions[1]?.says("now"), 30);
@@ -75,24 +75,24 @@ describe("claude_code_check over several sessions", () => {
     expect(answer).toMatchObject({ woke: "b", sessions: [{ events: [] }, { events: [{ data: { text: "now" } }] }] });
   });
 
-  it("stays within one budget of 8,192 bytes, advances every session eventually, and reports every event once", async () => {
+  it("polls stay within 8,192 bytes, advance every session eventually, and report every event once", async () => {
     const ids = Array.from({ length: 12 }, (_, index) => `session-${String(index)}`);
     const { engine, sessions } = several(...ids);
     for (const [index, session] of sessions.entries()) {
       for (let line = 0; line < index * 3; line += 1) session.says(`${String(line)} ${"word ".repeat(60)}`);
     }
-    const told = new Map(ids.map((id) => [id, 0]));
+    const counts = new Map(ids.map((id) => [id, 0]));
     let cursors: { sessionId: string; cursor: number }[] = ids.map((sessionId) => ({ sessionId, cursor: 1 }));
     for (let round = 0; ; round += 1) {
       expect(round).toBeLessThan(40);
       const answer = await poll(engine, cursors, { maxBytes: 8_192 });
       expect(jsonBytes(answer)).toBeLessThanOrEqual(8_192);
       for (const { events = [], sessionId } of answer.sessions)
-        told.set(sessionId, (told.get(sessionId) ?? 0) + events.length);
+        counts.set(sessionId, (counts.get(sessionId) ?? 0) + events.length);
       cursors = answer.sessions.map(({ nextCursor: cursor, sessionId }) => ({ sessionId, cursor }));
       if (!answer.sessions.some(({ truncated }) => truncated)) break;
     }
-    expect([...told.values()]).toEqual(ids.map((_, index) => index * 3));
+    expect([...counts.values()]).toEqual(ids.map((_, index) => index * 3));
   });
 
   it.each<[object, string]>([
@@ -110,13 +110,13 @@ describe("claude_code_check over several sessions", () => {
     [{ sessions: [{ sessionId: "a" }], eventId: 1 }, "sessions: cannot be combined with eventId"],
     [{ sessions: [{ sessionId: "a" }], action: "respond_permission" }, "sessions: is only allowed with action poll"],
     [{ action: "answer_question" }, "sessionId: is required for action answer_question."],
-  ])("refuses %j", async (args, problem) => {
+  ])("a poll with %j is refused", async (args, problem) => {
     const { engine } = several("a", "b");
     const reply = await run(engine, "_check", { action: "poll", waitMs: 0, ...args });
     expect(reply.text).toContain(`Error [INVALID_ARGUMENT]: ${problem}`);
   });
 
-  it("names a session that does not exist", async () => {
+  it("the error names a session that does not exist", async () => {
     const { engine } = several("a");
     const reply = await run(engine, "_check", { action: "poll", sessions: [{ sessionId: "a" }, { sessionId: "x" }] });
     expect(reply).toMatchObject({ isError: true, structured: { code: "SESSION_NOT_FOUND", sessionId: "x" } });

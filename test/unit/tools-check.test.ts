@@ -5,7 +5,7 @@ import { NOW } from "../kit/tools/fake-session.ts";
 import { answerOf, check, tools } from "../kit/tools/run.ts";
 
 describe("claude_code_check, poll", () => {
-  it("reports events after the cursor, without irrelevant fields", async () => {
+  it("a poll reports events after the cursor, without irrelevant fields", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -33,7 +33,7 @@ describe("claude_code_check, poll", () => {
     expect(await check(engine, { cursor: 6 })).toMatchObject({ events: [], nextCursor: 6 });
   });
 
-  it("reads page by page with maxEvents", async () => {
+  it("a poll reads page by page with `maxEvents`", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -51,7 +51,7 @@ describe("claude_code_check, poll", () => {
     expect(cursor).toBe(7);
   });
 
-  it("returns the result of the last turn at any cursor, and a short event for its end", async () => {
+  it("a poll returns the result of the last turn at any cursor, and a short event for the end of the turn", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -74,7 +74,7 @@ describe("claude_code_check, poll", () => {
     });
   });
 
-  it("has no result while a turn runs, but the ends of earlier turns in full", async () => {
+  it("a poll has no `result` while a turn runs, but the ends of earlier turns in full", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -92,21 +92,18 @@ describe("claude_code_check, poll", () => {
     ["failed", "error", "error", true],
     ["interrupted", "idle", "result", true],
     ["lost", "error", "error", true],
-  ] as const)(
-    "returns for a turn that is %s the status %s and the event %s",
-    async (outcome, status, type, isError) => {
-      const engine = new FakeEngine();
-      const session = engine.add();
-      session.run();
-      session.endsTurn({ outcome, isError, message: "what is known" });
-      const result = { isError, result: "what is known" };
-      expect(await check(engine)).toMatchObject({ status, events: [], result });
-      const answer = await check(engine, { responseMode: "delta_compact" });
-      expect(answer).toMatchObject({ status, events: [{ type }], result });
-    },
-  );
+  ] as const)("a turn that is %s gives the status %s and the event %s", async (outcome, status, type, isError) => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.endsTurn({ outcome, isError, message: "what is known" });
+    const result = { isError, result: "what is known" };
+    expect(await check(engine)).toMatchObject({ status, events: [], result });
+    const answer = await check(engine, { responseMode: "delta_compact" });
+    expect(answer).toMatchObject({ status, events: [{ type }], result });
+  });
 
-  it("reports who cancelled a session, when and why", async () => {
+  it("a poll reports who cancelled a session, when and why", async () => {
     const engine = new FakeEngine();
     engine.add().run();
     await answerOf(engine, "_session", { action: "cancel", sessionId: "s1" });
@@ -120,7 +117,7 @@ describe("claude_code_check, poll", () => {
     });
   });
 
-  it("reports where the log begins after its head was deleted, and where it ends for a later cursor", async () => {
+  it("a poll reports where a trimmed log begins, and where the log ends for a later cursor", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -135,7 +132,7 @@ describe("claude_code_check, poll", () => {
     expect(await check(engine, { cursor: 0 })).toMatchObject({ cursorResetTo: 3 });
   });
 
-  it("continues after all of the log was deleted", async () => {
+  it("a poll continues after all of the log was deleted", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -146,7 +143,7 @@ describe("claude_code_check, poll", () => {
     expect(answer).not.toHaveProperty("truncated");
   });
 
-  it("describes one moment: later events come with the next answer", async () => {
+  it("an answer describes one moment: later events come with the next answer", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -165,8 +162,8 @@ describe("claude_code_check, poll", () => {
   });
 });
 
-describe("claude_code_check waits", () => {
-  it("for news by default, 20 s at most", async () => {
+describe("waits of claude_code_check", () => {
+  it("a poll waits for news by default, for 20 s at most", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -177,7 +174,7 @@ describe("claude_code_check waits", () => {
     ]);
   });
 
-  it("until any event that is shown", async () => {
+  it("a poll with `until` event waits for any event that is shown", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -187,7 +184,7 @@ describe("claude_code_check waits", () => {
     expect(answer.events).toMatchObject([{ id: 3, data: { text: "now" } }]);
   });
 
-  it("until the end, whatever requests are open", async () => {
+  it("a poll with `until` end waits for the end, whatever requests are open", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -196,7 +193,7 @@ describe("claude_code_check waits", () => {
     expect(await check(engine, { until: "end", waitMs: 5_000 })).toMatchObject({ status: "idle" });
   });
 
-  it("and streams new events at its own pace to a client that listens", async () => {
+  it("a waiting poll streams new events at its own pace to a client that listens", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -205,29 +202,29 @@ describe("claude_code_check waits", () => {
       message: { content: [{ type: "tool_use", id: "u1", name: "Bash", input: { command: "npm test" } }] },
     };
     session.emit({ type: "message", data: { message } });
-    const told: string[] = [];
+    const lines: string[] = [];
     const call: ToolCall = {
       ...callOf(),
       client: {
         elicitation: false,
         tasks: false,
-        progress: (line) => void told.push(line),
-        news: (line) => void told.push(`log ${line}`),
+        progress: (line) => void lines.push(line),
+        news: (line) => void lines.push(`log ${line}`),
       },
     };
     const answer = check(engine, { waitMs: 20_000 }, call);
-    await expect.poll(() => told).toEqual(["log Bash: npm test", "Bash: npm test"]);
+    await expect.poll(() => lines).toEqual(["log Bash: npm test", "Bash: npm test"]);
     // A burst is reported once, by its last event.
     session.says("one");
     session.says("two");
-    await expect.poll(() => told.slice(2)).toEqual(["log two", "two"]);
+    await expect.poll(() => lines.slice(2)).toEqual(["log two", "two"]);
     session.ends("Done.");
     await answer;
-    expect(told).toHaveLength(4);
+    expect(lines).toHaveLength(4);
     expect(engine.waits.every(({ signal, until }) => until === "news" || signal.aborted)).toBe(true);
   });
 
-  it("without reading anything for a caller that receives no progress", async () => {
+  it("a waiting poll reads nothing for a caller that receives no progress", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -247,7 +244,7 @@ describe("claude_code_check waits", () => {
 });
 
 describe("a call that comes back with a form", () => {
-  it("ends with the turn that ended right behind the request, though the next one already runs", async () => {
+  it("a call with a submitted form returns when the turn of the request has ended, even if the next turn runs", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();

@@ -4,8 +4,6 @@ import { FirstAnswer } from "../../src/tools/first-answer.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 import { runTool, tools } from "../kit/tools/run.ts";
 
-/** What the first answer to a client says of sessions that went on without clients. */
-
 let engine: FakeEngine;
 beforeEach(() => (engine = new FakeEngine()));
 
@@ -15,42 +13,42 @@ async function worked(id: string, state: Partial<SessionState>): Promise<void> {
   engine.unattended.push({ ...record, state: { ...record.state, turn: null, ...state } });
 }
 
-/** Calls of one connection, in order. */
+/** Runs `calls` of one connection in order; returns `unattended` of each answer. */
 async function answersTo(...calls: [tool: string, args: object][]): Promise<unknown[]> {
   const deps = { ...depsOf(engine), first: new FirstAnswer("Work goes on.") };
-  const said: unknown[] = [];
+  const notes: unknown[] = [];
   for (const [tool, args] of calls) {
     const { isError, structured, text } = await runTool(tools.get(tool)!, args, callOf(), deps);
     expect(isError ? text : JSON.parse(text)).toEqual(isError ? text : structured);
-    said.push(structured["unattended"]);
+    notes.push(structured["unattended"]);
   }
-  return said;
+  return notes;
 }
 
 const LIST: [string, object] = ["claude_code_session", { action: "list" }];
 
 describe("the first answer to a client", () => {
-  it("says once what becomes of the client's work", async () => {
+  it("the first answer says once what becomes of the client's work", async () => {
     const deps = { ...depsOf(engine), first: new FirstAnswer("Work goes on.") };
     const list = async () => (await runTool(tools.get("claude_code_session")!, LIST[1], callOf(), deps)).structured;
     expect(await list()).toMatchObject({ note: "Work goes on." });
     expect(await list()).not.toHaveProperty("note");
   });
 
-  it("names the sessions that continued unattended, with the outcome of each, and the next answer does not", async () => {
+  it("the first answer names the sessions that continued unattended and their outcomes; the next does not", async () => {
     await worked("one", { lastOutcome: "done" });
     await worked("two", { attendance: { leftMs: 0, work: { leftMs: -1, leftUsd: 9, over: "time" } } });
     const first = "2 sessions continued unattended: one (done), two (stopped by the limit of unattended time)";
     expect(await answersTo(LIST, LIST)).toEqual([first, undefined]);
   });
 
-  it("counts the sessions beyond five, so that it stays short", async () => {
+  it("the first answer only counts the sessions beyond five", async () => {
     for (let n = 1; n <= 7; n += 1) await worked(`s${String(n)}`, { lastOutcome: "failed" });
     const [first] = await answersTo(LIST);
     expect(first).toMatch(/^7 sessions continued unattended: s1 \(failed\), .*s5 \(failed\), 2 more$/);
   });
 
-  it("says nothing where no session continued unattended, nor in an answer whose size the caller has set, nor after an error", async () => {
+  it("`unattended` is missing without such a session, in an answer with `maxBytes`, and after an error", async () => {
     expect(await answersTo(LIST)).toEqual([undefined]);
     await worked("one", { lastOutcome: "done" });
     const poll = { action: "poll", sessionId: "one", waitMs: 0 };

@@ -4,8 +4,6 @@ import type { JsonObject } from "../../src/domain/json.ts";
 import type { PermissionRequest } from "../../src/domain/permission.ts";
 import { decidedBy, formOf } from "../../src/tools/elicitation/form.ts";
 
-/** What a submitted form decides, in one form or two. */
-
 const session = { cwd: "/repo", title: undefined };
 const request = (toolName: string, input: JsonObject): PermissionRequest => ({
   requestId: "r",
@@ -38,13 +36,16 @@ function verdict(asked: PermissionRequest, content: JsonObject, { filled, last =
 }
 
 describe("a form that is closed or declined", () => {
-  it.each([BASH, PLAN, ask(ONE)])("decides nothing, or denies with what $toolName is told", (asked) => {
-    const none = { filled: undefined, last: false };
-    expect(decidedBy(asked, { action: "cancel" }, none)).toBe("dismissed");
-    expect(decidedBy(asked, { action: "decline" }, none)).toMatchObject({ decision: "deny" });
-  });
+  it.each([BASH, PLAN, ask(ONE)])(
+    "a form for $toolName decides nothing if cancelled, and denies if declined",
+    (asked) => {
+      const none = { filled: undefined, last: false };
+      expect(decidedBy(asked, { action: "cancel" }, none)).toBe("dismissed");
+      expect(decidedBy(asked, { action: "decline" }, none)).toMatchObject({ decision: "deny" });
+    },
+  );
 
-  it("as the second one leaves the decision of the first", () => {
+  it("a second form that is cancelled leaves the decision of the first form", () => {
     const filled = { decision: "deny" };
     expect(decidedBy(BASH, { action: "cancel" }, { filled, last: true })).toEqual({
       decision: "deny",
@@ -66,15 +67,15 @@ describe("a permission", () => {
     ],
     [{ decision: "maybe" }, "unclear"],
     [{}, "unclear"],
-  ])("%j", (content, expected) => {
+  ])("the form of a permission with %j gives its verdict", (content, expected) => {
     expect(verdict(BASH, content)).toEqual(expected);
   });
 
-  it("denied without a reason is denied where no second form can be shown", () => {
+  it("a denial without a reason is final if no second form can be shown", () => {
     expect(verdict(BASH, { decision: "deny" }, { last: true })).toEqual({ decision: "deny", denyMessage: DENIED });
   });
 
-  it("denied asks for the reason in the second form", () => {
+  it("a denial without a reason opens a second form that asks for the reason", () => {
     const second = formOf(BASH, session, { filled: { decision: "deny" } });
     expect(second.message).toBe(`Denied. Claude Code asked:\nRun: ls\nSession in /repo\n${TELL_WHY}`);
     expect(Object.keys(second.schema.properties)).toEqual(["message"]);
@@ -94,11 +95,11 @@ describe("a plan", () => {
       { decision: "deny", denyMessage: "shorter" },
     ],
     [{ decision: "later" }, "unclear"],
-  ])("%j", (content, expected) => {
+  ])("the form of a plan with %j gives its verdict", (content, expected) => {
     expect(verdict(PLAN, content)).toEqual(expected);
   });
 
-  it("that is not carried out asks what should be different", () => {
+  it("a refused plan opens a second form that asks what should be different", () => {
     const filled = { decision: "keep_planning" };
     expect(formOf(PLAN, session, { filled }).message).toBe(
       `The plan is not carried out.\nSession in /repo\n${TELL_WHY}`,
@@ -106,11 +107,11 @@ describe("a plan", () => {
     expect(verdict(PLAN, { feedback: null }, { filled })).toEqual({ decision: "deny", denyMessage: PLANNING });
   });
 
-  it.each([{}, { plan: "" }, { plan: 7 }])("of %j is shown as one that was not written down", (input) => {
+  it.each([{}, { plan: "" }, { plan: 7 }])("a plan with the input %j is shown as not written", (input) => {
     expect(formOf(request("ExitPlanMode", input), session).message).toContain("(no plan was written)");
   });
 
-  it("of several lines is shown whole below its beginning", () => {
+  it("a plan of several lines is shown whole below its beginning", () => {
     const plan = Array.from({ length: 30 }, (_, at) => `${String(at)}. Step`).join("\n");
     expect(formOf(request("ExitPlanMode", { plan }), session).message).toContain("\n    29. Step\n");
   });
@@ -122,9 +123,14 @@ describe("questions", () => {
     ["several choices", ask(SEVERAL), { answer1: ["x", "y"] }, { "Which ones?": ["x", "y"] }],
     ["choices and words", ask(SEVERAL), { answer1: ["x"], other1: "z" }, { "Which ones?": ["x", "z"] }],
     ["words before a choice", ask(ONE), { answer1: "a", other1: " c " }, { "Which?": "c" }],
-    ["words where there is no choice", ask(FREE), { other1: "Ann" }, { "What name?": "Ann" }],
-    ["an answer to each", ask(ONE, FREE), { answer1: "b", other2: "Ann" }, { "Which?": "b", "What name?": "Ann" }],
-  ])("%s", (_, asked, content, answers) => {
+    ["words for a question without choices", ask(FREE), { other1: "Ann" }, { "What name?": "Ann" }],
+    [
+      "an answer to each question",
+      ask(ONE, FREE),
+      { answer1: "b", other2: "Ann" },
+      { "Which?": "b", "What name?": "Ann" },
+    ],
+  ])("a form with %s answers its questions", (_, asked, content, answers) => {
     expect(verdict(asked, content)).toMatchObject({ decision: "allow", updatedInput: { answers } });
   });
 
@@ -133,12 +139,12 @@ describe("questions", () => {
     ["no choice", ask(ONE), {}],
     ["only one of two answers", ask(ONE, FREE), { answer1: "a" }],
     ["blank words", ask(FREE), { other1: " " }],
-    ["more words than there is room", ask(FREE), { other1: "a".repeat(4_001) }],
-  ])("%s is unclear", (_, asked, content) => {
+    ["more than 4,000 characters", ask(FREE), { other1: "a".repeat(4_001) }],
+  ])("a form with %s is unclear", (_, asked, content) => {
     expect(verdict(asked, content)).toBe("unclear");
   });
 
-  it("answered in one's own words have a second form for those, and keep the other answers", () => {
+  it("a question answered in the user's own words opens a second form, which keeps the other answers", () => {
     const asked = ask(ONE, SEVERAL);
     const filled = { answer1: OWN, answer2: ["x", OWN] };
     expect(verdict(asked, { ...filled, answer2: ["x", OWN, "of no option"] })).toEqual({ begun: { filled } });
@@ -153,13 +159,13 @@ describe("questions", () => {
     });
   });
 
-  it("whose choices have these words ask for no other", () => {
+  it('a question with the option "In my own words" opens no second form', () => {
     expect(verdict(ask({ ...ONE, options: [option(OWN)] }), { answer1: OWN })).toMatchObject({
       updatedInput: { answers: { "Which?": OWN } },
     });
   });
 
-  it("are asked as far as they can be read", () => {
+  it("a form shows its questions as far as they can be read", () => {
     const form = formOf(request("AskUserQuestion", { questions: "none" }), session);
     expect([form.message, form.schema.properties]).toEqual(["Session in /repo", {}]);
     const long = formOf(ask({ question: "Why? ".repeat(60) }), session);
@@ -167,11 +173,11 @@ describe("questions", () => {
   });
 });
 
-it("a form that comes back unclear says so when it is shown again", () => {
+it("a form that is shown again says that the answer was not complete", () => {
   expect(formOf(BASH, session, { again: true }).message).toMatch(/^The answer was not complete\. /);
 });
 
-it("a request with more fields than are shown says how many", () => {
+it("a form with more fields than it can show says how many are cut", () => {
   const input = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`field${String(at)}`, "x".repeat(200)]));
   expect(formOf(request("mcp__a__b", input), session).message).toContain("[cut: 8 more fields are not shown]");
 });

@@ -4,8 +4,6 @@ import { expect, it } from "vitest";
 import { AppError } from "../../src/domain/error.ts";
 import { Leaving } from "../../src/tools/leaving.ts";
 
-/** What ends with a client. */
-
 function leaving() {
   const warned: unknown[] = [];
   const ended: string[] = [];
@@ -18,7 +16,7 @@ function leaving() {
   return { add, ended, end: () => own.end(), warned };
 }
 
-it("what ends with a client is ended once, at once where the client is gone already", () => {
+it("`Leaving` ends an entry once with its client, and at once if the client is gone already", () => {
   const { add, end, ended } = leaving();
   add("a");
   add("a");
@@ -29,7 +27,7 @@ it("what ends with a client is ended once, at once where the client is gone alre
   expect(ended).toEqual(["a", "b"]);
 });
 
-it("of more than 10,000 things that end with a client the first is forgotten", () => {
+it("`Leaving` forgets the first of more than 10,000 entries", () => {
   const { add, end, ended } = leaving();
   for (let at = 0; at <= 10_000; at += 1) add(String(at));
   end();
@@ -37,7 +35,7 @@ it("of more than 10,000 things that end with a client the first is forgotten", (
   expect(ended[0]).toBe("1");
 });
 
-it("what could not be ended with its client is in the log, unless there is nothing to end", async () => {
+it("an entry that could not be ended is logged, unless its session does not exist", async () => {
   const { add, end, warned } = leaving();
   add("gone", new AppError("SESSION_NOT_FOUND", "There is no session."));
   add("stuck", new Error("the disk is full"));

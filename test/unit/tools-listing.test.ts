@@ -9,8 +9,8 @@ import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "../kit/tools/fake-engine.ts";
 
 /**
- * Every tool's listing is a committed file, so that reviews see each change. `UPDATE_TOOLSNAPS=1` writes them, `npm run format`
- * lays them out.
+ * Folder of the listings, one committed file per tool so that reviews see each change. `UPDATE_TOOLSNAPS=1` writes the files,
+ * `npm run format` lays them out.
  */
 const SNAPS = join(import.meta.dirname, "..", "toolsnaps");
 
@@ -28,7 +28,7 @@ function listed(tool: Tool): string {
   return JSON.stringify(shown);
 }
 
-/** The same text for every layout of the file. */
+/** Text of `file` without its layout. */
 function committed(file: string): string {
   return existsSync(file) ? JSON.stringify(JSON.parse(readFileSync(file, "utf8"))) : "no snapshot";
 }
@@ -40,7 +40,7 @@ describe("tool schemas", () => {
     expect(committed(file)).toBe(listed(tool));
   });
 
-  it("have no obsolete snapshot", () => {
+  it("no snapshot is obsolete", () => {
     expect(readdirSync(SNAPS).toSorted()).toEqual(tools.map(({ name }) => `${name}.json`).toSorted());
   });
 
@@ -56,7 +56,7 @@ describe("tool schemas", () => {
     expect(silent.map(([name]) => name)).toEqual([]);
   });
 
-  it("name every key of `advanced` once, with its type, for clients without resources", () => {
+  it("`claude_code` names every key of `advanced` once, with its type, for clients without resources", () => {
     const claudeCode = tools.find(({ name }) => name === "claude_code")!;
     const { properties } = claudeCode.inputSchema({ maxWaitMs: 45_000 }) as unknown as Shown;
     const { description = "" } = properties["advanced"]!;
@@ -87,8 +87,8 @@ describe("tool schemas", () => {
     ).toEqual([]);
   });
 
-  it("describe by themselves how they work together: many clients hide instructions from their model", () => {
-    const said = tools.map(({ name, description }) => `${name}: ${description}`).join("\n");
+  it("the descriptions say how the tools work together: many clients hide instructions from their model", () => {
+    const descriptions = tools.map(({ name, description }) => `${name}: ${description}`).join("\n");
     const facts = [
       /^claude_code: .*background agent that outlives the call/m,
       /^claude_code: .*at once, or with the result .* within waitMs/m,
@@ -101,8 +101,8 @@ describe("tool schemas", () => {
       /^claude_session_create: .*conversation.*claude_chat_query.*claude_session_close/m,
       /^claude_direct_query: Send one prompt in a session of its own.*close the session/m,
     ];
-    expect(facts.filter((fact) => !fact.test(said))).toEqual([]);
-    // Names in the instructions are named there, or are listed tools.
+    expect(facts.filter((fact) => !fact.test(descriptions))).toEqual([]);
+    // Every tool or parameter named in the instructions must occur in a schema.
     const instructions = instructionsFor(tools.map(({ name }) => name as ToolName));
     const schemas = tools.map((tool) => listed(tool)).join("\n");
     const named = instructions.match(/\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]+[A-Z]\w+/g) ?? [];
@@ -110,7 +110,7 @@ describe("tool schemas", () => {
     expect(named.filter((name) => !schemas.includes(name))).toEqual([]);
   });
 
-  it("have bounds in the docs that are omitted from the schema", () => {
+  it("docs/tools.md has bounds that are omitted from the schemas", () => {
     const check = tools.find(({ name }) => name === "claude_code_check");
     const shown = check?.inputSchema({ maxWaitMs: 45_000 }) as { properties: object };
     const bounded = check?.inputSchema({ maxWaitMs: 45_000 }, true) as { properties: object };
@@ -121,7 +121,7 @@ describe("tool schemas", () => {
       expect(docs).toContain(`integer, ${range}`);
   });
 
-  it("say how long a call may wait on this server", () => {
+  it("a schema says how long a call may wait on this server", () => {
     const schema = tools[0]?.inputSchema({ maxWaitMs: 1_234 });
     expect(schema).toMatchObject({ properties: { waitMs: { maximum: 1_234 } } });
   });

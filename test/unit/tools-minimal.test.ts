@@ -14,7 +14,7 @@ interface Part {
   outputEventId?: number;
 }
 
-/** All calls and outcomes in an answer, at any depth. */
+/** Returns all calls and outcomes of `events`, entries of `others` included. */
 function partsOf(events: { data: JsonObject }[]): Part[] {
   return events.flatMap(({ data }) => {
     const { others = [], ...first } = data as Part & { others?: Part[] };
@@ -22,11 +22,11 @@ function partsOf(events: { data: JsonObject }[]): Part[] {
   });
 }
 
-/** The call that a part names or is. */
+/** Id of the call: `toolUseId`, or the end of its command. */
 const nameOf = ({ input, toolUseId }: Part) => toolUseId ?? input?.command.replace("run ", "");
 
 describe("mode minimal", () => {
-  it("reports a call with its outcome as one event", async () => {
+  it("a call is reported with its outcome as one event", async () => {
     const { engine, session } = running();
     const id = call(session, "u1");
     outcome(session, ["u1"]);
@@ -41,7 +41,7 @@ describe("mode minimal", () => {
     expect(answer.nextCursor).toBe(4);
   });
 
-  it("reports a later outcome as an update that names the call", async () => {
+  it("a later outcome is reported as an update that names the call", async () => {
     const { engine, session } = running();
     call(session, "u1");
     const first = await check(engine);
@@ -54,7 +54,7 @@ describe("mode minimal", () => {
     expect(second.events[0]?.data).not.toHaveProperty("tool");
   });
 
-  it("assigns each of several calls its own outcome, and reports the rest separately", async () => {
+  it("each of several calls has its own outcome, and other outcomes are reported separately", async () => {
     const { engine, session } = running();
     call(session, "u0");
     const from = call(session, "u1", "u2");
@@ -65,7 +65,7 @@ describe("mode minimal", () => {
     ]);
   });
 
-  it("says where a cut outcome can be read in full", async () => {
+  it("a cut outcome says where its full text can be read", async () => {
     const { engine, session } = running();
     call(session, "u1");
     const id = outcome(session, ["u1"], () => `${"😀".repeat(100)}${"x".repeat(1_000)}${"é".repeat(100)}`);
@@ -76,7 +76,7 @@ describe("mode minimal", () => {
     });
   });
 
-  it("reports every call and every outcome once, however the log is divided into answers", async () => {
+  it("every call and every outcome is reported once, however the log is divided into answers", async () => {
     const step = fc.record({ calls: fc.nat(2), outcomes: fc.nat(2), size: fc.nat(2_500) });
     const limits = fc.record({
       maxEvents: fc.integer({ min: 1, max: 4 }),
@@ -95,19 +95,19 @@ describe("mode minimal", () => {
           if (ended.length > 0) outcome(session, ended, () => "\u0001".repeat(size));
           made.ended.push(...ended);
         }
-        const told = { calls: [] as unknown[], ended: [] as unknown[] };
+        const reported = { calls: [] as unknown[], ended: [] as unknown[] };
         let cursor = 1;
         for (let turn = 0; cursor <= session.state.lastEventId; turn += 1) {
           const answer = await check(engine, { cursor, ...pages[turn % pages.length] });
           expect(answer.nextCursor).toBeGreaterThan(cursor);
           const parts = partsOf(answer.events);
-          told.calls.push(...parts.filter(({ tool }) => tool !== undefined).map(nameOf));
-          told.ended.push(...parts.filter(({ ok }) => ok !== undefined).map(nameOf));
+          reported.calls.push(...parts.filter(({ tool }) => tool !== undefined).map(nameOf));
+          reported.ended.push(...parts.filter(({ ok }) => ok !== undefined).map(nameOf));
           cursor = answer.nextCursor;
         }
-        expect(told.calls).toEqual(made.calls);
-        expect(told.ended).toHaveLength(made.ended.length);
-        expect(new Set(told.ended)).toEqual(new Set(made.ended));
+        expect(reported.calls).toEqual(made.calls);
+        expect(reported.ended).toHaveLength(made.ended.length);
+        expect(new Set(reported.ended)).toEqual(new Set(made.ended));
       }),
       { numRuns: amount(60, 1_500) },
     );
@@ -135,17 +135,20 @@ describe("mode minimal", () => {
       { input: { description: "look" }, inputCut: true, toolUseId: "u1", output: "out of u1" },
     ],
     ["mcp__lab__run", { job: 7, flag: false }, {}, { input: { job: 7, flag: false }, output: "out of u1" }],
-  ])("reports of %s %j the fields that a reader needs", async (name, input, structured, told) => {
-    const { engine, session } = running();
-    const content = [{ type: "tool_use", id: "u1", name, input }];
-    session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
-    const result = [{ type: "tool_result", tool_use_id: "u1", content: "out of u1" }];
-    const message = { type: "user", message: { content: result }, tool_use_result: structured };
-    session.emit({ type: "message", data: { message } });
-    expect((await check(engine)).events.map(({ data }) => data)).toEqual([{ tool: name, ok: true, ...told }]);
-  });
+  ])(
+    "a call of %s with %j is reported with the fields that a reader needs",
+    async (name, input, structured, reported) => {
+      const { engine, session } = running();
+      const content = [{ type: "tool_use", id: "u1", name, input }];
+      session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
+      const result = [{ type: "tool_result", tool_use_id: "u1", content: "out of u1" }];
+      const message = { type: "user", message: { content: result }, tool_use_result: structured };
+      session.emit({ type: "message", data: { message } });
+      expect((await check(engine)).events.map(({ data }) => data)).toEqual([{ tool: name, ok: true, ...reported }]);
+    },
+  );
 
-  it("reports the message of a failure, for every tool", async () => {
+  it("the message of a failure is reported for every tool", async () => {
     const { engine, session } = running();
     const content = [{ type: "tool_use", id: "u1", name: "Read", input: { file_path: "/a" } }];
     session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
@@ -154,7 +157,7 @@ describe("mode minimal", () => {
     expect((await check(engine)).events[0]?.data).toMatchObject({ ok: false, output: "no such file" });
   });
 
-  it("leaves the input of a call that waits for a decision to the request", async () => {
+  it("the input of a call that waits for a decision is shown only in the request", async () => {
     const { engine, session } = running();
     call(session, "u1");
     session.requests();
@@ -164,7 +167,7 @@ describe("mode minimal", () => {
     expect(alone?.data).toMatchObject({ input: { command: "run u1" } });
   });
 
-  it("omits background work, which the answer has, and the caller's own prompt", async () => {
+  it("background work is omitted from events, and the caller's own decision is reported in short", async () => {
     const { engine, session } = running();
     const tasks = [{ id: "b1", type: "local_bash", description: "the tests" }];
     session.state.background = tasks;
@@ -184,7 +187,7 @@ describe("mode minimal", () => {
 });
 
 describe("the other modes", () => {
-  it("delta_compact reports every message by itself", async () => {
+  it("mode delta_compact reports every message by itself", async () => {
     const { engine, session } = running();
     call(session, "u1");
     outcome(session, ["u1"]);
@@ -192,7 +195,7 @@ describe("the other modes", () => {
     expect(events.map(({ type }) => type)).toEqual(["output", "progress"]);
   });
 
-  it("full reports the messages as they are stored, including those that no other mode reports", async () => {
+  it("mode full reports messages as they are stored, including messages that no other mode reports", async () => {
     const { engine, session } = running();
     const thinking = { type: "assistant", message: { content: [{ type: "thinking", thinking: "hm" }] } };
     const unknown = { type: "system", subtype: "brand_new", inside: [1] };
@@ -227,15 +230,15 @@ describe("pollOptions", () => {
     ["includeProgressEvents", { includeProgressEvents: false }, ["output"]],
     ["includeTerminalEvents", { includeTerminalEvents: false }, ["output", "progress"]],
     ["includeEvents", { includeEvents: false }, []],
-  ])("%s", async (_, pollOptions, types) => {
+  ])("a poll returns only the chosen events: %s", async (_, pollOptions, types) => {
     const answer = await check(ended(), { pollOptions });
     expect(answer.events.map(({ type }) => type)).toEqual(types);
-    // The cursor passes unwanted events all the same.
+    // `nextCursor` passes unwanted events all the same.
     expect(answer.nextCursor).toBe(6);
     expect(answer).not.toHaveProperty("truncated");
   });
 
-  it("omit the result, which its event then contains", async () => {
+  it("a result omitted by `includeResult` is contained in its event", async () => {
     const answer = await check(ended(), { pollOptions: { includeResult: false } });
     expect(answer).not.toHaveProperty("result");
     expect(answer.events.at(-1)?.data).toMatchObject({ result: "All is done, and well done.", numTurns: 2 });
@@ -245,7 +248,7 @@ describe("pollOptions", () => {
     expect(await check(ended(), { pollOptions: { includeUsage: false } })).not.toHaveProperty("result.usage");
   });
 
-  it("add the counts of a result, and omit its structured output", async () => {
+  it("`pollOptions` add or omit `usage`, `modelUsage` and `structuredOutput` of a result", async () => {
     const counted = await check(ended(), { pollOptions: { includeUsage: true } });
     expect(counted).toMatchObject({ result: { usage: { output_tokens: 20 } } });
     expect(await check(ended(), { responseMode: "full" })).toMatchObject({ result: { usage: { output_tokens: 20 } } });
@@ -264,7 +267,7 @@ describe("pollOptions", () => {
     expect(other).toHaveProperty("result.modelUsage");
   });
 
-  it("omit the requests, which then do not count as delivered", async () => {
+  it("requests omitted by `includeActions` do not count as delivered", async () => {
     const { engine, session } = running();
     session.requests();
     const answer = await check(engine, { pollOptions: { includeActions: false } });
@@ -273,7 +276,7 @@ describe("pollOptions", () => {
     expect(engine.delivers).toEqual([]);
   });
 
-  it("accept maxBytes as well", async () => {
+  it("`maxBytes` is accepted in `pollOptions` as well", async () => {
     const { engine, session } = running();
     for (let line = 0; line < 50; line += 1) session.says("x".repeat(200));
     const answer = await check(engine, { pollOptions: { maxBytes: 3_000 } });

@@ -3,8 +3,8 @@ import type { FakeSession } from "../kit/tools/fake-session.ts";
 import { call, outcome, running } from "../kit/tools/log.ts";
 import { check } from "../kit/tools/run.ts";
 
-describe("in mode minimal, an answer", () => {
-  it("contains the outcome of an approved call with the call, and the one just decided without its input", async () => {
+describe("answers in mode minimal", () => {
+  it("an approved call is reported with its outcome, and a call decided just now without its input", async () => {
     const { engine, session } = running();
     for (const id of ["u1", "u2"]) {
       call(session, id);
@@ -15,20 +15,20 @@ describe("in mode minimal, an answer", () => {
     outcome(session, ["u1"]);
     engine.onAnswer = () => void outcome(session, ["u2"]);
     const own = { action: "respond_permission", requestId: "r-u2", decision: "allow", cursor };
-    const told = [
+    const outcomes = [
       { tool: "Bash", input: { command: "run u1" }, ok: true, output: "out of u1" },
       { tool: "Bash", ok: true, output: "out of u2" },
     ];
-    expect((await check(engine, own)).events).toMatchObject(told.map((data) => ({ type: "output", data })));
+    expect((await check(engine, own)).events).toMatchObject(outcomes.map((data) => ({ type: "output", data })));
     const later = (await check(engine, { cursor })).events.map(({ data }) => data);
     const decided = { requestId: "r-u2", decision: "allow", by: "caller" };
     const whole = { tool: "Bash", input: { command: "run u2" }, ok: true, output: "out of u2" };
-    expect(later).toEqual([told[0], decided, whole]);
+    expect(later).toEqual([outcomes[0], decided, whole]);
     const compact = await check(engine, { cursor, responseMode: "delta_compact" });
     expect(compact.events.map(({ data }) => data)).toMatchObject([{ toolUseId: "u1" }, decided, { toolUseId: "u2" }]);
   });
 
-  it("contains text and call as one event, and a result once", async () => {
+  it("text and call are reported as one event, and a result once", async () => {
     const { engine, session } = running();
     session.says("I look.");
     call(session, "u1");
@@ -60,7 +60,7 @@ describe("in mode minimal, an answer", () => {
   };
 
   it.each(["rule", "timeout", "user"] as const)(
-    "contains the reason of a denial once, wherever the answers are divided: %s",
+    "the reason of a denial is reported once, wherever the answers are divided: %s",
     async (by) => {
       const { engine, session } = running();
       call(session, "u1");
@@ -81,13 +81,13 @@ describe("in mode minimal, an answer", () => {
         { tool: "Bash", input: { command: "npm test" }, ok: false },
         { text: "Not done." },
       ]);
-      // The other modes report every message by itself.
+      // Mode delta_compact reports every message by itself.
       const compact = JSON.stringify((await check(engine, { responseMode: "delta_compact" })).events);
       expect(compact.split(TEXT)).toHaveLength(3);
     },
   );
 
-  it("contains the reason of a denial by the caller as the output of the call", async () => {
+  it("the reason of a denial by the caller is reported as the output of the call", async () => {
     const { engine, session } = running();
     call(session, "u1");
     session.requests({ requestId: "r1", toolUseId: "u1" });
@@ -98,7 +98,7 @@ describe("in mode minimal, an answer", () => {
     expect(events[0]?.data).toMatchObject({ ok: false, output: TEXT });
   });
 
-  it("contains what Claude Code itself denies with the beginning and the end of the reason, once", async () => {
+  it("a denial by Claude Code is reported once, with the beginning and the end of its reason", async () => {
     const { engine, session } = running();
     const why = `Permission to use Bash has been denied because Claude Code is in don't ask mode.${" Go on.".repeat(99)}`;
     call(session, "u1");
@@ -118,7 +118,7 @@ describe("in mode minimal, an answer", () => {
     ]);
   });
 
-  it("contains an input that was denied only with its request: a result names the call", async () => {
+  it("a denied input is shown only with its request, and a result names the call", async () => {
     const { engine, session } = running();
     const input = { file_path: "/a", content: "c".repeat(20_000) };
     const denials = [{ tool_name: "Write", tool_use_id: "u1", tool_input: input }];
@@ -135,7 +135,7 @@ describe("in mode minimal, an answer", () => {
   });
 
   it.each(["minimal", "delta_compact"])(
-    "reports an installation in one line, and retries, as they stand: %s",
+    "an installation and a series of retries are reported in one line each, the latest: %s",
     async (responseMode) => {
       const { engine, session } = running();
       const waiting = (percent: number) => {
@@ -158,7 +158,7 @@ describe("in mode minimal, an answer", () => {
         ...more.filter((_, index) => index !== 1),
         "I begin.",
       ]);
-      // Later ones are news.
+      // A notice after the answer is news.
       waiting(5);
       expect((await check(engine, { responseMode, cursor: shown.nextCursor })).events).toHaveLength(1);
       expect(
@@ -168,7 +168,7 @@ describe("in mode minimal, an answer", () => {
   );
 
   it.each(["minimal", "delta_compact"])(
-    "reports each of two denials that differ in a number: %s",
+    "each of two denials that differ in a number is reported: %s",
     async (responseMode) => {
       const { engine, session } = running();
       const denials = [1, 2].map((n) => `Permission to read /a/${String(n)}.txt has been denied.`);
@@ -178,7 +178,7 @@ describe("in mode minimal, an answer", () => {
     },
   );
 
-  it("says where a cut result is complete", async () => {
+  it("a cut result says where the whole result can be read", async () => {
     const { engine, session } = running();
     session.ends("r".repeat(5_000));
     const answer = await check(engine, { maxBytes: 2_048 });
@@ -187,7 +187,7 @@ describe("in mode minimal, an answer", () => {
     expect(page).toMatchObject({ content: expect.stringContaining("r".repeat(5_000)) });
   });
 
-  it("shows an open request in full as long as it fits into the answer, whatever else there is to report", async () => {
+  it("an open request is shown in full as long as the answer has room, whatever else there is to report", async () => {
     const { engine, session } = running();
     for (let line = 0; line < 30; line += 1) session.says("x".repeat(200));
     const inputs = [9_000, 300].map((size) => ({ file_path: "/a", content: "c".repeat(size) }));

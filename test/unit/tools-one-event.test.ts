@@ -24,7 +24,7 @@ const asking = (input: Record<string, unknown>) => {
 };
 
 describe("one event alone", () => {
-  it("is shown completely, with its type", async () => {
+  it("a single event is shown completely, with its type", async () => {
     const { engine, eventId } = asking({ file_path: "/a" });
     expect(await page(engine, { eventId })).toEqual({
       sessionId: "s1",
@@ -41,7 +41,7 @@ describe("one event alone", () => {
     });
   });
 
-  it("reads the same in pages of any size, none over its budget and no character split", async () => {
+  it("pages of any size give the same content, within the budget and without a split character", async () => {
     const text = fc.array(fc.constantFrom("😀", "é", "\u0001", '"', "plain text ", "\\"), { maxLength: 400 });
     await fc.assert(
       fc.asyncProperty(
@@ -54,7 +54,7 @@ describe("one event alone", () => {
           let offset: number | undefined = 0;
           let content = "";
           while (offset !== undefined) {
-            // Small limits on a long text repeat the same case.
+            // Limits below 20 on a long text repeat one case.
             const answer: Page = await page(engine, { eventId, offset, limit: Math.max(limit, 20), maxBytes });
             expect(jsonBytes(answer)).toBeLessThanOrEqual(maxBytes);
             expect(answer.offset).toBe(offset);
@@ -69,7 +69,7 @@ describe("one event alone", () => {
     );
   });
 
-  it("advances by one character at least, and begins with a whole one", async () => {
+  it("a page advances by one character at least, and begins with a whole character", async () => {
     const { engine, eventId } = asking({ content: "😀" });
     const { content, totalChars } = await page(engine, { eventId });
     const at = content.indexOf("😀");
@@ -78,7 +78,7 @@ describe("one event alone", () => {
     expect(await page(engine, { eventId, offset: 10_000 })).toMatchObject({ content: "", offset: totalChars });
   });
 
-  it("of a request reports to the engine how far it was read", async () => {
+  it("a page of a request reports to the engine how far the request was read", async () => {
     const { engine, eventId } = asking({ content: "c".repeat(1_000) });
     const first = await page(engine, { eventId, limit: 600 });
     await page(engine, { eventId, offset: first.nextOffset });
@@ -94,13 +94,13 @@ describe("one event alone", () => {
     expect(engine.delivers).toHaveLength(3);
   });
 
-  it("is named by an action whose input is cut, and by a cut outcome", async () => {
+  it("an action whose input is cut names its event", async () => {
     const { engine, eventId } = asking({ content: "c".repeat(5_000) });
     const answer = await answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, maxBytes: 2_048 });
     expect(answer.actions).toMatchObject([{ inputTruncated: true, inputEventId: eventId }]);
   });
 
-  it("of the end of a turn is its complete result", async () => {
+  it("the event of the end of a turn is the complete result", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -120,7 +120,7 @@ describe("one event alone", () => {
     [{ limit: 5 }, "limit: is only allowed with eventId."],
     [{ eventId: 2, requestId: "r1" }, "requestId: is only for action respond_permission"],
     [{ eventId: 2, action: "respond_permission" }, "eventId: is only allowed with action poll."],
-  ])("refuses %j", async (args, problem) => {
+  ])("a poll with %j is refused", async (args, problem) => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -132,12 +132,12 @@ describe("one event alone", () => {
   });
 });
 
-describe("a call with cut input names the event that has it in full, if it is part of another event", () => {
+describe("a cut input that is part of another event", () => {
   const content = "c".repeat(999);
   const writes = { type: "tool_use", id: "u1", name: "Write", input: { file_path: "/a", content } };
-  const told = { tool: "Write", input: { file_path: "/a" } };
+  const cutCall = { tool: "Write", input: { file_path: "/a" } };
 
-  it("with the text before it", async () => {
+  it("a call with a text before it names the event with its full input", async () => {
     const { engine, session } = running();
     const id = session.says("Now I write it.");
     const two = [writes, { ...writes, id: "u2" }];
@@ -146,19 +146,19 @@ describe("a call with cut input names the event that has it in full, if it is pa
       data: { message: { type: "assistant", message: { content: two } } },
     });
     outcome(session, ["u1"]);
-    const data = { text: "Now I write it.", ...told, inputEventId, ok: true, output: "out of u1" };
-    const others = [{ ...told, inputEventId, toolUseId: "u2" }];
+    const data = { text: "Now I write it.", ...cutCall, inputEventId, ok: true, output: "out of u1" };
+    const others = [{ ...cutCall, inputEventId, toolUseId: "u2" }];
     expect((await check(engine)).events).toEqual([{ id, type: "output", data: { ...data, others } }]);
     expect((await page(engine, { eventId: id })).content).not.toContain(content);
     expect((await page(engine, { eventId: inputEventId })).content).toContain(content);
   });
 
-  it("with the requested outcome", async () => {
+  it("an outcome of a requested call names the request with the full input", async () => {
     const { engine, session } = running();
     const inputEventId = session.requests({ toolName: "Write", input: writes.input });
     session.state.requests = [];
     const id = outcome(session, ["u1"]);
-    const data = { ...told, inputEventId, ok: true, output: "out of u1" };
+    const data = { ...cutCall, inputEventId, ok: true, output: "out of u1" };
     expect((await check(engine, { cursor: id })).events).toEqual([{ id, type: "output", data }]);
     expect((await page(engine, { eventId: id })).content).not.toContain(content);
     expect((await page(engine, { eventId: inputEventId })).content).toContain(content);

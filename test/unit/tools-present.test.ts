@@ -26,7 +26,7 @@ describe("a summary is one line for people", () => {
     ["mcp__lab__stop", {}, "mcp__lab__stop"],
     ["Bash", { command: 5 }, 'Bash {"command":5}'],
     ["constructor", { name: "x" }, 'constructor {"name":"x"}'],
-  ])("%s %j", (tool, input, summary) => {
+  ])("the summary of %s with %j is one line", (tool, input, summary) => {
     expect(summaryOf(tool, input)).toBe(summary);
   });
 
@@ -35,7 +35,7 @@ describe("a summary is one line for people", () => {
     ["Write", { file_path: `/${"d/".repeat(300)}`, content: "x".repeat(3_000_000) }],
     ["x".repeat(5_000), {}],
     ["Bash", { command: " ".repeat(5_000) }],
-  ])("is at most 200 characters long: %#", (tool, input) => {
+  ])("a summary has at most 200 characters: %#", (tool, input) => {
     const summary = summaryOf(tool, input);
     expect(Array.from(summary).length).toBeLessThanOrEqual(200);
     expect(summary).not.toMatch(/\p{Cs}/u);
@@ -130,14 +130,14 @@ describe("a message of Claude Code", () => {
     ],
     ["a result", { type: "result", result: "done" }, undefined],
     ["a system message not known here", { type: "system", subtype: "brand_new" }, undefined],
-    ["what has no shape", {}, undefined],
-  ])("%s", (_, message, shown) => {
+    ["an empty object", {}, undefined],
+  ])("a message is shown or skipped by its kind: %s", (_, message, shown) => {
     const presented = presentMessage(message, "short");
     expect(presented === undefined).toBe(shown === undefined);
     expect(presented ?? {}).toMatchObject(shown ?? {});
   });
 
-  it("is short: inputs are cut, outputs reduced to their beginning", () => {
+  it("a message is shown in short: inputs are cut, and outputs reduced to their beginning", () => {
     const input = { file_path: "/a", content: "c".repeat(5_000) };
     const call = presentMessage(assistant([{ type: "tool_use", id: "u1", name: "Write", input }]), "short");
     expect(JSON.stringify(call?.data["input"]).length).toBeLessThanOrEqual(400);
@@ -198,7 +198,7 @@ describe("an event", () => {
       { type: "prompt.dropped", data: { promptId: "p", reason: "cancelled" } },
       { type: "progress", data: { promptDropped: "cancelled" } },
     ],
-  ])("%j", (event, expected) => {
+  ])("the event %j is shown", (event, expected) => {
     expect(shown(event)).toMatchObject({ id: 3, timestamp: new Date(NOW).toISOString(), ...expected });
   });
 
@@ -211,7 +211,7 @@ describe("an event", () => {
     { type: "turn.started", data: { turnId: "t", origin: "self", promptIds: [] } },
     { type: "process.started", data: { processId: "1", resumed: false } },
     { type: "process.exited", data: { processId: "1", code: 0, signal: null, expected: true } },
-  ])("of type $type is skipped", (event) => {
+  ])("an event of type $type is skipped", (event) => {
     expect(shown(event)).toBeUndefined();
   });
 
@@ -223,13 +223,13 @@ describe("an event", () => {
     [{ type: "progress", data: { background: [] } }, "at work"],
     [{ type: "permission_request", data: { summary: "Bash: ls" } }, "waiting for a decision: Bash: ls"],
     [{ type: "permission_result", data: { toolName: "Bash", decision: "deny" } }, "Bash deny"],
-  ])("has a headline: %j", (event, line) => {
+  ])("an event has a headline: %j", (event, line) => {
     expect(headline({ id: 1, timestamp: "", type: "output", data: {}, ...event })).toBe(line);
   });
 });
 
 describe("a result", () => {
-  it("has every field of Claude Code's result, under the names of the wire", () => {
+  it("a result has every field of Claude Code's result, under the names of the wire", () => {
     const message = {
       result: "Done",
       stop_reason: "end_turn",
@@ -256,11 +256,11 @@ describe("a result", () => {
     });
   });
 
-  it("of a call that waited has the fields that docs/tools.md names for it", async () => {
+  it("the result of a call that waited has the fields that docs/tools.md names", async () => {
     const docs = await readFile("docs/tools.md", "utf8");
-    const [, told = ""] = /`usage` is the cost of this call([^]*?)A result larger than/.exec(docs) ?? [];
+    const [, section = ""] = /`usage` is the cost of this call([^]*?)A result larger than/.exec(docs) ?? [];
     const kinds: readonly string[] = FailureCategory.options;
-    const fields = told.match(/(?<=`)[a-z]\w+(?=`)/gi)?.filter((name) => !kinds.includes(name)) ?? [];
+    const fields = section.match(/(?<=`)[a-z]\w+(?=`)/gi)?.filter((name) => !kinds.includes(name)) ?? [];
     expect(fields).toHaveLength(10);
     const failure = { outcome: "failed", category: "limit", errorSubtype: "x", code: "y" } as const;
     const message = { stop_reason: "max_tokens", structured_output: 1, usage: {}, permission_denials: [{}] };
@@ -268,7 +268,7 @@ describe("a result", () => {
     expect(Object.keys({ ...shown, ...JsonObject.parse(usage) })).toEqual(expect.arrayContaining(fields));
   });
 
-  it("has costs without rounding errors", () => {
+  it("a result has costs without rounding errors", () => {
     const summed = { ...ENDED, costUsd: 0.1 + 0.2, sessionCostUsd: 0.0048000000000000004 };
     expect(presentResult("s1", summed, {})).toMatchObject({ totalCostUsd: 0.3, sessionTotalCostUsd: 0.0048 });
   });
@@ -278,7 +278,7 @@ describe("a result", () => {
     [{ result: "" }, "The CLI died."],
     [{ result: "half a text" }, "half a text\n\nThe CLI died."],
     [{ result: null, stop_reason: null, usage: "?", permission_denials: [] }, "The CLI died."],
-  ])("of a turn that broke down contains what is known: %j", (message, text) => {
+  ])("the result of a turn that broke down contains what is known: %j", (message, text) => {
     const ended = {
       ...ENDED,
       outcome: "lost",

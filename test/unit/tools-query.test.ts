@@ -5,7 +5,7 @@ import { Wire } from "../kit/clients/mcp-wire.ts";
 import { tools } from "../kit/tools/run.ts";
 
 const MESSAGES = 2_000;
-/** The size of both buffers of a stream plus one message, bytes. */
+/** Size of both buffers of a stream plus one message, bytes. */
 const HELD = 100_000;
 
 const initialize = {
@@ -55,8 +55,8 @@ it("a burst of messages reaches a slow client in order and complete, without pil
   }
   expect(most).toBeGreaterThan(10_000);
   expect(most).toBeLessThan(HELD);
-  const told = frames.filter(({ method }) => method === "notifications/message");
-  expect(told.map(({ params }) => (JSON.parse(params!.data) as { sequence: number }).sequence)).toEqual(
+  const logged = frames.filter(({ method }) => method === "notifications/message");
+  expect(logged.map(({ params }) => (JSON.parse(params!.data) as { sequence: number }).sequence)).toEqual(
     Array.from({ length: MESSAGES }, (_, index) => index + 1),
   );
   expect(frames.at(-1)).toMatchObject({

@@ -29,7 +29,7 @@ describe("answer_question", () => {
   it.each([
     [{ "Which library?": "A", "Which parts?": ["x", "y"] }],
     [{ "Which library?": ["B"], "Which parts?": "neither, because" }],
-  ])("passes on %j with the original questions", async (answers) => {
+  ])("the answers %j are passed on with the original questions", async (answers) => {
     const { engine, input } = asking();
     await answerOf(engine, "_check", answering({ answers }));
     expect(engine.answers).toEqual([
@@ -55,14 +55,14 @@ describe("answer_question", () => {
       "decision: is only for action respond_permission, which can also deny a question.",
     ],
     [{ answers: {}, denyMessage: "no" }, "denyMessage: is only for action respond_permission"],
-  ])("refuses %j", async (args, problem) => {
+  ])("answer_question with %j is refused", async (args, problem) => {
     const { engine } = asking();
     const reply = await run(engine, "_check", answering(args));
     expect(reply.text).toContain(`Error [INVALID_ARGUMENT]: ${problem}`);
     expect(engine.answers).toEqual([]);
   });
 
-  it("is for questions only, and respond_permission accepts no answers", async () => {
+  it("answer_question is for questions only, and respond_permission accepts no answers", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -77,7 +77,7 @@ describe("answer_question", () => {
     expect((await run(engine, "_check", other)).text).toContain("answers: is only for action answer_question.");
   });
 
-  it("to a request that is not open is PERMISSION_REQUEST_NOT_FOUND", async () => {
+  it("an answer to a request that is not open is PERMISSION_REQUEST_NOT_FOUND", async () => {
     const { engine } = asking();
     const reply = await run(engine, "_check", answering({ requestId: "r9", answers: {} }));
     expect(reply.structured).toMatchObject({ code: "PERMISSION_REQUEST_NOT_FOUND" });
@@ -85,7 +85,7 @@ describe("answer_question", () => {
 });
 
 describe("availableTools", () => {
-  it("are those that Claude Code reported last, with their descriptions", async () => {
+  it("`availableTools` lists the tools that Claude Code reported last, with their descriptions", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -105,7 +105,7 @@ describe("availableTools", () => {
     expect(await check(engine, { cursor: 900 })).not.toHaveProperty("availableTools");
   });
 
-  it("are all known tools before Claude Code has started, in a part of the answer", async () => {
+  it("`availableTools` lists all known tools before Claude Code has started, in a part of the answer", async () => {
     const engine = new FakeEngine();
     engine.add().run();
     const whole = await check(engine, { pollOptions: { includeTools: true } });
@@ -117,7 +117,7 @@ describe("availableTools", () => {
 });
 
 describe("the names of tools in options", () => {
-  it("are corrected if the intended name is clear", () => {
+  it("a tool name in options is corrected if the intended name is clear", () => {
     const { options, warnings } = nameTools({
       cwd: "/",
       allowedTools: ["bash", "READ", "bash(git commit:*)", "mcp__Lab__Run", "Edit(/a/*)"],
@@ -133,7 +133,7 @@ describe("the names of tools in options", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("are kept, with a warning, if they are unknown", () => {
+  it("an unknown tool name in options is kept, with a warning", () => {
     const { options, warnings } = nameTools({ cwd: "/", allowedTools: ["Reed(/a)", "constructor"], tools: ["Bash"] });
     expect(options.allowedTools).toEqual(["Reed(/a)", "constructor"]);
     expect(warnings).toEqual([
@@ -148,12 +148,12 @@ describe("the names of tools in options", () => {
     expect(many.warnings.at(-1)).toBe("And 390 more.");
   });
 
-  it("in a preset are kept", () => {
+  it("a preset of tools is kept", () => {
     const tools = { type: "preset", preset: "claude_code" } as const;
     expect(nameTools({ cwd: "/", tools })).toEqual({ options: { cwd: "/", tools }, warnings: [] });
   });
 
-  it("cause warnings in the answer to the start", async () => {
+  it("an unknown tool name causes a warning in the answer to the start", async () => {
     const engine = new FakeEngine();
     const answer = await answerOf(engine, "", { prompt: "x", allowedTools: ["Reed", "read"] });
     expect(answer).toHaveProperty("warnings", [

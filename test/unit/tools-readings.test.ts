@@ -12,7 +12,7 @@ import { runTool, tools } from "../kit/tools/run.ts";
 
 const schemas = new Map([...tools].map(([name, { input }]) => [name, input]));
 
-/** All that may stand in the arguments of a tool, by its place. */
+/** Returns every subschema of `schema` with its path. */
 function placesIn(schema: Schema, path = ""): [string, Schema][] {
   const options = optionsOf(schema);
   const [inner = schema] = options;
@@ -48,7 +48,7 @@ const REMOTE = "type, url, headers, tools, timeout, alwaysLoad";
 const LOCAL = "type, command, args, env, timeout, alwaysLoad";
 const STATUS = "one of running, waiting_permission, idle, error, cancelled, closed";
 
-describe("of several forms that a value may have, an error is about the one that its names are of", () => {
+describe("a value that may have several forms", () => {
   const ROWS: [string, Call, string][] = [
     ["attachments.*", image({ data: "aGk=", mediaType: "application/pdf" }), `mediaType: must be ${IMAGES}, not "app`],
     ["attachments.*", image({ data: "aGk=", mediaType: "image/jpg" }), "Did you mean image/jpeg?"],
@@ -133,15 +133,17 @@ describe("of several forms that a value may have, an error is about the one that
     ["since", list({ since: -1 }), "since: must be at least 0, not -1."],
   ];
 
-  it.each(ROWS)("%s: %j", async (_, call, text) => expect(await refusal(call)).toContain(text));
+  it.each(ROWS)("the error for %s is about the form that its names belong to: %j", async (_, call, text) =>
+    expect(await refusal(call)).toContain(text),
+  );
 
-  it("and there is a row for each place that has several", () => {
+  it("every place that takes several forms has a row", () => {
     const several = places().filter(([, schema]) => optionsOf(schema).length > 1);
     const names = several.map(([path]) => path.replace(/^(?:advanced|diskResumeConfig)\./, ""));
     expect(new Set(ROWS.map(([path]) => path))).toEqual(new Set(names));
   });
 
-  it("an unknown name is never offered in its place", async () => {
+  it("an unknown name is never offered in place of itself", async () => {
     const value = fc.constantFrom("stdio", "http", "enabled", "a", url, 5, ["a"]);
     const name = fc.constantFrom(
       ..."type,url,uri,command,comand,args,env,headers,tools,timeout,data,path,mediaType".split(","),
@@ -157,8 +159,8 @@ describe("of several forms that a value may have, an error is about the one that
   });
 });
 
-describe("what Claude Code takes by other names", () => {
-  it("is taken", () => {
+describe("other names that Claude Code takes", () => {
+  it("`streamable-http` and a media type in capitals are accepted", () => {
     const schema = schemas.get("claude_code")!;
     const args = { prompt: "x", mcpServers: { x: { type: "streamable-http", url } } };
     expect(parseArguments(schema, args, [])).toMatchObject({ mcpServers: { x: { type: "http", url } } });
@@ -169,7 +171,7 @@ describe("what Claude Code takes by other names", () => {
   });
 });
 
-/** Every value that is no text, as JSON text. */
+/** Returns `args` with every value that is not a string as JSON text. */
 const asText = (args: object): object =>
   Object.fromEntries(
     Object.entries(args).map(([name, value]: [string, unknown]) => [
@@ -189,7 +191,7 @@ describe("JSON text", () => {
       tools: { type: "preset", preset: "claude_code" },
     }),
     start({ tools: ["Read"], advanced: ADVANCED, debug: true, maxBudgetUsd: 0.5, taskBudget: { total: 5 } }),
-    // Beside fixed words.
+    // Values beside fixed words, such as `all`.
     start({ skills: ["a"], agents: { a: asText({ description: "d", prompt: "p", effort: 5 }) } }),
     list({ status: ["idle"] }),
     start({ advanced: asText(ADVANCED), attachments: [{ data: "aGk=", mediaType: "image/png" }] }),
@@ -206,7 +208,7 @@ describe("JSON text", () => {
     ],
     ["claude_chat_query", { sessionId: "s1", prompt: "x", includeThinking: true, closeAfter: false }],
     ["claude_direct_query", { prompt: "x", includeThinking: true }],
-  ])("is read where the schema takes no text but fixed words: %s %j", (name, args) => {
+  ])("JSON text is read where the schema takes no text but fixed words: %s %j", (name, args) => {
     const schema = schemas.get(name)!;
     expect(parseArguments(schema, asText(args), [])).toEqual(parseArguments(schema, args, []));
   });
@@ -214,7 +216,7 @@ describe("JSON text", () => {
   it.each([
     ["[1]", "true", "5"],
     ['{"type":"preset","preset":"claude_code"}', '["a"]', '""'],
-  ])("is left as it is where a text is taken: %s", (...texts) => {
+  ])("JSON text is left as it is where the schema takes a text: %s", (...texts) => {
     for (const text of texts) {
       const args = { prompt: text, systemPrompt: text, model: text, env: { A: text }, allowedTools: [text] };
       expect(parseArguments(schemas.get("claude_code")!, args, [])).toEqual(args);
@@ -239,11 +241,11 @@ describe("JSON text", () => {
     [start({ allowedTools: "[5]" }), "allowedTools.0: must be a string, not 5."],
     [start({ allowedTools: '{"a":1}' }), "allowedTools: must be an array, not "],
     [start({ advanced: '{"efort":"low"}' }), "advanced.efort: unknown option. Did you mean effort?"],
-    // Beside fixed words.
+    // Values beside fixed words, such as `all`.
     [start({ skills: '"all"' }), 'skills: must be all or an array, not "\\"all\\"".'],
     [agent({ effort: "0" }), "agents.a.effort: must be at least 1, not 0."],
     [list({ status: '["idl"]' }), "status.0: must be one of running"],
-    // A text of a message may not hold what the message may not.
+    // JSON text is held to the limits of a message.
     [start({ advanced: '{"title":"\\ud800"}' }), "advanced.title: has a lone surrogate"],
     [start({ advanced: '{"__proto__":{}}' }), "advanced.__proto__: is not allowed as a name."],
     [start({ allowedTools: `${"[".repeat(200)}${"]".repeat(200)}` }), "is nested too deeply."],
@@ -253,13 +255,13 @@ describe("JSON text", () => {
       "allowedTools: must be an array.",
     ],
     [start({ allowedTools: JSON.stringify(["x".repeat(1_048_577)]) }), "allowedTools: must be an array."],
-  ])("is refused where that is not what is taken: %j", async (call, text) =>
+  ])("JSON text is refused where its value does not fit: %j", async (call, text) =>
     expect(await refusal(call)).toContain(text),
   );
 
-  it("can be told from what a field takes in each tool", () => {
+  it("the schema of every field says if JSON text is read", () => {
     const unknown = places().filter(([, schema]) => optionsOf(schema).length === 1 && !kindOfForm(unwrapped(schema)));
-    // The inside of what is not ours to define, and a word without case: neither is read.
+    // Not read: values of foreign schemas, and `mediaType`, a word in any case.
     const names = unknown.map(([path]) => path.split(".").slice(-2).join("."));
     expect(new Set(names)).toEqual(new Set(["schema.*", "updatedInput.*", "*.mediaType"]));
   });

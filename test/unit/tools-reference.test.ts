@@ -6,13 +6,13 @@ const text = optionsReference();
 const linesOf = (name: string) => text.split("\n").filter((line) => line.startsWith(`- \`${name}\` (`));
 
 describe("the reference of the options", () => {
-  it.each(SessionOptions.keyof().options)("has a line with a type and a default: %s", (name) => {
+  it.each(SessionOptions.keyof().options)("an option has a line with a type and a default: %s", (name) => {
     const [line] = linesOf(name);
     // A field of an agent or a server may have the same name, below.
     expect(line).toMatch(/^- `\w+` \(.+\): (?!Required).*Default: .+\.$/);
   });
 
-  it("marks the advanced ones", () => {
+  it("the reference lists advanced options in their own section", () => {
     const [flat = "", advanced = ""] = text.split("## In `advanced`");
     expect(flat).toContain("- `cwd` (");
     for (const name of Object.keys(AdvancedOptions.shape)) {
@@ -21,7 +21,7 @@ describe("the reference of the options", () => {
     }
   });
 
-  it("describes the fields of objects, at any depth, once for all places that take them", () => {
+  it("the fields of an object are described at any depth, once for all places that take the object", () => {
     expect(text).toContain("## `agents.NAME`\n");
     expect(text).toContain("## `agents.NAME.mcpServers[].NAME` and `mcpServers.NAME`, form 2\n");
     expect(text).toContain("## `sandbox.network`\n");

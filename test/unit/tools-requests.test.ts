@@ -14,7 +14,7 @@ const respond = (engine: FakeEngine, args: object) =>
   });
 
 describe("claude_code_check, requests", () => {
-  it("lists open requests, whose time runs from their delivery", async () => {
+  it("a poll lists open requests, and their time runs from the delivery", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -67,7 +67,7 @@ describe("claude_code_check, requests", () => {
     expect(engine.delivers).toHaveLength(1);
   });
 
-  it("reports to the engine that an input was shown cut, and later in full", async () => {
+  it("a poll reports to the engine that an input was shown cut, and later in full", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -80,7 +80,7 @@ describe("claude_code_check, requests", () => {
     expect(engine.delivers).toEqual([[{ requestId: "r1", whole: false }], [{ requestId: "r1", whole: true }]]);
   });
 
-  it("records no delivery to a caller that is gone", async () => {
+  it("a poll records no delivery to a caller that is gone", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -89,7 +89,7 @@ describe("claude_code_check, requests", () => {
     expect(engine.delivers).toEqual([]);
   });
 
-  it("gives an answer and waits for its outcome", async () => {
+  it("an answer is passed on, and the call waits for its outcome", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -106,7 +106,7 @@ describe("claude_code_check, requests", () => {
     expect(whole.events.map(({ type }) => type).slice(2)).toEqual(["output", "permission_result", "result"]);
   });
 
-  it("does not wait while another request is open", async () => {
+  it("an answer does not wait while another request is open", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -136,7 +136,7 @@ describe("claude_code_check, requests", () => {
         updatedPermissions: [{ type: "setMode", mode: "acceptEdits", destination: "session" }],
       },
     ],
-  ])("passes on %j", async (args, expected) => {
+  ])("the answer %j is passed on", async (args, expected) => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -145,7 +145,7 @@ describe("claude_code_check, requests", () => {
     expect(engine.answers).toEqual([{ requestId: "r1", by: "caller", ...expected }]);
   });
 
-  it("refuses a request that is not open", async () => {
+  it("an answer to a request that is not open is refused", async () => {
     const engine = new FakeEngine();
     engine.add().run();
     const reply = await run(engine, "_check", {

@@ -2,8 +2,6 @@ import { describe, expect, it } from "vitest";
 
 import { checkDiskResume, isWrongToken, resumeToken, type DiskResume } from "../../src/tools/resume-token.ts";
 
-/** Who may go on with a session that only Claude Code's disk knows. */
-
 const sessionId = "s1";
 const SECRET: DiskResume = { allowed: true, secret: "k" };
 const token = resumeToken(SECRET, "local", sessionId);
@@ -17,7 +15,7 @@ const verdict = (policy: DiskResume, given: string | undefined, principal = "loc
   }
 };
 
-it("a token is of its secret, its principal and its session", () => {
+it("a token depends on its secret, its principal and its session", () => {
   const others = [
     resumeToken({ allowed: true, secret: "other" }, "local", sessionId),
     resumeToken(SECRET, "ann", sessionId),
@@ -30,22 +28,22 @@ it("a token is of its secret, its principal and its session", () => {
 
 describe("a session from disk", () => {
   it.each<[string, DiskResume, string | undefined, string]>([
-    ["may be resumed without a token where there is no secret", { allowed: true, secret: undefined }, undefined, "may"],
+    ["may be resumed without a token if there is no secret", { allowed: true, secret: undefined }, undefined, "may"],
     ["may be resumed with its token", SECRET, token, "may"],
-    ["may not be resumed where that is off", { allowed: false, secret: "k" }, token, "is not allowed here"],
+    ["may not be resumed if disk resume is off", { allowed: false, secret: "k" }, token, "is not allowed here"],
     ["may not be resumed without its token", SECRET, undefined, "A resumeToken is required"],
     ["may not be resumed with another token", SECRET, "0".repeat(64), "The resumeToken is wrong"],
     ["may not be resumed with a part of its token", SECRET, token?.slice(1), "The resumeToken is wrong"],
-  ])("%s", (_, policy, given, expected) => {
+  ])("a session from disk %s", (_, policy, given, expected) => {
     expect(verdict(policy, given)).toContain(expected);
   });
 
-  it("may not be resumed with the token of another user", () => {
+  it("a session from disk may not be resumed with the token of another user", () => {
     expect(verdict(SECRET, token, "ann")).toContain("The resumeToken is wrong");
   });
 });
 
-it("no token is wrong where none is needed", () => {
+it("no token is wrong if none is needed", () => {
   expect(isWrongToken({ allowed: true, secret: undefined }, "local", { sessionId, token: "any" })).toBe(false);
   expect(isWrongToken(SECRET, "local", { sessionId, token: "any" })).toBe(true);
 });

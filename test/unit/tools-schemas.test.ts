@@ -18,10 +18,10 @@ const tools = toolsOf(["all"], TOOLSET_SETTINGS);
 const schemaOf = (tool: (typeof tools)[number]) => tool.inputSchema({ maxWaitMs: 45_000 }) as Schema;
 
 const TYPES = new Set<unknown>(["array", "boolean", "integer", "number", "object", "string"]);
-/** Keywords beyond the basic ones. Some clients refuse `format` except for a few words, so there is none. */
+/** Allowed keywords; `format` is missing because some clients refuse most of its values. */
 const KEYWORDS = new Set("anyOf default description enum items maximum minimum properties required type".split(" "));
 
-/** A schema and all its subschemas, each by its path. */
+/** Returns `schema` and all subschemas, each with its path. */
 function partsOf(schema: Schema, path = "arguments"): [string, Schema][] {
   const { anyOf = [], items, properties = {} } = schema;
   const below = [
@@ -55,7 +55,7 @@ describe("the schema of a tool", () => {
     expect(partsOf(schemaOf(tool)).flatMap(refusedIn)).toEqual([]);
   });
 
-  it("is recognised if it has one", () => {
+  it("a refused construct in a schema is recognised", () => {
     const bad: Schema = {
       type: "object",
       properties: {
@@ -81,8 +81,8 @@ describe("the schema of a tool", () => {
 });
 
 /**
- * The rules by which @openai/agents-core 0.20.0 converts a schema to strict mode (utils/strictToolSchema.mjs): an object without
- * fields is open, and an option of a union may have no optional field. If a rule is broken, it warns and leaves the tool
+ * Applies the rules of @openai/agents-core 0.20.0 for strict mode (utils/strictToolSchema.mjs): an object without fields is
+ * open, and an option of a union may have no optional field. If a rule is broken, the package warns and leaves the tool
  * unchanged.
  */
 function notStrict([path, { anyOf, properties, type }]: [string, Schema]): string[] {
@@ -93,7 +93,7 @@ function notStrict([path, { anyOf, properties, type }]: [string, Schema]): strin
   return [...(isOpen ? [`${path}: open`] : []), ...(optional ? [`${path}: optional fields in a union`] : [])];
 }
 
-/** Their fields have names of the caller's own, or too many forms for the listing. */
+/** Paths of open objects: their fields have names chosen by the caller, or too many forms for the listing. */
 const OPEN: Readonly<Record<string, readonly string[]>> = {
   claude_code: ["arguments.attachments[]", "arguments.systemPrompt|1", "arguments.advanced"],
   claude_code_check: [

@@ -10,7 +10,7 @@ import { mayUse, scopeOf } from "../../src/tools/scope.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 import { tools, runTool } from "../kit/tools/run.ts";
 
-/** Every tool and action with the scope that it requires: a new one is missing here until its scope is decided. */
+/** Required scope of every tool and action; a new action makes the test fail until its scope is decided. */
 const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> = {
   claude_code: "run",
   claude_code_reply: "run",
@@ -53,7 +53,7 @@ const CALLS = Object.entries(TABLE).flatMap(([name, scope]) =>
 const toolOf = (name: string) => tools.get(name)!;
 const without = (scope: Scope) => SCOPES.filter((each) => each !== scope);
 
-/** An engine that fails the test on every call. */
+/** Fails the test on every access to the engine. */
 const untouched = new Proxy(new FakeEngine(), {
   get(_, key) {
     throw new Error(`the engine was asked for ${String(key)}`);
@@ -68,7 +68,7 @@ function audited() {
 }
 
 describe("the scope", () => {
-  it("is defined for every tool and every action of it", () => {
+  it("a scope is defined for every tool and every action", () => {
     const settled = [...tools.values()].map(({ name, scope }) => [name, scope]);
     expect(Object.fromEntries(settled)).toEqual(TABLE);
     const actions = [...tools.values()].flatMap((tool) => {
@@ -79,24 +79,27 @@ describe("the scope", () => {
     expect(actions.toSorted()).toEqual(CALLS.map(({ name, action }) => `${name} ${action}`).toSorted());
   });
 
-  it.each(CALLS)("of $name $action is $scope, and a caller with all others is refused", async (call) => {
-    const { name, action, args, scope } = call;
-    const { deps, entries } = audited();
-    // The scope is checked before arguments and sessions.
-    for (const raw of [args, { ...args, sessionId: "s1", prompt: "x", cwd: "/", unknown: 1 }]) {
-      const reply = await runTool(toolOf(name), raw, { ...callOf(), principal: "ann", scopes: without(scope) }, deps);
-      expect(reply).toMatchObject({ isError: true, structured: { code: "PERMISSION_DENIED" } });
-      expect(reply.text).toMatch(new RegExp(`^Error \\[PERMISSION_DENIED\\]: ${name}.* needs the scope ${scope};`));
-      expect(reply.text).toContain(without(scope).join(", "));
-    }
-    expect(entries).toMatchObject([
-      { principal: "ann", tool: name, outcome: "PERMISSION_DENIED", ...(action !== "" && { action }) },
-      { principal: "ann", tool: name, outcome: "PERMISSION_DENIED" },
-    ]);
-    expect(deps.faults).toEqual([]);
-  });
+  it.each(CALLS)(
+    "the scope of $name $action is $scope, and a caller with all other scopes is refused",
+    async (call) => {
+      const { name, action, args, scope } = call;
+      const { deps, entries } = audited();
+      // The scope is checked before arguments and sessions.
+      for (const raw of [args, { ...args, sessionId: "s1", prompt: "x", cwd: "/", unknown: 1 }]) {
+        const reply = await runTool(toolOf(name), raw, { ...callOf(), principal: "ann", scopes: without(scope) }, deps);
+        expect(reply).toMatchObject({ isError: true, structured: { code: "PERMISSION_DENIED" } });
+        expect(reply.text).toMatch(new RegExp(`^Error \\[PERMISSION_DENIED\\]: ${name}.* needs the scope ${scope};`));
+        expect(reply.text).toContain(without(scope).join(", "));
+      }
+      expect(entries).toMatchObject([
+        { principal: "ann", tool: name, outcome: "PERMISSION_DENIED", ...(action !== "" && { action }) },
+        { principal: "ann", tool: name, outcome: "PERMISSION_DENIED" },
+      ]);
+      expect(deps.faults).toEqual([]);
+    },
+  );
 
-  it.each(CALLS)("of $name $action is sufficient", async ({ name, args, scope }) => {
+  it.each(CALLS)("the scope of $name $action is sufficient", async ({ name, args, scope }) => {
     const reply = await runTool(toolOf(name), args, { ...callOf(), scopes: [scope] }, depsOf(new FakeEngine()));
     expect(reply.structured["code"]).not.toBe("PERMISSION_DENIED");
   });
@@ -106,7 +109,7 @@ describe("the scope", () => {
     ["claude_code_session", "approve"],
     ["claude_code_configure", "admin"],
     ["claude_code", "run"],
-  ] as const)("of an invalid call of %s is the highest of its actions: %s", (name, scope) => {
+  ] as const)("the scope of an invalid call of %s is the highest of its actions: %s", (name, scope) => {
     const senseless = [undefined, null, 7, "poll", [], {}, { action: 1 }, { action: "nope" }, { action: "toString" }];
     for (const raw of [...senseless, { action: "__proto__" }, { action: ["poll"] }, { ACTION: "poll" }]) {
       expect(scopeOf(toolOf(name), raw)).toBe(scope);
@@ -115,7 +118,7 @@ describe("the scope", () => {
 });
 
 describe("the caller's scopes", () => {
-  /** A request as it arrives over HTTP. */
+  /** Builds a request as received over HTTP. */
   const requestOf = (scopes: readonly Scope[]) =>
     ({
       mcpReq: { signal: new AbortController().signal },
@@ -143,7 +146,7 @@ describe("the caller's scopes", () => {
     [["approve"], ["claude_code_check", "claude_code_session"]],
     [["admin"], ["claude_code_configure"]],
     [[], []],
-  ] as [Scope[], string[]][])("hide other tools: with %j there is %j", (scopes, names) => {
+  ] as [Scope[], string[]][])("a caller with the scopes %j sees only the tools %j", (scopes, names) => {
     const { tools: listed } = toolAnswers(
       [...tools.values()],
       () => ({ capabilities: undefined, clientInfo: undefined, logLevel: undefined }),
@@ -152,12 +155,12 @@ describe("the caller's scopes", () => {
     expect(listed.map(({ name }) => name)).toEqual(names);
   });
 
-  it("hide no tool from a caller with all of them", () => {
+  it("a caller with all scopes sees every tool", () => {
     const all = [...tools.values()];
     expect(all.filter((tool) => mayUse({ scopes: SCOPES }, tool))).toEqual(all);
   });
 
-  it("hide resources without `read`: none is listed or read, and the refusal is recorded", async () => {
+  it("a caller without `read` neither lists nor reads resources, and the refusal is recorded", async () => {
     const { deps, entries } = audited();
     const answers = resourceAnswers(LIBRARY, () => ({ clientInfo: undefined }), options(deps));
     const context = requestOf(without("read"));
@@ -179,7 +182,7 @@ describe("the caller's scopes", () => {
   });
 });
 
-it("prevent the delivery of a request to a caller who may not answer it", async () => {
+it("a request is not delivered by a poll of a caller who may not answer requests", async () => {
   const engine = new FakeEngine();
   const session = engine.add();
   session.run();

@@ -21,7 +21,7 @@ describe("claude_code_session list", () => {
       { cwd: "/a", text: "login" },
       { cwd: "/a", text: "login" },
     ],
-  ])("passes on %j", async (args, query) => {
+  ])("a list with %j is passed on", async (args, query) => {
     const engine = new FakeEngine();
     await runOpen(engine, { action: "list", ...args });
     expect(engine.queries).toEqual([{ principal: "local", limit: 51, ...query }]);
@@ -39,7 +39,7 @@ describe("claude_code_session list", () => {
     [{ pageToken: "2" }, /pageToken: is not valid/],
     [{ pageToken: Buffer.from('["x"]').toString("base64url") }, /pageToken: is not valid/],
     [{ sessionId: "s1" }, /sessionId: is not for action list, which takes: status, cwd, /],
-  ])("refuses %j", async (args, text) => {
+  ])("a list with %j is refused", async (args, text) => {
     const reply = await runOpen(new FakeEngine(), { action: "list", ...args });
     expect(reply.structured).toMatchObject({ code: "INVALID_ARGUMENT" });
     expect(reply.text).toMatch(text);
@@ -50,7 +50,7 @@ describe("claude_code_session list", () => {
     [{ action: "cancel", sessionId: "s1", includeSensitive: true }, "includeSensitive: is not for action cancel"],
     [{ action: "cancel" }, "sessionId: is required for action cancel."],
     [{ action: "purge" }, "action: must be one of list, get, cancel, interrupt,"],
-  ])("explains a refusal like other actions: %j", async (args, text) => {
+  ])("a refusal is explained as for other actions: %j", async (args, text) => {
     const reply = await runOpen(new FakeEngine(), args);
     expect(reply.text).toContain(`Error [INVALID_ARGUMENT]: ${text}`);
   });
@@ -74,7 +74,7 @@ describe("claude_code_session list", () => {
     return all;
   }
 
-  it("lists the newest first, page by page, each once", async () => {
+  it("the newest sessions are listed first, page by page, each once", async () => {
     const engine = engineWith(7);
     expect(await pages(engine, { limit: 3 })).toEqual([["s6", "s5", "s4"], ["s3", "s2", "s1"], ["s0"]]);
     expect(await pages(engine, { limit: 7 })).toHaveLength(1);
@@ -86,7 +86,7 @@ describe("claude_code_session list", () => {
     expect(reply.structured).toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 
-  it("ends a page when the 32,768 bytes of an answer are full, and loses nothing", async () => {
+  it("a page ends when the 32,768 bytes of an answer are full, and no session is lost", async () => {
     const engine = engineWith(200);
     const first = await run(engine, "_session", { action: "list", limit: 200 });
     expect(Buffer.byteLength(first.text)).toBeLessThanOrEqual(32_768);
@@ -95,11 +95,11 @@ describe("claude_code_session list", () => {
     expect(all.flat()).toEqual(Array.from({ length: 200 }, (_, index) => `s${String(199 - index)}`));
   });
 
-  it("omits sessions that no longer have the status, and continues after the found ones", async () => {
+  it("a session that no longer has the status is omitted, and the list continues after the found sessions", async () => {
     const engine = engineWith(6);
     for (const session of engine.sessions.values()) session.run();
     const list = engine.list.bind(engine);
-    // Like the engine: turns of a dead owner are recorded as lost during the listing, which makes their sessions the newest.
+    // Like the engine, records the turn of a dead owner as lost during the listing, so that the session becomes the newest.
     engine.list = async (query) => {
       const found = await list(query);
       return found.map((record) =>
@@ -113,21 +113,21 @@ describe("claude_code_session list", () => {
   });
 });
 
-/** A call on stdio. */
+/** Builds a call on stdio. */
 function ownCall() {
   const call = callOf();
   return { ...call, client: { ...call.client, isLocal: true } };
 }
 
-interface Told {
+interface ListedSession {
   sessionId: string;
   title?: string;
   folder?: string;
 }
 
-async function ownList(engine: FakeEngine, args: object = {}): Promise<Told[]> {
+async function ownList(engine: FakeEngine, args: object = {}): Promise<ListedSession[]> {
   const { structured } = await run(engine, "_session", { action: "list", limit: 200, ...args }, ownCall());
-  return (structured as unknown as { sessions: Told[] }).sessions;
+  return (structured as unknown as { sessions: ListedSession[] }).sessions;
 }
 
 describe("a session in a list", () => {
@@ -155,14 +155,14 @@ describe("a session in a list", () => {
     return engine;
   }
 
-  it("takes at most 300 bytes, its title and folder among them, and twenty take 6,000", async () => {
+  it("a session takes at most 300 bytes, title and folder included, and twenty take 6,000", async () => {
     const sessions = await ownList(realistic());
     const sizes = sessions.map((session) => jsonBytes(session) + 1);
     process.stdout.write(`LIST of 20 sessions: ${String(jsonBytes(sessions))} bytes (${sizes.join(", ")})\n`);
     expect(sessions).toHaveLength(20);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(300);
     expect(jsonBytes(sessions)).toBeLessThanOrEqual(6_000);
-    // Each says what it is, and has what it is chosen by.
+    // Every session has its folder and the fields by which a caller chooses.
     for (const session of sessions) {
       expect(session.folder).toMatch(/^(?:shop|shop-api|infrastruc.*)$/);
       for (const key of [
@@ -185,7 +185,7 @@ describe("a session in a list", () => {
     );
   });
 
-  it("leaves at least 32 bytes to title and folder beside the long name of a model, whose last part it tells", async () => {
+  it("a long model name is reduced to its last part, and leaves room for title and folder", async () => {
     const engine = realistic();
     const model = "us.anthropic.claude-opus-4-5-20251101-v1:0";
     for (const { state } of engine.sessions.values())
@@ -211,7 +211,7 @@ describe("a session in a list", () => {
     held: fc.nat(20),
   });
 
-  it("takes at most 300 bytes whatever it is called", async () => {
+  it("a session takes at most 300 bytes, whatever its title, folder and model", async () => {
     await fc.assert(
       fc.asyncProperty(anySession, async ({ asks, costUsd, cwd, held, mode, model, reported, title, turns }) => {
         const engine = new FakeEngine();
@@ -222,10 +222,10 @@ describe("a session in a list", () => {
         added.state.queue = Array.from({ length: held }, () => ({ promptId: "p", eventId: 1, held: true }));
         if (asks) added.run();
         if (asks) added.requests();
-        const [told] = await ownList(engine);
-        expect(jsonBytes(told) + 1).toBeLessThanOrEqual(300);
-        expect(told).toMatchObject({ sessionId: id(1), permissionMode: "plan", totalTurns: turns });
-        expect("model" in told!).toBe((reported ?? model) !== undefined);
+        const [shown] = await ownList(engine);
+        expect(jsonBytes(shown) + 1).toBeLessThanOrEqual(300);
+        expect(shown).toMatchObject({ sessionId: id(1), permissionMode: "plan", totalTurns: turns });
+        expect("model" in shown!).toBe((reported ?? model) !== undefined);
       }),
       { numRuns: amount(50, 2_000) },
     );
@@ -248,19 +248,19 @@ describe("a session in a list", () => {
     ["a failure", { lastOutcome: "lost" }, {}, { status: "error", lastOutcome: "lost" }],
     ["an interrupt", { lastOutcome: "interrupted" }, {}, { status: "idle", lastOutcome: "interrupted" }],
     ["held prompts", { queue: [{ promptId: "p", eventId: 1, held: true }] }, {}, { queued: 1, held: 1 }],
-  ])("says what is not as usual: %s", async (_, state, options, told) => {
+  ])("a session shows what is not as usual: %s", async (_, state, options, shown) => {
     const engine = new FakeEngine();
     const added = engine.add("s1", { cwd: "/a", ...options });
     Object.assign(added.state, state);
     const usual = ["sessionId", "status", "folder", "createdAt", "lastActiveAt", "permissionMode", "totalTurns"];
     const [session] = await ownList(engine);
-    expect(session).toMatchObject(told);
+    expect(session).toMatchObject(shown);
     const model = state.reported?.model ?? options.model;
-    const keys = [...usual, "totalCostUsd", ...(model === undefined ? [] : ["model"]), ...Object.keys(told)];
+    const keys = [...usual, "totalCostUsd", ...(model === undefined ? [] : ["model"]), ...Object.keys(shown)];
     expect(Object.keys(session!).toSorted()).toEqual([...new Set(keys)].toSorted());
   });
 
-  it("has its title and the last part of its cwd, masked, on stdio, or where the operator allows it", async () => {
+  it("a session has its title and the last part of its cwd on stdio, or masked where the operator allows it", async () => {
     const engine = new FakeEngine();
     engine.add("s1", { cwd: "/secret/shop" }).title = "Mend the login";
     expect((await ownList(engine))[0]).toMatchObject({ title: "Mend the login", folder: "shop" });

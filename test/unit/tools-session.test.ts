@@ -48,7 +48,7 @@ function privateEngine(): FakeEngine {
   return engine;
 }
 
-/** Pages of the log that the action reads. */
+/** Events in each page of the log that action diff reads. */
 const PAGE = 500;
 
 it.each([1, PAGE, PAGE + 1, 2 * PAGE])(
@@ -68,7 +68,7 @@ it.each([1, PAGE, PAGE + 1, 2 * PAGE])(
 );
 
 describe("claude_code_session, the public tier", () => {
-  it("shows the state of sessions, and nothing of their content", async () => {
+  it("the public tier shows the state of sessions, and nothing of their content", async () => {
     const engine = privateEngine();
     const session = engine.add("s2");
     session.run();
@@ -136,7 +136,7 @@ describe("claude_code_session, the public tier", () => {
     ]);
   });
 
-  it("shows by whom and when a session was closed", async () => {
+  it("the public tier shows by whom and when a session was closed", async () => {
     const engine = new FakeEngine();
     engine.add().run();
     const args = { action: "cancel", sessionId: "s1" };
@@ -155,7 +155,7 @@ describe("claude_code_session, the public tier", () => {
     expect(again.message).toBe("Session s1 was already cancelled.");
   });
 
-  it("refuses a session that does not exist", async () => {
+  it("a session that does not exist is refused", async () => {
     const reply = await run(new FakeEngine(), "_session", { action: "get", sessionId: "x" });
     expect(reply).toMatchObject({ isError: true, structured: { code: "SESSION_NOT_FOUND", sessionId: "x" } });
   });
@@ -163,19 +163,19 @@ describe("claude_code_session, the public tier", () => {
 
 describe("claude_code_session, the sensitive tier", () => {
   it.each(["list", "get"])(
-    "shows the content of a session with %s, and lists the fields that no tier shows",
+    "the sensitive tier of %s shows the content of a session, and lists the fields that no tier shows",
     async (action) => {
       const args = { action, includeSensitive: true, ...(action === "get" && { sessionId: "s1" }) };
       const reply = await runOpen(privateEngine(), args);
       expect(reply.text).not.toContain("hidden");
       const [session] = (reply.structured as unknown as Listed).sessions;
-      const { agents, env: _, mcpServers: __, model: ___, ...told } = PRIVATE;
+      const { agents, env: _, mcpServers: __, model: ___, ...shown } = PRIVATE;
       expect(session).toMatchObject({
         sessionId: "s1",
         status: "idle",
         title: "secret title",
         prompt: "secret task",
-        ...told,
+        ...shown,
         agents: { a: { ...agents.a, mcpServers: ["secret name", { own: { type: "stdio" } }] } },
         background: [{ id: "b1", type: "shell", description: "secret command" }],
         mcpServers: { local: { type: "stdio" }, remote: { type: "http" } },
@@ -194,7 +194,7 @@ describe("claude_code_session, the sensitive tier", () => {
     },
   );
 
-  it("is masked like all secrets", async () => {
+  it("the sensitive tier is masked like all secrets", async () => {
     const mask = (fields: object) =>
       JSON.parse(JSON.stringify(fields).replaceAll("secret words", "[masked]")) as object;
     const args = { action: "get", sessionId: "s1", includeSensitive: true };
@@ -202,7 +202,7 @@ describe("claude_code_session, the sensitive tier", () => {
     expect(structured).toMatchObject({ sessions: [{ systemPrompt: "[masked]" }] });
   });
 
-  it("is cut to the 32,768 bytes of an answer, and says so", async () => {
+  it("the sensitive tier is cut to the 32,768 bytes of an answer, with `truncated`", async () => {
     const engine = new FakeEngine();
     engine.add("s1", { cwd: "/a", systemPrompt: "s".repeat(200_000) });
     const reply = await runOpen(engine, { action: "get", sessionId: "s1", includeSensitive: true });
@@ -216,16 +216,19 @@ describe("claude_code_session, the sensitive tier", () => {
     [{ action: "list", includeSensitive: true }, "includeSensitive"],
     [{ action: "get", sessionId: "s1", includeSensitive: true }, "includeSensitive"],
     [{ action: "get", sessionId: "nobody", includeSensitive: true }, "includeSensitive"],
-  ])("is refused with the variable's name if the operator does not allow it: %j", async (args, field) => {
-    const engine = privateEngine();
-    const { structured, text } = await run(engine, "_session", args);
-    expect(structured).toMatchObject({ isError: true, code: "PERMISSION_DENIED" });
-    expect(text).toContain(`(${field})`);
-    expect(text).toContain("CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS=1");
-    expect(engine.queries).toEqual([]);
-  });
+  ])(
+    "the sensitive tier is refused with the variable's name if the operator does not allow it: %j",
+    async (args, field) => {
+      const engine = privateEngine();
+      const { structured, text } = await run(engine, "_session", args);
+      expect(structured).toMatchObject({ isError: true, code: "PERMISSION_DENIED" });
+      expect(text).toContain(`(${field})`);
+      expect(text).toContain("CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS=1");
+      expect(engine.queries).toEqual([]);
+    },
+  );
 
-  it("is not requested by includeSensitive: false", async () => {
+  it("`includeSensitive: false` does not request the sensitive tier", async () => {
     const { sessions } = await listed(privateEngine(), { includeSensitive: false });
     expect(sessions[0]).not.toHaveProperty("cwd");
   });

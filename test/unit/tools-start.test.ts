@@ -5,7 +5,7 @@ import { call, outcome } from "../kit/tools/log.ts";
 import { answerOf, check, run, tools, runTool } from "../kit/tools/run.ts";
 
 describe("claude_code", () => {
-  it("returns at once with the id and the cursor", async () => {
+  it("a start returns at once with the id and the cursor", async () => {
     const engine = new FakeEngine();
     const answer = await answerOf(engine, "", { prompt: "Fix it" });
     expect(answer).toEqual({ sessionId: "s1", status: "running", nextCursor: 1, pollInterval: 3_000 });
@@ -15,7 +15,7 @@ describe("claude_code", () => {
     expect(engine.waits).toEqual([]);
   });
 
-  it("passes on its options, flat, nested or both", async () => {
+  it("a start passes on its options, flat, nested or both", async () => {
     const engine = new FakeEngine();
     const flat = { cwd: "/a", model: "opus", maxTurns: 3, effort: "low", tools: ["Read"], permissionMode: "plan" };
     const advanced = { env: { A: "1" }, tools: ["Read"], agents: { b: { description: "d", prompt: "p" } } };
@@ -26,7 +26,7 @@ describe("claude_code", () => {
     ]);
   });
 
-  it("returns the result of a turn that ends within the wait", async () => {
+  it("a start returns the result of a turn that ends within the wait", async () => {
     const engine = new FakeEngine();
     engine.onPrompt = (session) => void setTimeout(() => session.ends("42"), 20);
     const answer = await answerOf(engine, "", { prompt: "What is 6 x 7?", waitMs: 5_000 });
@@ -45,7 +45,7 @@ describe("claude_code", () => {
     });
   });
 
-  it("returns early when a request opens, with the request and what was said before it, each once, and reads on from there", async () => {
+  it("a start returns early when a request opens, with the text before the request, and nothing is reported twice", async () => {
     const engine = new FakeEngine();
     engine.onPrompt = (session) => {
       setTimeout(() => {
@@ -68,7 +68,7 @@ describe("claude_code", () => {
     });
     expect(actions).toMatchObject([{ requestId: "r1", toolName: "Bash", input: { command: "npm test" } }]);
     expect(engine.delivers).toEqual([[expect.objectContaining({ requestId: "r1", whole: true })]]);
-    // A caller that polls in place of answering is told at once, and one that answers is not told again.
+    // A poll in place of an answer returns at once, and an answer does not report the text again.
     const { waits } = engine;
     expect(await check(engine, { cursor: answer.nextCursor, waitMs: 40_000 })).toMatchObject({ actions });
     expect(waits.at(-1)?.sessions).toEqual([{ sessionId: "s1", cursor: 6 }]);
@@ -80,7 +80,7 @@ describe("claude_code", () => {
   it.each<[string, object, Partial<ToolCall>]>([
     ["does not wait", { waitMs: 0 }, {}],
     ["may not read", { waitMs: 5_000 }, { scopes: ["run"] }],
-  ])("leaves the request to a poll where the caller %s", async (_, args, own) => {
+  ])("a start leaves the request to a poll if the caller %s", async (_, args, own) => {
     const engine = new FakeEngine();
     engine.onPrompt = (session) => void session.requests();
     const answer = await answerOf(engine, "", { prompt: "x", ...args }, { ...callOf(), ...own });
@@ -88,7 +88,7 @@ describe("claude_code", () => {
     expect(engine.delivers).toEqual([]);
   });
 
-  it("takes at most 32,768 bytes with a request that is larger", async () => {
+  it("a start with a larger request returns at most 32,768 bytes", async () => {
     const engine = new FakeEngine();
     engine.onPrompt = (session) => void session.requests({ input: { command: "x".repeat(100_000) } });
     const reply = await run(engine, "", { prompt: "x", waitMs: 1_000 });
@@ -99,7 +99,7 @@ describe("claude_code", () => {
     expect(Buffer.byteLength(reply.text)).toBeLessThanOrEqual(32_768);
   });
 
-  it("cuts a result that is larger than the 32,768 bytes of an answer", async () => {
+  it("a start cuts a result that is larger than the 32,768 bytes of an answer", async () => {
     const engine = new FakeEngine();
     engine.onPrompt = (session) => session.ends("r".repeat(100_000));
     const reply = await run(engine, "", { prompt: "x", waitMs: 1_000 });
@@ -107,7 +107,7 @@ describe("claude_code", () => {
     expect(Buffer.byteLength(reply.text)).toBeLessThanOrEqual(32_768);
   });
 
-  it("ends the wait, not the turn, when the caller no longer waits", async () => {
+  it("a caller that no longer waits ends the wait, not the turn", async () => {
     const engine = new FakeEngine();
     const controller = new AbortController();
     setTimeout(() => controller.abort(), 20);
@@ -117,7 +117,7 @@ describe("claude_code", () => {
 });
 
 describe("claude_code_reply", () => {
-  it("sends the next prompt and reports its turn only", async () => {
+  it("a reply sends the next prompt and reports only the turn of the prompt", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -134,7 +134,7 @@ describe("claude_code_reply", () => {
     ["SESSION_NOT_FOUND", { sessionId: "nobody" }],
     ["SESSION_BUSY", { sessionId: "s1" }],
     ["CANCELLED", { sessionId: "s2" }],
-  ])("is refused with %s", async (code, args) => {
+  ])("a reply is refused with %s", async (code, args) => {
     const engine = new FakeEngine();
     engine.add().run();
     engine.add("s2");
@@ -146,7 +146,7 @@ describe("claude_code_reply", () => {
 });
 
 describe("an internal error", () => {
-  it("is reported by an id; its message goes to the log only", async () => {
+  it("an internal error is reported by an id, and its message goes only to the log", async () => {
     const engine = new FakeEngine();
     engine.get = () => Promise.reject(new Error("password=hunter2"));
     const deps = depsOf(engine);

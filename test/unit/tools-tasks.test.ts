@@ -19,7 +19,7 @@ const started = (session: FakeSession, turnId: string, promptIds: string[]) =>
 const get = async (taskId: string) => runTaskMethod("tasks/get", { taskId }, callOf(), depsOf(engine));
 
 describe("a task whose turn is over", () => {
-  it("is found among many others, by the turn that its prompt began or joined", async () => {
+  it("a task is found among many others, by the turn that its prompt began or joined", async () => {
     const session = engine.add("many");
     const first = queued(session, "p1");
     started(session, "p1", ["p1"]);
@@ -38,7 +38,7 @@ describe("a task whose turn is over", () => {
     ]);
   });
 
-  it("continues if its turn was lost and resumed", async () => {
+  it("a task continues if its turn was lost and resumed", async () => {
     const session = engine.add("lost");
     const own = queued(session, "p1");
     started(session, "p1", ["p1"]);
@@ -55,7 +55,7 @@ describe("a task whose turn is over", () => {
     }
   });
 
-  it("was lost permanently if another prompt begins after it", async () => {
+  it("a task was lost permanently if another prompt begins after its lost turn", async () => {
     const session = engine.add("gone");
     const own = queued(session, "p1");
     started(session, "p1", ["p1"]);
@@ -68,30 +68,30 @@ describe("a task whose turn is over", () => {
   it.each([
     ["dropped", "cancelled"],
     ["closed", "the session was closed"],
-  ])("was never run: %s", async (why, words) => {
+  ])("a task whose prompt was never run is cancelled: %s", async (why, words) => {
     const session = engine.add(why);
     const own = queued(session, "p1");
     if (why === "dropped") session.emit({ type: "prompt.dropped", data: { promptId: "p1", reason: "cancelled" } });
     else session.emit({ type: "session.closed", data: { reason: "closed", by: "caller" } });
-    const told = await get(own);
-    expect(told).toMatchObject({ status: "cancelled", statusMessage: `The prompt was not run: ${words}.` });
-    expect(told?.reply).toBeUndefined();
+    const answer = await get(own);
+    expect(answer).toMatchObject({ status: "cancelled", statusMessage: `The prompt was not run: ${words}.` });
+    expect(answer?.reply).toBeUndefined();
   });
 });
 
 describe("a prompt that is held", () => {
-  it("is working as long as it can still be run, and its task says by whom", async () => {
+  it("the task of a held prompt is working, and names the tool that can release the prompt", async () => {
     const session = engine.add("held");
     const own = queued(session, "p1");
     session.state.queue.push({ promptId: "p1", eventId: 1, held: true });
-    const told = await get(own);
-    expect(told?.status).toBe("working");
-    expect(told?.statusMessage).toContain("claude_code_session");
+    const answer = await get(own);
+    expect(answer?.status).toBe("working");
+    expect(answer?.statusMessage).toContain("claude_code_session");
   });
 });
 
 describe("the name of a task", () => {
-  it("is parsed in its written form, and in no other way", () => {
+  it("a task id is parsed only in its written form", () => {
     const id = { sessionId: "11111111-1111-4111-8111-111111111111", eventId: 42, promptId: "p-1" };
     const text = writeTaskId(id);
     expect(readTaskId(text)).toEqual(id);

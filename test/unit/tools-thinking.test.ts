@@ -11,7 +11,7 @@ describe("a token budget for thinking", () => {
     "claude-sonnet-4-5",
     "us.anthropic.claude-haiku-4-5-20251001-v1:0",
     "my-gateway-model",
-  ])("is accepted for %s", (model) => {
+  ])("a token budget for thinking is accepted for %s", (model) => {
     expect(thinkingWarnings({ model, thinking })).toEqual([]);
   });
 
@@ -25,18 +25,18 @@ describe("a token budget for thinking", () => {
     "claude-sonnet-5-5",
     "claude-haiku-5-5",
     "claude-fable-5-2",
-  ])("causes a warning with %s", (model) => {
+  ])("a token budget for thinking causes a warning with %s", (model) => {
     const options = { thinking, ...(model !== undefined && { model }) };
     expect(thinkingWarnings(options)).toHaveLength(1);
   });
 
-  it("is irrelevant if thinking is left to the model", () => {
+  it("a token budget is irrelevant if thinking is left to the model", () => {
     expect(thinkingWarnings({ thinking: { type: "adaptive" } })).toEqual([]);
     expect(thinkingWarnings({})).toEqual([]);
   });
 });
 
-/** Measured: what Claude Code of the pinned SDK sends. */
+/** Expectations measured with the Claude Code of the pinned SDK. */
 describe("`disabled` thinking", () => {
   const disabled = { type: "disabled" } as const;
 
@@ -47,7 +47,7 @@ describe("`disabled` thinking", () => {
     "claude-sonnet-5-20260101",
     "claude-opus-5",
     "my-gateway-model",
-  ])("is accepted for %s", (model) => {
+  ])("`disabled` thinking is accepted for %s", (model) => {
     expect(thinkingWarnings({ model, thinking: disabled })).toEqual([]);
   });
 
@@ -59,7 +59,7 @@ describe("`disabled` thinking", () => {
     "us.anthropic.claude-sonnet-5-5-v1:0",
     "claude-opus-5-5",
     "claude-fable-5",
-  ])("causes a warning with %s", (model) => {
+  ])("`disabled` thinking causes a warning with %s", (model) => {
     const options = { thinking: disabled, ...(model !== undefined && { model }) };
     expect(thinkingWarnings(options)).toEqual([expect.stringMatching(/^thinking.type: disabled has no effect with /)]);
   });

@@ -11,7 +11,7 @@ import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 
 const event = (id: number, what: Pick<StoredEvent, "type" | "data">) => ({ id, at: id, ...what }) as StoredEvent;
 const PROMPT = event(1, { type: "prompt.queued", data: { promptId: "p1", text: "Do it." } });
-const begun = (id: number, promptId: string) =>
+const turnStarted = (id: number, promptId: string) =>
   event(id, { type: "turn.started", data: { turnId: promptId, origin: "prompt", promptIds: [promptId] } });
 const lost = (id: number, type: string) =>
   event(id, { type: "notice", data: { kind: "data_loss", message: `Event ${String(id)}.`, details: { type } } });
@@ -48,25 +48,25 @@ const task = async (view: SessionView) => tellTask({ taskId: "t", view, prompt: 
 const DAMAGED = { unreadable: { why: "state: not valid JSON", isNewer: false } };
 
 describe("a task", () => {
-  it("whose session cannot be read is completed with that, not told as never run", async () => {
-    const told = await task(viewOf([PROMPT, begun(2, "p1")], DAMAGED));
-    expect(told).toMatchObject({
+  it("the task of an unreadable session is completed with the reason, not reported as never run", async () => {
+    const answer = await task(viewOf([PROMPT, turnStarted(2, "p1")], DAMAGED));
+    expect(answer).toMatchObject({
       status: "completed",
       statusMessage: expect.stringContaining("state: not valid JSON"),
     });
-    expect(JSON.stringify(told.reply)).toContain(String.raw`\"errorSubtype\":\"unreadable\"`);
+    expect(JSON.stringify(answer.reply)).toContain(String.raw`\"errorSubtype\":\"unreadable\"`);
   });
 
-  it("whose end cannot be read says so, and not how the next turn ended", async () => {
-    const events = [PROMPT, begun(2, "p1"), lost(3, "turn.ended"), begun(4, "p2"), ended(5, "p2")];
+  it("a task whose end cannot be read says so, and does not report the end of the next turn", async () => {
+    const events = [PROMPT, turnStarted(2, "p1"), lost(3, "turn.ended"), turnStarted(4, "p2"), ended(5, "p2")];
     expect(await task(viewOf(events))).toMatchObject({
       status: "completed",
       statusMessage: "The end of the turn cannot be read.",
     });
   });
 
-  it("that lost another event has its end", async () => {
-    const events = [PROMPT, begun(2, "p1"), lost(3, "message"), ended(4, "p1")];
+  it("a task that lost another event reports its end", async () => {
+    const events = [PROMPT, turnStarted(2, "p1"), lost(3, "message"), ended(4, "p1")];
     expect(await task(viewOf(events))).toMatchObject({ status: "completed", statusMessage: "Done" });
   });
 });
@@ -86,13 +86,13 @@ describe("a call that waits for the end of a turn", () => {
       reading.deps,
     );
 
-  it("ends when the session cannot be read and no server runs it", async () => {
+  it("a waiting call ends when the session cannot be read and no server runs the session", async () => {
     const because = expect.stringContaining("The session cannot be read (state: not valid JSON)");
-    expect(await follow(viewOf([PROMPT, begun(2, "p1")], DAMAGED))).toMatchObject({ why: "cancelled", because });
+    expect(await follow(viewOf([PROMPT, turnStarted(2, "p1")], DAMAGED))).toMatchObject({ why: "cancelled", because });
   });
 
-  it("ends when the end of the turn cannot be read", async () => {
-    const left = await follow(viewOf([PROMPT, begun(2, "p1"), lost(3, "turn.ended")]));
+  it("a waiting call ends when the end of the turn cannot be read", async () => {
+    const left = await follow(viewOf([PROMPT, turnStarted(2, "p1"), lost(3, "turn.ended")]));
     expect(left).toEqual({ why: "cancelled", because: "The end of the turn cannot be read." });
   });
 });

@@ -16,29 +16,37 @@ describe("the beginning of a text", () => {
     ["😀", 3, ""],
     ["\uD800x", 6, "\uD800"],
     ["\uD800x", 5, ""],
-  ])("of %j within %i bytes of JSON is %j", (text, most, beginning) => {
+  ])("the beginning of %j within %i bytes of JSON is %j", (text, most, beginning) => {
     expect(beginningWithin(text, most)).toBe(beginning);
   });
 
-  it.each(["x".repeat(500), "ü\n".repeat(200), '"😀\u0001'.repeat(60)])("says how much is cut: %#", (text) => {
-    const cut = cutText(text, 100);
-    const [, bytes] = /… \[cut, (\d+) bytes\]$/.exec(cut) ?? [];
-    const shown = cut.slice(0, cut.indexOf("… [cut"));
-    expect(text.startsWith(shown)).toBe(true);
-    expect(Number(bytes)).toBe(Buffer.byteLength(text) - Buffer.byteLength(shown));
-    expect(jsonBytes(cut)).toBeLessThanOrEqual(100);
-  });
+  it.each(["x".repeat(500), "ü\n".repeat(200), '"😀\u0001'.repeat(60)])(
+    "a cut text says how many bytes are cut: %#",
+    (text) => {
+      const cut = cutText(text, 100);
+      const [, bytes] = /… \[cut, (\d+) bytes\]$/.exec(cut) ?? [];
+      const shown = cut.slice(0, cut.indexOf("… [cut"));
+      expect(text.startsWith(shown)).toBe(true);
+      expect(Number(bytes)).toBe(Buffer.byteLength(text) - Buffer.byteLength(shown));
+      expect(jsonBytes(cut)).toBeLessThanOrEqual(100);
+    },
+  );
 });
 
 describe("a list that is too long", () => {
   const entry = { id: 1, note: "long" };
   const bare = { id: 1 };
   it.each([
-    ["fits", 3, jsonBytes([entry, entry, entry]), [entry, entry, entry]],
-    ["loses what is expendable of all", 3, jsonBytes([entry, entry, entry]) - 1, [bare, bare, bare]],
-    ["then loses its end", 4, 30, [bare, bare, bare]],
-    ["is empty where nothing fits", 3, 5, []],
-  ])("%s", (_, count, most, kept) => {
+    ["that fits is kept", 3, jsonBytes([entry, entry, entry]), [entry, entry, entry]],
+    [
+      "that is too long loses the expendable field of all entries",
+      3,
+      jsonBytes([entry, entry, entry]) - 1,
+      [bare, bare, bare],
+    ],
+    ["that is still too long loses its last entries", 4, 30, [bare, bare, bare]],
+    ["is empty if nothing fits", 3, 5, []],
+  ])("a list %s", (_, count, most, kept) => {
     const list = Array.from({ length: count }, () => entry);
     const fitted = fitList(list, most, "note");
     expect(fitted).toEqual(kept);
@@ -61,7 +69,7 @@ it.each([
   [{ text: "x".repeat(900), list: Array.from({ length: 100 }, (_, index) => index) }, ["list"]],
   [{ list: Array.from({ length: 400 }, (_, index) => index), id: "kept" }, []],
   [Object.fromEntries(Array.from({ length: 90 }, (_, index) => [`key${String(index)}`, index])), []],
-])("an object that is too large is cut to its bytes: %#", (value, expendable) => {
+])("an object that is too large is cut to 400 bytes: %#", (value, expendable) => {
   const { cut, value: fitted } = fit(value, 400, expendable);
   expect(cut).toBe(true);
   expect(jsonBytes(fitted)).toBeLessThanOrEqual(400);
