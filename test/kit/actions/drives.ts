@@ -1,9 +1,9 @@
 import { DECLARED, META } from "../clients/tasks-client.ts";
 import { frames, post, type HttpServer } from "../servers/http-server.ts";
 
-/** Ways in which a caller of a server over HTTP performs an action; each resolves with the code of its answer. */
+/** Performs actions as a caller of a server over HTTP. */
 
-/** "ok", or the code of the refusal; a status where there is none. */
+/** Resolves with "ok", the `code` of the refusal, or the HTTP status of a refusal without a code. */
 export type Drive = (server: HttpServer, token: string) => Promise<string>;
 
 interface Refusal {
@@ -17,7 +17,7 @@ interface Message {
 
 let sent = 0;
 
-/** A request of MCP, as a client of the Tasks extension sends it. */
+/** Sends a request of MCP as a client of the Tasks extension does. */
 export function mcp(method: string, params: object): Drive {
   return async (server, token) => {
     sent += 1;
@@ -31,7 +31,7 @@ export function mcp(method: string, params: object): Drive {
     };
     const message = { jsonrpc: "2.0", id: sent, method, params: { ...params, _meta: meta } };
     const response = await server.fetch("/mcp", post(message, headers));
-    // Refused by the guards.
+    // Refused by the guards before MCP.
     if (response.status === 403) return codeIn(response);
     const { error, result } = await messageIn(response);
     if (error) return error.data?.code ?? error.message;
@@ -41,7 +41,7 @@ export function mcp(method: string, params: object): Drive {
 
 export const tool = (name: string, args: object): Drive => mcp("tools/call", { name, arguments: args });
 
-/** A request of plain HTTP, by a program with its token. */
+/** Sends a plain HTTP request, as a program with a token does. */
 export function http(method: "GET" | "POST", path: string, body: object = {}): Drive {
   return async (server, token) => {
     const headers = { authorization: `Bearer ${token}` };

@@ -4,7 +4,7 @@ import { http, mcp, page, tool, type Drive } from "./drives.ts";
 
 /** Every way to perform an action on a session, on every interface. */
 
-/** What an action is done to. */
+/** Session, folder and ids on which `drive` performs the action. */
 export interface Target {
   readonly sessionId: string;
   readonly cwd: string;
@@ -15,18 +15,18 @@ export interface Target {
 
 export interface Way {
   readonly action: string;
-  /** The tool with its action, the route, or the method. */
+  /** Tool with `action`, HTTP route, or method of MCP. */
   readonly way: string;
   readonly drive: (target: Target) => Drive;
-  /** The target: by default a session that all such ways share, which has had a turn and goes on. */
+  /** Default: a session shared by all such ways; it has had a turn and accepts prompts. */
   readonly on?: "asking" | "task" | "own";
-  /** The outcome for a caller with the scope: "ok", unless the target is missing. */
+  /** Outcome for a caller with the scope. Default: "ok"; otherwise the code for the missing target. */
   readonly comesTo?: string;
 }
 
 export const PROMPT = "Say what is true.";
 
-/** An action of claude_code_session. */
+/** Builds the way to an action of `claude_code_session`. */
 export const ofTool = (action: string, more: object = {}, comesTo = "ok"): Way => ({
   action,
   way: `claude_code_session ${action}`,
@@ -36,7 +36,7 @@ export const ofTool = (action: string, more: object = {}, comesTo = "ok"): Way =
 
 type BodyOf = (target: Target) => object;
 
-/** A command of the page. */
+/** Builds the way to a command of the page. */
 export const ofPage = (action: string, body: BodyOf = () => ({}), comesTo = "ok"): Way => {
   const path = action.replaceAll("_", "-");
   return {
@@ -81,7 +81,7 @@ export const WAYS: readonly Way[] = [
     action: "adopt",
     way: "claude_code_reply",
     drive: () => tool("claude_code_reply", { sessionId: randomUUID(), prompt: PROMPT }),
-    // Claude Code knows no such session.
+    // Claude Code has no session with a random id.
     comesTo: "SESSION_NOT_FOUND",
   },
   { action: "list", way: "claude_code_session list", drive: () => tool("claude_code_session", { action: "list" }) },
@@ -167,7 +167,7 @@ export const WAYS: readonly Way[] = [
     on: "asking",
     drive: ({ requestId, sessionId }) =>
       tool("claude_code_check", { action: "answer_question", sessionId, requestId, answers: {}, waitMs: 0 }),
-    // It is not a request with questions.
+    // The open request is for a permission, without questions.
     comesTo: NOTHING,
   },
   {

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from "node:events";
 
-/** What a test waits for: each change makes all who wait look again. */
+/** Condition variable: each `changed()` makes every waiting `until()` look again. */
 export class Changes {
   readonly #emitter = new EventEmitter().setMaxListeners(0);
 
@@ -8,7 +8,7 @@ export class Changes {
     this.#emitter.emit("change");
   }
 
-  /** What `look` finds, as soon as it finds something. Rejects after 20 s. */
+  /** Resolves with the first result of `look` other than `undefined`. Rejects after 20 s. */
   async until<T>(look: () => T | undefined): Promise<T> {
     const signal = AbortSignal.timeout(20_000);
     for (;;) {

@@ -1,4 +1,4 @@
-/** A Claude Code whose pipes stay with the test while its owners, which are Agent SDKs, come and go. */
+/** A Claude Code whose pipes the test keeps while its owners, Agent SDKs, come and go. */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { createInterface } from "node:readline";
@@ -9,7 +9,7 @@ import type { SpawnedProcess, SpawnOptions } from "@anthropic-ai/claude-agent-sd
 import { JsonObject } from "../../../src/domain/json.ts";
 import { Changes } from "./changes.ts";
 
-/** What stands between an owner and Claude Code. Undefined: the line is not passed on. */
+/** Filter between an owner and Claude Code. Returns `undefined` to drop the line. */
 export type Passing = (line: JsonObject) => JsonObject | undefined;
 
 interface Connection {
@@ -21,24 +21,24 @@ interface Connection {
 const same: Passing = (line) => line;
 
 export class KeptClaude {
-  /** All lines from Claude Code; the number of a line is its place, from 1. */
+  /** All lines from Claude Code; the number of a line is its index + 1. */
   readonly lines: JsonObject[] = [];
   /** All lines that reached Claude Code. */
   readonly written: JsonObject[] = [];
-  /** What owners did to the process: signals, and "end" for the end of its input. None of it reaches Claude Code. */
+  /** Signals from owners, and "end" for the end of stdin. None reaches Claude Code. */
   readonly attempts: string[] = [];
   readonly #changes = new Changes();
   #child: ChildProcessWithoutNullStreams | undefined;
   #connection: Connection | undefined;
-  /** The number of lines that are not delivered again. */
+  /** Number of lines already delivered to an owner. */
   #read = 0;
 
-  /** Of the process while it lives. */
+  /** `undefined` once the process has ended. */
   get pid(): number | undefined {
     return this.#child?.exitCode === null && this.#child.signalCode === null ? this.#child.pid : undefined;
   }
 
-  /** For the option `spawnClaudeCodeProcess`: the first owner starts Claude Code, the others get its pipes. */
+  /** For the option `spawnClaudeCodeProcess`: starts Claude Code for the first owner, hands later owners the same pipes. */
   connect(request: SpawnOptions, inwards: Passing = same, outwards: Passing = same): SpawnedProcess {
     this.#child ??= this.#start(request);
     const stdin = new PassThrough();
@@ -57,42 +57,42 @@ export class KeptClaude {
     return Object.assign(connection.events, { stdin, stdout: connection.stdout, killed: false, exitCode: null, kill });
   }
 
-  /** Writes a line to Claude Code, beside those of the owner. */
+  /** Writes `line` to Claude Code, in addition to the owner's lines. */
   write(line: JsonObject): void {
     this.written.push(line);
     this.#child?.stdin.write(`${JSON.stringify(line)}\n`);
     this.#changes.changed();
   }
 
-  /** Hands a line to the owner, beside those of Claude Code. */
+  /** Hands `line` to the owner, in addition to Claude Code's lines. */
   hand(line: JsonObject): void {
     this.#connection?.stdout.write(`${JSON.stringify(line)}\n`);
   }
 
-  /** The owner is gone: it reads and writes nothing any more. The next one gets the lines behind the first `read`. */
+  /** Disconnects the owner. The next owner gets the lines after the first `read`. */
   leave(read = this.#read): void {
     this.#connection = undefined;
     this.#read = read;
   }
 
-  /** What `look` finds, as soon as there is something. */
+  /** Resolves with the first result of `look` other than `undefined`. */
   async until<T>(look: (kept: this) => T | undefined): Promise<T> {
     return this.#changes.until(() => look(this));
   }
 
-  /** The first line behind the first `after` that fits. */
+  /** Resolves with the first line after the first `after` lines for which `fits` is true. */
   async line(fits: (line: JsonObject) => boolean, after = 0): Promise<JsonObject> {
     return this.until(({ lines }) => lines.slice(after).find(fits));
   }
 
-  /** The last control request of Claude Code of this kind. */
+  /** Resolves with Claude Code's latest control request of `subtype`. */
   async request(subtype: string): Promise<JsonObject> {
     return this.until(({ lines }) =>
       lines.findLast((line) => line["type"] === "control_request" && inner(line).subtype === subtype),
     );
   }
 
-  /** The answer to the last control request of this kind that an owner wrote. */
+  /** Resolves with Claude Code's response to the latest control request of `subtype` from an owner. */
   async answer(subtype: string): Promise<JsonObject> {
     const { request_id: id } = await this.until(({ written }) =>
       written.findLast((line) => inner(line).subtype === subtype),
@@ -100,7 +100,7 @@ export class KeptClaude {
     return JsonObject.parse((await this.line((line) => inner(line).request_id === id))["response"]);
   }
 
-  /** It ends as it does when its input ends; the next owner starts another one. */
+  /** Ends Claude Code by closing stdin; the next owner starts a new process. */
   async close(): Promise<void> {
     const child = this.#child;
     this.leave(this.lines.length);
@@ -112,7 +112,7 @@ export class KeptClaude {
     this.#child = undefined;
   }
 
-  /** It is killed with everything that it has started. */
+  /** Kills Claude Code with its process group. */
   kill(): void {
     if (this.pid !== undefined) process.kill(-this.pid, "SIGKILL");
   }
@@ -139,7 +139,7 @@ export class KeptClaude {
   }
 }
 
-/** The inner part of a control line, which has its kind or the id of what it answers. */
+/** Returns the inner part of a control line: has `subtype`, or `request_id` of the request answered. */
 export function inner({ request, response }: JsonObject): { subtype?: unknown; request_id?: unknown } {
   const part = request ?? response;
   return typeof part === "object" && part !== null ? part : {};

@@ -1,6 +1,6 @@
 /**
- * An MCP server of a session, over stdio: `ping` answers, `question` first asks the user of its client. Each answer of the user is
- * appended to the file ANSWERS.
+ * An MCP server of a session, over stdio: `ping` answers, `question` first asks the user of its client. Appends each answer of
+ * the user to the file ANSWERS.
  */
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";

@@ -28,26 +28,26 @@ export type Start = (params: { prompt: AsyncIterable<SDKUserMessage>; options: O
 
 interface Wiring {
   readonly options: Options;
-  /** By default the SDK's `query`. */
+  /** Default: `query` of the SDK. */
   readonly start?: Start;
-  /** These answer Claude Code's requests; what they leave undefined stays open. */
+  /** Answers a permission request; while `undefined` is returned, the request stays open. */
   readonly ask?: (toolName: string, input: JsonObject) => PermissionResult | undefined;
   readonly elicit?: () => ElicitationResult | undefined;
-  /** Called before each tool, with the tools so far. Without it there is no hook. */
+  /** Called before each tool with all tools so far. Without `hook`, no `PreToolUse` hook is set. */
   readonly hook?: (hooked: readonly string[]) => HookJSONOutput | undefined;
   readonly inwards?: Passing;
   readonly outwards?: Passing;
 }
 
-/** One Agent SDK at the pipes of a Claude Code, and all that it was told and asked. */
+/** An Agent SDK at the pipes of a Claude Code; records all messages and requests. */
 export class Owner {
   readonly query: Promise<Query>;
   readonly messages: SDKMessage[] = [];
   readonly asked: Asked[] = [];
   readonly elicited: ElicitationRequest[] = [];
-  /** The tools that the hook was asked about. */
+  /** Tools for which `hook` was called. */
   readonly hooked: string[] = [];
-  /** What its stream ended with, if it failed. */
+  /** Error that ended `query`. */
   failure: unknown;
   readonly #changes = new Changes();
   readonly #prompts = new TransformStream<SDKUserMessage, SDKUserMessage>();
@@ -65,12 +65,12 @@ export class Owner {
     );
   }
 
-  /** The names of its messages, in order. */
+  /** `type` or `type/subtype` of each message, in order. */
   get kinds(): string[] {
     return this.messages.map((message) => ("subtype" in message ? `${message.type}/${message.subtype}` : message.type));
   }
 
-  /** The numbers that its messages brought along. */
+  /** `_line` of each message: the number that `KeptClaude` adds. */
   get numbers(): unknown[] {
     return this.messages.map((message) => ("_line" in message ? message["_line"] : undefined));
   }
@@ -83,7 +83,7 @@ export class Owner {
     return this.#changes.until(() => look(this));
   }
 
-  /** Resolves with the results when there are at least `count`. */
+  /** Resolves with all results once there are at least `count`. */
   async result(count = 1): Promise<string[]> {
     return this.until(({ results }) => (results.length >= count ? results : undefined));
   }

@@ -9,7 +9,7 @@ import type { ScriptedModel } from "../../../src/demo/model/server.ts";
 import { SHORT_LIVED } from "../world.ts";
 import { KeptClaude } from "./kept-claude.ts";
 
-/** A Claude Code that is not started yet, its folder, and the least that it is started with. */
+/** A Claude Code not yet started: `options` are the fewest to start with, `cwd` is its folder. */
 export interface Setting {
   readonly cwd: string;
   readonly kept: KeptClaude;
@@ -41,11 +41,11 @@ export const MCP_SERVER: NonNullable<Options["mcpServers"]> = {
   mini: { command: process.execPath, args: [join(import.meta.dirname, "mcp-server.mjs")] },
 };
 
-/** All kinds of options that a session can bring. */
+/** Adds every kind of option that a session can have to `options`. */
 export function everyOption({ cwd, options }: Setting): Options {
   const programs = join(cwd, "programs");
   mkdirSync(programs);
-  // Stand-ins for bubblewrap and socat: what they confine is for test/attacks to show.
+  // Stand-ins for bubblewrap and socat; test/attacks tests the real sandbox.
   program(join(programs, "bwrap"), [
     `echo "$@" >> ${join(cwd, "bwrap.log")}`,
     'while [ $# -gt 0 ] && [ "$1" != "--" ]; do shift; done',

@@ -1,6 +1,6 @@
 /**
- * Spellings of one command, `touch M`, as a model may write it where a rule denies `touch`: by what hides the program. What is behind
- * a program that this machine lacks is a spelling all the same.
+ * Spellings of the command `touch M`, for a model under a rule that denies `touch`, by the means of hiding the program.
+ * Spellings with a program that the test machine lacks are tested too.
  */
 const BY_MEANS: Readonly<Record<string, readonly string[]>> = {
   "plain, and as a part of more": [

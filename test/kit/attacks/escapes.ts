@@ -2,20 +2,19 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Attacks on the folders that sessions are confined to, for tests of every layer: what a caller names, and where. Each attack
- * is made of real files and links.
+ * Attacks on the folders that sessions are confined to, for tests of every layer. Each attack is made of real files and links.
  */
 
 export interface Place {
-  /** Sessions may be here. */
+  /** Folder that sessions may use. */
   readonly allowed: string;
-  /** Beside it: sessions may not be here. */
+  /** Folder beside `allowed` that sessions may not use. */
   readonly outside: string;
 }
 
 export interface Escape {
   readonly how: string;
-  /** Creates the files of the attack; returns the folder that a caller would name. It exists, and is outside. */
+  /** Creates the files of the attack; returns the existing folder outside `allowed` that a caller would name. */
   readonly folder: (place: Place) => string;
 }
 
@@ -53,7 +52,7 @@ export const ESCAPES: readonly Escape[] = [
   },
 ];
 
-/** What a file in the folder of an escape is called; it is an image, and nothing for a log to be written into. */
+/** Creates an image in the folder of an escape; no log is written into an image. */
 export function plant(folder: string): string {
   const file = join(folder, "planted.png");
   writeFileSync(file, Buffer.from(PNG, "base64"));
@@ -65,13 +64,13 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 export interface Road {
   readonly argument: string;
   readonly tool: string;
-  /** The arguments of the call that names the folder, or a file in it, for a session that is itself inside. */
+  /** Arguments that name `folder`, or a file in `folder`, for a session whose `cwd` is allowed. */
   readonly args: (folder: string, place: Place) => Record<string, unknown>;
 }
 
 const begin = { prompt: "x" };
 
-/** Where a caller can name a folder, or a file in it. */
+/** Arguments with which a caller can name a folder or a file in a folder. */
 export const ROADS: readonly Road[] = [
   { argument: "cwd", tool: "claude_code", args: (cwd) => ({ ...begin, cwd }) },
   {

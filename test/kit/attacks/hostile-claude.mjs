@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Stands in for a misbehaving Claude Code: it initializes as the real one does, and its first prompt, a JSON text,
-// says what it writes after that. It ends with exit code 3.
+// A misbehaving Claude Code: initializes as the real one does, then writes the output that its first prompt describes (a
+// `Misbehaviour` as JSON), and ends with exit code 3.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
@@ -10,7 +10,7 @@ async function write(stream, chunk) {
   if (!stream.write(chunk)) await once(stream, "drain");
 }
 
-/** Lines as they are given; a text again and again, in which # is the number of the time; or bytes without a line break. */
+/** Writes `lines`; then `repeat` `times` times, with # replaced by the index; then `megabytes` without a line break. */
 async function misbehave({ lines = [], megabytes = 0, repeat = "", times = 0, stream = "stdout" }) {
   const out = process[stream];
   for (const line of lines) await write(out, `${line}\n`);

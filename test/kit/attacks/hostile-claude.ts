@@ -1,9 +1,9 @@
 import { fileURLToPath } from "node:url";
 
-/** A program that replaces Claude Code in a session (`pathToClaudeCodeExecutable`); its prompt says what it does. */
+/** Program for `pathToClaudeCodeExecutable`; its prompt is a `Misbehaviour` as JSON. */
 export const HOSTILE_CLAUDE = fileURLToPath(new URL("hostile-claude.mjs", import.meta.url));
 
-/** As JSON the prompt. */
+/** Prompt of `HOSTILE_CLAUDE`, sent as JSON. */
 export interface Misbehaviour {
   readonly lines?: readonly string[];
   readonly repeat?: string;

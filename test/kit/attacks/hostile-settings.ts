@@ -2,7 +2,10 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { World } from "../world.ts";
 
-/** A repository whose settings run commands, and those that have run; `shared` is part of its settings. */
+/**
+ * Creates a repository whose settings run commands; `ran` lists the commands that have run. `shared` is added to the project's
+ * settings.
+ */
 export function hostile(world: Pick<World, "folder">, shared: object = {}): { cwd: string; ran: () => string[] } {
   const cwd = world.folder();
   const traces = world.folder();

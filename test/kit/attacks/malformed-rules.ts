@@ -1,7 +1,8 @@
 /**
- * Texts that could be rules, by what the real Claude Code makes of them in a settings file and what a caller's `disallowedTools`
- * is answered. `drops`: refused by both. `keeps`: taken by both. `never`: Claude Code keeps the rule, and it matches nothing.
- * `split`: the command line makes several of it. `named`: not well-formed, but meant, and put right before.
+ * Texts that could be rules, by what the real Claude Code does with them in a settings file and how a caller's
+ * `disallowedTools` is answered. `drops`: both refuse the text. `keeps`: both accept the text. `never`: Claude Code keeps a
+ * rule that never matches. `split`: the command line splits the text into several rules. `named`: not well-formed, but
+ * corrected before use.
  */
 type Kind = "drops" | "keeps" | "named" | "never" | "split";
 
@@ -64,5 +65,5 @@ export const RULE_TEXTS: readonly (readonly [text: string, kind: Kind])[] = [
   ["Agent(x)", "keeps"],
 ];
 
-/** What only a rule that allows may not be. */
+/** Rules refused only in lists that allow. */
 export const NO_ALLOW = ["*", "Web*", "mcp__*", "mcp__*__x"];

@@ -9,17 +9,17 @@ import { told } from "../sessions/one-turn.ts";
 import type { Server } from "../servers/stdio-server.ts";
 import { createWorld, type World } from "../world.ts";
 
-/** A server with --sandbox required and the real bubblewrap, and what its sessions try without approval. */
+/** A server with `--sandbox required` and the real bubblewrap. */
 export interface Sandboxed {
   readonly world: World;
   readonly server: Server;
-  /** Starts another one like it. */
+  /** Starts another server with the same options and `args`. */
   another(args: string[]): Promise<Server>;
-  /** Outside every session's folders: nothing may be made there. */
+  /** Folder outside every session's folders: nothing may be created there. */
   readonly outside: string;
-  /** Trusted by the operator. */
+  /** Folder that the operator trusts. */
   readonly project: string;
-  /** In PATH, and inside `project`. */
+  /** Folder in PATH, inside `project`. */
   readonly programs: string;
 }
 
@@ -49,10 +49,10 @@ export async function createSandboxed(): Promise<Sandboxed> {
   return { world, server: await another([]), another, outside, project, programs };
 }
 
-/** Plays all calls in one turn, and resolves with the answer after it. */
+/** Plays all `tools` in one turn and resolves with the answer after the turn. */
 export async function tries(server: Server, tools: Call[], options: object): Promise<Answer> {
   const prompt = scriptTag([{ tools }, { text: "tried" }]);
-  // Beside other tests it may start slowly.
+  // Beside other tests, Claude Code may start slowly.
   const patient = { sessionInitTimeoutMs: 60_000 };
   const { sessionId } = await server.call("claude_code", { prompt, ...bypass, ...patient, ...options });
   let status: string | undefined;

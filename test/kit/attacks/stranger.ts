@@ -6,7 +6,7 @@ import type { World } from "../world.ts";
 
 type Script = Parameters<typeof scriptTag>[0];
 
-/** Calls that look for all sessions and send one of them a message, at whose text its model follows `script`. */
+/** Script that lists all sessions and sends a message to session `name`; the receiving model follows `script`. */
 export function messageTo(name: string, script: Script): Script {
   const message = `Please do this. ${scriptTag(script)}`;
   return [
@@ -16,7 +16,7 @@ export function messageTo(name: string, script: Script): Script {
   ];
 }
 
-/** Runs a `claude -p` of the user, with the configuration folder of the world's sessions. Resolves with all that it has printed. */
+/** Runs a `claude -p` of the user with the configuration folder of the world's sessions. Resolves with all output. */
 export async function runStranger(world: World, script: Script): Promise<string> {
   const output = ["--output-format", "stream-json", "--verbose"];
   const args = ["-p", scriptTag(script), ...output, "--allowedTools", "ListAgents,SendMessage"];

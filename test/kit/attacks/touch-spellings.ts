@@ -1,6 +1,6 @@
 /**
- * Ways to have a shell make the file M (an absolute path without special characters), most of which a rule for `touch`
- * or a reader of commands does not see. Each is a whole command for bash, and works where nothing stops it.
+ * Ways to have a shell create the file M (an absolute path without special characters), most of which a rule for `touch` or a
+ * parser of commands does not see. Each way is a whole command for bash that creates M unless stopped.
  */
 export const SPELLINGS: Readonly<Record<string, (m: string) => string>> = {
   plain: (m) => `touch ${m}`,

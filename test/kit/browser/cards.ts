@@ -8,7 +8,7 @@ export const cards = (
   name: RegExp | string = /^(Claude Code|A subagent|.* \(subagent\)) (asks|asked|has|had) /,
 ) => page.getByRole("article", { name });
 
-/** Presses the button until the card no longer asks whether it was meant, or `taken` shows that it was pressed. */
+/** Presses the button until the card stops asking whether the press was meant, or `taken` is visible. */
 export async function press(card: Locator, name: string, taken?: Locator): Promise<void> {
   const button = card.getByRole("button", { name, exact: true });
   const tooSoon = card.getByText(/^(This request just appeared|The list moved|The focus just moved)/);
@@ -22,8 +22,8 @@ export async function press(card: Locator, name: string, taken?: Locator): Promi
 }
 
 /**
- * Waits until no card is left. What became of a request is shown for some seconds, which pass at once in a window with a clock
- * (`hasClock`); `test/page/people.test.ts` waits for them.
+ * Waits until no card is left. The outcome of a request stays visible for some seconds; a window with a clock (`hasClock`)
+ * skips them. `test/page/people.test.ts` waits in real time.
  */
 export async function allGone(page: Page): Promise<void> {
   await expect
@@ -34,18 +34,18 @@ export async function allGone(page: Page): Promise<void> {
     .toBe(0);
 }
 
-/** An item of the timeline with this text. Prompts hold only scripts here. */
+/** Finds timeline items with a text. Items of prompts are excluded, because prompts contain the scripts. */
 export const entry = (page: Page, words: RegExp | string) =>
   page
     .getByRole("region", { name: "Timeline" })
     .getByRole("listitem")
     .filter({ hasText: words, hasNotText: "model-script" });
 
-/** The events by which the items of the timeline are named, from top to bottom. */
+/** Event ids of the timeline's items, from top to bottom. */
 export const shownEvents = async (page: Page) =>
   page.evaluate<number[]>('[...document.querySelectorAll("[data-event]")].map(({ dataset }) => Number(dataset.event))');
 
-/** Fills in the form for a new session and sends it; resolves with the session's id when its page is there. */
+/** Fills in and sends the form for a new session; resolves with the session's id once its page is open. */
 export async function startSession(page: Page, prompt: string, { cwd, mode }: { cwd: string; mode?: string }) {
   await page.getByRole("link", { name: "New session" }).click();
   await page.getByLabel("What is to be done?").fill(prompt);

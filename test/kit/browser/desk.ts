@@ -10,41 +10,41 @@ import { seed } from "../clients/sessions-command.ts";
 import { createWorld, type AgentKind, type World } from "../world.ts";
 import { openWindow, PICTURES, type OpenWindow, type WindowOptions } from "./window.ts";
 
-/** The workplace of a user in these tests: a world with the built server over HTTP, and the Chromium that all tests share. */
+/** Workplace of a user: a world with the built server over HTTP, and the Chromium that all tests share. */
 export interface Desk {
   readonly world: World;
   readonly browser: Browser;
-  /** The current server. */
+  /** Current server; `comeBack()` replaces it. */
   readonly http: HttpServer;
-  /** The API as the operator asks it, without a browser. */
+  /** API of the console as the operator uses it, without a browser. */
   readonly api: Signed;
-  /** A window of a browser of its own, signed in unless `token` is "". */
+  /** Opens a window in a browser context of its own, signed in unless `token` is "". */
   open(options?: WindowOptions): Promise<OpenWindow>;
-  /** Changes the store beside the server, as another server on it does. */
+  /** Changes the store beside the server, like another server on the store. */
   change(work: (node: SessionBackend) => Promise<void>): Promise<void>;
-  /** Restarts the server, at the same port and on the same store; resolves when it is ready. */
+  /** Restarts the server at the same port and on the same store; resolves when ready. */
   comeBack(): Promise<void>;
-  /** Closes all windows; throws the faults in them. A failed test leaves pictures behind. */
+  /** Closes all windows; throws the faults in them. A failed test leaves pictures in `PICTURES`. */
   clear(test: TestContext): Promise<void>;
   close(): Promise<void>;
 }
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The address of the browser: scripts/start-chromium.mjs. */
+    /** Address of the browser started by scripts/start-chromium.mjs. */
     chromium: string;
   }
 }
 
 interface DeskOptions {
-  /** Which Claude Code its sessions have: the stand-in, unless the test is about what the real one does. */
+  /** Default: the stand-in. "real" only for tests of the real Claude Code's behavior. */
   readonly agent?: AgentKind;
   readonly args?: string[];
   /** Fills the store before the server starts. */
   readonly seeded?: (node: SessionBackend) => Promise<void>;
 }
 
-/** With the approvals that a server over HTTP has unless told otherwise. */
+/** Uses the default approvals of a server over HTTP. */
 export async function openDesk({ agent = "stand-in", args = [], seeded }: DeskOptions = {}): Promise<Desk> {
   mkdirSync(PICTURES, { recursive: true });
   const world = await createWorld({ agent });

@@ -7,9 +7,9 @@ import type { Desk } from "./desk.ts";
 
 /** Sessions of every kind, for tests of the views. */
 export interface Sights {
-  /** Its timeline has an item of every kind. */
+  /** Session whose timeline has an item of every kind. */
   readonly everything: string;
-  /** Each of them has an open request. */
+  /** Session with an open request, as are the three below. */
   readonly permission: string;
   readonly command: string;
   readonly question: string;
@@ -48,7 +48,7 @@ const QUESTION = {
   ],
 };
 
-/** The server needs the rule Bash(echo:*). */
+/** Needs a server with the rule `Bash(echo:*)`. */
 export async function makeSights(desk: Desk): Promise<Sights> {
   const [everything, permission, command, question, plan] = await Promise.all([
     sessionOfEverything(desk),

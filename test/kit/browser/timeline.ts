@@ -2,12 +2,12 @@ import { TimelineReducer } from "../../../console/src/timeline/reducer/timeline-
 import type { CallItem, Item } from "../../../console/src/timeline/reducer/item.ts";
 import type { ShownEvent } from "../../../src/console/wire.ts";
 
-/** Events as the page gets them, and the items of its timeline. */
+/** Events as the page receives them, and the items of its timeline. */
 
 export type Loose = Readonly<Record<string, unknown>>;
 export type Draft = { readonly type: string; readonly data: Loose; readonly cut?: true };
 
-/** Events with ids from `from` on, one second apart; their types need not be known to any version. */
+/** Gives events ids from `from` on, one second apart. `type` need not be a known type. */
 export function numbered(drafts: readonly Draft[], from = 1): ShownEvent[] {
   return drafts.map((draft, at) => {
     const event: ShownEvent = JSON.parse(JSON.stringify({ ...draft, id: from + at, at: (from + at) * 1000 }));

@@ -4,35 +4,35 @@ import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Pa
 
 import type { HttpServer } from "../servers/http-server.ts";
 
-/** Pictures for people, of failed tests and, with PICTURES=1, of views in the others; git ignores them. */
+/** Folder for screenshots, ignored by git: of failed tests and, with PICTURES=1, of views. */
 export const PICTURES = "test-output/console";
 
-/** A window of the console, and all faults in it. */
+/** A window of the console, and all faults in that window. */
 export interface OpenWindow {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** Errors of the page, of its console and of its policy, requests to others, dialogs: none is expected. */
+  /** Unexpected errors, console messages, policy violations, requests to other origins and dialogs. */
   readonly troubles: string[];
-  /** From now on the server may refuse, or be gone: the browser's own messages about that are no fault. */
+  /** Ignores console messages that match `of`, for tests in which the server refuses requests or is gone. */
   allowFailures(of: RegExp): void;
   /** Goes to a view by its address. */
   go(hash: string): Promise<void>;
-  /** Violations that axe finds in the present view. */
+  /** Returns the violations that `axe` finds in the present view. */
   violations(): Promise<string[]>;
-  /** The width by which the document exceeds the window, px. */
+  /** Width by which the document exceeds the window, px. */
   overhang(): Promise<number>;
-  /** Of all of the page, or of what is in view of it. */
+  /** Takes a screenshot of the whole page, or of the visible part if `isWhole` is false. */
   shot(name: string, isWhole?: boolean): Promise<void>;
-  /** The same, only with PICTURES=1. */
+  /** Like `shot`, only with PICTURES=1. */
   picture(name: string, isWhole?: boolean): Promise<void>;
 }
 
 export interface WindowOptions extends Pick<BrowserContextOptions, "viewport" | "colorScheme" | "hasTouch"> {
-  /** Of the user of this window; "" stays signed out. */
+  /** Token of the user of the window; "" stays signed out. */
   readonly token?: string;
-  /** Behind #. */
+  /** Fragment of the address, without #. */
   readonly hash?: string;
-  /** The page's time goes on as ever, and can be moved by `page.clock`. */
+  /** Installs `page.clock`: time runs as usual and can be moved. */
   readonly hasClock?: boolean;
 }
 
@@ -53,7 +53,7 @@ export async function openWindow(
     ...options,
   });
   const page = await context.newPage();
-  // Far above every real wait, so that a slow machine is no failure.
+  // Far above every real wait, so that a slow machine causes no failure.
   page.setDefaultTimeout(60_000);
   const allowed: RegExp[] = [UNKNOWN_YET];
   const troubles = watch(page, http.origin, allowed);
@@ -91,7 +91,7 @@ export async function openWindow(
   return window;
 }
 
-/** Of a page that asks for its user before one has signed in. */
+/** Message about the page's request for the current user before the sign-in. */
 const UNKNOWN_YET = /status of 401 .*\/console\/api\/me$/;
 
 function watch(page: Page, origin: string, allowed: readonly RegExp[]): string[] {
@@ -115,7 +115,7 @@ function watch(page: Page, origin: string, allowed: readonly RegExp[]): string[]
   return troubles;
 }
 
-/** The browser names most of them in its console by itself. */
+/** Logs all violations of the content security policy with `console.error`; the browser itself logs most of them. */
 const TELL_OF_VIOLATIONS = `document.addEventListener("securitypolicyviolation", (event) =>
   console.error("policy: " + event.violatedDirective + " " + event.blockedURI + " " + event.sample));`;
 
