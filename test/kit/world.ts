@@ -22,15 +22,15 @@ import { startHttp, type HttpServer } from "./servers/http-server.ts";
 import { childrenOf } from "./process-tree.ts";
 import { connect, connectTo, type Server } from "./servers/stdio-server.ts";
 
-/** The environment of a group of tests: a scripted model, a Claude configuration of its own, and the servers it starts. */
+/** The environment of a group of tests: a scripted model, a Claude configuration of its own, and all servers started. */
 export interface World {
   readonly model: ScriptedModel;
   readonly configFolder: string;
-  /** Variables of the clients of `shared`. They name the folder of the user's file of settings. */
+  /** Variables for clients of `shared`, with the folder of the user's settings file. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Claude Code's own transcript of a session so far, "" before there is one. */
+  /** Returns Claude Code's own transcript of a session so far, "" before the first line. */
   transcript(sessionId: string): string;
-  /** A new, empty folder. */
+  /** Creates an empty folder. */
   folder(): string;
   /** Starts the built server as an MCP client does: a server of its own, or through a daemon (`daemon`, or DAEMON=auto). */
   server(options?: {
@@ -39,21 +39,24 @@ export interface World {
     env?: Record<string, string>;
     person?: Person;
   }): Promise<Server>;
-  /** The same as users have it: through a daemon, which starts by itself and which the end of the world ends. */
+  /** Starts the built server as users have it: through an automatic daemon, which `close` ends. */
   shared(options?: {
     client?: ClientKind;
     args?: string[];
     cwd?: string;
     env?: Record<string, string>;
     main?: string;
-    /** Words of Node, which the daemon gets too. */
+    /** Flags of Node; a daemon inherits them. */
     node?: readonly string[];
     person?: Person;
     settings?: Settings;
   }): Promise<Server>;
-  /** The variable of a user's file with these settings of the server: no client of a daemon can give them. */
+  /**
+   * Writes a user's settings file and returns the variable for its folder, because clients of a daemon cannot pass such
+   * settings.
+   */
   settings(more: Settings): { XDG_CONFIG_HOME: string };
-  /** The daemons that clients of `shared` have started, while they live. */
+  /** Pids of running daemons that clients of `shared` have started. */
   daemons(): number[];
   /** Starts the built server as an operator does, on a free port; `token` has every scope. */
   http(options?: {
@@ -62,29 +65,29 @@ export interface World {
     token?: string;
     through?: readonly string[];
   }): Promise<HttpServer>;
-  /** Starts a daemon as an operator does, and resolves when it takes clients. */
+  /** Starts a daemon as an operator does; resolves when it accepts clients. */
   daemon(options?: { args?: string[]; env?: Record<string, string>; main?: string; name?: string }): Promise<Daemon>;
-  /** Every process of this world except the servers themselves: Claude Code, its shells, reapers. */
+  /** Every process of this world except the servers: Claude Code, its shells, reapers. */
   processes(folder?: string): { pid: number; command: string }[];
-  /** Resolves when `processes()` is empty, else throws after `ms` with what is left. */
+  /** Resolves when `processes()` is empty; otherwise throws after `ms` with the processes left. */
   quiet(ms: number): Promise<void>;
   closeServers(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Claude Code does the same without the second tier of its compiler, which is for programs that live longer than a test:
- * a start and a turn take a third less of the processor.
+ * Turns off the second tier of Claude Code's compiler, useful only in long-lived programs: a start and a turn take a third less
+ * processor time.
  */
 export const SHORT_LIVED = { BUN_JSC_useDFGJIT: "0" };
 
-/** Known to the operator of the servers of these tests. */
+/** Token of the operator of the servers in these tests. */
 const TOKEN = "ccm_of-the-operator-of-these-tests-0123456789";
 
-/** The Claude Code of a world's sessions: the real one, or a program that behaves like it, seven times as fast. */
+/** Claude Code of a world's sessions: the real one, or the stand-in, seven times as fast. */
 export type AgentKind = "real" | "stand-in";
 
-/** The variables that make a server start the stand-in. */
+/** Variables that make a server start the stand-in instead of Claude Code. */
 export const STAND_IN = { CLAUDE_CODE_MCP_CLAUDE_PATH: join(import.meta.dirname, "stand-in", "claude.mjs") };
 
 /** Variables of a server for `agent`. `AGENT=real npm test` uses the real Claude Code everywhere. */
@@ -94,17 +97,21 @@ export function environmentOf(agent: AgentKind): Record<string, string> {
 
 interface WorldOptions {
   readonly agent?: AgentKind;
-  /** `auto`: clients of `server()` have a daemon, unless DAEMON=off. `never`: whatever DAEMON is, because a test ends its server. */
+  /**
+   * `auto`: clients of `server()` have a daemon, unless DAEMON=off. `never`: no daemon whatever DAEMON is, because a test ends
+   * its
+   * server.
+   */
   readonly daemon?: "auto" | "never";
 }
 
-/** By the keys of the file of settings. */
+/** Settings by their keys in the settings file. */
 export type Settings = Readonly<Record<string, unknown>>;
 
-/** Without spares by default: most tests count processes, or have only one session. */
+/** No spares by default: most tests count processes, or have only one session. */
 const USUAL = { spares: 0, logLevel: "debug" };
 
-/** A world for the tests of a file or of a `describe`, from before the first to after the last. */
+/** A world for the tests of a file or a `describe`, created before the first test and closed after the last. */
 export function useWorld(options: WorldOptions = {}): World {
   const world: Partial<World> = {};
   beforeAll(async () => void Object.assign(world, await createWorld(options)));
@@ -162,7 +169,7 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
     },
     daemons: () => {
       const found = living().filter(isDaemon);
-      // Until it runs its program, a process that a daemon has just started has the command line of the daemon.
+      // Between fork and exec, a child of a daemon has the daemon's command line.
       const started = new Set(found.flatMap(({ pid }) => childrenOf(pid)));
       return found.map(({ pid }) => pid).filter((pid) => !started.has(pid));
     },
@@ -170,7 +177,7 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
       const tokenFile = join(mkdtempSync(join(root, "token-")), "token");
       writeFileSync(tokenFile, token, { mode: 0o600 });
       const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--drain-ms", "0"];
-      // As on stdio, unless a test is about it.
+      // Defaults of stdio; `args` can override them.
       flags.push("--caller-approves", "all", "--attended");
       const all = { args: [...flags, ...args], env: merged(environment, constants({ shim: false }), env) };
       const server = await startHttp({ ...all, token, through });
@@ -208,7 +215,7 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
   return world;
 }
 
-/** Writes a user's file of settings; returns the folder of configurations that it is in. */
+/** Writes a user's settings file; returns its configuration folder. */
 function userFile(root: string, text: string): string {
   const folder = mkdtempSync(join(root, "settings-"));
   mkdirSync(join(folder, "claude-agents-mcp"));
@@ -218,24 +225,24 @@ function userFile(root: string, text: string): string {
 
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 
-/** On a busy machine a daemon may take longer to start than a client would wait for it. */
+/** On a busy machine, a daemon may start more slowly than a client would wait by default. */
 const AUTOMATIC = { CLAUDE_CODE_MCP_DAEMON: "auto", ...constants({ daemonStartMs: 30_000 }) };
 
-/** What daemons have written, which their clients do not see. */
+/** Returns the logs of daemons, which clients do not see. */
 function daemonLogs(home: string): string {
   const folder = join(home, ".local/state/claude-agents-mcp/logs");
   const files = existsSync(folder) ? readdirSync(folder).toSorted() : [];
   return files.map((file) => readFileSync(join(folder, file), "utf8")).join("");
 }
 
-/** One that a client has started, or a shim after the death of the one before. */
+/** Matches a daemon started by a client, or by a shim after the death of its predecessor. */
 export const AUTOMATIC_DAEMON = /^\S*node\S* .*main\.js daemon run(?! --daemon)/;
 
 function isDaemon({ command }: { readonly command: string }): boolean {
   return AUTOMATIC_DAEMON.test(command);
 }
 
-/** Also those that a shim starts meanwhile in place of a daemon that was killed. */
+/** Also ends daemons that a shim starts meanwhile in place of a killed daemon. */
 async function endDaemons(living: () => number[]): Promise<void> {
   const told = new Set<number>();
   const deadline = Date.now() + 30_000;
@@ -249,7 +256,7 @@ async function endDaemons(living: () => number[]): Promise<void> {
   }
 }
 
-/** Finds processes by their inherited variables, so that shells which left their group and parent are included. */
+/** Finds processes by inherited variables, because shells may have left their group and parent. */
 function processesIn(root: string): { pid: number; command: string }[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -259,7 +266,7 @@ function processesIn(root: string): { pid: number; command: string }[] {
         const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim();
         return command === "" ? [] : [{ pid: Number(name), command: command.slice(0, 40_000) }];
       } catch {
-        // It ended while we looked, or is not ours.
+        // The process ended meanwhile, or belongs to another user.
         return [];
       }
     });

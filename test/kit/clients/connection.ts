@@ -3,7 +3,10 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 
-/** The v2 client as it finds out the era, in the older one, and held to one revision; and the v1 client. */
+/**
+ * `modern`, `legacy`, revisions: the v2 SDK's client with negotiation, in the older era, or held to one revision. `v1`: the v1
+ * SDK's client.
+ */
 export type ClientKind = "modern" | "legacy" | "v1" | "2026-07-28" | "2025-11-25";
 export const CLIENT_KINDS: ClientKind[] = ["modern", "legacy", "v1"];
 
@@ -47,7 +50,7 @@ const Answer = z.looseObject({
 });
 export type Answer = z.infer<typeof Answer>;
 
-/** The text of a tool's answer, as a client without structuredContent reads it. */
+/** Parses the text of a tool's answer, as a client without `structuredContent` reads it. */
 export function answerIn(text: string): Answer {
   return Answer.parse(JSON.parse(text));
 }
@@ -63,22 +66,22 @@ export interface Failure {
   text: string;
 }
 
-/** A client and its connection to a server, whatever it goes over. */
+/** A client and its connection to a server, over any transport. */
 export interface Connection {
   readonly client: Client | V1Client;
-  /** Resolves when the connection to the server is gone. */
+  /** Resolves when the connection to the server is closed (`client.onclose`). */
   readonly gone: Promise<void>;
-  /** Throws when the answer is an error. Checks that text and structuredContent say the same. */
+  /** Throws if the answer is an error, or if `text` and `structuredContent` differ. */
   call(
     tool: string,
     args: Record<string, unknown>,
     options?: { signal?: AbortSignal; onprogress?: () => void },
   ): Promise<Answer>;
-  /** The same, with what the answer costs its reader: bytes of its text or its data, whichever is more. */
+  /** Like `call`, with the size of the answer: bytes of `text` or `structuredContent`, the greater number. */
   measured(tool: string, args: Record<string, unknown>): Promise<{ answer: Answer; bytes: number }>;
-  /** The error that the call is answered with; throws when it succeeds. */
+  /** Resolves with the error of the call; throws if the call succeeds. */
   refusal(tool: string, args: Record<string, unknown>): Promise<Failure>;
-  /** Waits until no turn runs. Throws when a request is opened meanwhile. */
+  /** Waits until no turn runs. Throws if a request opens meanwhile. */
   end(sessionId: string, cursor?: number): Promise<Answer>;
   /** Waits until a request is open or the turn ends. */
   news(sessionId: string, cursor?: number): Promise<Answer>;
@@ -96,7 +99,7 @@ interface Filled {
   content?: Record<string, string | string[]>;
 }
 
-/** The person at a client that can show forms. The signal aborts when the server takes its form back. */
+/** The person at a client that can show forms. `signal` aborts when the server withdraws its form. */
 export type Person = (form: SeenForm, signal: AbortSignal) => Filled | Promise<Filled>;
 
 const Elicited = z.looseObject({
@@ -129,15 +132,15 @@ export function newClient(kind: ClientKind, person?: Person): Client | V1Client 
 
 function negotiation(kind: Exclude<ClientKind, "v1">): ConstructorParameters<typeof Client>[1] {
   if (kind === "legacy") return {};
-  // Only the later era is pinned by a probe; of the older one a client offers what it has.
+  // Only the later era can be pinned (`pin`); in the older one the client offers its supported versions.
   if (kind === "2025-11-25") return { supportedProtocolVersions: [kind] };
   return { versionNegotiation: { mode: kind === "modern" ? "auto" : { pin: kind } } };
 }
 
-/** Tests look at more than the model that calls needs. */
+/** Tests check more fields than a calling model needs. */
 const WHOLE = { responseMode: "delta_compact" };
 
-/** What tests do with a client once it is connected. */
+/** Wraps a connected client. */
 export function connectionOf(client: Client | V1Client): Connection {
   const gone = new Promise<void>((resolve) => {
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target

@@ -3,28 +3,28 @@ import { EventSourceParserStream } from "eventsource-parser/stream";
 import type { LiveEvents, PendingRequest, SessionDetail } from "../../../src/console/wire.ts";
 import { post as json, type HttpServer } from "../servers/http-server.ts";
 
-/** The requests of the console's page to its server, without a browser. */
+/** Requests of the console's page to its server, without a browser. */
 
-/** A signed-in browser: its credentials, and the requests that it sends with them. */
+/** `cookie` and `key` of a signed-in browser, and requests with these credentials. */
 export interface Signed {
   readonly cookie: string;
   readonly key: string;
   readonly headers: Readonly<Record<string, string>>;
   get<T>(path: string): Promise<T>;
-  /** The bare answers. */
+  /** Resolves with the response for any status; `get` throws. */
   ask(path: string, headers?: Record<string, string>): Promise<Response>;
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
-  /** Starts a session; answers with its id. */
+  /** Starts a session; resolves with its id. */
   start(prompt: string, cwd: string, more?: object): Promise<string>;
-  /** The request that is open in the session, when there is one, other than `before`. */
+  /** Resolves with the first open request of the session other than `before`. */
   asked(sessionId: string, before?: string): Promise<PendingRequest>;
-  /** Resolves when no turn runs and nothing goes on in the background. */
+  /** Resolves when no turn runs and no background task is left. */
   end(sessionId: string): Promise<SessionDetail>;
 }
 
 type Origin = Pick<HttpServer, "origin">;
 
-/** As the page does it: a request without a token has no user. */
+/** Sends a request as the page does; without credentials, the server knows no user. */
 export async function send({ origin }: Origin, path: string, init: RequestInit = {}): Promise<Response> {
   return fetch(new URL(`/console/${path}`, origin), { redirect: "manual", ...init });
 }
@@ -43,7 +43,7 @@ export function signed(http: Origin, { cookie, key }: Pick<Signed, "cookie" | "k
   const post: Signed["post"] = async (path, body = {}, more = {}) =>
     send(http, `api/${path}`, json(body, { ...headers, ...more }));
   const get = async <T>(path: string): Promise<T> => well(await ask(path));
-  /** The messages of the live stream until `wanted` matches one. */
+  /** Reads the live stream until `wanted` returns a value for an event of `kind`. */
   const until = async <K extends keyof LiveEvents, T>(
     sessionId: string,
     kind: K,
@@ -90,7 +90,7 @@ export type Live = {
   [K in keyof LiveEvents]: { kind: K; id: string | undefined; data: LiveEvents[K] };
 }[keyof LiveEvents];
 
-/** What comes on the stream until it ends; a reader that stops cuts it. */
+/** Yields the events of a stream. A reader that stops early closes the stream. */
 export async function* live({ body }: Response): AsyncGenerator<Live> {
   if (!body) return;
   const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());

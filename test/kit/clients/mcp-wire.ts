@@ -19,7 +19,7 @@ interface WireOptions extends Partial<StdioOptions> {
   readonly tools?: readonly Tool[];
 }
 
-/** A server in this process behind two streams, and the client's end of them as a transport of either SDK. */
+/** A server in this process behind two streams; a `Wire` is the client's transport for either SDK. */
 export class Wire {
   readonly stdin = new PassThrough();
   readonly stdout = new PassThrough();
@@ -77,7 +77,7 @@ export class Wire {
     });
   }
 
-  /** Like a pipe: messages that were written together arrive in one chunk and are handled in one go. */
+  /** Acts like a pipe: lines written together arrive in one chunk and are handled in one turn of the event loop. */
   #arriving(onWhole: () => void): string[] {
     const chunk: string[] = [];
     process.nextTick(onWhole);
@@ -102,7 +102,7 @@ export class Wire {
     return Promise.resolve();
   }
 
-  /** Resolves with the first message written by the server that fits. */
+  /** Resolves with the first message from the server for which `fits` is true. */
   async heard(fits: (message: Message) => boolean): Promise<Message> {
     for (;;) {
       const found = this.lines.map((line) => JSON.parse(line) as Message).find(fits);

@@ -29,7 +29,7 @@ export function modern(method: string, meta: object = {}): string {
 }
 
 const initialized = line({ method: "notifications/initialized" });
-/** Ids follow that of `initialize`: two requests with one id would make the answer to it depend on the moment. */
+/** Ids continue after that of `initialize`: with a shared id, the answer would depend on timing. */
 const asked = [...LISTS, "ping"].map((method, at) => line({ id: at + 1, method }));
 const level = line({ id: "l", method: "logging/setLevel", params: { level: "warning" } });
 

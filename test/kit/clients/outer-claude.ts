@@ -10,11 +10,11 @@ import { scriptTag } from "../../../src/demo/model/script.ts";
 import { startScriptedModel, type ScriptedModel } from "../../../src/demo/model/server.ts";
 import { answerIn, type Answer } from "./connection.ts";
 
-/** The real `claude -p` as a client of ours: its own model, scripted too, calls our tools as its prompt says. */
+/** The real `claude -p` as a client of our server: its model, scripted too, calls our tools as the prompt says. */
 export interface OuterClaude {
-  /** One prompt, at which its model calls the tool. Throws when the tool answers with an error. */
+  /** Sends a prompt that makes the model call `tool`. Throws if the tool answers with an error. */
   call(tool: string, args: object): Promise<Answer>;
-  /** The tools that its model was offered. */
+  /** Tools offered to the model. */
   tools(): readonly string[];
   close(): Promise<void>;
 }
@@ -33,7 +33,7 @@ const ToolResult = z.looseObject({
 });
 type ToolResult = z.infer<typeof ToolResult>;
 
-/** `folder` is for its files: nothing in it is shared with the Claude Codes that the server runs. */
+/** Keeps its files in `folder` and shares nothing with Claude Code processes of the server. */
 export async function startOuterClaude(
   folder: string,
   { token, url }: { url: string; token: string },
@@ -60,7 +60,7 @@ export async function startOuterClaude(
   };
 }
 
-/** One prompt that is its argument, as in a script: no person is there to be asked anything. */
+/** Sends the prompt as an argument, as a shell script would: no person is there to be asked. */
 export async function callOnce(
   folder: string,
   server: { url: string; token: string },
@@ -90,7 +90,7 @@ function run(
   const claude = bundledClaudes()[0] ?? "claude";
   return spawn(claude, ["-p", ...args, ...stream, ...ours, `mcp__${SERVER}`], {
     cwd: mkdtempSync(join(folder, "cwd-")),
-    // Its model is shown all tools at once, without a search.
+    // `ENABLE_TOOL_SEARCH` is off so that the model sees all tools at once.
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: folder,
@@ -101,7 +101,7 @@ function run(
   });
 }
 
-/** Reads on to the end of the prompt. */
+/** Reads to the end of the turn, then returns the result of tool use `id`. */
 async function resultOf(id: string, lines: AsyncIterator<string>): Promise<ToolResult> {
   let found: ToolResult | undefined;
   for (;;) {

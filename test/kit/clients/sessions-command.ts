@@ -15,7 +15,7 @@ export interface Ran {
   stderr: string;
 }
 
-/** Runs the built program, not on a terminal and without any setting of the machine it runs on. */
+/** Runs the built program without a terminal and without settings of this machine. */
 export async function run(args: string[], env: Record<string, string> = {}): Promise<Ran> {
   const options = { env: { PATH: process.env["PATH"] ?? "", HOME: "/nowhere", ...env }, maxBuffer: 1e9 };
   return new Promise((resolve) => {
@@ -47,7 +47,7 @@ export const HOUR = 3_600_000;
 export const NOW = Date.now();
 export const id = (n: number): string => `${n.toString(16).padStart(8, "0")}-0000-4000-8000-000000000000`;
 
-/** A node on a store that no server has made. */
+/** Writes to a store beside any server, as a node of its own. */
 export async function seed(file: string, work: (node: SessionBackend) => Promise<void>): Promise<string[]> {
   const silent = (): void => undefined;
   const node = openStore(

@@ -9,7 +9,7 @@ export interface Log {
   logger?: string | undefined;
 }
 
-/** A call that reports while it runs: its answer, and the messages before it. */
+/** Answer of a call, with all messages before the answer. */
 export interface Streamed {
   readonly blocks: string[];
   readonly data: Record<string, unknown>;
@@ -24,7 +24,7 @@ const Envelope = z.looseObject({
   structuredContent: z.looseObject({}),
 });
 
-/** Log notifications reach a client of the 2026 era only for a request that asks for them. */
+/** A client of the 2026 era gets log notifications only for a request with this `_meta`. */
 const WANTS_LOGS = { "io.modelcontextprotocol/logLevel": "debug" };
 
 export interface StreamOptions {
@@ -32,11 +32,11 @@ export interface StreamOptions {
   /** Default: true. */
   wantsLogs?: boolean;
   onLog?: (log: Log) => void;
-  /** Clients lose progress that reaches them together with the result: a test that counts on some has to wait for it here. */
+  /** Clients may lose progress that arrives together with the result: tests of a certain message must wait for `onProgress`. */
   onProgress?: (message: string | undefined) => void;
 }
 
-/** One call at a time: notifications do not say which call they belong to. */
+/** Run a single call at a time: notifications do not name their call. */
 export async function stream(
   { client }: Pick<Connection, "client">,
   tool: string,

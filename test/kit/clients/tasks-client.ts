@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Server } from "../servers/stdio-server.ts";
 import { frames, post, type HttpServer } from "../servers/http-server.ts";
 
-/** A client of the Tasks extension, without a library: the SDK's own cannot take a task. */
+/** A client of the Tasks extension without a library, because the SDK's client cannot take a task. */
 
 const Form = z.looseObject({
   method: z.literal("elicitation/create"),
@@ -60,7 +60,7 @@ export class TaskClient {
     this.#capabilities = capabilities;
   }
 
-  /** Over the same connection, with other capabilities. */
+  /** Returns a client on the same connection with other `capabilities`. */
   declaring(capabilities: object): TaskClient {
     return new TaskClient(this.#send, capabilities);
   }
@@ -71,7 +71,7 @@ export class TaskClient {
     return Answer.parse(await this.#send(`by-hand-${String(sent)}`, method, { ...params, _meta: meta }));
   }
 
-  /** Throws where the answer is no result. */
+  /** Throws if the answer is an error. */
   async result(method: string, params: object): Promise<Record<string, unknown>> {
     const { error, result } = await this.ask(method, params);
     if (!result) throw new Error(`${method}: ${JSON.stringify(error)}`);
@@ -88,7 +88,7 @@ export class TaskClient {
     return this.result("tools/call", { name: tool, arguments: args });
   }
 
-  /** The created task, with its session. */
+  /** Resolves with the created task and its session. */
   async begin(tool: string, args: object): Promise<{ task: Task; sessionId: string; nextCursor: number }> {
     const begun = await this.call(tool, args);
     const { structuredContent } = CallResult.parse(begun);
@@ -99,7 +99,7 @@ export class TaskClient {
     return Task.parse(await this.result("tasks/get", { taskId }));
   }
 
-  /** Polls, as the protocol says, until the task has this status. */
+  /** Polls, as the protocol says, until the task has `status`. */
   async until(task: Pick<Task, "taskId">, status: Task["status"]): Promise<Task> {
     for (;;) {
       const now = await this.get(task);
@@ -125,7 +125,7 @@ export function overHttp(server: HttpServer, token = server.token): TaskClient {
   });
 }
 
-/** Beside the library's client, on its connection. */
+/** Shares the connection of the library's client. */
 export function overStdio({ transport }: Server): TaskClient {
   const waiting = new Map<unknown, (message: unknown) => void>();
   const deliver = transport.onmessage;

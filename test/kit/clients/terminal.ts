@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from "node:child_process";
 
-/** Why no test can have a terminal here; undefined where it can. macOS has a program of this name with other arguments. */
+/** Reason why tests cannot have a terminal here, or `undefined`. On macOS, `script` takes other arguments. */
 export const WITHOUT_TERMINAL = String(spawnSync("/usr/bin/script", ["--version"]).stdout).includes("util-linux")
   ? undefined
   : "the program `script` of util-linux is not there";
 
-/** Runs a shell command on a terminal of its own, and types the answer at its first question. */
+/** Runs a shell command on a terminal of its own and types `answer` at the first question (`[y/N]`). */
 export async function onTerminal(
   command: string,
   answer: string,

@@ -3,11 +3,11 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import { Webhook } from "standardwebhooks";
 import { z } from "zod";
 
-/** A receiver of the webhook: a server on loopback that verifies what comes with the library that receivers use. */
+/** Receiver of the webhook on loopback; verifies deliveries with the library that real receivers use. */
 
 export const SECRET = `whsec_${Buffer.from("the secret of these tests, 32 by").toString("base64")}`;
 
-/** The environment that gives the server the secret. */
+/** Environment of a server with `SECRET`. */
 export const WITH_SECRET = { CLAUDE_CODE_MCP_NOTIFY_SECRET: SECRET };
 
 const Payload = z.looseObject({
@@ -24,7 +24,7 @@ type Payload = z.infer<typeof Payload>;
 
 export interface Delivery {
   readonly headers: IncomingHttpHeaders;
-  /** A delivery as it arrived, with a valid signature. */
+  /** Body as it arrived, with a valid signature. */
   readonly text: string;
   readonly payload: Payload;
   readonly response: ServerResponse;
@@ -34,7 +34,7 @@ export interface ReceiverServer {
   readonly url: string;
   /** All deliveries, oldest first. */
   readonly got: readonly Delivery[];
-  /** Resolves with the next delivery, from the first on, that matches. */
+  /** Resolves with the next delivery for which `wanted` is true; begins with the first one. */
   next(wanted?: (delivery: Delivery) => boolean): Promise<Delivery>;
   close(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export const of =
   ({ payload }: Delivery): boolean =>
     payload.type === type;
 
-/** `answer` is called with each delivery whose signature is valid; the others are answered 401. */
+/** Calls `answer` for each delivery with a valid signature; answers all others 401. */
 export async function startReceiver(
   answer: (delivery: Delivery, index: number) => void = ({ response }) => void response.end(),
   port = 0,

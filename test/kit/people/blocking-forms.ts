@@ -11,7 +11,7 @@ import { told } from "../sessions/one-turn.ts";
 import { stream, type Log, type Streamed } from "../clients/streaming.ts";
 import type { World } from "../world.ts";
 
-/** A person at a client answers while a call of the toolsets query and chat waits for its turn. */
+/** Tests of a person at a client who answers while a call of the toolsets query and chat waits for its turn. */
 
 export const QUERY = "claude_code_query";
 export const DIRECT = "claude_direct_query";
@@ -24,10 +24,10 @@ const QUESTION = {
 
 const decided = async (watcher: Connection, { data }: Pick<Streamed, "data">) =>
   decisions(await told(watcher, String(data["sessionId"])));
-/** A query asks, whatever the operator's default is. */
+/** Options for `tool` to ask for permission, whatever the operator's default is. */
 export const asks = (tool: string) => (tool === QUERY ? { permissionMode: "default" } : {});
 
-/** Nothing is reported twice, and the answer holds everything that was reported. */
+/** Expects each message once in `logs`, and all messages in the answer. */
 export function isWhole(tool: string, answer: Streamed): void {
   const { answered, told: said } = tool === QUERY ? messagesOf(answer) : toolsOf(answer);
   expect(said).toEqual(answered);
@@ -55,13 +55,13 @@ type Row = readonly [tool: string, client: ClientKind, transport: Transport];
 
 export interface Rows {
   readonly forms: readonly Row[];
-  /** Where the caller could answer too. */
+  /** Rows in which the caller could answer too. */
   readonly caller: readonly Row[];
   readonly chat: readonly (readonly [client: ClientKind, transport: Transport])[];
   readonly cancelled: readonly (readonly [client: "legacy" | "v1", transport: Transport])[];
 }
 
-/** Of `npm test`: each tool, kind of client and transport occurs. */
+/** Rows for `npm test`: each tool, kind of client and transport occurs. */
 export const SHOWN: Rows = {
   forms: [
     [QUERY, "modern", "stdio"],
@@ -76,11 +76,11 @@ export const SHOWN: Rows = {
   cancelled: [["legacy", "http"]],
 };
 
-/** Servers whose callers can answer requests, and others whose callers cannot: over HTTP there is one of each. */
+/** Servers whose callers can answer requests (`open`) and servers whose callers cannot (`closed`); over HTTP, one of each. */
 export interface Desk {
-  /** Polls the sessions of the others. */
+  /** Client that polls the sessions of all other clients. */
   readonly watcher: Connection;
-  /** A client with a person at it. */
+  /** Connects a client with a person. */
   open(person: FakeUser, client?: ClientKind, transport?: Transport): Promise<Connection>;
   closed(person: FakeUser, client?: ClientKind, transport?: Transport): Promise<Connection>;
 }
@@ -102,7 +102,7 @@ async function startDesk(world: World): Promise<Desk> {
   return { watcher: await servers.get(OPEN)!.connect(), open: at(OPEN), closed: at(CLOSED) };
 }
 
-/** The tests for each of these tools and clients. */
+/** Defines the tests for all `rows`. */
 export function blockingForms(world: World, rows: Rows): () => Desk {
   let desk: Desk;
   let watcher: Connection;
@@ -214,7 +214,7 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
         const onLog = ({ data }: Log) => ({ sessionId } = JSON.parse(String(data)) as { sessionId: string });
         const args = { prompt: calling([writing(join(cwd, "a"))]), cwd, ...asks(QUERY) };
         await expect(stream(server, QUERY, args, { signal: controller.signal, onLog })).rejects.toThrow("abort");
-        // The client of version 1 takes no request back whose id is 0.
+        // A v1 client ignores the cancellation of a request with id 0.
         await expect.poll(() => takenBack).toBe(kind === "legacy");
         expect(await watcher.end(sessionId)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });
         expect(existsSync(join(cwd, "a"))).toBe(false);

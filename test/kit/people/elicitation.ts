@@ -11,7 +11,7 @@ import type { HttpServer } from "../servers/http-server.ts";
 import { told } from "../sessions/one-turn.ts";
 import type { World } from "../world.ts";
 
-/** Forms at clients of each kind over each transport, and the answers of people. */
+/** Tests of forms at clients of each kind over each transport, with scripted people. */
 
 export type Transport = "stdio" | "http";
 type Way = readonly [kind: ClientKind, transport: Transport];
@@ -24,7 +24,7 @@ interface AtClient {
   readonly fakeUser: FakeUser;
 }
 
-/** One client for each way that a test asks for, with a person at it; those over HTTP share a server. */
+/** Connects one client for each pair of `kind` and `transport`, with a person; HTTP clients share a server. */
 export function usePeople(world: World): (...way: Way) => Promise<AtClient> {
   const people = new Map<string, AtClient>();
   let shared: HttpServer | undefined;
@@ -55,7 +55,7 @@ const QUESTIONS = [
   { question: "Which parts?", header: "Parts", multiSelect: true, labels: ["Server", "Client"] },
 ].map(({ labels, ...rest }) => ({ ...rest, options: labels.map((label) => ({ label, description: `${label}!` })) }));
 
-/** By their titles, whose subject is a person. */
+/** By title; each title lacks its subject, a person. */
 const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
   "allows, denies with a reason, and declines, while one call waits: nothing is started twice": async ({
     client,
@@ -186,7 +186,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
       const { actions } = await client.call("claude_code_check", quick);
       const deny = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "deny" };
       await client.call("claude_code_check", { ...deny, waitMs: 0 });
-      // Before 2026-07-28 the server can take its form back; later it learns nothing until the person answers.
+      // Before 2026-07-28 the server can withdraw its form; a later server learns nothing until the person answers.
       if (kind !== "modern") await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       return { action: "accept", content: { decision: "allow" } };
     };
@@ -229,12 +229,15 @@ const DEALT: readonly Way[] = [
   ["modern", "http"],
 ];
 
-/** Of `npm test`: each behaviour, kind of client and transport occurs. The last differs in the later era, which takes no form back. */
+/**
+ * Rows for `npm test`: each behavior, kind of client and transport occurs. `is slower` stands twice, because clients of
+ * 2026-07-28 differ.
+ */
 export const SHOWN: readonly Row[] = [...TITLES, TITLES.find((title) => title.startsWith("is slower")) ?? ""].map(
   (title, index) => [title, ...(DEALT[index % DEALT.length] ?? DEALT[0]!)] as const,
 );
 
-/** Each behaviour at the other kinds of clients, over one transport; with AMOUNTS=full every combination. */
+/** Each behavior at the other kinds of clients, over one transport; with AMOUNTS=full every combination. */
 export const OTHERS: readonly Row[] = TITLES.flatMap((title, index) =>
   CLIENT_KINDS.flatMap((kind, at): Row[] => {
     const both: Row[] = [

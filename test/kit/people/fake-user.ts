@@ -3,9 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { scriptTag } from "../../../src/demo/model/script.ts";
 import type { Answer, Person, SeenForm } from "../clients/connection.ts";
 
-/** People at clients that show forms, and turns that ask. */
+/** Scripted people at clients with forms, and turns that ask. */
 
-/** The action of a person at a form, which the test sets. */
+/** A person at a client; `does` is set by the test and returns the action for each form. */
 export class FakeUser {
   readonly seen: SeenForm[] = [];
   does: Person = () => ({ action: "cancel" });
@@ -19,7 +19,7 @@ export const filled =
   (content: Record<string, string | string[]>): Person =>
   () => ({ action: "accept", content });
 
-/** Faster than a person who has read the form. */
+/** Declines after 400 ms, faster than a person can read the form. */
 export const declined: Person = async () => {
   await sleep(400);
   return { action: "decline" };
@@ -28,6 +28,6 @@ export const declined: Person = async () => {
 export const writing = (file: string) => ({ name: "Write", input: { file_path: file, content: "hello" } });
 export const decisions = ({ events }: Answer) =>
   events.filter(({ type }) => type === "permission_result").map(({ data }) => [data["decision"], data["by"]]);
-/** A turn that calls the tools one after the other. */
+/** Script of a turn with sequential calls of `tools`. */
 export const calling = (tools: { name: string; input: object }[]) =>
   scriptTag([...tools.map(({ input, name }) => ({ tools: [{ name, input: { ...input } }] })), { text: "Over." }]);

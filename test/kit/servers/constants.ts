@@ -1,12 +1,12 @@
 import type { Constants } from "../../../src/config/constants.ts";
 import { CONSTANTS_VARIABLE } from "../../../src/domain/names.ts";
 
-/** Other values of src/config/constants.ts, as the variable in which a server finds them. */
+/** Returns the variable that replaces values of src/config/constants.ts in a server. */
 export function constants(values: Partial<Constants>): Record<string, string> {
   return { [CONSTANTS_VARIABLE]: JSON.stringify(values) };
 }
 
-/** Of a variable the last one counts; constants are joined. */
+/** Merges environments: later variables override earlier ones, but constants are merged. */
 export function merged(...all: readonly Readonly<Record<string, string>>[]): Record<string, string> {
   const joined = all.flatMap(({ [CONSTANTS_VARIABLE]: text }) => (text === undefined ? [] : valuesIn(text)));
   const variables = Object.fromEntries(all.flatMap((each) => Object.entries(each)));

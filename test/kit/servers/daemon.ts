@@ -4,11 +4,11 @@ import { readFlags } from "../../../src/config/parse-flags.ts";
 import type { ClientKind, Person } from "../clients/connection.ts";
 import { connectTo, type Server } from "./stdio-server.ts";
 
-/** `daemon run` as its operator starts it, and clients that connect through their own proxy. */
+/** A `daemon run` as its operator starts it, and clients that connect through proxies. */
 export interface Daemon {
   readonly pid: number;
   stderr(): string;
-  /** The client is given what it starts as a real one is: a command. */
+  /** Connects a client by starting a proxy, like a real client. */
   client(options?: {
     args?: readonly string[];
     env?: Record<string, string>;
@@ -17,18 +17,18 @@ export interface Daemon {
     person?: Person;
     cwd?: string;
   }): Promise<Server>;
-  /** Resolves when the process is gone. */
+  /** Sends `signal`; resolves when the process has ended. */
   end(signal: NodeJS.Signals): Promise<void>;
   signal(signal: NodeJS.Signals): void;
-  /** Ends it in order, with the clients that are left. */
+  /** Closes all clients, then ends the daemon in order. */
   close(): Promise<void>;
 }
 
 interface Start {
-  /** The terms among them are bounds of its clients, which are given them too. */
+  /** Flags; terms among them are bounds for the clients, and are passed to the clients too. */
   readonly args: readonly string[];
   readonly env: Record<string, string>;
-  /** By default the one that was built here. */
+  /** Default: the build of this checkout. */
   readonly main?: string | undefined;
   readonly name: string;
 }

@@ -8,7 +8,7 @@ import { ConfigError } from "../../../src/config/error.ts";
 import { isAuthenticated, type Authenticated } from "../../../src/http/auth/authenticated.ts";
 import { createAuthenticator, type Authenticator, type AuthSettings } from "../../../src/http/auth/authenticator.ts";
 
-/** The authentication of a server, with real files and requests, and its log. */
+/** Authentication of a server with real files and requests, and its log. */
 export class AuthSetup {
   readonly folder: string;
   readonly logged: string[] = [];
@@ -43,7 +43,7 @@ export class AuthSetup {
     return createAuthenticator(this.settings(over));
   }
 
-  /** The message of the ConfigError for these settings. */
+  /** Returns the message of the `ConfigError` for these settings. */
   async refusal(over: Partial<AuthSettings>): Promise<string> {
     try {
       await this.open(over);
@@ -73,7 +73,7 @@ export async function refused(response: Response): Promise<Refusal> {
   return { status: response.status, challenge, body: (await response.json()) as Refusal["body"] };
 }
 
-/** A request with these headers, of which one name may be given twice. */
+/** Authenticates a request with `headers`, in which a name may occur twice. */
 export async function knock(
   authenticator: Authenticator,
   ...headers: [string, string][]
@@ -93,20 +93,20 @@ interface Pair {
   readonly alg: string;
 }
 
-/** An authorization server on loopback: metadata, keys, and tokens signed with them. */
+/** An authorization server on loopback: metadata, keys, and tokens signed with these keys. */
 export class Issuer {
   readonly #server: Server;
   #path = "";
   readonly asked: string[] = [];
   keys: Pair[] = [];
-  /** The answer at each path; a number is a status without a body. */
+  /** Answer at each path; a number is a status without a body. */
   readonly answers = new Map<string, () => unknown>();
 
   private constructor(server: Server) {
     this.#server = server;
   }
 
-  /** `path` is that of the issuer, such as /tenant; `discovery` is where the metadata lies. */
+  /** `path`: path of the issuer, such as /tenant. `discovery`: path of the metadata. */
   static async start(path = "", discovery = `/.well-known/oauth-authorization-server${path}`): Promise<Issuer> {
     const server = createServer((request, response) => {
       const url = request.url ?? "";
@@ -128,7 +128,7 @@ export class Issuer {
     return { ...(await jose.generateKeyPair(alg, { extractable: true })), kid, alg };
   }
 
-  /** Shows the public halves of `keys` from now on. */
+  /** Publishes the public halves of `keys`. */
   async publish(): Promise<void> {
     const keys = await Promise.all(
       this.keys.map(async ({ alg, kid, publicKey }) => ({ ...(await jose.exportJWK(publicKey)), kid, alg })),
@@ -148,7 +148,7 @@ export class Issuer {
     return `${this.origin}/keys`;
   }
 
-  /** A valid token with these claims replaced; a claim that is undefined is left out. */
+  /** Signs a valid token with `claims` replaced; an `undefined` claim is omitted. */
   async sign(claims: Record<string, unknown> = {}, header: Record<string, string> = {}, key = this.keys[0]!) {
     const now = Math.floor(Date.now() / 1_000);
     const good = { iss: this.url, aud: AUDIENCE, sub: "ada", scope: "read run", iat: now, exp: now + 300 };

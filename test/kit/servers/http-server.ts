@@ -6,21 +6,21 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { connectionOf, newClient, type ClientKind, type Connection, type Person } from "../clients/connection.ts";
 
-/** One server for many clients. */
+/** A server over HTTP for many clients. */
 export interface HttpServer {
   readonly pid: number;
-  /** Of the host, without a path. */
+  /** Origin, without a path. */
   readonly origin: string;
-  /** Of MCP. */
+  /** URL of MCP. */
   readonly url: string;
   readonly token: string;
   readonly stdin: Writable;
   stdout(): string;
   stderr(): string;
-  /** Resolves when a line of the log has this text. */
+  /** Resolves when the log matches `text`, a regular expression. */
   logged(text: string): Promise<void>;
   connect(kind?: ClientKind, token?: string, person?: Person): Promise<HttpConnection>;
-  /** A plain request with the token, unless it has an Authorization of its own. */
+  /** Sends a plain request with `token`, unless `init` has an Authorization header. */
   fetch(path: string, init?: RequestInit): Promise<Response>;
   signal(signal: NodeJS.Signals): void;
   /** Resolves with the exit code. */
@@ -29,7 +29,7 @@ export interface HttpServer {
 }
 
 export interface HttpConnection extends Connection {
-  /** Ends all of the connection at once, as a client that dies does. */
+  /** Aborts all requests of the connection at once, like a client that dies. */
   vanish(): void;
 }
 
@@ -37,7 +37,7 @@ interface Start {
   readonly args: string[];
   readonly env: Record<string, string>;
   readonly token: string;
-  /** Stands before the command and becomes it. */
+  /** Command that executes the server's command, such as a wrapper. */
   readonly through?: readonly string[] | undefined;
 }
 
@@ -84,7 +84,7 @@ export async function startHttp({ args, env, through = [], token }: Start): Prom
   };
 }
 
-/** For a server that may not yet have logged its address. */
+/** Connects to a server that may not yet have logged its address. */
 export async function connectOver(url: URL, client: Client | V1Client, token: string): Promise<HttpConnection> {
   const gone = new AbortController();
   const headers = { authorization: `Bearer ${token}` };
@@ -100,7 +100,7 @@ export async function connectOver(url: URL, client: Client | V1Client, token: st
   return { ...connectionOf(client), vanish: () => gone.abort() };
 }
 
-/** A message of the 2025 era or later, as a program without a library sends it. */
+/** Builds the request of a program without a library, for a message of either era. */
 export function post(body: unknown, headers: Record<string, string> = {}): RequestInit {
   return {
     method: "POST",
@@ -116,7 +116,7 @@ export const INITIALIZE = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "by hand", version: "1" } },
 };
 
-/** An answer in parts, as it comes: the id and the message of each. */
+/** Yields id and message of each part of a streamed answer. */
 export async function* frames({ body }: Response): AsyncGenerator<{ id: string; message: Message | undefined }> {
   if (!body) return;
   let text = "";

@@ -6,7 +6,7 @@ import type { ConfigSources } from "../../../src/config/given.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { readPackage } from "../../../src/config/version.ts";
 
-/** The server that a daemon would be with these settings. Each connection asks line by line. */
+/** Runs the server of a daemon with these settings in this process. Each connection sends and receives single lines. */
 export function inProcessServer({ argv, env }: Pick<ConfigSources, "argv" | "env">) {
   const config = loadConfig({ argv: [...argv, "--log-level", "silent"], env });
   const start = { cwd: () => process.cwd(), ownCommands: [], config, environment: {} };
@@ -17,7 +17,7 @@ export function inProcessServer({ argv, env }: Pick<ConfigSources, "argv" | "env
       const lines = createInterface({ input: stdout });
       app.serveClient({ start, streams: { stdin, stdout }, onClose: () => undefined });
       return {
-        /** The answer to a request, byte for byte. */
+        /** Resolves with the answer to a request, byte for byte. */
         async ask(line: string): Promise<string> {
           const answered = once(lines, "line");
           stdin.write(`${line}\n`);

@@ -1,4 +1,4 @@
-/** The least MCP server over stdio: one tool, no package. Ours takes five times as long to start. */
+/** The smallest MCP server over stdio, for comparison: one tool, no package. Ours takes five times as long to start. */
 import { createInterface } from "node:readline";
 
 const serverInfo = { name: "least", version: "1.0.0" };
@@ -9,7 +9,7 @@ const RESULTS = {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params } = JSON.parse(line);
-  // A notification is not answered.
+  // Notifications are not answered.
   if (id === undefined) continue;
   const result = RESULTS[method]?.(params);
   const answer = result ? { result } : { error: { code: -32601, message: `There is no ${method}.` } };

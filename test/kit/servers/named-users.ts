@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** Users of a server by name, as its operator writes them down; their tokens are made here. */
+/** Named users of a server, as its operator configures them; tokens are derived from the names. */
 
 const tokenOf = (name: string) => `ccm_of-${name}-in-these-tests-0123456789-abcdefgh`;
 
@@ -9,7 +9,7 @@ interface Named<N extends string> {
   readonly tokens: Readonly<Record<N, string>>;
 }
 
-/** `terms` are those of each user in the setting `principals`, except the token; any folder, unless they name some. */
+/** `terms`: terms of each user in the setting `principals`, without the token. Default of `allowDirs`: "any". */
 export function namedUsers<N extends string>(terms: Readonly<Record<N, object>>): Named<N> {
   const names = Object.keys(terms) as N[];
   const digest = (name: N) => createHash("sha256").update(tokenOf(name)).digest("hex");

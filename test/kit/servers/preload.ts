@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 /**
- * The word of Node that loads a module with these variables, in a client's end and in the daemon that it starts. A daemon has the words of
- * its starter, and not its environment.
+ * Returns the flag of Node that loads `file` with `variables`, in a client's process and in the daemon that the client starts.
+ * A flag, because a daemon inherits the flags of its starter, but not the environment.
  */
 export function preloading(file: string, variables: Readonly<Record<string, string>>): string {
   const own = join(mkdtempSync(join(tmpdir(), "ccm-preload-")), "preload.mjs");

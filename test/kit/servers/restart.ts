@@ -12,21 +12,21 @@ import { CLIENT_KINDS } from "../clients/connection.ts";
 import type { HttpServer } from "./http-server.ts";
 import type { World } from "../world.ts";
 
-/** A server that ends while sessions run and clients wait, and another that replaces it. */
+/** A server that ends while sessions run and clients wait, and a second server that replaces it. */
 
 export interface Restart {
   readonly signal: "SIGKILL" | "SIGTERM";
-  /** The model continues half of them while the server drains. */
+  /** Number of sessions; the model continues half of them while the server drains. */
   readonly sessions: number;
   readonly clients: number;
   readonly drainMs: number;
-  /** Length of a wait; a library that has lost the stream of its answer gives up after twice that. */
+  /** Length of a wait, ms; a library whose stream broke gives up after twice `waitMs`. */
   readonly waitMs: number;
 }
 
 const run = promisify(execFile);
 
-/** Sessions in the middle of a turn: each has run a command, and waits for the model at its gate. */
+/** Starts sessions in the middle of a turn: each has run a command, and waits for the model at its gate. */
 async function begin(world: World, server: HttpServer, gates: readonly string[]): Promise<string[]> {
   const client = await server.connect();
   const works = gates.map(async (gateBefore) => {
@@ -52,7 +52,7 @@ const ENDS = {
   SIGTERM: { inTime: { isError: false, result: "to the end" }, late: { isError: true, errorSubtype: "shutdown" } },
 } as const;
 
-/** Clients go on with the next server, every session goes on, and nothing is lost, repeated or left. */
+/** Expects that clients and sessions continue with the second server, and that nothing is lost, repeated or left behind. */
 export async function expectRecovery(world: World, restart: Restart): Promise<void> {
   const { clients, drainMs, sessions, signal, waitMs } = restart;
   const store = `${world.folder()}/store.db`;
@@ -100,7 +100,7 @@ export async function expectRecovery(world: World, restart: Restart): Promise<vo
   for (const watcher of watchers) watcher.leave();
   await Promise.all(following);
   expect(counts.failed).toEqual([]);
-  // Clients of 2025 went on with the protocol sessions of the server before.
+  // Clients of the 2025 era continued their MCP sessions of the first server.
   expect(counts.unknown).toBe(0);
   expect(watchers.map(({ twice }) => twice)).toEqual(watchers.map(() => 0));
   for (const sessionId of ids) {

@@ -7,9 +7,9 @@ import { childrenRunning, commandOf } from "../process-tree.ts";
 import type { Server } from "./stdio-server.ts";
 import type { World } from "../world.ts";
 
-/** The ways in which a server ends in the middle of a turn, none of which leaves a process behind. */
+/** Ways for a server to end in the middle of a turn; none may leave a process behind. */
 
-/** A session whose Bash runs for ever, seen running. */
+/** Starts a session whose Bash runs forever; resolves once the command runs. */
 export async function withRunningShell(world: World, server: Server): Promise<{ sessionId: string; cwd: string }> {
   const cwd = world.folder();
   const command = `touch started && exec node -e 'setInterval(() => {}, 1000)' ${cwd}`;
@@ -29,7 +29,7 @@ const KILLINGS = {
   SIGKILL: ({ pid }) => void process.kill(pid, "SIGKILL"),
   SIGTERM: ({ pid }) => void process.kill(pid, "SIGTERM"),
   SIGINT: ({ pid }) => void process.kill(pid, "SIGINT"),
-  // The client closes our stdin and waits.
+  // The client closes the server's stdin and waits.
   "stdin end": async (server) => server.close(),
   "a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more": async ({ pid }) => {
     process.kill(pid, "SIGINT");
@@ -39,7 +39,7 @@ const KILLINGS = {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It had already ended.
+      // The server had already ended.
     }
   },
 } satisfies Record<string, Killing>;
@@ -51,14 +51,14 @@ export const KILLING_NAMES = Object.keys(KILLINGS) as KillingName[];
 export const MEANS = { "setpriv and the reaper": {}, "the reaper alone": constants({ reaperAlone: true }) };
 export type MeansName = keyof typeof MEANS;
 
-/** What `npm test` shows with the real Claude Code: each means, and the ends that leave a server no time. */
+/** Cases that `npm test` runs with the real Claude Code: each means, and the ends that give a server no time. */
 export const ENDS_SHOWN: readonly (readonly [KillingName, MeansName])[] = [
   ["SIGKILL", "setpriv and the reaper"],
   ["SIGKILL", "the reaper alone"],
   ["a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more", "the reaper alone"],
 ];
 
-/** Ends the only server of the world while a Bash runs: 10 s later no process runs. */
+/** Ends the world's only server while a Bash runs; expects that no process is left after 10 s. */
 export async function expectNothingLeft(world: World, means: MeansName, name: KillingName): Promise<void> {
   const server = await world.server({ env: MEANS[means] });
   await withRunningShell(world, server);

@@ -2,15 +2,15 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Another build of the server, of a copy of its source to which an approver was added as CONTRIBUTING.md says. */
+/** Builds the server from a copy of its source with an additional approver, as CONTRIBUTING.md describes. */
 
 const ROOT = join(import.meta.dirname, "../../..");
 const PARTS = ["src", "console", "scripts", "package.json", "house-rules.json", "tsconfig.base.json"];
 
-/** Line of the table behind which the new one goes. */
+/** Line of the table after which the new approver is added. */
 const LINE = "  webhook,\n";
 
-/** Copies the folder `folder` of test/kit to src/approvers, and adds its entry `name` to the table of approvers. */
+/** Copies `folder` of test/kit to src/approvers, and adds its entry `name` to the table of approvers. */
 export function buildWith(copy: string, folder: string, name: string): void {
   for (const part of PARTS) cpSync(join(ROOT, part), join(copy, part), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
@@ -31,7 +31,7 @@ export function buildWith(copy: string, folder: string, name: string): void {
   run(copy, "scripts/build.mjs");
 }
 
-/** Returns stdout of `node ARGS`. Throws with stderr if it fails. */
+/** Returns stdout of `node ARGS`. Throws with stderr if the command fails. */
 export function run(folder: string, ...args: string[]): string {
   const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
   if (status !== 0) throw new Error(`${args.join(" ")}: ${stderr}`);

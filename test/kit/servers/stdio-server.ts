@@ -4,21 +4,21 @@ import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { connectionOf, newClient, type ClientKind, type Connection, type Person } from "../clients/connection.ts";
 
-/** A server of its own for one client, over stdio. */
+/** A server over stdio, for one client. */
 export interface Server extends Connection {
   readonly pid: number;
   readonly transport: StdioClientTransport | V1Transport;
-  /** What the server has written to stderr so far. */
+  /** Returns all output on stderr so far. */
   stderr(): string;
 }
 
-/** A server of its own for each client, unless a test is about what clients share: it ends with the test. */
+/** Gives each client a separate server that ends with the test; tests of shared daemons do without. */
 export const WITHOUT_DAEMON = { CLAUDE_CODE_MCP_DAEMON: "off" };
 
 interface Start {
   args: string[];
   env: Record<string, string>;
-  /** By default the one that was built here. */
+  /** Default: the build of this checkout. */
   main?: string;
   person?: Person | undefined;
 }
@@ -28,7 +28,7 @@ export async function connect(kind: ClientKind, start: Start): Promise<Server> {
   return connectTo(kind, [main, "serve", ...args], env, { person });
 }
 
-/** To any program for Node that speaks MCP over stdio. */
+/** Connects to any Node program that speaks MCP over stdio. */
 export async function connectTo(
   kind: ClientKind,
   args: string[],
