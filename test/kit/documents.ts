@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The documents of this project, for tests of their content. */
+/** Documents of this project, for tests of their content. */
 
 export interface Document {
   readonly file: string;
@@ -18,7 +18,7 @@ export const DOCUMENTS: readonly Document[] = [
   "AGENTS.md",
 ].map((file) => ({ file, text: readFileSync(file, "utf8") }));
 
-/** The fenced blocks of a language, with the documents that they stand in. */
+/** Returns the fenced blocks of `language`, each with its document. */
 export function blocksOf(language: string): Document[] {
   const fence = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``, "g");
   return DOCUMENTS.flatMap(({ file, text }) =>
@@ -26,7 +26,7 @@ export function blocksOf(language: string): Document[] {
   );
 }
 
-/** Commands in blocks of a shell and in the text, each as it would be typed. */
+/** Returns commands of `program` in shell blocks and inline code, as a user would type them. */
 export function commandsOf(program: string): Document[] {
   const inBlocks = blocksOf("sh").flatMap(({ file, text }) =>
     text
@@ -40,7 +40,7 @@ export function commandsOf(program: string): Document[] {
   return [...inBlocks, ...inText].filter(({ text }) => text.startsWith(`${program} `));
 }
 
-/** The words of a command, as a shell cuts it where nothing in it is expanded. */
+/** Splits a command into words like a shell, without expansions. */
 export function wordsOf(command: string): string[] {
   return [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
     ([, single, double, bare = ""]) => single ?? double ?? bare,

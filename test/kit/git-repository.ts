@@ -19,7 +19,7 @@ export const gitIn =
   (...args: string[]): string =>
     execFileSync("git", ["-C", folder, ...args], { env: ENVIRONMENT, stdio: "pipe", encoding: "utf8" });
 
-/** A commit, and an uncommitted change. */
+/** Creates a repository with a commit and an uncommitted change. */
 export function repository(folder: string, text: string): void {
   const git = gitIn(folder);
   writeFileSync(join(folder, "a.txt"), `${text}\n`);
@@ -31,7 +31,7 @@ export function repository(folder: string, text: string): void {
   utimesSync(join(folder, "a.txt"), 1, 1);
 }
 
-/** A session whose folder is a repository that each test makes anew and turns hostile. */
+/** Starts a session whose folder is a repository; each test recreates the repository (`begin`) and makes it hostile. */
 export async function hostileRepository() {
   const world = await createWorld({ agent: "stand-in" });
   const [cwd, elsewhere, place, template] = [world.folder(), world.folder(), world.folder(), world.folder()];
@@ -59,12 +59,12 @@ export async function hostileRepository() {
     cwd,
     /** Another repository, which no answer may show; its last commit holds "the secret". */
     elsewhere,
-    /** A file that is there once a program of the repository has run, and a command that makes it. */
+    /** File created by any program of the repository that runs; `touch` is the command. */
     marker,
     touch: `touch ${marker}; cat`,
-    /** The user's own configuration of git, none at first. */
+    /** The user's own configuration of git; no file at first. */
     userConfig,
-    /** A file that makes git take every repository for another user's. */
+    /** File that makes git treat every repository as owned by another user. */
     stranger,
     git,
     dotGit,
@@ -80,7 +80,7 @@ export async function hostileRepository() {
     attributes: (text: string) => {
       writeFileSync(dotGit("info", "attributes"), text);
     },
-    /** A submodule whose commit is another than that of the last commit, with dirt. */
+    /** Adds a submodule with a commit other than the recorded one, and with uncommitted changes. */
     moveSubmodule() {
       const inner = join(cwd, "inner");
       mkdirSync(inner);
@@ -89,7 +89,7 @@ export async function hostileRepository() {
       git("commit", "-qm", "with a submodule");
       gitIn(inner)("commit", "-qm", "moved", "--allow-empty");
     },
-    /** A blob of the last commit that is missing in the object store. */
+    /** Removes a blob of the last commit from the object store. */
     removeBlob() {
       const blob = git("rev-parse", "HEAD:a.txt").trim();
       rmSync(dotGit("objects", blob.slice(0, 2), blob.slice(2)));
@@ -97,7 +97,7 @@ export async function hostileRepository() {
       git("config", "remote.origin.promisor", "true");
       git("config", "core.repositoryFormatVersion", "1");
     },
-    /** What .git holds, in the open: such a folder needs no .git. */
+    /** Moves the content of `.git` into the folder itself: git then needs no `.git`. */
     layBare() {
       for (const name of ["HEAD", "config", "index", "objects", "refs", "info"]) {
         renameSync(dotGit(name), join(cwd, name));

@@ -4,7 +4,7 @@ import { crc32, deflateSync } from "node:zlib";
 
 type Color = readonly [red: number, green: number, blue: number];
 
-/** Makes a picture of one color. `claimed`: the size that its header has, if that is another. */
+/** Makes a picture of one color. `claimed`: size in the header, if different from the real size. */
 export function png(width: number, height: number, color: Color, claimed: readonly [number, number] = [width, height]) {
   const header = Buffer.alloc(13);
   claimed.forEach((side, at) => header.writeUInt32BE(side, 4 * at));
@@ -23,7 +23,7 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, body, sum]);
 }
 
-/** Makes one pixel, in a frame of its own size. */
+/** Makes a picture of one pixel in a `frame` of its own size. */
 export function gif(width: number, height: number, frame: readonly [number, number] = [width, height]): string {
   const bytes = Buffer.from("R0lGODlhAQABAIAAAP8AAP///yH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==", "base64");
   const at = bytes.indexOf(0x2c, 19);

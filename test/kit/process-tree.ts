@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** All processes below this one, by parent, as clients find what they end with themselves. */
+/** Returns all descendants of `pid`, found by parent pid, as clients find the processes to end with their server. */
 export function descendantsOf(pid: number): number[] {
   const parents = readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? parentOf(name) : []));
   const below = (of: number): number[] =>
@@ -13,17 +13,17 @@ function parentOf(pid: string): [number, number][] {
     const [, parent] = / \S (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\)/s, "")) ?? [];
     return [[Number(pid), Number(parent)]];
   } catch {
-    // It ended while we looked.
+    // The process ended meanwhile.
     return [];
   }
 }
 
-/** The children of a process whose command line has `program` in it. */
+/** Returns the children of a process whose command line contains `program`. */
 export function childrenRunning(pid: number, program: string): number[] {
   return childrenOf(pid).filter((child) => commandOf(child).includes(program));
 }
 
-/** What its main thread has started; nothing once the process has ended. */
+/** Returns the children started by the main thread; [] once the process has ended. */
 export function childrenOf(pid: number): number[] {
   try {
     const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8").trim();
@@ -33,7 +33,7 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** Its words end in NUL; nothing once the process has ended. */
+/** Returns the arguments, each ended by NUL; "" once the process has ended. */
 export function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${String(pid)}/cmdline`, "utf8");

@@ -1,6 +1,5 @@
 #!/usr/bin/env node
-// The real Claude Code, in whose place this program is started, but for the requests to stop a task, which it never gets.
-// The first argument is its path.
+// The real Claude Code, except that requests to stop a task (`stop_task`) never arrive. First argument: path of Claude Code.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 

@@ -2,10 +2,10 @@ import { scriptTag } from "../../../src/demo/model/script.ts";
 import type { Server } from "../servers/stdio-server.ts";
 import type { World } from "../world.ts";
 
-/** A prompt that is answered at once. */
+/** Prompt with the answer "Back." at once. */
 export const back = `Go on. ${scriptTag([{ text: "Back." }])}`;
 
-/** A prompt that asks for one permission and then writes `hello`. */
+/** Prompt that needs permission to write `hello` to `file`. */
 export function writing(file: string): string {
   return scriptTag([
     { text: "I write.", tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },
@@ -13,7 +13,7 @@ export function writing(file: string): string {
   ]);
 }
 
-/** Waits until the session asks, and reports what happened instead: a plain loop would only report a timeout. */
+/** Waits until the session asks. Throws with the last answer, while a plain loop would only time out. */
 export async function waitForRequest(server: Server, sessionId: string) {
   let asked = await server.news(sessionId);
   while (asked.actions.length === 0 && asked.status === "running")
@@ -22,7 +22,7 @@ export async function waitForRequest(server: Server, sessionId: string) {
   throw new Error(`nothing was asked: ${JSON.stringify(asked)}\n${server.stderr()}`);
 }
 
-/** Allows the open request of the session, through any server. */
+/** Allows the open request of the session through `server`, which need not be the owner. */
 export async function allow(server: Server, sessionId: string) {
   const asked = await waitForRequest(server, sessionId);
   const { requestId } = asked.actions[0] ?? {};
@@ -37,7 +37,7 @@ export async function allow(server: Server, sessionId: string) {
   return server.call("claude_code_check", answer);
 }
 
-/** Both at once: a Claude Code that outlives its server for a moment goes on with the turn by itself. */
+/** Stops the server first (SIGSTOP), so that no Claude Code outlives it and continues the turn alone. */
 export async function killAll(server: Server, world: World): Promise<void> {
   process.kill(server.pid, "SIGSTOP");
   for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");

@@ -7,18 +7,18 @@ import { storedEvents } from "../store/stored.ts";
 import { stream } from "../clients/streaming.ts";
 import type { World } from "../world.ts";
 
-/** Work of a turn that could outlive the turn, and ends of turns that are not Claude Code's own. */
+/** Work that could outlive its turn (`KINDS`), and ends of turns not caused by Claude Code itself (`ENDS`). */
 
 const bash = (command: string, more = {}) => ({ name: "Bash", input: { command, description: "works", ...more } });
 
 interface Pace {
-  /** Before each answer of the model. */
+  /** Delay before each answer of the model. */
   readonly delayMs: number;
-  /** The first thing that is done. */
+  /** First entry of the script. */
   readonly first?: Script[0];
 }
 
-/** Goes on asking for far longer than a turn lasts here, and with each answer pays 0.02 USD. */
+/** Asks the model for longer than any turn lasts here; each answer costs 0.02 USD. */
 const asking = ({ delayMs, first }: Pace, times: number): Script => [
   ...(first ? [first] : []),
   ...Array.from({ length: times }, () => ({ delayMs, usage: { input_tokens: 10_000 }, tools: [bash("true")] })),
@@ -40,7 +40,7 @@ const KINDS = {
     ...asking({ delayMs: pace.delayMs }, 20),
     OVER,
   ],
-  // Its end begins a turn of its own, which asks the model.
+  // The end of the shell begins a turn of its own and asks the model.
   "a background shell": (pace) => [{ tools: [shell("sleep 5; echo ended")] }, ...asking(pace, 20), OVER],
   "a background subagent of a foreground subagent": (pace) => {
     const outer = asking({ ...pace, first: { tools: [agent(asking(pace, 80), true)] } }, 80);
@@ -56,9 +56,9 @@ type Kind = keyof typeof KINDS;
 const BASIC: readonly Kind[] = ["a foreground subagent", "a background subagent", "a background shell"];
 const ALL = Object.keys(KINDS) as Kind[];
 
-/** The servers of the table, by what they are started with. */
+/** Servers of the table `ENDS`, by their options. */
 interface Servers {
-  /** Behind a daemon, as most sessions are: Claude Code is in a shim. */
+  /** Behind a daemon, like most sessions: Claude Code runs in a shim. */
   readonly plain: Server;
   readonly budget: Server;
   readonly deaf: Server;
@@ -69,16 +69,16 @@ interface Servers {
 
 interface Scene {
   readonly servers: Servers;
-  /** The home folder of `unattended`, which has a store of its own. */
+  /** Home folder of `unattended`, which has a store of its own. */
   readonly unattendedHome: string;
   readonly world: World;
-  /** Another client of `plain`. */
+  /** Connects another client to `plain`. */
   client(): Promise<Server>;
 }
 
 interface Begun {
   readonly sessionId: string;
-  /** The end is reported to this client. */
+  /** Client to which the end is reported. */
   readonly on: Connection;
 }
 
@@ -95,7 +95,7 @@ const start = async (on: Server, world: World, prompt: string, more: object = {}
   return { sessionId, on };
 };
 
-/** The model has been asked for the answer at this place by the session, or a subagent of it. */
+/** Resolves when the session, or a subagent of the session, has asked for answer `entry` of its script. */
 const isAsked = async ({ model }: World, sessionId: string, entry: number) =>
   model.waitForRequest(
     (request) => request.sessionId === sessionId && "entry" in request.served && request.served.entry >= entry,
@@ -103,10 +103,10 @@ const isAsked = async ({ model }: World, sessionId: string, entry: number) =>
 
 const ENTRY = 4;
 
-/** A call that waits for its turn: a message of a query names its session. */
+/** A call that waits for its turn. The first log message of a query names the session. */
 type Call = readonly [tool: string, args: { prompt: string; sessionId?: string; cwd?: string }];
 
-/** Resolves with the session when the turn of the call runs. */
+/** Resolves with the session id once the turn of the call runs. */
 async function waiting({ world }: Scene, client: Server, [tool, args]: Call, signal?: AbortSignal): Promise<string> {
   let hear: (id: string) => void = () => undefined;
   const first = new Promise<string>((resolve) => (hear = resolve));
@@ -145,7 +145,7 @@ const chat =
     return ["claude_chat_query", { sessionId: String(data["sessionId"]), prompt }];
   };
 
-/** An action on a session while its turn runs. */
+/** Performs `action` on a session while its turn runs. */
 async function acted(prompt: string, { servers, world }: Scene, action: string): Promise<Begun> {
   const begun = await start(servers.plain, world, prompt);
   await isAsked(world, begun.sessionId, ENTRY);
@@ -153,7 +153,7 @@ async function acted(prompt: string, { servers, world }: Scene, action: string):
   return begun;
 }
 
-/** No client may look meanwhile. */
+/** Polls the stored log, because a poll by a client would make the session attended. */
 async function hasEnded(home: string, sessionId: string): Promise<void> {
   const types = async () => (await storedEvents(home, sessionId)).map(({ type }) => type);
   while (!(await types()).includes("turn.ended")) await sleep(200);
@@ -241,7 +241,7 @@ const ENDS = {
   },
   "the most turns": {
     errorSubtype: "error_max_turns",
-    // Claude Code ends such a turn between two tool calls, and goes on with it when a background subagent has ended.
+    // Claude Code ends such a turn between two tool calls, and continues after a background subagent has ended.
     kinds: ["a background shell"],
     begin: async (prompt, { servers, world }) => start(servers.plain, world, prompt, { maxTurns: 3 }),
   },
@@ -262,11 +262,11 @@ export function kindsOf(name: EndName): readonly Kind[] {
   return kinds;
 }
 
-/** What followed the end of a turn that the caller was told. */
+/** Answer at the end of a turn (`told`), and all that followed. */
 export interface Outcome {
   readonly told: Answer;
   readonly wanted: string;
-  /** Model requests of the session in the time after that. */
+  /** Model requests of the session after the end. */
   readonly asked: readonly { agentId: string | undefined; afterMs: number; text: string }[];
 }
 

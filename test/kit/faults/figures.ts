@@ -1,18 +1,18 @@
-/** The full count is for docs/reliability.md; the short share runs in CI. */
+/** Full counts are for docs/reliability.md; CI runs a small share. */
 export const isFull = process.env["FAULTS"] === "full";
 
 export interface Figure {
   fault: string;
   runs: number;
-  /** Events that a client had seen and that were not there afterwards, or not the same. */
+  /** Events seen by a client, but missing or different afterwards. */
   lost: number;
-  /** Processes that were still there 10 s after. */
+  /** Processes still running 10 s after the fault. */
   leftOver: number;
-  /** Further figures, such as how often the fault met which state. */
+  /** Further figures, such as the number of faults in each state. */
   note?: string;
 }
 
-/** Prints `figure` as one line of the output of the tests. */
+/** Prints `figure` as one line of the tests' output. */
 export function report(figure: Figure): void {
   const { fault, leftOver, lost, note = "", runs } = figure;
   process.stdout.write(
@@ -20,7 +20,7 @@ export function report(figure: Figure): void {
   );
 }
 
-/** Random, but printed: a failed run can be repeated with its seed. */
+/** Returns a random generator; tests print `seed`, so that a failed run can be repeated. */
 export function randoms(seed: number): () => number {
   let state = seed;
   return () => {

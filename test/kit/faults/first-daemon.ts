@@ -2,7 +2,7 @@ import { scriptTag } from "../../../src/demo/model/script.ts";
 import type { Answer } from "../clients/connection.ts";
 import type { Server } from "../servers/stdio-server.ts";
 
-/** Work of a daemon when a second one of its name comes. */
+/** Work of a daemon while a second daemon of the same name starts. */
 
 export async function done(client: Server, cwd: string): Promise<Answer> {
   return client.call("claude_code", { prompt: scriptTag([{ text: "done" }]), cwd, waitMs: 40_000 });

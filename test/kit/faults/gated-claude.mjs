@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The stand-in for Claude Code, which starts once `GO`, a file, is there. `began` in its folder says that it waits.
+// The stand-in for Claude Code, started once the file GO exists. Writes the file `began` before it waits.
 import { existsSync, writeFileSync } from "node:fs";
 
 if (!process.argv.includes("--version")) {

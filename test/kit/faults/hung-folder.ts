@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync } from "node:fs";
 
-/** Whether this machine lets this user mount a file system of FUSE. */
+/** True if this user may mount FUSE file systems on this machine. */
 export function canHang(): boolean {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return false;
   try {
@@ -13,11 +13,13 @@ export function canHang(): boolean {
 }
 
 export interface HungFolder {
-  /** What waits for it is told that it is gone, and the folder below it is there again. */
+  /** Fails all waiting accesses; the original folder is visible again. */
   release(): void;
 }
 
-/** Puts a file system over the folder whose program never answers, as one of a dead server. Nothing here may look into it meanwhile. */
+/**
+ * Mounts a file system over `folder` whose server never answers. No code in this process may access `folder` until `release()`.
+ */
 export function hang(folder: string): HungFolder {
   const device = openSync("/dev/fuse", constants.O_RDWR);
   const options = "fd=3,rootmode=40000,user_id=0,group_id=0";

@@ -1,7 +1,7 @@
-// Loaded with --import (preload.ts): kills the daemon at an exact point of its work. KILL_POINTS names a point for the first daemon, one
-// for the next, and so on; in the file KILL_MARK each death leaves a character. The first daemon lives on KILL_SKIP times at its point.
-// KILL_WAY is "exit", "exception" or "memory" where it is to die in another way than by SIGKILL, and "SIGTERM" where it is to end in order.
-// In every other process it does nothing.
+// Loaded with --import (preload.ts): kills the daemon at an exact point of its work; no-op in every other process. KILL_POINTS
+// lists a point for the first daemon, for the next, and so on; each death appends a character to the file KILL_MARK. The first
+// daemon survives its point KILL_SKIP times. KILL_WAY: "exit", "exception" or "memory" to die without SIGKILL (default),
+// "SIGTERM" to end in order.
 import { appendFileSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
 
@@ -26,16 +26,16 @@ function die() {
     return;
   }
   if (way === "exception") {
-    // No caller of this catches it.
+    // No caller catches an exception of the next tick.
     process.nextTick(() => {
       throw new Error("a fault of this test");
     });
     return;
   }
-  // It ends at the limit of --max-old-space-size.
+  // Fills memory up to the limit of --max-old-space-size.
   if (way === "memory") for (const kept = []; ;) kept.push(Array.from({ length: 10_000 }, () => kept.length));
   process.kill(process.pid, "SIGKILL");
-  // The signal is there before this returns.
+  // The signal takes effect before `Atomics.wait` returns.
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
 }
 
@@ -47,9 +47,9 @@ function deaths() {
   }
 }
 
-/** By point: what the header of a frame towards the shim, or the line in its body, is like. */
+/** By point: pattern of a frame's header towards the shim, or of the line in its body. */
 const FRAMES = {
-  // The first is that of the hook that is called before each use of a tool.
+  // The first match is the answer to the hook that is called before each use of a tool.
   answer: /"t":"write".*"lineId":"r:/,
   permission: /"t":"write".*"lineId":"r:/,
   prompt: /"t":"write".*"lineId":"[0-9a-f]{8}-/,
@@ -59,10 +59,10 @@ const FRAMES = {
   attach: /"t":"attach"/,
 };
 
-/** What the line is like, too. */
+/** Patterns that the line must match, too. */
 const BODIES = { control: /"subtype":"set_/, permission: /"behavior":"allow"/ };
 
-/** What a line of Claude Code contains after which the daemon dies: it is read, and nothing of it is stored, or answered. */
+/** Text in a line of Claude Code after which the daemon dies: the line is read, but not stored or answered. */
 const LINES = { line: '"type":"tool_result"', elicitation: '"subtype":"elicitation"' };
 
 function install() {
@@ -72,7 +72,7 @@ function install() {
   onFrame(when, FRAMES[what], BODIES[what]);
 }
 
-/** By point: what the transaction stores: the result of a tool, or that a process has started. */
+/** By point: text in the transaction: the result of a tool, or the start of a process. */
 const STORED = { commit: "tool_result", record: "process.started" };
 
 const isShim = (socket) => socket.remoteName === true;
@@ -89,7 +89,7 @@ function onFrame(when, header, body) {
   Socket.prototype.write = function (chunk, ...rest) {
     if (!isShim(this)) return write.call(this, chunk, ...rest);
     const text = Buffer.from(chunk).toString("latin1");
-    // The body of a frame is in the same part or, if it is large, in the next one.
+    // The body of a frame is in the same chunk or, if large, in the next.
     const isFrame = header.test(text);
     const isNow = body ? (isMeant || isFrame) && body.test(text) : isFrame;
     isMeant = isFrame;
@@ -112,7 +112,7 @@ function onLine(part) {
   };
 }
 
-/** The transaction that stores this. */
+/** Dies before or after the COMMIT of the transaction that stores a value containing `what`. */
 function onCommit(when, what) {
   const builtIn = process.getBuiltinModule("node:sqlite");
   if (builtIn) {

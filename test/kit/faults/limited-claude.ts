@@ -6,8 +6,8 @@ import { bundledClaudes } from "../../../src/claude/binary.ts";
 const DEAF = join(import.meta.dirname, "deaf-claude.mjs");
 
 /**
- * The variable that makes a server start the real Claude Code with a budget of its own, which no option of a session sets.
- * A `deaf` one stops no task.
+ * Returns the variable that makes a server start the real Claude Code with a budget of its own, which no option of a session
+ * sets. A `deaf` Claude Code stops no task.
  */
 export function limitedClaude(folder: string, budgetUsd: number, { deaf = false } = {}): Record<string, string> {
   const [claude = ""] = bundledClaudes();

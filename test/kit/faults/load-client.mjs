@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// A client that works until it is killed or its stdin ends: starts the sessions of the JSON list in its first argument, allows what they
-// ask, and starts its server with the command line in the rest. Says `connected`, and `begun` when each start was answered.
+// A client that works until killed or until its stdin ends: starts the sessions of the JSON list in its first argument and allows
+// their requests. The remaining arguments are the command line of its server. Prints `connected`, and `begun` once each start is
+// answered.
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
@@ -16,7 +17,7 @@ process.stdin.resume().on("end", () => process.exit());
 await client.connect(transport);
 process.stdout.write("connected\n");
 
-/** Undefined where the daemon dies meanwhile. */
+/** Resolves with `undefined` if the daemon dies meanwhile. */
 async function call(name, given) {
   const { structuredContent } = await client.callTool({ name, arguments: given }).catch(() => ({}));
   return structuredContent;

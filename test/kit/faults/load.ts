@@ -11,7 +11,7 @@ import type { Server } from "../servers/stdio-server.ts";
 import type { World } from "../world.ts";
 import { commandOf, persistently, wholeLog } from "./shims.ts";
 
-/** One daemon with a home of its own, and two clients whose sessions talk, run tools, ask and leave work behind. */
+/** A daemon with a home of its own, and two clients whose sessions talk, run tools, ask and leave work behind. */
 
 export const PROGRAMS = ["client", "proxy", "daemon", "shim", "reaper", "Claude Code"] as const;
 export type Program = (typeof PROGRAMS)[number];
@@ -19,7 +19,7 @@ export type Program = (typeof PROGRAMS)[number];
 const CLIENT = join(import.meta.dirname, "load-client.mjs");
 const MAIN = join(import.meta.dirname, "../../../dist/cli/main.js");
 const SETTINGS = { maxLive: 16 };
-/** For the end of each turn after a kill, ms. A wait for another program has at most ten seconds. */
+/** Time limit for the end of each turn after a kill, ms. Waits for another program take at most 10 s. */
 const SETTLED_MS = 90_000;
 
 const bash = (command: string, more: object = {}) => ({ name: "Bash", input: { command, ...more } });
@@ -61,7 +61,10 @@ export class Load {
     return this.#world.shared({ settings: SETTINGS, env: this.#env });
   }
 
-  /** Resolves when both clients are connected; `begun` when their starts were answered, to the number of the inner client's with a session. */
+  /**
+   * Resolves when both clients are connected; `begun` resolves when all starts are answered, with the number of sessions of the
+   * inner client.
+   */
   async begin(): Promise<{ readonly begun: Promise<number> }> {
     const { asking, leaving, talking } = startsIn(this.#world);
     this.#inside = await this.#client();
@@ -81,7 +84,10 @@ export class Load {
     return { begun: both.then(([started]) => started.filter(Boolean).length) };
   }
 
-  /** With a prompt that waits behind the turn. What its daemon or proxy dies of meanwhile, the log tells. */
+  /**
+   * Starts a session and queues a prompt behind its turn. Returns `false` if the daemon or proxy has died; the log shows the
+   * outcome.
+   */
   async #start(client: Server, start: object): Promise<boolean> {
     const { sessionId } = await client.call("claude_code", { ...start }).catch(() => ({ sessionId: undefined }));
     if (sessionId === undefined) return false;
@@ -90,14 +96,14 @@ export class Load {
     return true;
   }
 
-  /** SIGKILL to one of these programs; waits for it where it does not run yet. */
+  /** Sends SIGKILL to a random process of `program`; waits for the process if none runs yet. */
   async kill(program: Program): Promise<void> {
     const found = async () => vi.waitUntil(() => this.#pidsOf(program), { timeout: 30_000, interval: 5 });
     const pids = await found();
     process.kill(pids[Math.floor(this.#random() * pids.length)]!, "SIGKILL");
   }
 
-  /** Undefined where there is none. */
+  /** `undefined` if no process of `program` runs. */
   #pidsOf(program: Program): number[] | undefined {
     const pids = this.#allOf(program);
     return pids.length > 0 ? pids : undefined;
@@ -126,12 +132,15 @@ export class Load {
     }
   }
 
-  /** They have no environment, and work in the state folder. */
+  /** Shims have an empty environment, and run in the state folder. */
   #shims(): number[] {
     return withCommand("shim/shim.js").filter((pid) => folderOf(pid).startsWith(this.home));
   }
 
-  /** Allows what is asked until nothing runs in any session; returns how the turns of this load ended. Throws where one does not end. */
+  /**
+   * Allows all requests until nothing runs in any session; returns the outcome of each turn of this load. Throws if a turn does
+   * not end.
+   */
   async settle(): Promise<string[]> {
     const client = await this.#client();
     const { sessions } = await persistently(async () =>
@@ -148,7 +157,7 @@ export class Load {
     return outcomes;
   }
 
-  /** Number of processes of sessions that are left 10 s after their end. */
+  /** Returns the number of processes of sessions still running after 10 s. */
   async leftOver(): Promise<number> {
     const left = () =>
       this.#world.processes().filter(({ command, pid }) => !command.includes("serve") && this.#isOurs(pid));
@@ -169,7 +178,7 @@ export class Load {
       if (status !== "running" && actions.length === 0 && background.length === 0) return;
       for (const { requestId } of actions) {
         const answer = { action: "respond_permission", sessionId, requestId, decision: "allow" };
-        // The other client may have answered it.
+        // The other client may have answered first.
         await client.call("claude_code_check", answer).catch(() => undefined);
       }
       if (status !== "running") await sleep(100);
@@ -227,7 +236,7 @@ function textOf(pid: number, file: string): string {
   try {
     return readFileSync(`/proc/${String(pid)}/${file}`, "utf8");
   } catch {
-    // It has ended.
+    // The process has ended.
     return "";
   }
 }

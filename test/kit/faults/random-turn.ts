@@ -7,7 +7,7 @@ import type { Server } from "../servers/stdio-server.ts";
 import type { World } from "../world.ts";
 import { persistently, wholeLog } from "./shims.ts";
 
-/** A turn of the real Claude Code with all that can be under way when its server dies, and a queued prompt after it. */
+/** A turn of the real Claude Code with all kinds of work that a dying server can interrupt, and a queued prompt after it. */
 
 export interface RandomTurn {
   readonly cwd: string;
@@ -31,7 +31,7 @@ function scripts(cwd: string) {
     { tools: [write("a")] },
     { ...spoken, tools: [bash(1)] },
     { tools: [write("b")] },
-    // The end of the subagent is told in the turn, or is answered after it.
+    // The end of the subagent is reported in the turn, or starts a turn of its own.
     { text: "done" },
     { text: "done" },
     { text: "done" },
@@ -46,7 +46,7 @@ export async function beginTurn(client: Server, world: World): Promise<RandomTur
   return { cwd, sessionId };
 }
 
-/** Queues a prompt, steers, and allows whatever is asked, until nothing runs. What was done before does nothing new. */
+/** Queues a prompt, steers, and allows all requests, until nothing runs. Repeated calls are no-ops. */
 export async function driveTurn(client: Server, { cwd, sessionId }: RandomTurn): Promise<void> {
   const reply = async (prompt: string, whenBusy: string) =>
     persistently(async () =>
@@ -62,14 +62,14 @@ export async function driveTurn(client: Server, { cwd, sessionId }: RandomTurn):
     for (const { requestId } of actions) {
       const answer = { action: "respond_permission", sessionId, requestId, decision: "allow" };
       await client.call("claude_code_check", answer).catch((error: unknown) => {
-        // Its death may have hit the answer or the reply to it.
+        // The death of the server may have hit the answer, or the reply to the answer.
         if (!/has ended|REQUEST/.test(String(error))) throw error;
       });
     }
   }
 }
 
-/** The same process, each tool once, each event once and in order, each answer once; the results are there. */
+/** Expects a single process, each tool run once, each event once and in order, each request answered once, and all results. */
 export async function expectWholeTurn(world: World, home: string, turn: RandomTurn): Promise<void> {
   const log = await wholeLog(home, turn.sessionId);
   try {
@@ -107,7 +107,7 @@ function check(world: World, { cwd, sessionId }: RandomTurn, log: Log): void {
   expect(steered.length).toBe(1);
 }
 
-/** A line of the transcript that gives the model what a user said. */
+/** True for a transcript line that gives the model a user's text. */
 function isPrompt(line: string): boolean {
   const { attachment, type } = JSON.parse(line) as { attachment?: { type: string }; type: string };
   return type === "user" || attachment?.type === "queued_command";

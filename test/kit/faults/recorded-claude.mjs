@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The stand-in for Claude Code, which keeps what it is told in `stdin.txt` of its folder.
+// The stand-in for Claude Code, with a copy of its input in `stdin.txt` of its folder.
 import { appendFileSync } from "node:fs";
 
 const emit = Reflect.get(process.stdin, "emit");

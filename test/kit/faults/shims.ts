@@ -9,9 +9,9 @@ import type { Server } from "../servers/stdio-server.ts";
 import { storedEvents } from "../store/stored.ts";
 import type { World } from "../world.ts";
 
-/** What tests of daemons that hand their turns over share. */
+/** Helpers of tests whose daemons hand over turns. */
 
-/** The parents of a world's processes whose program is the shim. Without its sessions, a shim is not found. */
+/** Returns the shims among the parents of a world's processes. A shim without sessions is not found. */
 export function shimsOf(world: World): number[] {
   const parents = world.processes().flatMap(({ pid }) => parentOf(pid) ?? []);
   return [...new Set(parents)].filter((pid) => commandOf(pid).includes("shim/shim.js"));
@@ -32,24 +32,24 @@ function read(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    // It has ended.
+    // The process has ended.
     return "";
   }
 }
 
-/** The one shim that works for a world. */
+/** Expects a single shim for the world. */
 export function theShim(world: World): number {
   const all = shimsOf(world);
   expect(all).toHaveLength(1);
   return all[0]!;
 }
 
-/** Resolves when none of them runs. */
+/** Resolves when no process of `pids` runs. */
 export async function untilGone(pids: readonly number[]): Promise<void> {
   await vi.waitUntil(() => pids.every((pid) => commandOf(pid) === ""), { timeout: 15_000, interval: 20 });
 }
 
-/** Kills the daemons that run, and resolves to their pids when they are gone. */
+/** Kills the running daemons; resolves with their pids once all are gone. */
 export async function killDaemons(world: World): Promise<number[]> {
   const all = world.daemons();
   for (const pid of all) process.kill(pid, "SIGKILL");
@@ -57,7 +57,7 @@ export async function killDaemons(world: World): Promise<number[]> {
   return all;
 }
 
-/** A call that is under way when the daemon dies, or freezes, is an error that says so. */
+/** Repeats a call that fails because the daemon died or froze during the call, for up to 60 s. */
 export async function persistently<T>(call: () => Promise<T>): Promise<T> {
   const end = Date.now() + 60_000;
   for (;;) {
@@ -69,7 +69,7 @@ export async function persistently<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The turn has ended as lost, and its log says so once. Returns what it says. */
+/** Expects that the turn has ended as lost, with a single `turn.ended` in the log. Returns the event. */
 export async function expectLost(
   client: Server,
   { home, sessionId }: { home: string; sessionId: string },
@@ -82,7 +82,7 @@ export async function expectLost(
   return ends[0]!.event;
 }
 
-/** Each event is in the log once, and in order. */
+/** Returns the log. Expects each event once, in order. */
 export async function wholeLog(home: string, sessionId: string) {
   const log = await storedEvents(home, sessionId);
   expect(log.map(({ id }) => id)).toEqual(log.map((_, at) => at + 1));
@@ -110,7 +110,7 @@ const Status = z.object({
   ),
 });
 
-/** What `daemon status` reports of the daemons that answer. */
+/** Returns the answering daemons, as `daemon status` reports them. */
 export function daemonStatus(home: string): z.infer<typeof Status>["daemons"] {
   const main = join(import.meta.dirname, "../../../dist/cli/main.js");
   const env = { PATH: process.env["PATH"] ?? "", HOME: home };
@@ -118,7 +118,7 @@ export function daemonStatus(home: string): z.infer<typeof Status>["daemons"] {
   return Status.parse(JSON.parse(stdout)).daemons;
 }
 
-/** Pids of the shims of these daemons. */
+/** Returns the pids of all shims reported by `daemonStatus`. */
 export function reportedShims(home: string): number[] {
   return daemonStatus(home).flatMap(({ shim }) => shim?.shims.map(({ pid }) => pid) ?? []);
 }

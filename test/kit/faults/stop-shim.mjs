@@ -1,6 +1,6 @@
-// Loaded with --import (preload.ts): the daemon sends its shim STOP_SIGNAL at STOP_POINT, once. STOP_POINT is "spawn" for a shim that
-// was just started, or the type of the message before which the shim is to stop. The file STOP_MARK then holds the pid of the shim.
-// In every other process it does nothing.
+// Loaded with --import (preload.ts): makes the daemon send its shim STOP_SIGNAL at STOP_POINT, once; no-op in every other
+// process. STOP_POINT is "spawn", for a shim just started, or the type of the message before which the shim gets the signal.
+// The file STOP_MARK then holds the pid of the shim.
 import childProcess from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
@@ -38,7 +38,7 @@ function onFrame() {
     if (this.isToShim && Buffer.from(chunk).includes(`"t":"${point}"`)) stop();
     return write.call(this, chunk, ...rest);
   };
-  // The hello of a shim that another daemon has started.
+  // Learns the pid from the `hello` of a shim that another daemon has started.
   Socket.prototype.emit = function (event, chunk, ...rest) {
     const hello = this.isToShim && event === "data" ? /"t":"hello".*?"pid":(\d+)/.exec(chunk) : undefined;
     if (hello) shim = Number(hello[1]);

@@ -5,12 +5,12 @@ import { expect } from "vitest";
 import type { Answer } from "../clients/connection.ts";
 import type { Server } from "../servers/stdio-server.ts";
 
-/** The mode in which an event reads the same at any time. */
+/** `responseMode` in which an event has equal forms at any time. */
 const responseMode = "delta_compact";
 
 type Seen = Answer["events"][number];
 
-/** A client that follows a session event by event, and remembers the events. */
+/** A client that follows a session event by event and keeps all events in `seen`. */
 export class Watcher {
   readonly seen = new Map<number, Seen>();
   readonly #server: Server;
@@ -20,7 +20,7 @@ export class Watcher {
     this.#server = server;
   }
 
-  /** Until the turn has ended, or the server has died under it. */
+  /** Follows until the turn ends or the server dies. */
   async follow(sessionId: string): Promise<void> {
     for (;;) {
       const args = { action: "poll", sessionId, cursor: this.#cursor, waitMs: 20_000, until: "event", responseMode };
@@ -33,7 +33,7 @@ export class Watcher {
   }
 }
 
-/** Number of the seen events that are missing or changed. */
+/** Returns the number of `seen` events that are missing or changed. */
 export async function countLost(server: Server, sessionId: string, seen: ReadonlyMap<number, Seen>): Promise<number> {
   const now = new Map<number, Seen>();
   let cursor = 1;
@@ -52,14 +52,14 @@ export async function countLost(server: Server, sessionId: string, seen: Readonl
   return [...seen.values()].filter((event) => !isSame(event, now.get(event.id))).length;
 }
 
-/** A text that the result of the same answer holds is not repeated in its event: both forms count as equal. */
+/** True for equal events. Text already in `result` of the same answer is left out of the event: both forms count as equal. */
 function isSame(before: Seen, after: Seen | undefined): boolean {
   if (!after || before.type !== after.type || before.timestamp !== after.timestamp) return false;
   const isBrief = [before, after].some(({ data }) => JSON.stringify(data).includes("(see result)"));
   return isBrief || isDeepStrictEqual(before.data, after.data);
 }
 
-/** Expects that a reply succeeds, and that the totals are the sums over all results of the session. */
+/** Expects that a reply succeeds, and that session totals are the sums over all results. */
 export async function expectUsable(server: Server, sessionId: string, prompt: string): Promise<void> {
   const before = await server.call("claude_code_session", { action: "get", sessionId });
   const reply = await server.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
@@ -69,6 +69,6 @@ export async function expectUsable(server: Server, sessionId: string, prompt: st
   const { result } = await server.end(sessionId);
   expect(result?.sessionTotalTurns).toBe(turns + 1);
   expect(result?.sessionTotalCostUsd).toBeCloseTo(cost + (result?.totalCostUsd ?? 0), 8);
-  // What a killed Claude Code had not saved of its cost it counts again: the next turn can then seem to cost nothing.
+  // Cost that a killed Claude Code had not saved is counted again: the next turn can then seem to cost nothing.
   expect(result?.totalCostUsd).toBeGreaterThanOrEqual(0);
 }

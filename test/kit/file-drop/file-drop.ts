@@ -3,7 +3,7 @@ import type { Approver } from "../../../src/approvers/approver.ts";
 import { ConfigError } from "../../../src/config/error.ts";
 import { path } from "../../../src/config/setting.ts";
 
-/** An approver that reads requests in a folder and writes the decisions beside them. */
+/** An approver that writes requests to a folder and reads the decisions there. */
 
 const settings = {
   dropFolder: path("none", {

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { ApproverParts, ApproverPort, Offered, Reception } from "../../../src/approvers/approver.ts";
 
-/** `REQUEST.request.json` holds the request as long as it is open; `REQUEST.decision.json` is the answer. */
+/** Content of `REQUEST.decision.json`; `REQUEST.request.json` holds the request while open. */
 
 const Decision = z.strictObject({ decision: z.enum(["allow", "deny"]), denyMessage: z.string().exactOptional() });
 
@@ -34,7 +34,7 @@ export class FileDrop implements ApproverPort {
     const text = JSON.stringify({ requestId, toolName, input: shown, session, until: until() });
     this.#waiting.set(requestId, offered);
     try {
-      // A reader finds a whole file, or none.
+      // Renamed into place, so that a reader never sees a partial file.
       const draft = join(this.#folder, `${requestId}.draft`);
       await writeFile(draft, text);
       await rename(draft, this.#fileOf(requestId));

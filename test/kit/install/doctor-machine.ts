@@ -10,7 +10,7 @@ import { examine } from "../../../src/doctor/checks.ts";
 import type { Finding } from "../../../src/doctor/finding.ts";
 import { thisMachine, type Machine } from "../../../src/doctor/machine.ts";
 
-/** Logs in, updates itself and trusts folders, as Claude Code does. */
+/** Shell script in place of `claude`: logs in, updates itself and trusts folders. */
 export const CLAUDE = `#!/bin/sh
 case "$*" in
   --version) echo "\${VERSION:-2.1.332} (Claude Code)" ;;
@@ -25,14 +25,14 @@ case "$*" in
 esac
 `;
 
-/** A machine in a folder, on which nothing is wrong: a new one for each test. Its paths are short: sockets have a limit. */
+/** A machine in a folder without any fault, recreated for each test. Paths are short, because socket paths have a limit. */
 export class TestMachine {
   environment: Record<string, string> = {};
   #home = "";
 
   readonly at = (...names: string[]): string => join(this.#home, ...names);
 
-  /** This installation, as the doctor was started. */
+  /** Path of the main script with which `doctor` was started. */
   get script(): string {
     return this.at("lib", "main.js");
   }
@@ -58,7 +58,7 @@ export class TestMachine {
     this.claude(CLAUDE);
   }
 
-  /** Has Claude Code answer so when it is asked for its settings. */
+  /** Sets the answer of Claude Code to a request for its settings. */
   settingsErrors(errors: readonly object[]): void {
     const response = { subtype: "success", request_id: "1", response: { effective: {}, sources: [], errors } };
     writeFileSync(this.at("settings-answer"), `${JSON.stringify({ type: "control_response", response })}\n`);
@@ -68,7 +68,7 @@ export class TestMachine {
     writeFileSync(this.at("bin", "claude"), text, { mode: 0o755 });
   }
 
-  /** As doctor sees it, with these flags. */
+  /** Returns the machine as `doctor` sees it, with the flags `argv`. */
   seen(changes: Partial<Machine> = {}, argv: string[] = []): Machine {
     const { environment } = this;
     const cacheFolder = this.at("cache", "claude-agents-mcp");
@@ -87,7 +87,7 @@ export class TestMachine {
     return (await examine(seen, () => undefined)).filter(({ level }) => level !== "ok");
   }
 
-  /** The one fault. */
+  /** Returns the only finding; throws if there are none or more. */
   async fault(seen = this.seen()): Promise<Finding> {
     const found = await this.faults(seen);
     const [first] = found;
@@ -95,12 +95,12 @@ export class TestMachine {
     return first;
   }
 
-  /** Its command, in a shell of that machine. */
+  /** Runs the command of `fix` in a shell with the machine's environment. */
   runFix({ fix }: Finding): void {
     execFileSync("/bin/sh", ["-c", fix ?? "exit 9"], { env: this.environment, stdio: "ignore" });
   }
 
-  /** In the user's own shell, whose variables it changes. */
+  /** Runs the command of `fix` in the user's own shell: changed variables stay in `environment`. */
   typeFix({ fix }: Finding): void {
     const output = execFileSync("/bin/sh", ["-c", `${fix ?? "exit 9"} && env -0`], {
       env: this.environment,

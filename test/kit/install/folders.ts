@@ -3,13 +3,13 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Of all files below it; links are not followed. */
+/** Sums the sizes of all files below `folder`; links are not followed. */
 export function bytesOf(folder: string): number {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return files.reduce((sum, { name, parentPath }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
-/** An empty file system that no one can write; undefined where this process may not mount one. */
+/** Mounts an empty read-only file system; `undefined` if this process may not mount. */
 export function readOnlyFolder(): { readonly path: string; unmount(): void } | undefined {
   const path = mkdtempSync(join(tmpdir(), "ccm-read-only-"));
   try {

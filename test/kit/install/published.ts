@@ -6,13 +6,14 @@ import { binaryPackage, DRIVER_PACKAGE, SDK, SDK_PACKAGE, SDK_VERSION } from "..
 import { Registry } from "./registry.ts";
 
 const TARGET = `${process.platform}-${process.arch}`;
-/** The package with the Claude Code of this machine. */
+/** Package with the Claude Code of `TARGET`, this machine. */
 export const BINARY = `${SDK}-${TARGET}`;
 const BALLAST = 2_000_000;
 
 /**
- * A registry with this package as `npm pack` makes it, what it depends on, the Agent SDK and the driver of the store, and the
- * stand-in for Claude Code in place of the binary. The integrity values in the package are those of what is in the registry: packing gives others.
+ * Starts a registry with this package as `npm pack` makes it, its dependencies, the Agent SDK, the store's driver, and the
+ * stand-in for Claude Code in place of the binary. Integrity values in the package are replaced, because repacked packages have
+ * others.
  */
 export async function publishAll(folder: string): Promise<Registry> {
   const registry = await Registry.start();
@@ -29,7 +30,7 @@ export async function publishAll(folder: string): Promise<Registry> {
   return registry;
 }
 
-/** Folders of what npm installs with this package. */
+/** Returns the folders of all packages that `npm` installs with this package. */
 function dependencies(): string[] {
   const lines = execFileSync("npm", ["ls", "--omit=dev", "--all", "--parseable"], { encoding: "utf8" })
     .trim()
@@ -37,7 +38,7 @@ function dependencies(): string[] {
   return lines.slice(1);
 }
 
-/** Unpacked again. */
+/** Packs this package with `npm pack` and unpacks the result; returns the folder. */
 function packed(folder: string): string {
   const place = mkdtempSync(join(folder, "packed-"));
   execFileSync("npm", ["pack", "--ignore-scripts", "--pack-destination", place], { stdio: "ignore" });
@@ -55,7 +56,7 @@ function standInPackage(folder: string): string {
   return place;
 }
 
-/** In all files of the program. */
+/** Replaces `before` in all files of the program. */
 function replace(dist: string, before: RegExp | string, now: string): void {
   const files = readdirSync(dist, { recursive: true, withFileTypes: true })
     .filter(({ name }) => name.endsWith(".js"))

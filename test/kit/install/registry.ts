@@ -14,12 +14,12 @@ interface Version {
   readonly integrity: string;
 }
 
-/** What goes wrong with a package; `stalls` sends a third of it and no more until the registry mends it. */
+/** Fault of a package; `stalls` sends a third of the tarball until `mend()` is called. */
 export type Fault = "stalls" | "other bytes" | 401 | 404 | 407;
 
-/** A registry of npm on loopback. It serves what was published to it, with the faults that a test sets. */
+/** An npm registry on loopback. Serves the published packages, with the faults that a test sets. */
 export class Registry {
-  /** Names of packages whose tarball was asked for, in order. */
+  /** Names of packages whose tarball was requested, in order. */
   readonly fetched: string[] = [];
   readonly #packages = new Map<string, Version>();
   readonly #faults = new Map<string, Fault>();
@@ -48,7 +48,7 @@ export class Registry {
     await once(this.#server, "listening");
   }
 
-  /** No one answers at its port any more. */
+  /** Closes the port and all connections. */
   async close(): Promise<void> {
     const closed = once(this.#server, "close");
     this.#server.close();
@@ -56,7 +56,7 @@ export class Registry {
     await closed;
   }
 
-  /** Publishes the files of a folder, as they are. */
+  /** Publishes the files of a folder unchanged. */
   publish(folder: string): { name: string; integrity: string } {
     const manifest = Manifest.parse(JSON.parse(readFileSync(`${folder}/package.json`, "utf8")));
     const packing = [
@@ -66,7 +66,7 @@ export class Registry {
       "-",
       "--exclude=./node_modules",
       "--transform=s,^\\.,package,",
-      // As npm compresses what it publishes.
+      // Compressed as npm does.
       "-I",
       "gzip -9",
     ];
@@ -80,18 +80,18 @@ export class Registry {
     this.#faults.set(name, fault);
   }
 
-  /** From here on nothing goes wrong. */
+  /** Clears all faults and lets stalled answers continue. */
   mend(): void {
     this.#faults.clear();
     this.#mended.emit("mended");
   }
 
-  /** The size of the tarball, bytes. */
+  /** Returns the size of the tarball, bytes. */
   bytesOf(name: string): number {
     return this.#packages.get(name)?.tarball.length ?? 0;
   }
 
-  /** How often the tarball was asked for. */
+  /** Returns the number of requests for the tarball. */
   timesFetched(name: string): number {
     return this.fetched.filter((each) => each === name).length;
   }
