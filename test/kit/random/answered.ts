@@ -7,9 +7,9 @@ import type { World } from "../world.ts";
 import { ENVELOPE_SEED, envelopes, OF_MODERN, type Envelope, type Era } from "./envelopes.ts";
 import { at } from "./send.ts";
 
-/** Sends envelopes, and expects one answer to each. */
+/** Sends random envelopes and expects one answer to each. */
 
-/** The tests of both eras and all transports: `stdio` requests in each of four, `http` in each of two. */
+/** Defines the tests for both eras and all transports; `stdio` and `http`: number of requests for each test. */
 export function testAnswers(world: World, { http, stdio }: { readonly http: number; readonly stdio: number }): void {
   const about = (count: number) =>
     `${String(count)} requests that are changed at random (seed ${String(ENVELOPE_SEED)}) are answered once each`;
@@ -34,7 +34,9 @@ const opening = (era: Era): object =>
     ? { jsonrpc: "2.0", id: OPENING, method: "tools/list", params: { _meta: OF_MODERN } }
     : { ...INITIALIZE, id: OPENING };
 
-/** The built server with these arguments, which ends when all is answered. */
+/**
+ * Sends `count` requests to the built server over stdio and expects one answer to each; the server then ends with exit code 0.
+ */
 async function expectAnswersOverStdio(
   { args, env }: { args: readonly string[]; env: Readonly<Record<string, string>> },
   era: Era,
@@ -63,13 +65,13 @@ async function expectAnswersOverStdio(
   }
   expect(await exited).toEqual([0, null]);
   expect(sent.filter(({ id }) => heard(id) !== 1)).toEqual([]);
-  // The opening message has the one more.
+  // The opening message has an answer, too.
   expect(seen.size).toBe(count + 1);
 }
 
 const LANES = 16;
 
-/** The answer of the server over HTTP is one to the request, or refuses it as a whole by its status. */
+/** Sends `count` requests over HTTP. Expects one answer to each, or a 4xx refusal of the HTTP request. */
 async function expectAnswersOverHttp(server: HttpServer, era: Era, count: number): Promise<void> {
   const headers = era === "legacy" ? await legacyHeaders(server) : undefined;
   const left = envelopes(era, count);
@@ -113,6 +115,6 @@ function isAnswer({ id }: Envelope, status: number, answers: readonly unknown[])
   const [answer, ...others] = answers;
   if (others.length > 0 || typeof answer !== "object" || answer === null) return false;
   if (at(answer, "id") === id) return true;
-  // Nothing here is this server's fault.
+  // A 4xx status is a refusal, not a fault of the server.
   return status >= 400 && status < 500 && at(answer, "error") !== undefined;
 }

@@ -7,7 +7,7 @@ import { AttachmentSource } from "../../../src/domain/prompt.ts";
 import { PollOptions } from "../../../src/tools/check/request.ts";
 import { ending, odd, oddText, spoilt, valid, type Schema } from "./values.ts";
 
-/** Calls of this server as they might come from any client: valid, nearly valid, and neither. */
+/** Random calls, as any client might send them: valid, nearly valid and invalid. */
 
 export const CALLERS = ["operator", "confined", "reader"] as const;
 export type CallerName = (typeof CALLERS)[number];
@@ -16,9 +16,9 @@ export type Era = "modern" | "legacy";
 export interface Call {
   readonly caller: CallerName;
   readonly era: Era;
-  /** The body as JSON, or as text that may be none. */
+  /** Body as JSON, or as text that may be invalid JSON. */
   readonly body: { readonly json: unknown } | { readonly text: string };
-  /** Over those that a client of this era sends; undefined leaves one out. */
+  /** Headers in place of those that a client of `era` sends; `undefined` omits a header. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly verb: string;
 }
@@ -39,7 +39,9 @@ const without = ({ properties = {}, ...schema }: Schema, ...left: string[]): Sch
 const list = (items: Schema): Schema => ({ type: "array", items });
 const WHERE: Schema = { type: "object", properties: { sessionId: { type: "string" }, cursor: { type: "integer" } } };
 
-/** Parameters that the listing leaves to the options reference (generated from the same schemas) and to the docs. */
+/**
+ * Schemas of parameters that the tool listing leaves to the options reference (generated from the same schemas) and the docs.
+ */
 const UNTOLD: Readonly<Record<string, Schema>> = {
   advanced: without(OPTIONS, "cwd"),
   diskResumeConfig: without(OPTIONS),
@@ -67,7 +69,7 @@ interface Asked {
 }
 
 const ENDING = new Set(["claude_session_close", "claude_chat_interrupt"]);
-/** The tools with the most code behind them are called the most. */
+/** Weights: tools with more code are called more often. */
 const WEIGHTS: Readonly<Record<string, number>> = { claude_code_check: 12, claude_code_session: 9, claude_code: 3 };
 
 function toolCall(tools: readonly ListedTool[]): Arbitrary<Asked> {
@@ -97,7 +99,7 @@ const SCHEMES = [
 ];
 const BEHIND = ["", "/events", "/events/", "/events/../..", "/transcript", "#x", "/%65vents", "?cursor=1"];
 
-/** URIs of existing resources, and of ones beside them. */
+/** Reads of existing resources, and of URIs similar to theirs. */
 const resourceCall: Arbitrary<Asked> = fc
   .oneof(
     {
@@ -154,7 +156,7 @@ const otherCall: Arbitrary<Asked> = fc.record({
   params: fc.oneof(fc.constant({}), fc.constant(undefined), fc.record({ level: oddText, cursor: odd }), odd),
 });
 
-/** In the era of 2026, each request carries what `initialize` carried before. */
+/** Fields that each request of the 2026 era has; in the older era, `initialize` sends them once. */
 const MODERN = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": { name: "anybody", version: "1" },
@@ -170,7 +172,7 @@ function messageOf(
   return { jsonrpc: "2.0", id: "«id»", method, ...(meta !== undefined && { params: meta }) };
 }
 
-/** A header can hold no more than this. */
+/** Text that fits into a header. */
 const headerText = fc.oneof(
   fc.constantFrom("", "null", "2025-06-18", "2024-10-07", "2026-07-28", "1999-01-01", "*/*", "application/json"),
   fc.constantFrom("«session»", "«theirSession»", "00000000-0000-4000-8000-000000000000", "tools/call", "claude_code"),
@@ -202,7 +204,7 @@ const headers = fc
   })
   .map((all) => Object.fromEntries(all));
 
-/** Requests that no client would send: messages spoilt on the outside, in numbers, in pieces. */
+/** Requests that no client would send: messages changed at random, in batches, or cut off. */
 function rawCall(asked: Arbitrary<Asked>): Arbitrary<Omit<Call, "caller">> {
   return fc.tuple(asked, fc.constantFrom<Era>("modern", "legacy")).chain(([each, era]) => {
     const message = messageOf(each, era);
@@ -242,7 +244,7 @@ function rawCall(asked: Arbitrary<Asked>): Arbitrary<Omit<Call, "caller">> {
   });
 }
 
-/** Any call of a server that lists these tools. */
+/** Generates any call to a server that lists `tools`. */
 export function anyCall(tools: readonly ListedTool[]): Arbitrary<Call> {
   const asked = fc.oneof(
     { weight: 12, arbitrary: toolCall(tools) },

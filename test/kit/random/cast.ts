@@ -10,11 +10,11 @@ import { CALLERS, type CallerName } from "./calls.ts";
 import type { Forbidden } from "./judge.ts";
 
 /**
- * The callers and their sessions. The folder of the sessions exists only while they are made: every later
- * start and every prompt gets as far as the folder, and is refused. So none of the calls starts a Claude Code.
+ * The callers and their sessions. The folder of the sessions exists only while `gather()` creates them: every later start or
+ * prompt is refused at the folder check, so no random call starts a Claude Code.
  */
 
-/** Unlike any other text, so that it is recognized wherever it appears. */
+/** Unlike any other text, so that `Forbidden` recognizes a secret anywhere. */
 const SECRETS = {
   PLANTED_API_KEY: "planted-7f3a-key-of-the-server",
   CLAUDE_CODE_MCP_RESUME_SECRET: "planted-7f3a-resume-secret",
@@ -24,9 +24,9 @@ const TOKENS: Readonly<Record<CallerName, string>> = {
   confined: "ccm_7f3a-of-the-confined-0123456789-0123456789",
   reader: "ccm_7f3a-of-the-reader-01234567890-0123456789",
 };
-/** Words that only answers to their own caller may contain. */
+/** Words that are allowed only in answers to their own caller. */
 const WORDS = { operator: "words-of-7f3a-operator", confined: "words-of-7f3a-confined" };
-/** The most that a call may wait here; a call without waitMs waits as long. */
+/** Longest wait of a call, ms; also the wait of a call without `waitMs`. */
 const WAIT_MS = 1_000;
 
 type Owner = keyof typeof WORDS;
@@ -44,7 +44,7 @@ export class Cast {
   readonly #own: Record<Owner, Own>;
   readonly #clients: Record<Owner, HttpConnection>;
   readonly #sessions: Record<CallerName, string> = { operator: "", confined: "", reader: "" };
-  /** All ids that ever existed: a closed session is another caller's as well. */
+  /** All ids that ever existed: a closed session still belongs to its caller. */
   readonly #ids: Record<Owner, Set<string>> = { operator: new Set(), confined: new Set() };
 
   private constructor(server: HttpServer, folder: string, clients: Record<Owner, HttpConnection>) {
@@ -96,7 +96,7 @@ export class Cast {
     return { ever: this.secrets, others };
   }
 
-  /** Whether it holds text that only its own caller may see. */
+  /** True if `text` has words that only `caller` may see. */
   isOwn(caller: CallerName, text: string): boolean {
     return caller !== "reader" && text.includes(WORDS[caller]);
   }
@@ -145,7 +145,7 @@ export class Cast {
     return sessionId;
   }
 
-  /** As a client of the 2025 era whose session is gone comes back: with another one. */
+  /** Reconnects like a client of the 2025 era whose session is gone: with a new MCP session. */
   async returned(name: CallerName): Promise<void> {
     const authorization = `Bearer ${TOKENS[name]}`;
     const begun = await this.server.fetch("/mcp", post(INITIALIZE, { authorization }));
@@ -153,7 +153,7 @@ export class Cast {
     this.#sessions[name] = begun.headers.get("mcp-session-id") ?? "";
   }
 
-  /** What the operator may call, as it is listed. */
+  /** Returns the operator's tools, as listed. */
   async tools<T>(): Promise<T> {
     const listed: unknown = await this.#clients.operator.client.listTools();
     return at(listed, "tools") as T;

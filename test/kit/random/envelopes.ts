@@ -1,8 +1,8 @@
 import fc, { type Arbitrary } from "fast-check";
 
 /**
- * Requests with an id of their own, changed at random around what they say: fields that are missing, too many or of another kind, ids
- * and spaces of any spelling. RANDOM_SEED=n makes the same ones again.
+ * Requests with unique ids and random changes to the envelope: fields missing, extra or of another type, ids and spaces in any
+ * spelling. RANDOM_SEED=n repeats the requests of a run.
  */
 
 export type Era = "legacy" | "modern";
@@ -10,7 +10,7 @@ export type Era = "legacy" | "modern";
 export interface Envelope {
   /** Line of JSON. */
   readonly text: string;
-  /** Value that a reader of JSON has. */
+  /** Id as `JSON.parse` returns it. */
   readonly id: string | number;
 }
 
@@ -18,7 +18,7 @@ export const ENVELOPE_SEED = Number(process.env["RANDOM_SEED"] ?? Math.trunc(Mat
 
 const PREFIX = "io.modelcontextprotocol/";
 
-/** Fields by which a client of the later era says what it is, with each request. */
+/** Fields by which a client of the 2026 era identifies itself in each request. */
 export const OF_MODERN = {
   [`${PREFIX}protocolVersion`]: "2026-07-28",
   [`${PREFIX}clientInfo`]: { name: "t", version: "1" },
@@ -27,7 +27,7 @@ export const OF_MODERN = {
 
 const call = (args: unknown) => ({ name: "claude_code_session", arguments: args });
 
-/** None of them starts a session, waits, or ends a request. */
+/** Requests of which none starts a session, waits, or ends a request. */
 const REQUESTS: readonly (readonly [string, object?])[] = [
   ["ping"],
   ["tools/list"],
@@ -65,7 +65,7 @@ const PARAMS = [
 ];
 const OF_INITIALIZE = ["protocolVersion", "capabilities", "clientInfo"];
 
-/** Fields that are changed. */
+/** Paths of fields that are changed. */
 const PATHS: readonly (readonly string[])[] = [
   ...["jsonrpc", "method", "params", "result", "error", "x", "__proto__", "constructor"].map((key) => [key]),
   ...[...PARAMS, ...OF_INITIALIZE, "_meta", "__proto__"].map((key) => ["params", key]),
@@ -96,13 +96,13 @@ const VALUES: readonly unknown[] = [
 const value = fc.oneof(fc.constantFrom(...VALUES), fc.jsonValue({ maxDepth: 2 }));
 
 type Change = readonly [path: readonly string[], value: unknown];
-/** Undefined takes the field away. */
+/** Value `undefined` removes the field. */
 const change: Arbitrary<Change> = fc.tuple(
   fc.constantFrom(...PATHS),
   fc.oneof({ arbitrary: value, weight: 3 }, fc.constant(undefined)),
 );
 
-/** Spellings of an id of its own for each number; those that are refused come back as well. */
+/** Spellings of a unique id for each number; refused ids are answered too. */
 const IDS: readonly ((n: number) => string)[] = [
   (n) => String(n),
   (n) => `-${String(n)}`,
@@ -117,7 +117,7 @@ const SPACES = ["", " ", "\t", "\uFEFF", "\u00A0", "\u2028"];
 const DEEP = `${"[".repeat(1_500)}${"]".repeat(1_500)}`;
 const MANY = `[${"0,".repeat(12_000)}0]`;
 
-/** All but the number that its id is made of. */
+/** Everything in an envelope except the number in its id. */
 const unnumbered = (era: Era) =>
   fc.record({
     request: fc.constantFrom(...REQUESTS),
@@ -131,7 +131,7 @@ const unnumbered = (era: Era) =>
 
 type Unnumbered = ReturnType<typeof unnumbered> extends Arbitrary<infer T> ? T : never;
 
-/** `seed` and `count` decide what they are. */
+/** Generates `count` envelopes, the same for the same `seed`. */
 export function envelopes(era: Era, count: number, seed = ENVELOPE_SEED): Envelope[] {
   return fc.sample(unnumbered(era), { seed, numRuns: count }).map((made, at) => spelled(made, at + 1));
 }
@@ -140,9 +140,9 @@ function spelled({ changes, era, id, more, order, request, spaces }: Unnumbered,
   const [method, given] = request;
   const params = era === "modern" ? { ...given, _meta: OF_MODERN } : given;
   const fields = JSON.parse(JSON.stringify({ jsonrpc: "2.0", method, params })) as Record<string, unknown>;
-  // A copy, since the next change may be one inside it.
+  // A copy, because the next change may modify the value.
   for (const [path, changed] of changes) put(fields, path, structuredClone(changed));
-  // Such a message would be an answer, which has none.
+  // Without a method, `result` or `error` would make the message a response, which gets no answer.
   if ((fields["method"] ?? null) === null) for (const key of ["result", "error"]) delete fields[key];
   const members = Object.entries(fields).map(([key, each]) => `${JSON.stringify(key)}:${JSON.stringify(each)}`);
   const all = [...members, `"id":${id(n)}`, ...(more === undefined ? [] : [`"more":${more}`])];

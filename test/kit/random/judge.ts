@@ -1,23 +1,23 @@
 import { ErrorCode } from "../../../src/domain/refusal.ts";
 import { at, type Answer, type Sent } from "./send.ts";
 
-/** What every answer must be, and what no answer may contain. */
+/** Requirements for every answer: form, size, and text that no answer may contain. */
 
 export interface Forbidden {
-  /** In no answer to any caller and no line of the log: tokens, secrets of the environment. */
+  /** Forbidden in every answer and every line of the log: tokens, secrets of the environment. */
   readonly ever: readonly string[];
-  /** What is another's: not in an answer to this caller, unless the caller has sent it. */
+  /** Text of other callers: forbidden in an answer, unless the caller has sent the text. */
   readonly others: readonly string[];
 }
 
 const STATUSES = new Set([200, 202, 204, 400, 401, 403, 404, 405, 406, 409, 413, 415]);
-/** The codes of JSON-RPC, except the one for internal errors, and those of MCP. */
+/** Codes of JSON-RPC and MCP, except the code for internal errors. */
 const RPC_CODES = new Set([-32_700, -32_600, -32_601, -32_602, -32_000, -32_001, -32_002, -32_020, -32_021, -32_022]);
 const HEADER_MISMATCH = -32_020;
-/** The default limit of a tool's answer, bytes. */
+/** Default limit of a tool's answer, bytes. */
 const USUAL_BYTES = 32_768;
 
-/** Internals of the server: stack frames, paths of its source, and messages of Node about its code. */
+/** Internals of the server: stack frames, paths of its source, messages of Node about its code. */
 const INSIDES = [
   /(?:\\n|\n)\s*at \S.*:\d+:\d+/,
   /node:internal/,
@@ -28,7 +28,7 @@ const INSIDES = [
   /Cannot (?:read|set) propert|is not a function|is not iterable|Maximum call stack|undefined is not/,
 ];
 
-/** The faults of an answer, in words; [] if there are none. */
+/** Returns the faults of an answer in words; [] if there are none. */
 export function faultsOf(sent: Sent, answer: Answer, forbidden: Forbidden): string[] {
   const { status, text } = answer;
   const insides = INSIDES.filter((pattern) => pattern.test(text)).map(
@@ -49,7 +49,7 @@ function formFaults(sent: Sent, { status, text, type }: Answer): string[] {
     return data.flatMap((line) => messageFaults(sent, line.slice(6), status));
   }
   if (type.startsWith("application/json")) return messageFaults(sent, text, status);
-  // The request was not for MCP at all.
+  // The request did not reach MCP.
   return status === 404 || status === 405 ? [] : [`is of the type ${type}`];
 }
 
@@ -83,12 +83,12 @@ function errorFaults(error: unknown): string[] {
   return [
     ...(known ? [] : [`has the error ${String(code)}`]),
     ...(typeof message === "string" && message !== "" ? [] : ["has an error without a message"]),
-    // The SDK repeats the expected header, however long it is.
+    // The SDK repeats the expected header at any length.
     ...(bytes > USUAL_BYTES && code !== HEADER_MISMATCH ? [`has an error of ${size(bytes)}`] : []),
   ];
 }
 
-/** The SDK also uses this code for params of the wrong shape, with a list of issues as the text. */
+/** True for the SDK's error for params of the wrong shape: this code, with a list of issues as text. */
 function isShapeFault(code: unknown, message: unknown): boolean {
   return code === -32_603 && typeof message === "string" && /^\[\s*\{\s*"(?:expected|code|origin)"/.test(message);
 }
@@ -124,5 +124,5 @@ function bytesAllowed({ json }: Sent): number {
   return typeof asked === "number" ? asked : USUAL_BYTES;
 }
 
-/** Rounded, so that the same fault reads the same. */
+/** Rounded, so that equal faults have equal texts. */
 const size = (bytes: number): string => (bytes > 1_000_000 ? "over a megabyte" : "over 32 KiB");

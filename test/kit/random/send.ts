@@ -4,11 +4,11 @@ import { once } from "node:events";
 import type { Call } from "./calls.ts";
 import { spell, spellText, type Place } from "./spell.ts";
 
-/** Sends a call as a program without a library does, and reads the whole answer. */
+/** Sends a call like a program without a library, and reads the whole answer. */
 
 export interface Sent {
   readonly body: string;
-  /** Its JSON, where it is that. */
+  /** Body as JSON; `undefined` for invalid JSON. */
   readonly json: unknown;
 }
 
@@ -24,7 +24,7 @@ export interface Target {
   readonly place: Place;
 }
 
-/** No call here takes this long unless it hangs. */
+/** Longer than any call here takes unless the server hangs, ms. */
 const HANG_MS = 30_000;
 
 export class Line {
@@ -34,7 +34,7 @@ export class Line {
     this.#agent = new Agent({ keepAlive: true, maxSockets: lanes });
   }
 
-  /** Rejects when there is no answer, or no end of it in time. */
+  /** Rejects if there is no answer, or no end of the answer, within `HANG_MS`. */
   async send(call: Call, { place, token, url }: Target, id: number): Promise<{ sent: Sent; answer: Answer }> {
     const here = { ...place, id: String(id) };
     const body = "json" in call.body ? spellId(spell(call.body.json, here), id) : spellText(call.body.text, here);
@@ -49,7 +49,7 @@ export class Line {
         const [incoming] = (await once(asked, "response")) as [IncomingMessage];
         return { sent, answer: await heard(incoming, call.verb) };
       } catch (error) {
-        // The other end may just have closed a kept-alive connection.
+        // The server may just have closed the kept-alive connection.
         if (asked.reusedSocket && error instanceof Error && "code" in error && error.code === "ECONNRESET") continue;
         throw error;
       }
@@ -61,13 +61,13 @@ export class Line {
   }
 }
 
-/** Ids of requests are numbers. */
+/** Replaces ids by numbers. */
 const spellId = (text: string, id: number): string => text.replaceAll(`"${String(id)}"`, String(id));
 
 async function heard(incoming: IncomingMessage, verb: string): Promise<Answer> {
   const { headers, statusCode: status = 0 } = incoming;
   const type = headers["content-type"] ?? "";
-  // A listening stream has no end of its own.
+  // A GET stream does not end.
   if (verb === "GET" && type.startsWith("text/event-stream")) {
     incoming.destroy();
     return { status, type: "", text: "" };
@@ -103,7 +103,7 @@ function legacyHeaders(json: unknown, place: Place): Record<string, string> {
   return { "mcp-session-id": place["session"] ?? "", "mcp-protocol-version": "2025-11-25" };
 }
 
-/** From 2026 on, the method and the name of a request are in its headers too. */
+/** Headers of the 2026 era repeat the method and the name of the request. */
 function modernHeaders(json: unknown): Record<string, string | undefined> {
   const params = at(json, "params");
   const [method, name] = [at(json, "method"), at(params, "name") ?? at(params, "uri")];
@@ -114,7 +114,7 @@ function modernHeaders(json: unknown): Record<string, string | undefined> {
   };
 }
 
-/** Text that no header can hold is sent in base64, and text beyond the limit in part. */
+/** Text that no header can hold is sent in base64; long text is cut to 2,000 characters. */
 function headerOf(text: string): string {
   const short = text.slice(0, 2_000);
   const isPlain = /^[\u0021-\u007E]+$/.test(short) && !short.startsWith("=?");

@@ -1,11 +1,11 @@
-/** From a generated call to the bytes that are sent. */
+/** Turns a generated call into the bytes to send. */
 
 /** Values of the names in «» when a call is sent: sessions, requests, a folder. */
 export type Place = Readonly<Record<string, string>>;
 
 const DEPTH = 90;
 
-/** Stand for whole values, as JSON; all of them are too long for a report. */
+/** Replacements for whole values, as JSON; all are too long for a report. */
 const WHOLE: Readonly<Record<string, string>> = {
   mega: JSON.stringify("x".repeat(1_048_576)),
   wide: JSON.stringify("\u{1D11E}".repeat(20_000)),
@@ -18,10 +18,10 @@ const WHOLE: Readonly<Record<string, string>> = {
   deepObject: `${'{"a":'.repeat(1_500)}1${"}".repeat(1_500)}`,
   proto: '{"then":{},"__proto__":{"isError":false},"constructor":{"prototype":{"x":1}}}',
 };
-/** Those that may also stand for a name. */
+/** Names in `WHOLE` that may also stand for a property name. */
 const TEXTS = new Set(["mega", "wide"]);
 
-/** JSON of `value` with every name replaced. An unknown name is left as it is. */
+/** Returns JSON of `value` with every name replaced. Unknown names stay. */
 export function spell(value: unknown, place: Place): string {
   return spellText(value === undefined ? "" : JSON.stringify(value), place);
 }

@@ -10,25 +10,28 @@ import { faultsOf } from "./judge.ts";
 import { Line } from "./send.ts";
 
 /**
- * Calls generated from the schemas, valid and invalid. A failed call is printed with its seed and shrunk as far as possible.
- * RANDOM_SEED=n makes the same calls again, RANDOM_CALLS=n makes more or fewer of them.
+ * Random calls generated from the schemas, valid and invalid. A failed call is printed with its seed and shrunk as far as
+ * possible. RANDOM_SEED=n repeats the calls of a run, RANDOM_CALLS=n sets their number.
  */
 
 export const SEED = Number(process.env["RANDOM_SEED"] ?? Math.trunc(Math.random() * 2 ** 31));
 const LANES = 16;
-/** Calls after which, at most, what they have ended is made anew. */
+/** Number of calls after which ended sessions are replaced. */
 const ROUND = 2_000;
-/** Time limit of the search for the smallest call that fails in the same way, ms. */
+/** Time limit of the search for the smallest call with an equal fault, ms. */
 const SHRINK_MS = 30_000;
 const MAX_KINDS = 5;
-/** Share of the calls whose answers have to be about the caller's own sessions. */
+/** Minimum share of answers about the caller's own sessions. */
 const MIN_TOLD = 1 / 1_000;
-/** At most this many times as many calls are made to get there. */
+/** At most `MAX_LONGER` times as many calls are made to reach `MIN_TOLD`. */
 const MAX_LONGER = 10;
 
 export const callsOr = (usual: number) => Number(process.env["RANDOM_CALLS"] ?? usual);
 
-/** They crash nothing, hang nowhere, and reveal nothing of other users. The memory after the first round is compared with the last. */
+/**
+ * Expects that calls crash nothing, hang nowhere, and reveal nothing of other users. Compares the memory after the first round
+ * with the memory at the end.
+ */
 export async function expectNoFaults(world: World, count: number): Promise<void> {
   const round = Math.min(ROUND, Math.ceil(count / 2));
   const cast = await Cast.start(world);
@@ -36,7 +39,8 @@ export async function expectNoFaults(world: World, count: number): Promise<void>
   const call = anyCall(await cast.tools<ListedTool[]>());
   const found: Found[] = [];
   let warm = 0;
-  // About one answer in a hundred is about a caller's own sessions: a few calls can have none by chance, so more are made.
+  // About one answer in a hundred is about a caller's own sessions: a small sample can have none by chance, so more calls are
+  // made.
   const isDone = (done: number) => done >= count && (trial.told > count * MIN_TOLD || done >= MAX_LONGER * count);
   for (let done = 0; !isDone(done) && found.length === 0; done += round) {
     await cast.gather();
@@ -59,7 +63,7 @@ export async function expectNoFaults(world: World, count: number): Promise<void>
 }
 
 interface Found {
-  /** The seed of the round; `path` is the number of the call in it. */
+  /** Seed of the round; `path` is the index of the call in the round. */
   readonly seed: number;
   readonly path: string;
   readonly faults: readonly string[];
@@ -70,7 +74,7 @@ class Trial {
   readonly #cast: Cast;
   readonly #line = new Line(LANES);
   #id = 1_000;
-  /** Answers that were about the caller's own sessions. */
+  /** Number of answers about the caller's own sessions. */
   told = 0;
 
   constructor(cast: Cast) {
@@ -107,7 +111,7 @@ class Trial {
   }
 }
 
-/** The smallest call for each kind of fault. */
+/** Describes the smallest call for each kind of fault. */
 async function reported(found: readonly Found[], call: Arbitrary<Call>, trial: Trial): Promise<string[]> {
   const kinds = new Set(found.map(({ faults }) => faults[0] ?? ""));
   const reports: string[] = [];
@@ -119,7 +123,7 @@ async function reported(found: readonly Found[], call: Arbitrary<Call>, trial: T
   return reports;
 }
 
-/** When one call blocks the server, concurrent calls fail too, which succeed when they are sent alone. */
+/** Finds a call that fails alone: while a call blocks the server, concurrent calls fail too, but succeed when sent alone. */
 async function smallestWith(
   fault: string,
   having: readonly Found[],
@@ -134,13 +138,13 @@ async function smallestWith(
   return undefined;
 }
 
-/** Bytes of memory that the process holds. */
+/** Resident memory of the process, bytes. */
 function residentBytes(pid: number): number {
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${String(pid)}/status`, "utf8")) ?? [];
   return Number(kilobytes) * 1_024;
 }
 
-/** Lines of the log that report a fault of the server itself. */
+/** Returns the lines of `log` that report a fault of the server itself. */
 function entriesOfFaults(log: string): string[] {
   const fault =
     /uncaught|unhandled|a tool failed|a resource failed|a request failed|the engine did not start|"level":(?:50|60)/i;

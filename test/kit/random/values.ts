@@ -1,8 +1,8 @@
 import fc, { type Arbitrary } from "fast-check";
 
 /**
- * Arguments that follow a JSON Schema, and values that follow none. Names in «» are replaced when a call is sent
- * (spell.ts), so that the report of a failure fits on a page and says which session was meant.
+ * Arguments that follow a JSON Schema (`valid`), and arbitrary values (`odd`). Names in «» are replaced when a call is sent
+ * (spell.ts), so that the report of a failure fits on a page and names the session.
  */
 
 export interface Schema {
@@ -19,7 +19,7 @@ export interface Schema {
   readonly maximum?: number;
 }
 
-/** Text that has broken one program or another. */
+/** Texts that have broken some program before. */
 const ODD_TEXTS = [
   "",
   " ",
@@ -93,7 +93,7 @@ const ODD_VALUES: readonly unknown[] = [
   "«proto»",
 ];
 
-/** Each of these costs as much as a hundred others. */
+/** Each text costs as much as a hundred others. */
 const HUGE_TEXTS = ["«mega»", "«wide»"];
 const HUGE_VALUES = [...HUGE_TEXTS, "«manyNames»", "«manyValues»", "«deeper»", "«deepObject»"];
 
@@ -104,7 +104,7 @@ export const oddText: Arbitrary<string> = fc.oneof(
   { weight: 12, arbitrary: fc.string({ maxLength: 100 }) },
 );
 
-/** Any JSON value, edge cases included. */
+/** Any JSON value, including edge cases. */
 export const odd: Arbitrary<unknown> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(...HUGE_VALUES) },
   { weight: 20, arbitrary: fc.constantFrom(...ODD_VALUES) },
@@ -129,24 +129,27 @@ const word = fc.constantFrom("Read", "Bash(git *)", "opus", "one", "a b", "mcp__
 
 const NOT_OWN = ["«theirs»", "00000000-0000-4000-8000-000000000000", "nothing"];
 const SESSIONS = ["«asking»", "«idle»", "«closed»", ...NOT_OWN];
-/** For actions that end a session or its turn: seldom the caller's own, or soon none would be left. */
+/**
+ * Values of `sessionId` for actions that end a session or its turn: seldom the caller's own, because otherwise none would be
+ * left.
+ */
 const ENDED: Schema = {
   enum: [...Array.from({ length: 12 }, () => ["«closed»", ...NOT_OWN]).flat(), "«asking»", "«idle»"],
 };
 const ENDING = new Set(["cancel", "close", "delete", "interrupt", "respond_permission", "answer_question"]);
 
-/** The same for a tool that does nothing else. */
+/** Uses `ENDED` as `sessionId`, for a tool that only ends sessions. */
 export const ending = (schema: Schema): Schema => ({
   ...schema,
   properties: { ...schema.properties, sessionId: ENDED },
 });
 
-/** Usual values by name; without them, validation would refuse nearly every call. */
+/** Usual values by name; otherwise validation would refuse nearly every call. */
 const BY_NAME: Readonly<Record<string, Arbitrary<unknown>>> = {
   sessionId: fc.constantFrom(...SESSIONS),
   requestId: fc.constantFrom("«request»", "«theirRequest»", "request-1"),
   cwd: fc.constantFrom("«folder»", "«folder»/..", "«folder»/../..", "/", "/nowhere", "."),
-  // Few calls wait at all, or the test would only wait.
+  // Mostly 0, so that the test does not spend its time waiting.
   waitMs: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 30),
   cursor: fc.nat(40),
   eventId: fc.nat(40),
@@ -163,7 +166,7 @@ const BY_NAME: Readonly<Record<string, Arbitrary<unknown>>> = {
   data: fc.constantFrom("iVBORw0KGgo=", "!"),
 };
 
-/** A value that follows its schema; any value for an empty one. */
+/** Generates a value that follows `schema`; any value for an empty schema. */
 export function valid(schema: Schema, name = ""): Arbitrary<unknown> {
   const words = wordsOf(schema);
   if (words.length > 0) return fc.constantFrom(...words);
@@ -195,7 +198,7 @@ function validNumber({ minimum = 0, maximum = 1_000_000 }: Schema): Arbitrary<nu
   return fc.oneof(fc.constantFrom(minimum, maximum), fc.integer({ min, max }));
 }
 
-/** Present in most objects that may have it, because a call without it does little. */
+/** Fields present in most objects that may have them, because a call without them does little. */
 const USUAL = ["sessionId", "waitMs"];
 /** Arguments that an action needs. */
 const GOES_WITH: Readonly<Record<string, readonly string[]>> = {
@@ -234,7 +237,7 @@ function validObject(schema: Schema): Arbitrary<Record<string, unknown>> {
   });
 }
 
-/** One change somewhere in a value, wherever `place` leads in it. */
+/** A change of one part of a value; `place` selects the part. */
 interface Change {
   readonly place: number;
   readonly do: "replace" | "remove" | "add" | "wrap" | "rename";
@@ -249,7 +252,7 @@ const change: Arbitrary<Change> = fc.record({
   value: odd,
 });
 
-/** The same with one fault, or two or three. */
+/** Applies one to three random changes to each of `values`. */
 export function spoilt<T>(values: Arbitrary<T>): Arbitrary<unknown> {
   const changes = fc.array(change, { minLength: 1, maxLength: 3 });
   return fc.tuple(values, changes).map(([value, all]) => all.reduce<unknown>(changed, value));

@@ -1,9 +1,9 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Project by project, because a worker keeps its modules for files of its project. Short files are last and fill all workers. */
+/** Order of projects: a worker keeps its modules for all files of a project. Short files come last and fill all workers. */
 const PROJECTS = ["slow", "browser", "server", "unit"] as const;
 
-/** Longest files, which start first in their projects. All others follow in the order of vitest. */
+/** Longest files: first in their projects. All others follow in the order of `BaseSequencer`. */
 const LONGEST = [
   "load/daemon-churn",
   "load/http-load",

@@ -4,11 +4,11 @@ import { join, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AUTOMATIC_DAEMON } from "../world.ts";
 
-/** The suite ends the daemons that its clients have started: vitest calls teardown() after the last test. */
+/** Fails a run that leaves daemons behind: vitest calls `teardown()` after the last test. */
 
-/** A daemon that was told to end may take a moment, ms. */
+/** Time that a daemon may take to end, ms. */
 const END_MS = 10_000;
-/** Of this checkout: other checkouts may be tested at the same time. */
+/** Path of this checkout: other checkouts may be tested at the same time. */
 const CHECKOUT = join(import.meta.dirname, "../../..") + sep;
 
 export async function teardown(): Promise<void> {
@@ -19,7 +19,7 @@ export async function teardown(): Promise<void> {
     left = leftDaemons();
   }
   if (left.length === 0) return;
-  // vitest reports an error here, and ends well all the same.
+  // vitest reports the error, but exits with code 0 without `exitCode`.
   process.exitCode = 1;
   throw new Error(`tests have left daemons running:\n${left.join("\n")}`);
 }
@@ -29,7 +29,7 @@ function leftDaemons(): string[] {
   return readdirSync("/proc").flatMap((pid) => (/^\d+$/.test(pid) ? described(pid) : []));
 }
 
-/** A daemon that a client has started in a test's own folder: its pid, command and folders. */
+/** Returns pid, command and folders of a daemon that a client has started in a test's own folder; [] for other processes. */
 function described(pid: string): string[] {
   try {
     const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").join(" ").trim();
@@ -40,7 +40,7 @@ function described(pid: string): string[] {
     const isOfCheckout = [command, ...environment].some((each) => each.includes(CHECKOUT));
     return isOfTest && isOfCheckout ? [`${pid}: ${command} (${folders.join(", ")})`] : [];
   } catch {
-    // It ended while we looked, or is not ours.
+    // The process ended meanwhile, or belongs to another user.
     return [];
   }
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 
 /**
- * The processor time that this process spends on the work, ms. Unlike elapsed time it does not depend on the load of the
- * machine: a bound on it finds work that grows out of proportion, and nothing else.
+ * Measures the processor time that this process spends on `work`, ms. Independent of the machine's load, unlike elapsed time: a
+ * bound finds only work that grows out of proportion.
  */
 export async function processorMs(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();
@@ -11,9 +11,9 @@ export async function processorMs(work: () => unknown): Promise<number> {
   return (system + user) / 1_000;
 }
 
-/** The processor time that another process has spent so far, ms. Linux counts it in hundredths of a second. */
+/** Returns the processor time of another process so far, ms, in steps of 10 ms (Linux). */
 export function processorMsOf(pid: number): number {
-  // The name before the last ")" may contain spaces. Of the fields behind it, the 12th is the time in user mode, the next in the kernel.
+  // The name before the last ")" may contain spaces. Of the fields after it, the 12th is user time and the 13th system time.
   const fields = readFileSync(`/proc/${String(pid)}/stat`, "utf8")
     .replace(/^.*\) /s, "")
     .split(" ");

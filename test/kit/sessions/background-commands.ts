@@ -3,12 +3,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { scriptTag } from "../../../src/demo/model/script.ts";
 import type { Server } from "../servers/stdio-server.ts";
 
-/** Runs for ever, and is found by its last argument. */
+/** Runs forever, and is found by its last argument. */
 const FOREVER = "/bin/sh -c 'while :; do /bin/sleep 0.2; done'";
 const DEAF = `/bin/sh -c 'trap "" TERM HUP INT; while :; do /bin/sleep 0.2; done'`;
 const QUIET = "</dev/null >/dev/null 2>&1";
 
-/** The ways in which a command of Bash leaves something behind; `$` stands for the word that it is found by. */
+/** Ways for a Bash command to leave a process behind; `$` stands for the word by which the process is found. */
 const KINDS = {
   "cmd &": `${FOREVER} $ ${QUIET} &`,
   nohup: `nohup ${FOREVER} $ ${QUIET} &`,
@@ -22,18 +22,18 @@ const KINDS = {
 export type Kind = keyof typeof KINDS;
 export const ALL_KINDS = Object.keys(KINDS).filter((kind): kind is Kind => kind in KINDS);
 
-/** The running ones of a session. */
+/** Processes that a session's Bash has left behind. */
 export interface Daemons {
   readonly sessionId: string;
   left(): { kind: Kind; pid: number }[];
-  /** The kinds of the running ones, each once. */
+  /** Kinds still running, each once. */
   kinds(): Kind[];
-  /** Resolves when none is left, or with those left after `ms`. */
+  /** Resolves when none runs any more or after `ms`, with the kinds still running. */
   leftAfter(ms: number): Promise<Kind[]>;
   kill(): void;
 }
 
-/** A session whose Bash has left one of each kind behind; its turn has ended. */
+/** Runs a turn whose Bash leaves one process of each kind behind. */
 export async function leaveDaemons(
   server: Pick<Server, "call">,
   { advanced, cwd, kinds = ALL_KINDS }: { cwd: string; kinds?: readonly Kind[]; advanced?: Record<string, unknown> },
@@ -73,7 +73,7 @@ export async function leaveDaemons(
   };
 }
 
-/** By their last argument, because the environment of some cannot be read. */
+/** Finds processes by their last argument, because some environments cannot be read. */
 function runningWith(word: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

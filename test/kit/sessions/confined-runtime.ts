@@ -7,7 +7,7 @@ import { Guards } from "../../../src/claude/supervise/guards.ts";
 import type { AgentRuntime } from "../../../src/engine/ports.ts";
 import { OPEN_POLICY } from "./open-gate.ts";
 
-/** A session of ann, under no bounds but those of the runtime. */
+/** Options of a session of `ann`, without bounds other than those of the runtime. */
 export function placed<T extends object>(options: T, principal = "ann") {
   return { principal, options, policy: OPEN_POLICY, environmentId: "" };
 }
@@ -20,7 +20,7 @@ const NOTHING_PROTECTED: ClaudeSettings["protection"] = {
     Promise.resolve({ domains, closed: [], kept: [], configFolders: [], trusted: [] }),
 };
 
-/** A runtime that knows ann, under these terms, and no other user. */
+/** A runtime that knows only the user `ann`, under `confinement`. */
 export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<ClaudeSettings> = {}): AgentRuntime {
   const free = { allowDirs: [], trustDirs: [], trustsRecord: true, spawnWrapper: [], operatorOptions: false };
   return claudeRuntime({

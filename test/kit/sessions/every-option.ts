@@ -1,7 +1,7 @@
 import type { AgentDefinition, SandboxSettings } from "@anthropic-ai/claude-agent-sdk";
 import type { SessionOptions } from "../../../src/domain/options.ts";
 
-/** Every field that the SDK has; one that it adds does not compile until it stands here, and in our schema. */
+/** Every field of an agent in the SDK. A new field of the SDK fails to compile until added here and in our schema. */
 const SCOUT = {
   description: "looks around",
   prompt: "Look around.",
@@ -76,7 +76,7 @@ const SANDBOX = {
   socatPath: "/socat",
 } satisfies Required<SandboxSettings>;
 
-/** A value of every option; a new option does not compile until it stands here. */
+/** A value for every option. A new option fails to compile until added here. */
 export const EVERY_OPTION: Required<SessionOptions> = {
   cwd: "/elsewhere",
   allowedTools: ["Read", "Bash(git *)"],

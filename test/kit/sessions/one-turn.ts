@@ -6,29 +6,29 @@ import type { World } from "../world.ts";
 
 type Script = Parameters<typeof scriptTag>[0];
 
-/** Starts a session on the script, and resolves with all events once its turn has ended or a request is open. */
+/** Starts a session with `script`; resolves with all events once its turn has ended or a request is open. */
 export async function play(server: Pick<Server, "call">, script: Script, options: object): Promise<Answer> {
   const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), ...options, waitMs: 40_000 });
   return told(server, sessionId);
 }
 
-/** The whole log of a session so far. */
+/** Returns the whole log of a session so far. */
 export async function told(server: Pick<Server, "call">, sessionId: string): Promise<Answer> {
   const whole = { responseMode: "delta_compact", maxBytes: 262_144 };
   return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0, ...whole });
 }
 
-/** Requests to the model by the main conversation of a session, in order, or by its `subagents`. */
+/** Returns model requests of a session's main conversation in order, or those of its `subagents`. */
 export function requestsOf(world: World, sessionId: string, subagents = false): RequestRecord[] {
   return world.model.requests.filter((each) => each.sessionId === sessionId && each.subagent === subagents);
 }
 
-/** The data of the events of this kind. */
+/** Returns the data of events that have a field `kind`. */
 export function ofKind({ events }: Pick<Answer, "events">, kind: string): unknown[] {
   return events.flatMap(({ data }) => (kind in data ? [data[kind]] : []));
 }
 
-/** Waits until the log of a session has an event of this kind. */
+/** Waits until the log has an event with a field `kind`. */
 export async function hear(server: Pick<Server, "call">, sessionId: string, kind: string): Promise<unknown[]> {
   let cursor = 1;
   for (;;) {

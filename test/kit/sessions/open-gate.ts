@@ -2,7 +2,7 @@ import type { Gate } from "../../../src/engine/policy/gate.ts";
 import { type Operator, ownPolicy } from "../../../src/engine/policy/operator.ts";
 import { POLICY } from "../step/walk.ts";
 
-/** The policy of an operator who has restricted nothing but the bypass of permissions. */
+/** Gate of an operator who restricts only `bypassPermissions`. */
 export const OPEN_GATE: Gate = {
   callerApproves: "all",
   callersAnswer: true,
@@ -15,7 +15,7 @@ export const OPEN_GATE: Gate = {
   placesOf: () => undefined,
 };
 
-/** The terms of that operator. */
+/** Terms of an operator with `OPEN_GATE`. */
 export const OPERATOR: Operator = {
   gate: OPEN_GATE,
   limits: { ...POLICY, approvalChain: ["caller"], unattended: { requests: "wait", maxUsd: 10 } },

@@ -1,9 +1,9 @@
 import { CALLER } from "../../../src/domain/approvals/answer-source.ts";
 
-/** Of a turn that has just begun. */
+/** Clock of a turn that has just begun. */
 export const TURN_CLOCK = { lastedMs: 0, ranMs: 0, silentMs: 0 };
 
-/** Times of a request that the caller has had since it was opened, ms since the epoch. */
+/** Times of a request that was with the caller from the start, ms since the epoch. */
 export const withCaller = (createdAt: number, expiresAt: number) => ({
   createdAt,
   expiresAt,

@@ -1,14 +1,14 @@
 import { JsonObject } from "../../../src/domain/json.ts";
 
-/** Schemas of `outputFormat`, by what they are about: test/claude/output-schema.test.ts shows them to the real Claude Code. */
+/** Schemas of `outputFormat` by subject; test/claude/output-schema.test.ts checks them against the real Claude Code. */
 
 interface Refused {
   readonly schema: JsonObject;
-  /** The place in the error. */
+  /** Place in the error. */
   readonly at: string;
 }
 
-/** The linter takes an object with `then` for a promise. */
+/** Parses text, because the linter takes an object literal with `then` for a promise. */
 const read = (text: string): JsonObject => JsonObject.parse(JSON.parse(text));
 
 const inProperty = (schema: JsonObject): JsonObject => ({ type: "object", properties: { a: schema } });

@@ -7,7 +7,7 @@ import type { Answer, ClientKind, Connection } from "../clients/connection.ts";
 import { stream } from "../clients/streaming.ts";
 import type { World } from "../world.ts";
 
-/** One task for each toolset: whichever tool a caller uses, it learns the same about the session. */
+/** Task for all toolsets: each must report equal facts about the session. */
 
 const QUESTION = {
   question: "Which colour?",
@@ -36,7 +36,7 @@ function scenario(cwd: string): string {
   ]);
 }
 
-/** What a caller has learned. */
+/** Facts about a session that a caller has learned. */
 interface Facts {
   finalText: unknown;
   /** Name and success, in the order of the calls. */
@@ -83,10 +83,10 @@ function learnInvocations(learned: Learned, invocations: unknown): void {
   }
 }
 
-/** Every message by itself, with the ids of its calls. */
+/** Mode that reports each message separately, with the ids of its calls. */
 const SHORT = { responseMode: "delta_compact" };
 
-/** Answers requests with claude_code_check, whichever tool has started the turn, until no turn runs. */
+/** Answers requests with `claude_code_check` until no turn runs, whichever tool has started the turn. */
 async function answerAll(server: Connection, asked: Answer, learned: Learned): Promise<Answer> {
   let now = asked;
   for (let cursor = asked.nextCursor; now.actions.length > 0; cursor = now.nextCursor) {
@@ -147,19 +147,19 @@ const DRIVES = {
 export type Toolset = keyof typeof DRIVES;
 export const TOOLSETS = Object.keys(DRIVES) as Toolset[];
 
-/** The client that `npm test` has for each toolset, with the real Claude Code over stdio. */
+/** Kind of client for each toolset in `npm test`, with the real Claude Code over stdio. */
 export const SHOWN_OVER: Readonly<Record<"stdio" | "http", Readonly<Record<Toolset, ClientKind>>>> = {
   stdio: { agent: "modern", query: "legacy", chat: "v1" },
   http: { agent: "legacy", query: "modern", chat: "v1" },
 };
 
-/** Flags of a server that offers all of them. */
+/** Flags of a server that offers all toolsets. */
 export const SCENARIO_ARGS = ["--toolsets", TOOLSETS.join(",")];
 
-/** The cost that the first run of each world has reported: all others have the same. */
+/** Cost reported by the first run of each world: all other runs must report an equal cost. */
 const costs = new WeakMap<World, number>();
 
-/** Plays the task through the toolset, and expects that all of it is reported. */
+/** Plays the task through `toolset`; expects that all facts are reported. */
 export async function expectSameFacts(world: World, server: Connection, toolset: Toolset): Promise<void> {
   const cwd = world.folder();
   writeFileSync(join(cwd, "in.txt"), "content");
