@@ -4,11 +4,11 @@ import type { Spawned } from "../../../src/claude/supervise/spawned.ts";
 import type { Attached, FromShim, ListedProcess, ToShim } from "../../../src/shim/protocol.ts";
 import { HELLO, SHIM_IDENTITY, scriptedShim } from "./scripted-shim.ts";
 
-/** This server's side of a shim of which a test says each word. */
+/** The server's side of a scripted shim. */
 
 const CLIENT = { daemon: "d" };
 export const ID = "p";
-/** Above the largest pid of Linux, so that nothing here can end anything. */
+/** Above the largest pid of Linux, so that no real process can be ended. */
 export const RUNNING = { pid: 2 ** 22 + 1, startedAt: "1" };
 export const ATTACHED: Attached = {
   t: "attached",
@@ -24,7 +24,7 @@ export const ATTACHED: Attached = {
 export const LISTED: ListedProcess = { id: ID, ...RUNNING, epoch: 3, tag: " store/tag" };
 const guards = { isIsolated: false, exitOf: <Exit>(exit: Exit) => exit };
 
-/** A shim that answers as told, and a connection to it. */
+/** Connects to a shim that answers each message type with the message in `answers`. */
 export async function connected(answers: Partial<Record<ToShim["t"], FromShim>>) {
   const shim = await scriptedShim((message) => (message.t === "hello" ? HELLO : answers[message.t]));
   const connection = await ShimConnection.open(shim.address, CLIENT);

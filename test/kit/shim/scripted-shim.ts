@@ -7,26 +7,26 @@ import { afterAll } from "vitest";
 import { encodeFrame, FrameReader } from "../../../src/shim/frame.ts";
 import { type FromShim, readToShim, SHIM_PROTOCOL, type ToShim } from "../../../src/shim/protocol.ts";
 
-/** The far end of an owner's connection, where a test says each word of the shim: also those that a real shim seldom says. */
+/** The far end of an owner's connection: a test writes each message of the shim, including rare ones. */
 
 export const SHIM_IDENTITY = { pid: 17, startedAt: "4711" };
 export const HELLO: FromShim = { t: "hello", protocol: SHIM_PROTOCOL, ...SHIM_IDENTITY };
 
 export interface ScriptedShim {
   readonly address: string;
-  /** All that owners have sent, with the bodies. */
+  /** All messages from owners, with their bodies. */
   readonly received: { readonly message: ToShim; readonly body: string }[];
-  /** To the last owner that has connected. */
+  /** Sends a message to the last connected owner. */
   say(message: FromShim, body?: string): void;
-  /** Bytes that need be no frame. */
+  /** Sends bytes that need not form a frame. */
   sayRaw(bytes: Buffer): void;
-  /** The first message of this kind, past or to come. */
+  /** Resolves with the first message of `kind`, past or future. */
   hears<Kind extends ToShim["t"]>(kind: Kind): Promise<Extract<ToShim, { t: Kind }>>;
-  /** Ends all connections, as a shim that dies. */
+  /** Ends all connections, like a shim that dies. */
   die(): void;
 }
 
-/** `answer` is called with each message, and may return what the shim says to it. */
+/** `answer` is called with each message and may return the reply. */
 export async function scriptedShim(answer: (message: ToShim) => FromShim | Buffer | undefined): Promise<ScriptedShim> {
   const folder = mkdtempSync(join(tmpdir(), "scripted-shim-"));
   const address = join(folder, "s.shim");

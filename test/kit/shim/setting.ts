@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { Exchange, Refusal } from "../../../src/shim/exchange.ts";
 import { type Item, LineBuffer } from "../../../src/shim/line-buffer.ts";
 
-/** Bytes. */
+/** Limit for further lines in a frame, bytes. */
 const FRAME = 64;
 
 /**
- * A model check of what a turn that changes hands depends on: one Claude Code, the exchange of its shim, the log, and owners that
- * crash, freeze and return at every step. Only the exchange is the real one.
+ * Model check of turns that change hands: one Claude Code, the exchange of its shim, the log, and owners that crash, freeze and
+ * return at every step. Only `Exchange` is real.
  */
 
-/** A line of the log: its number and text. */
+/** Number and text of a line in the log. */
 type Entry = readonly [number, string];
 
 type ToExchange =
@@ -19,35 +19,35 @@ type ToExchange =
   | { readonly do: "ack"; readonly upTo: number }
   | { readonly do: "stop" };
 
-/** One life of an owner, with its connection: what is on the way in both directions arrives in order, or not at all. */
+/** Connection and life of an owner: messages in both directions arrive in order, or not at all. */
 export interface Owner {
   readonly epoch: number;
   readonly toShim: ToExchange[];
   readonly fromShim: (Item | "superseded")[];
-  /** What it has read and not stored yet. */
+  /** Lines read and not yet stored. */
   unstored: Entry[];
-  /** The numbers of the last line that it has read and of the last one that it has stored. */
+  /** Number of the last line read; `stored`: of the last line stored. */
   seen: number;
   stored: number;
-  /** The next intent that it writes. */
+  /** Number of the next intent to write. */
   next: number;
   life: "runs" | "frozen" | "dead";
   isConnected: boolean;
 }
 
 export class Setting {
-  /** Small, so that partial text is evicted and Claude Code has to wait. */
+  /** Small buffer, so that partial text is evicted and Claude Code has to wait. */
   readonly exchange: Exchange<Owner>;
   readonly owners: Owner[] = [];
-  /** The last one that has attached. */
+  /** Owner that attached last. */
   attached: Owner;
-  /** What Claude Code has written, and which lines of it were partial text. */
+  /** Lines that Claude Code has written; `partial`: numbers of those with partial text. */
   readonly spoken: string[] = [];
   readonly partial = new Set<number>();
-  /** Intents by number, as Claude Code has received them. */
+  /** Numbers of intents, as Claude Code received them. */
   readonly received: number[] = [];
   hasExited = false;
-  /** The store: the epoch of the last owner, its log with the number of the last line, and what is to be written to Claude Code. */
+  /** The store: epoch of the last owner, log, number of the last line, and number of intents to write to Claude Code. */
   readonly store = { epoch: 1, entries: [] as Entry[], line: 0, intents: 0 };
 
   constructor() {
@@ -72,7 +72,7 @@ export class Setting {
     return owner;
   }
 
-  /** Claude Code writes a line, if it does not have to wait. */
+  /** Writes a line as Claude Code, unless the buffer is full. */
   speak(isPartial: boolean): void {
     if (this.hasExited || this.exchange.lines.isFull) return;
     const n = this.spoken.length + 1;
@@ -89,13 +89,13 @@ export class Setting {
     this.spoken.push("exit");
   }
 
-  /** The shim sends, as far as its owner's connection takes it. */
+  /** Sends from the shim, as much as the owner's connection takes. */
   send(): boolean {
     const { owner } = this.exchange;
     const item = owner && this.exchange.next();
     if (!item) return false;
     owner.fromShim.push(item);
-    // Every other line brings those behind it along, as one frame does.
+    // Every second line brings the lines after it along, as a frame does.
     if ("exit" in item || item.n % 2 === 0) return true;
     let { n } = item;
     for (let line = this.exchange.nextLine(FRAME); line; line = this.exchange.nextLine(FRAME)) {
@@ -105,7 +105,7 @@ export class Setting {
     return true;
   }
 
-  /** A message arrives at the shim. What a dead owner has sent before arrives, too. */
+  /** Delivers a message to the shim. Messages that a dead owner sent earlier arrive, too. */
   arrive(owner: Owner): boolean {
     const message = owner.isConnected ? owner.toShim.shift() : undefined;
     if (!message) return false;
@@ -134,7 +134,7 @@ export class Setting {
     }
   }
 
-  /** The shim sees that a connection has ended: after all that was on the way from it, or in the middle of it. */
+  /** Ends a connection at the shim, after all messages or in the middle of them. */
   close(owner: Owner): boolean {
     if (owner.life !== "dead" || !owner.isConnected) return false;
     owner.isConnected = false;
@@ -142,12 +142,12 @@ export class Setting {
     return true;
   }
 
-  /** The owner reads what has arrived. */
+  /** Reads the next item that has arrived at the owner. */
   read(owner: Owner): boolean {
     const item = owner.life === "runs" ? owner.fromShim.shift() : undefined;
     if (item === undefined) return false;
     if (item === "superseded") owner.life = "dead";
-    // Numbers that it has read before are dropped.
+    // Drops lines with numbers already read.
     else if (item.n > owner.seen) {
       owner.seen = item.n;
       owner.unstored.push([item.n, "line" in item ? item.line.toString() : "exit"]);
@@ -155,7 +155,7 @@ export class Setting {
     return true;
   }
 
-  /** One transaction: events, and the number with which they are dealt with. An owner whose epoch is old is fenced. */
+  /** Stores events and the number of the last line in one transaction. An owner with an old epoch is fenced. */
   commit(owner: Owner): boolean {
     if (owner.life !== "runs" || owner.unstored.length === 0) return false;
     if (owner.epoch < this.store.epoch) owner.life = "dead";
@@ -171,17 +171,17 @@ export class Setting {
     if (owner.life === "runs") owner.toShim.push({ do: "ack", upTo: owner.stored });
   }
 
-  /** It is to be ended: signals take effect each time, so that only the owner's may arrive. */
+  /** Sends a signal. Signals are not idempotent, so only those of the attached owner may arrive. */
   stop(owner: Owner): void {
     if (owner.life === "runs") owner.toShim.push({ do: "stop" });
   }
 
-  /** Something is decided: it stands in the log before it is written to Claude Code. */
+  /** Stores a decision in the log before it is written to Claude Code. */
   decide(owner: Owner): void {
     if (owner.life === "runs" && owner.epoch === this.store.epoch) this.store.intents += 1;
   }
 
-  /** An owner writes what is decided in its order, all of it again when it is new: the shim knows what it has. */
+  /** Writes the next decision. A new owner writes all decisions again: the shim drops duplicates. */
   write(owner: Owner): boolean {
     if (owner.life !== "runs" || owner.next > this.store.intents) return false;
     owner.toShim.push({ do: "write", intent: owner.next });
@@ -189,13 +189,13 @@ export class Setting {
     return true;
   }
 
-  /** A new owner claims the session in the store, and attaches with the number that it finds there. */
+  /** Claims the session in the store as a new owner, and attaches after the last stored line. */
   claim(): void {
     this.store.epoch += 1;
     this.#owner(this.store.epoch).toShim.push({ do: "attach", after: this.store.line });
   }
 
-  /** What must hold at every moment. */
+  /** Checks the invariants of every moment. */
   check(): void {
     const { entries, line } = this.store;
     for (const [index, [n, text]] of entries.entries()) {
@@ -212,7 +212,7 @@ export class Setting {
     assert.equal(this.exchange.lines.gone(line).lost, 0, "a line was acknowledged before it was stored");
   }
 
-  /** The last owner goes on until nothing happens any more: then everything must have arrived. */
+  /** Runs the last owner until no move is possible; then every line and write must have arrived. */
   settle(): void {
     const { owner } = this.exchange;
     if (owner?.life !== "runs" || owner.epoch < this.store.epoch) this.claim();
@@ -228,7 +228,7 @@ export class Setting {
       while (moves.some((move) => move()));
     };
     goOn();
-    // Claude Code may have waited for this.
+    // Claude Code may have waited for the acknowledgement.
     this.acknowledge(last);
     goOn();
     this.check();

@@ -9,15 +9,15 @@ import { afterAll } from "vitest";
 import { encodeFrame, type Frame, FrameReader } from "../../../src/shim/frame.ts";
 import { type FromShim, readFromShim, SHIM_PROTOCOL, type ToShim } from "../../../src/shim/protocol.ts";
 
-/** The built shim, and owners that a test plays. */
+/** The built shim, and owners played by a test. */
 
 export const PROGRAM = join(import.meta.dirname, "../../../dist/shim/shim.js");
 const DAEMON = "d1";
 
 export const sh = (script: string): string[] => ["/bin/sh", "-c", script];
-/** Answers each line that it reads. */
+/** Answers each line of stdin. */
 export const ECHO = sh("while read line; do echo got $line; done");
-/** What the tests call their process, and its first owner's epoch. */
+/** `id` of the process in these tests, and `epoch` of its first owner. */
 export const OF = { id: "p", epoch: 1 } as const;
 
 export function write(owner: Owner, lineId: string, text: string, epoch: number = OF.epoch): void {
@@ -31,9 +31,9 @@ export interface Received {
 
 type Of<Kind extends FromShim["t"]> = Extract<FromShim, { t: Kind }>;
 
-/** One connection of an owner to a shim. */
+/** Connection of an owner to a shim. */
 export class Owner {
-  /** All but lines and exits. */
+  /** All messages except `lines` and `exit`. */
   readonly received: Received[] = [];
   /** Resolves when the connection has ended. */
   readonly closed: Promise<unknown>;
@@ -59,7 +59,7 @@ export class Owner {
     this.input.write(encodeFrame(message, Buffer.from(body)));
   }
 
-  /** The first message that fits, past or to come, with its body. */
+  /** Resolves with the first message for which `fits` is true, past or future, and its body. */
   async find<Found extends FromShim>(
     fits: (message: FromShim, body: string) => message is Found,
   ): Promise<Received & { message: Found }>;
@@ -92,12 +92,12 @@ export class Owner {
     return this.answer("attached");
   }
 
-  /** Numbers and texts of the lines of a process so far; its exit is the last. */
+  /** Numbers and texts of a process's lines so far; the exit comes last. */
   lines(id = "p"): [number, string][] {
     return this.#lines.get(id) ?? [];
   }
 
-  /** Resolves with all lines when this many have come. */
+  /** Resolves with all lines once there are at least `count`. */
   async hasLines(count: number, id = "p"): Promise<[number, string][]> {
     await this.#when(() => this.lines(id).length >= count);
     return this.lines(id);
@@ -110,7 +110,7 @@ export class Owner {
     return last()!;
   }
 
-  /** As a process that is killed. */
+  /** Ends the connection, like an owner that is killed. */
   end(): void {
     this.#end();
   }
@@ -145,16 +145,16 @@ export interface Shim {
   readonly pid: number;
   readonly socket: string;
   readonly stateFolder: string;
-  /** Resolves to the exit code when the process has ended. */
+  /** Resolves with the exit code when the process has ended. */
   readonly gone: Promise<number | null>;
-  /** An owner that has said hello. */
+  /** Connects an owner and says `hello`. */
   owner(): Promise<Owner>;
-  /** The same in a process of its own, which can be stopped and killed. */
+  /** Connects an owner in a separate process, so that tests can stop and kill it. */
   ownerProcess(): Promise<{ readonly owner: Owner; readonly process: ChildProcess }>;
-  /** One that has said nothing. */
+  /** Connects an owner without a `hello`. */
   connect(): Promise<Owner>;
   log(): string;
-  /** Bytes. */
+  /** Resident memory, bytes. */
   memory(): number;
 }
 
@@ -175,7 +175,7 @@ const BARE = `
   createServer().listen(process.argv[1], () => process.stdout.write("up"));
 `;
 
-/** For the tests of a file, after which every shim and process is ended. */
+/** Starts shims for the tests of a file; ends all of their processes afterwards. */
 export function useShims() {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-shim-")));
   const running = new Set<ChildProcess>();
@@ -201,7 +201,7 @@ export function useShims() {
     child.stdin.end(JSON.stringify({ socket, daemon: DAEMON, keepMs: 60_000, stateFolder, ...others, ...again }));
     let said = "";
     child.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
-    // It lets go of it.
+    // The shim closes stdout once it is ready.
     await once(child.stdout, "close");
     const [, pid] = /^ready (\d+) \S+\n$/.exec(said) ?? [];
     if (pid === undefined) throw new Error(`the shim did not start: ${said}`);
@@ -228,7 +228,7 @@ export function useShims() {
     };
     return shim;
   };
-  /** The memory of a Node that only listens, bytes. */
+  /** Memory of a Node process that only listens, bytes. */
   const bareNode = async () => {
     const child = spawn(process.execPath, ["--input-type=module", "-e", BARE, join(root, "bare")], { stdio: "pipe" });
     void watched(child);

@@ -1,6 +1,6 @@
-// The usage of a session, and its cost.
+// Usage and cost of a session.
 
-/** USD per million tokens: input, output. */
+/** Input and output prices, USD per million tokens. */
 const PRICES = { "claude-opus-5-5": [4, 20], "claude-sonnet-5-5": [2, 10], "claude-haiku-5-5": [0.1, 0.5] };
 const COUNTS = {
   inputTokens: "input_tokens",
@@ -19,7 +19,7 @@ function costOf(model, usage) {
   return tokens / 1_000_000;
 }
 
-/** Over all turns, those before a resume included. */
+/** Sums over all turns, including turns before a resume. */
 export class Account {
   models = {};
   apiMs = 0;
@@ -46,7 +46,7 @@ export class Account {
   }
 }
 
-/** The usage of one turn. */
+/** Usage of one turn. */
 export function noUsage() {
   return { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 };
 }

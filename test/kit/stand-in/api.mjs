@@ -1,11 +1,11 @@
-// One request to the Messages API: streamed, and retried where that helps.
+// A request to the Messages API: streamed, with retries for passing errors.
 import { request as httpRequest, Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const agent = new Agent({ keepAlive: true });
-/** Far below Claude Code's half a second, so that tests do not wait for it. */
+/** Far below Claude Code's half a second, so that tests do not wait, ms. */
 const RETRY_MS = 50;
-/** How often Claude Code repeats a request that was called invalid, with fewer of its beta features. */
+/** Number of times Claude Code repeats a request refused as invalid, with fewer beta features each time. */
 const SIMPLER = 6;
 
 const ERRORS = {
@@ -30,12 +30,12 @@ export class ApiError extends Error {
     return ERRORS[this.status] ?? "server_error";
   }
 
-  /** Whether another try may help. */
+  /** True if another try may succeed. */
   get isPassing() {
     return this.status === null || this.status >= 500 || [401, 429].includes(this.status);
   }
 
-  /** The text that replaces an answer. */
+  /** Text in place of the answer. */
   get text() {
     const { message, status } = this;
     if (status === null) return `API Error: ${message}`;
@@ -162,7 +162,7 @@ export async function send(target, request, { onBlock, onEvent, onRetry, signal 
       if (event.type === "message_delta") Object.assign(message, { ...event.delta, usage: event.usage });
     }
   } catch (error) {
-    // Partial text is kept when the user interrupts it.
+    // Partial text is kept when the user interrupts the answer.
     if (signal.aborted && block?.type === "text" && block.text !== "") onBlock(message, block, true);
     throw error;
   }
@@ -175,7 +175,7 @@ function grow(block, { type, ...delta }) {
   else block[field] += text;
 }
 
-/** Whether there is such a model: Claude Code asks it for one token. */
+/** Throws if the model does not exist: like Claude Code, asks for one token. */
 export async function probe({ baseUrl }, model, headers) {
   const body = { model, max_tokens: 1, messages: [{ role: "user", content: "test" }] };
   const response = await post(baseUrl, { body, headers });

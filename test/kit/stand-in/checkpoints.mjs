@@ -1,8 +1,8 @@
-// Files as they were before each prompt, so that they can be restored.
+// Keeps the state of files before each prompt, so that `rewind` can restore them.
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 
 export class Checkpoints {
-  /** For each prompt, in order: its id, and the former content of the files that have changed since. */
+  /** For each prompt, in order: its id, and the former content of files changed since. Content `null`: no file. */
   #prompts = [];
 
   begin(uuid) {

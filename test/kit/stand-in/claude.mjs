@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-// Stands in for Claude Code where a test is about this server, and not about Claude Code: it speaks the same stream-json with
-// the Agent SDK, asks the same scripted model, and starts in a seventh of the time. `test/server/stand-in.test.ts` holds it to
-// the behaviour of the real one.
+// Stands in for Claude Code in tests of this server alone: speaks stream-json with the Agent SDK, asks the scripted model, and
+// starts in a seventh of the time. `test/server/stand-in.test.ts` compares its behavior with the real Claude Code.
 import { createInterface } from "node:readline";
 import { probe } from "./api.mjs";
 import { AGENTS } from "./init.mjs";
@@ -21,7 +20,7 @@ const MODES = ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk",
 
 const answers = {
   initialize({ appendSystemPrompt, hooks, systemPrompt }) {
-    // A later owner names none, and those of the first one stay.
+    // A later owner sends no hooks: keep those of the first owner.
     session.hooks = hooks ?? session.hooks;
     session.systemPrompt = [systemPrompt ?? session.systemPrompt, appendSystemPrompt].flat().filter(Boolean).join("\n");
     return {
@@ -31,7 +30,7 @@ const answers = {
       output_style: "default",
       available_output_styles: ["default"],
       account: {},
-      // The SDK waits for this before it goes on.
+      // The SDK waits for `hooks_applied` before it continues.
       hooks_applied: true,
       mcp_servers_applied: true,
     };
@@ -74,7 +73,7 @@ const answers = {
   },
 };
 
-/** A session that cannot be resumed says so, and ends before it has answered anything. */
+/** Creates the session, or reports that it cannot be resumed and exits. */
 function begun(settings) {
   try {
     return new Session(settings);

@@ -1,10 +1,10 @@
 import type { Answer } from "../clients/connection.ts";
 
-/** A log without the parts that differ between runs, and without fields of Claude Code that nothing here reads. */
+/** Removes from a log all differences between runs, and fields of Claude Code's messages that nothing here reads. */
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** Times, and fields that only measure or describe the one run. */
+/** Times, and fields that only measure or describe a single run. */
 const MEASURED = new Set([
   "durationApiMs",
   "durationMs",
@@ -22,7 +22,7 @@ const MEASURED = new Set([
   "ttft_stream_ms",
 ]);
 
-/** Fields of Claude Code's messages that nothing here reads; they come and go with its versions. */
+/** Unused fields of Claude Code's messages; they differ between versions. */
 const UNREAD = new Set([
   "cacheCreationEphemeral1hInputTokens",
   "cacheCreationEphemeral5mInputTokens",
@@ -44,7 +44,7 @@ const UNREAD = new Set([
   "thinking_display",
 ]);
 
-/** Fields of the first message of a turn. */
+/** Fields kept of the first message of a turn. */
 const INIT = ["cwd", "mcp_servers", "model", "permissionMode", "subtype", "tools", "type"];
 
 const UUID = String.raw`[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}`;
@@ -70,7 +70,7 @@ export function comparable(
     told = told.replaceAll(/(?<=<config>\/plans\/)[\w-]+/g, "<plan>").replaceAll(/\d\.\d s\b/g, "<delay>");
     for (const [pattern, kind] of IDS) {
       told = told.replaceAll(pattern, (id) => {
-        // By the order in which they come: whether two are the same is compared as well.
+        // Numbered in order of appearance, so that equality of ids is compared as well.
         if (!seen.has(id)) seen.set(id, `<${kind} ${String(seen.size)}>`);
         return seen.get(id) ?? "";
       });
@@ -81,12 +81,12 @@ export function comparable(
   return told.filter(({ data }) => !isPassing(data));
 }
 
-/** The same events without order, and with ids that only say their kind. */
+/** Returns `log` without order, and with ids reduced to their kind. */
 export function unordered(log: Json[]): string[] {
   return log.map((event) => JSON.stringify(event).replaceAll(/<(\w+) \d+>/g, "<$1>")).toSorted();
 }
 
-/** The progress of a subagent and a session's wait for a process are reported whenever they happen. */
+/** True for events reported at any time: progress of a subagent, and a session's wait for a process. */
 function isPassing(data: Json): boolean {
   return isRecord(data) && (data["subtype"] === "task_progress" || data["notice"] === "waiting");
 }

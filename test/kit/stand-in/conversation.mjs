@@ -1,4 +1,4 @@
-// The conversation between the model and the tools, of the session itself or of one of its subagents.
+// The conversation between the model and the tools, of the session or of a subagent.
 import { randomUUID } from "node:crypto";
 import { send } from "./api.mjs";
 import { isConcurrent, normalInput, ToolError } from "./tools.mjs";
@@ -12,7 +12,7 @@ const CORRECTION =
 
 export class Conversation {
   messages = [];
-  /** Fields of the messages of a subagent; none for the session itself. */
+  /** Fields of a subagent's messages; `undefined` for the session itself. */
   agent;
   #session;
   #model;
@@ -38,7 +38,7 @@ export class Conversation {
     };
   }
 
-  /** The model's next message, reported block by block. `first` is reported with the first one. */
+  /** Requests the model's next message and reports each block. `first` is added to the first block. */
   async answer(signal, first = {}) {
     const session = this.#session;
     const model = this.#model ?? session.model;
@@ -89,7 +89,7 @@ export class Conversation {
     return { body, headers };
   }
 
-  /** Uses the tools: read-only ones concurrently, others one after the other. */
+  /** Runs `calls`: read-only tools concurrently, all others sequentially. */
   async useAll(calls, signal) {
     const results = new Map();
     const one = async (call) => results.set(call.id, await this.#use(call, signal));
@@ -138,7 +138,7 @@ export class Conversation {
     return block;
   }
 
-  /** A message in the user's place. */
+  /** Reports a message in the user's place. */
   tellUser(message, more = {}) {
     const uuid = this.#emit({ type: "user", message, ...more });
     this.#session.counted(this);

@@ -1,4 +1,4 @@
-// The first message of each turn.
+// First message of each turn.
 
 export const AGENTS = ["claude", "Explore", "general-purpose", "Plan", "statusline-setup"];
 

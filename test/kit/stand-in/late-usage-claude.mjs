@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The stand-in for Claude Code, which is slow to take a request for its usage: what it is told after that overtakes the request.
+// The stand-in for Claude Code, with a delay for requests for its usage (`get_usage`): later lines overtake them.
 const LATE_MS = 500;
 
 const emit = Reflect.get(process.stdin, "emit");

@@ -1,4 +1,4 @@
-// The difference of two texts, as one hunk with three lines of context.
+// Returns the difference of two texts as one hunk with three lines of context.
 const AROUND = 3;
 
 export function patchOf(before, after) {

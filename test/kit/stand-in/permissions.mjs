@@ -1,4 +1,4 @@
-// Who decides about a use of a tool: a hook, a rule, the mode, or an approver.
+// Decides on a tool use: by hook, rule or mode, or by asking an approver.
 import { isAbsolute, relative, resolve } from "node:path";
 import { homedir } from "node:os";
 
@@ -20,11 +20,11 @@ function isInside(path, { cwd, folders }) {
   return [cwd, ...folders].some((folder) => isIn(folder, place));
 }
 
-/** Redirections of output that write no file. */
+/** Redirections that write no file. */
 const HARMLESS = /\d?>&\d|\d?>\s*\/dev\/null/g;
 const KEYWORDS = new Set("! do done elif else fi if then until while".split(" "));
 
-/** The commands of a line, in words. Undefined where it is more than plain commands. */
+/** Splits a line into commands of words; `undefined` if the line is more than plain commands. */
 function commandsIn(line) {
   const text = line.replaceAll(HARMLESS, "");
   if (/[`$<>]|\bfor\b/.test(text)) return undefined;
@@ -34,7 +34,7 @@ function commandsIn(line) {
     .filter(([program = ""]) => program !== "");
 }
 
-/** Without leading `KEYWORDS`, which only say when the command runs. */
+/** Removes leading `KEYWORDS`, which do not change the command itself. */
 function wordsOf(words) {
   const at = words.findIndex((word) => !KEYWORDS.has(word));
   return at < 0 ? [] : words.slice(at);
@@ -86,7 +86,7 @@ function matchesPath(content, path, { cwd }) {
   return new RegExp(`^${pattern}$`).test(place);
 }
 
-/** Rules for reading count for Read, those for changing for Edit and Write. */
+/** Rules for Edit apply to Write and NotebookEdit, rules for Agent to Task. */
 const FAMILY = { Write: "Edit", NotebookEdit: "Edit", Task: "Agent" };
 
 function matches(rule, { input, name, path }, places) {
@@ -103,7 +103,7 @@ export class Permissions {
   #rules;
   #places;
 
-  /** The file that the model may write without a request in plan mode. */
+  /** File that the model may write without a request in plan mode. */
   #planFile;
 
   constructor({ allowed, disallowed, folders, permissionMode, settings }, { cwd, planFile }) {
@@ -118,12 +118,12 @@ export class Permissions {
     return this.#rules.deny;
   }
 
-  /** The model is not offered a tool that a rule denies by its name. */
+  /** True if a rule denies the tool by name: the model is not offered the tool. */
   hides(name) {
     return this.#rules.deny.some((rule) => rule === name || (rule === "Task" && name === "Agent"));
   }
 
-  /** A remembered answer applies from then on. */
+  /** Applies the updates of a remembered answer. */
   update(updates = []) {
     for (const update of updates) {
       if (update.type === "setMode") this.mode = update.mode;
@@ -132,13 +132,13 @@ export class Permissions {
         const rules = update.rules.map(({ ruleContent, toolName }) =>
           ruleContent === undefined ? toolName : `${toolName}(${ruleContent})`,
         );
-        // Rules of the project's own file are not read here.
+        // The project's own settings file is not read again here.
         if (update.destination === "session") this.#rules[update.behavior].push(...rules);
       }
     }
   }
 
-  /** `{ allow: reason }`, `{ deny: reason }` or `{ ask: what is asked }`. `hook` is what a hook has decided. */
+  /** Returns `{ allow: reason }`, `{ deny: message, why }` or `{ ask: fields of the request }`. `hook`: decision of a hook. */
   decide(use, hook) {
     const has = (kind) => this.#rules[kind].some((rule) => matches(rule, use, this.#places));
     if (has("deny")) return { deny: deniedByRule(use), why: "rule" };
@@ -151,7 +151,7 @@ export class Permissions {
     return { ask: { ...this.#question(use), ...why } };
   }
 
-  /** The reason to run it without a request. */
+  /** Returns the reason to run the tool without a request. */
   #unasked(use, isAllowed) {
     const isCommand = use.name === "Bash";
     if (this.mode === "bypassPermissions") return "mode";

@@ -19,10 +19,13 @@ const agent = (script: Script, more: object = {}) => ({
 const ALLOW = { decision: "allow" };
 const DENY = { decision: "deny", denyMessage: "Not that one." };
 
-/** Behaviour of Claude Code that our code depends on: each is some turns of a session, and returns findings beside the log. */
+/**
+ * Behavior of Claude Code that our code depends on. Each scenario is a few turns of a session and returns findings beside the
+ * log.
+ */
 type Scenarios = Readonly<Record<string, (stage: Stage) => Promise<unknown>>>;
 
-/** In the mode in which every change needs approval. */
+/** Played in a mode that needs approval for every change. */
 const ASKED: Scenarios = {
   "two turns of text in one process": async (stage) => {
     await stage.prompt([{ text: ["One, ", "two, ", "three."] }]);
@@ -88,7 +91,7 @@ const ASKED: Scenarios = {
   },
 };
 
-/** Interruptions of a turn: an interrupt, a message, an error, another mode. */
+/** Interruptions of a turn: by an interrupt, a message, an error, another mode. */
 const DISTURBED: Scenarios = {
   "an interrupt while it waits for the model": async (stage) => {
     await stage.prompt([{ gateBefore: stage.gate("never"), text: "Never said." }], { waitMs: 0 });
@@ -140,7 +143,7 @@ const AT_ONCE: Scenarios = {
   },
 };
 
-/** Where Bash is allowed. */
+/** Played with Bash allowed. */
 const SHELLS: Scenarios = {
   "an interrupt while a command runs": async (stage) => {
     const command = "touch begun; while :; do sleep 0.05; done";
@@ -176,7 +179,7 @@ const SHELLS: Scenarios = {
   },
 };
 
-/** Each turn in a process of its own. */
+/** Each turn has a process of its own. */
 const PROCESSES: Scenarios = {
   "a session that goes on in a new process": async (stage) => {
     await stage.prompt([{ tools: [bash("echo kept")] }, { text: "Kept." }]);
@@ -196,7 +199,7 @@ const PROCESSES: Scenarios = {
   },
 };
 
-/** With acceptEdits and file checkpoints. */
+/** Played with `acceptEdits` and file checkpoints. */
 const EDITS: Scenarios = {
   "tools that fail": async (stage) => {
     const file = join(stage.cwd, "a");
@@ -260,11 +263,11 @@ const schema = { type: "object", properties: { n: { type: "number" } }, required
 interface Session {
   readonly scenarios: Scenarios;
   readonly options?: object;
-  /** The order of the log is random. */
+  /** Set if the order of the log is random. */
   readonly unordered?: boolean;
 }
 
-/** The sessions that are played; the log of each is compared. */
+/** Sessions that are played; the log of each is compared. */
 export const SESSIONS: Readonly<Record<string, Session>> = {
   "that asks": { scenarios: ASKED },
   "that is disturbed": { scenarios: DISTURBED },

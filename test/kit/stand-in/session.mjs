@@ -1,4 +1,4 @@
-// One session: its prompts, one turn after the other, and the messages about them.
+// A session: runs its prompts turn by turn and emits the messages about them.
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { Account } from "./account.mjs";
@@ -25,7 +25,7 @@ export class Session {
   account = new Account();
   checkpoints = new Checkpoints();
   planFile;
-  /** Uses of tools that were refused in this turn. */
+  /** Tool uses refused in the current turn. */
   denials = [];
   transcript;
   permissions;
@@ -133,7 +133,7 @@ export class Session {
     this.account.removed += lines.filter((line) => line.startsWith("-")).length;
   }
 
-  /** Reports the mode if it differs from the last one reported. */
+  /** Reports the mode if changed since the last report. */
   toldMode() {
     const { mode: permissionMode } = this.permissions;
     if (permissionMode === this.#mode) return;
@@ -141,7 +141,7 @@ export class Session {
     this.emit({ type: "system", subtype: "status", status: null, permissionMode });
   }
 
-  /** While an approver is asked. */
+  /** Sets the state `requires_action` while an approver is asked. */
   async waitingFor(answer) {
     this.#asking += 1;
     this.#state = "requires_action";
@@ -164,7 +164,7 @@ export class Session {
     this.emit({ type: "system", subtype: "session_state_changed", state: this.#state });
   }
 
-  /** A message in the user's place makes a turn longer. */
+  /** Counts a message in the user's place as part of the turn. */
   counted(conversation) {
     if (this.#turn && conversation === this.main) this.#turn.length += 1;
   }
@@ -173,7 +173,7 @@ export class Session {
     if (uuid !== undefined) this.emit({ type: "command_lifecycle", command_uuid: uuid, state });
   }
 
-  /** A prompt. One whose id was seen before is not run again. */
+  /** Queues a prompt. A prompt with a known id is not run again. */
   prompt({ message, uuid }) {
     if (uuid !== undefined && this.#seen.has(uuid))
       return this.emit({ type: "user", message, uuid, parent_tool_use_id: null, isReplay: true });
@@ -191,14 +191,14 @@ export class Session {
     if (!this.#turn) this.#rest(true);
   }
 
-  /** Whether anything goes on that the end of the input does not end. */
+  /** True while anything runs that outlives the end of stdin. */
   get isBusy() {
     return this.#turn !== undefined || this.#queue.length > 0;
   }
 
   onRest = () => undefined;
 
-  /** When it is resumed with an unfinished turn, Claude Code runs that again by itself. */
+  /** Starts queued work: like Claude Code, runs an unfinished turn of a resumed session again. */
   begin() {
     this.#next();
   }
@@ -206,7 +206,7 @@ export class Session {
   #next() {
     if (this.#turn || this.#queue.length === 0) return;
     const [first] = this.#queue;
-    // Waiting prompts form one turn together; each notification forms one of its own.
+    // Queued prompts form a single turn together; each notification forms a turn of its own.
     const items = first.kind === "prompt" ? this.#queue.filter(({ kind }) => kind === "prompt") : [first];
     this.#queue = this.#queue.filter((item) => !items.includes(item));
     void this.#run(items);
@@ -259,7 +259,7 @@ export class Session {
     return [{ type: "text", text }];
   }
 
-  /** Prompts that arrived while tools ran join the turn. */
+  /** Adds prompts that arrived while tools ran to the turn. */
   join() {
     const items = this.#queue;
     this.#queue = [];

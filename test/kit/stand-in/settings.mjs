@@ -1,7 +1,7 @@
-// The arguments and variables that Claude Code is started with.
+// Parses the arguments and variables with which Claude Code is started.
 import { readFileSync } from "node:fs";
 
-/** `--name=value`, `--name value` and bare `--name`. */
+/** Parses `--name=value`, `--name value` and bare `--name`. */
 function flagsOf(args) {
   const flags = new Map();
   for (let at = 0; at < args.length; at += 1) {
@@ -14,7 +14,7 @@ function flagsOf(args) {
   return flags;
 }
 
-/** Rules are separated by commas outside parentheses. */
+/** Splits a list of rules at commas outside parentheses. */
 export function listOf(text = "") {
   return text
     .split(/,(?![^(]*\))/)

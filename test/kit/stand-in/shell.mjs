@@ -1,7 +1,7 @@
-// Commands, as Claude Code runs them.
+// Runs commands like Claude Code.
 import { spawn } from "node:child_process";
 
-/** A shell in a group of its own, so that it ends with all that it has started. */
+/** Runs a shell in a separate process group, so that `stopShell` ends all children. */
 export function shell(command, cwd, signal) {
   const env = { ...process.env, CLAUDECODE: "1" };
   const child = spawn("/bin/bash", ["-c", command], { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
@@ -13,7 +13,7 @@ export function shell(command, cwd, signal) {
     ended: new Promise((end, fail) => {
       child.once("error", fail);
       child.once("exit", () => shells.delete(child));
-      // With its pipes, which a child may hold open.
+      // `close` also waits for the pipes, which a child may hold open.
       child.once("close", (code) => {
         signal?.removeEventListener("abort", stop);
         end(code ?? KILLED);
@@ -25,7 +25,7 @@ export function shell(command, cwd, signal) {
   return running;
 }
 
-/** The exit code with which a shell reports that a signal has ended a command. */
+/** Exit code with which a shell reports SIGKILL of a command. */
 const KILLED = 137;
 
 const shells = new Set();
@@ -34,7 +34,7 @@ function stopShell({ pid }) {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended.
+    // The shell has ended.
   }
 }
 

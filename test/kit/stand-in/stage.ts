@@ -7,7 +7,7 @@ import type { World } from "../world.ts";
 
 export type Script = Parameters<typeof scriptTag>[0];
 
-/** One server for the scenarios of a session, in a world with the real Claude Code or the stand-in. */
+/** A server for the scenarios of a session, in a world with the real Claude Code or the stand-in. */
 export class Stage {
   readonly world: World;
   readonly server: Server;
@@ -15,7 +15,7 @@ export class Stage {
   readonly elsewhere: string;
   readonly #options: object;
   #sessionId = "";
-  /** State at the start of the scenario: the end of the log, and the number of requests to the model. */
+  /** State at the start of the scenario: end of the log, and number of requests to the model. */
   #before = { cursor: 1, requests: 0 };
 
   constructor(world: World, server: Server, options: object) {
@@ -38,7 +38,7 @@ export class Stage {
     return scenario(this);
   }
 
-  /** The next prompt, of which the first starts the session; waits for the end of its turn or a request. */
+  /** Sends the next prompt; the first starts the session. Waits for the end of the turn or a request. */
   async prompt(script: Script, options: object = {}): Promise<Answer> {
     const call = { prompt: `Do it. ${scriptTag(script)}`, waitMs: 40_000, ...options };
     if (this.#sessionId !== "") return this.server.call("claude_code_reply", { sessionId: this.#sessionId, ...call });
@@ -47,7 +47,7 @@ export class Stage {
     return answer;
   }
 
-  /** Answers the requests that are open, in order, until the turn has ended; the last answer stands for all that follow. */
+  /** Answers open requests in order until the turn has ended; the last answer is repeated. */
   async answer(answers: readonly object[]): Promise<void> {
     const left = [...answers];
     for (let { cursor } = this.#before; ;) {
@@ -75,7 +75,7 @@ export class Stage {
     return this.server.call("claude_code_session", { action, sessionId: this.#sessionId, ...args });
   }
 
-  /** Waits until this scenario has logged the text. */
+  /** Waits until this scenario has logged `text`, `times` times. */
   async told(text: string, times = 1): Promise<void> {
     for (let { cursor } = this.#before, seen = 0; ;) {
       const news = { cursor, waitMs: 20_000, until: "event", responseMode: "full", maxBytes: 262_144 };
@@ -94,17 +94,19 @@ export class Stage {
     }
   }
 
-  /** Claude Code, as this session has it. */
+  /** Claude Code processes of this session. */
   processes(): { pid: number }[] {
     return this.world.processes().filter(({ command }) => command.includes(this.#sessionId));
   }
 
-  /** A gate of this scenario alone. */
+  /** Returns the name of a gate for this scenario alone. */
   gate(name: string): string {
     return `${name} of ${this.cwd}`;
   }
 
-  /** The texts in the request to the model for a prompt whose whole script is this text; other sessions use it in longer ones. */
+  /**
+   * Returns the texts "One." to "Four." in the model request whose script is only `text`; scripts of other sessions are longer.
+   */
   conversation(text: string): string[] {
     const script = `[{"text":"${text}"}]`;
     const asked = this.world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(script));

@@ -1,4 +1,4 @@
-// Background tasks: shells and subagents. The model is notified of each end.
+// Background tasks: shells and subagents. The model is notified of the end of each task.
 import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ export class Tasks {
     this.#session = session;
   }
 
-  /** Subagents keep the session from being idle; shells do not. */
+  /** True while subagents run: only they keep the session from being idle, shells do not. */
   get areAgentsRunning() {
     return [...this.#tasks.values()].some(({ type }) => type === "local_agent");
   }
@@ -68,7 +68,7 @@ export class Tasks {
     this.#emit("background_tasks_changed", { tasks });
   }
 
-  /** `status` is how it has ended, `summary` the text of its notification. */
+  /** Ends a task. `status`: outcome. `summary`: text of the notification. */
   #end({ file, id, run, toolUseId, type, usage }, status, summary) {
     if (!this.#tasks.delete(id)) return;
     const updated = status === "stopped" ? "killed" : status;
@@ -77,7 +77,7 @@ export class Tasks {
     const report = type === "local_agent" && status === "completed" && { summary_is_report: true };
     this.#emit("task_notification", { ...told, ...report, ...(usage && { usage }) });
     this.#tellAll();
-    // The caller that has stopped a shell knows that it has ended.
+    // The caller of `stop` for a shell already knows its end.
     const isTold = status !== "stopped" || type === "local_agent";
     this.#session.taskEnded(
       isTold
@@ -152,7 +152,7 @@ export class Tasks {
     return { content: [{ type: "text", text: launched(id, task.file) }], output };
   }
 
-  /** Resolves with its last text. */
+  /** Resolves with the last text of the subagent. */
   async #run(conversation, signal, task) {
     for (;;) {
       const { content, usage } = await conversation.answer(signal);
@@ -173,7 +173,7 @@ export class Tasks {
     this.#tasks.get(id)?.stop.abort();
   }
 
-  /** An interrupt of the user leaves shells as they are. */
+  /** Stops subagents; an interrupt of the user leaves shells running. */
   stopAgents() {
     for (const { stop, type } of this.#tasks.values()) if (type === "local_agent") stop.abort();
   }
@@ -186,7 +186,7 @@ export class Tasks {
   }
 }
 
-/** The tokens of its last request, and its uses of tools. */
+/** Adds the tokens of the last request, and the tool uses. */
 function count(sum, usage, calls) {
   sum.total_tokens =
     usage.input_tokens + usage.output_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens;

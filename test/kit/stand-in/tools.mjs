@@ -1,12 +1,12 @@
-// The tools that scripts call, as far as a test can see what they do.
+// Tools that scripts call, as far as tests can see their effects.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { patchOf } from "./patch.mjs";
 import { shell } from "./shell.mjs";
 
-/** The result that the model gets for a failed tool. */
+/** Failure of a tool; `message` is its result for the model. */
 export class ToolError extends Error {
-  /** `isUse`: it was called wrongly, and no approver was asked. */
+  /** `isUse`: the tool was called wrongly, before an approver was asked. */
   constructor(message, { isUse = false } = {}) {
     super(message);
     this.isUse = isUse;
@@ -41,7 +41,7 @@ function textOf(path) {
   }
 }
 
-/** `known` are the files whose present content the model has read. */
+/** `known`: files whose present content the model has read. */
 const Read = {
   needs: ["file_path"],
   isConcurrent: true,
@@ -80,7 +80,7 @@ const Write = {
     writeFileSync(place, content);
     context.known.add(place);
     const structuredPatch = originalFile === null ? [] : patchOf(originalFile, content);
-    // For a new file that ends in a line break, Claude Code counts one line too many.
+    // For a new file with a final line break, Claude Code counts one line too many.
     const added = content.split("\n").map((line) => `+${line}`);
     context.count(originalFile === null ? [{ lines: added }] : structuredPatch);
     const type = originalFile === null ? "create" : "update";
@@ -177,7 +177,7 @@ const AskUserQuestion = {
 
 const ExitPlanMode = {
   needs: [],
-  /** The plan is the one in its file, whatever the model says. */
+  /** The plan comes from `planFile`; the model's input is ignored. */
   normal(_input, { planFile }) {
     const plan = textOf(planFile);
     return plan === undefined ? {} : { plan, planFilePath: planFile };
@@ -233,7 +233,7 @@ const Skill = {
   run: ({ skill }) => ({ content: `Launching skill: ${skill}`, output: { success: true } }),
 };
 
-/** Tools that scripts call. Others are listed, but not implemented. */
+/** Tools that scripts call. The rest of `NAMES` is listed, but not implemented. */
 const TOOLS = { Agent: AgentTool, AskUserQuestion, Bash, Edit, ExitPlanMode, Read, Skill, StructuredOutput, Write };
 
 export const NAMES =
@@ -241,7 +241,7 @@ export const NAMES =
     " ",
   );
 
-/** The tool, after a check of its input. Throws ToolError. */
+/** Returns the tool after a check of its input. Throws `ToolError`. */
 export function toolFor({ input, name }, context) {
   const tool = context.hasTool(name) ? TOOLS[name] : undefined;
   if (!tool) throw new ToolError(`Error: No such tool available: ${name}`, { isUse: true });
@@ -255,7 +255,7 @@ export function toolFor({ input, name }, context) {
   return tool;
 }
 
-/** The input as Claude Code reports it: with its defaults. */
+/** Returns `input` as Claude Code reports it: with defaults. */
 export function normalInput(name, input, session) {
   return TOOLS[name]?.normal?.(input, session) ?? input;
 }

@@ -1,4 +1,4 @@
-// The transcript of a session: a file of lines in the configuration folder, as Claude Code keeps it.
+// The transcript of a session: a JSONL file in the configuration folder, as Claude Code keeps it.
 import { appendFileSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ function found(sessionId) {
   try {
     projects = readdirSync(PROJECTS);
   } catch {
-    // There is none before the first session.
+    // No session has been stored yet.
   }
   for (const project of projects) {
     try {
@@ -28,13 +28,13 @@ function found(sessionId) {
         text: readFileSync(join(PROJECTS, project, `${sessionId}.jsonl`), "utf8"),
       };
     } catch {
-      // It belongs to another project.
+      // The session belongs to another project.
     }
   }
   throw new Error(`No conversation found with session ID: ${sessionId}`);
 }
 
-/** The branch that ends with the last line, or at one of its messages, and its cost until then. */
+/** Reads the branch that ends with message `at`, or with the last message, and the account at the end of the file. */
 export function read(sessionId, at) {
   const { file, text } = found(sessionId);
   const lines = text
@@ -50,7 +50,7 @@ export function read(sessionId, at) {
   return { file, branch, account: lines.findLast(({ type }) => type === "account")?.account };
 }
 
-/** Each block of an answer of the model has a line of its own, as has each result of its tools. */
+/** Joins the blocks of a message: each block of an answer and each tool result has a line of its own. */
 export function messagesOf(branch) {
   const messages = [];
   for (const { message, type: role } of branch) {

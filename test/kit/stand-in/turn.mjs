@@ -1,4 +1,4 @@
-// One turn: from its prompts to its result.
+// A turn, from prompts to result.
 import { randomUUID } from "node:crypto";
 import { addUsage, noUsage } from "./account.mjs";
 import { ApiError } from "./api.mjs";
@@ -13,7 +13,7 @@ const DETAILS = {
   speed: "standard",
 };
 
-/** Of a message that no model has written. */
+/** Usage details of a message without a model. */
 const NO_DETAILS = {
   output_tokens_details: null,
   server_tool_use: { web_search_requests: 0, web_fetch_requests: 0 },
@@ -27,7 +27,7 @@ const NO_DETAILS = {
 export class Turn {
   stop = new AbortController();
   structured;
-  /** As Claude Code counts them: one, and one for each message in the user's place. */
+  /** Counts like Claude Code: 1, plus 1 for each message in the user's place. */
   length = 1;
   #session;
   #items;
@@ -179,7 +179,7 @@ const overBudget = (most) => ({
   errors: [`Reached maximum budget ($${String(most)})`],
 });
 
-/** The result of a process that cannot go on with what it is to resume. */
+/** Returns the result of a process whose session cannot be resumed. */
 export function startFailure(why, sessionId) {
   return {
     type: "result",

@@ -1,11 +1,11 @@
-// One use of a tool: hooks, decision, execution.
+// A use of a tool: hooks, decision, execution.
 import { ask } from "./wire.mjs";
 import { toolFor, ToolError } from "./tools.mjs";
 
-/** It was interrupted while it ran. */
+/** Thrown if the command was interrupted while it ran. */
 export class Stopped extends Error {}
 
-/** Throws ToolError if the tool does not run. */
+/** Throws `ToolError` if the tool does not run. */
 export async function useTool(call, conversation, signal) {
   const { session } = conversation;
   const { id, input, name } = call;
@@ -44,7 +44,7 @@ export async function useTool(call, conversation, signal) {
   } catch (error) {
     // A running tool may already have had an effect.
     if (!(error instanceof ToolError) && signal.aborted) throw name === "Bash" ? new Stopped() : error;
-    // An input that a hook or an approver has made fails the tool, not the program.
+    // Invalid input from a hook or an approver fails the tool, not the program.
     throw Object.assign(error instanceof ToolError ? error : new ToolError(String(error)), { meta });
   }
 }
@@ -60,7 +60,7 @@ function refusal(session, call, conversation, { decision, message }) {
   return error;
 }
 
-/** The decision of the hooks: the strictest one counts. */
+/** Returns the decisions of all hooks by kind; `deny` counts before `ask`. */
 async function callHooks(session, { id, input, name }, signal) {
   const decided = {};
   for (const { hookCallbackIds, matcher } of session.hooks.PreToolUse ?? []) {
@@ -80,7 +80,7 @@ async function callHooks(session, { id, input, name }, signal) {
   return decided;
 }
 
-/** Resolves with the input that is allowed. */
+/** Asks an approver; resolves with the allowed input. */
 async function asked(call, conversation, { question, signal, tool }) {
   const { session } = conversation;
   const { id, input, name } = call;

@@ -1,8 +1,8 @@
-// The lines between Claude Code and the Agent SDK: messages out, and questions in both directions.
+// Lines between Claude Code and the Agent SDK: messages out, and control requests in both directions.
 import { randomUUID } from "node:crypto";
 import { writeSync } from "node:fs";
 
-/** Written at once, so that nothing of it is lost when the process ends. */
+/** Writes synchronously, so that nothing is lost when the process exits. */
 export function write(message) {
   let rest = Buffer.from(`${JSON.stringify(message)}\n`);
   while (rest.length > 0) {
@@ -17,7 +17,7 @@ export function write(message) {
 
 const waiting = new Map();
 
-/** Asks the SDK. Rejects with the reason of the signal, and takes the question back. */
+/** Sends a control request to the SDK. On abort, cancels the request and rejects with the signal's reason. */
 export async function ask(request, signal) {
   signal?.throwIfAborted();
   const id = randomUUID();
@@ -34,11 +34,11 @@ export async function ask(request, signal) {
   });
 }
 
-/** The requests for permission without an answer, as a later owner gets them. */
+/** Unanswered permission requests, which a later owner is sent. */
 const pending = () =>
   [...waiting.values()].map(({ line }) => line).filter(({ request }) => request.subtype === "can_use_tool");
 
-/** What the SDK has answered. The answer to a request that was taken back is dropped. */
+/** Settles a request with the SDK's answer. An answer to a cancelled request is dropped. */
 export function answered({ error, request_id: id, response, subtype }) {
   const asked = waiting.get(id);
   waiting.delete(id);
@@ -47,7 +47,7 @@ export function answered({ error, request_id: id, response, subtype }) {
   else asked?.resolve(response ?? {});
 }
 
-/** Answers what the SDK has asked. */
+/** Answers a control request of the SDK. */
 export async function serve({ request, request_id: id }, answers) {
   const reply = (response) => write({ type: "control_response", response: { request_id: id, ...response } });
   try {
