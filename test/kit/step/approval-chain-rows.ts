@@ -1,7 +1,7 @@
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { InputName, StateName } from "./cases.ts";
 
-/** Rows of the table of `step` (see step-rows.ts): a request on its way through those who may answer it. */
+/** Rows of `TABLE` (rows.ts): a request on its way through the approval chain. */
 export const APPROVAL_CHAIN_ROWS: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   "asking the user": [
     ["allow, by the user", "permission.answered(allow user) answer:allow ok", "running"],

@@ -5,7 +5,7 @@ const CHANGES = "notice reattach";
 const LOSES = "process.exited turn.ended(lost)";
 const LINES_LOST = `notice ${LOSES} kill end-leftover`;
 
-/** What becomes of a session whose owner died: its process is in a shim, or was not recorded. */
+/** Rows of `TABLE` (rows.ts): a session whose owner died; its process is in a shim, or was not recorded. */
 export const ATTACHED_ROWS: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   "started again": [
     ["started", "process.started", "running"],

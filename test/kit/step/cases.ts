@@ -17,12 +17,12 @@ import { SECOND, SHELL_TASK, SHIM, Walk } from "./walk.ts";
 
 const ASKED: AgentSignal = { type: "asked", request: requestOf("a1") };
 
-/** Every kind of state of a session, each reached by real inputs. */
+/** States of a session of every kind, each reached by real inputs. */
 
 const started: AgentSignal = { type: "started", pid: 4711, startedAt: "77", resumed: false };
 const killed: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
 const ended: AgentSignal = { type: "exited", code: 0, signal: null };
-/** The process outlives its server. */
+/** The process outlives its server, because `shim` is set. */
 const shimmed: AgentSignal = { ...started, shim: SHIM };
 const idle: AgentSignal = { type: "idle" };
 const busy: AgentSignal = { type: "busy", id: "self-1" };
@@ -236,7 +236,7 @@ const SIGNALS = {
 type SignalName = keyof typeof SIGNALS;
 const OF = { commandId: "c9", by: "caller" } as const;
 
-/** Answers of Claude Code. */
+/** Outcomes of control requests to Claude Code. */
 const ANSWERS = {
   "has chosen": { ...OF, request: { do: "configure", model: "opus" }, outcome: { ok: true, data: {} } },
   "has not chosen": {
@@ -260,7 +260,7 @@ type AnswerName = keyof typeof ANSWERS;
 const BARE = ["tick", "recovered", "recovered, may start", "attached", "shutdown"] as const;
 export type InputName = AnswerName | CommandName | SignalName | "tick when due" | (typeof BARE)[number];
 
-/** One second after the walk; `tick when due` comes at the next deadline. */
+/** Returns the input one second after the last; `tick when due` comes at the next deadline. */
 export function inputFor(walk: Walk, name: InputName): Input {
   return since(walk.heardAt, momentFor(walk, name));
 }
@@ -279,7 +279,7 @@ function isAnswer(name: string): name is AnswerName {
   return name in ANSWERS;
 }
 
-/** Every kind of input, also from a process that is not the present one, and the time around every deadline. */
+/** Returns inputs of every kind, signals of an old process, and ticks around every deadline. */
 export function inputsFor(walk: Walk): [name: string, input: Input][] {
   const names = [...Object.keys(COMMANDS), ...Object.keys(SIGNALS), ...Object.keys(ANSWERS), ...BARE] as InputName[];
   const at = walk.at + SECOND;

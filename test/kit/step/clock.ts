@@ -1,14 +1,14 @@
 import type { Clock } from "../../../src/engine/ports.ts";
 import { T0 } from "./walk.ts";
 
-/** A command to another node takes a few. */
+/** A command to another node takes several turns of the event loop. */
 const TURNS = 10;
 
 async function turns(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A clock that a test moves. */
+/** A clock moved by a test. */
 export class ManualClock implements Clock {
   #tick = 0;
   #setBy = 0;
@@ -23,12 +23,12 @@ export class ManualClock implements Clock {
     return () => this.#alarms.delete(alarm);
   };
 
-  /** The system clock is set, or the machine sleeps: no time awake goes by. */
+  /** Sets the system clock or lets the machine sleep: `tick` does not advance. */
   set(byMs: number): void {
     this.#setBy += byMs;
   }
 
-  /** Time that goes by while the nodes live: what is due before, now and then gets its turns of the event loop. */
+  /** Advances while the nodes live: before and after each step of at most 5 s, due work gets turns of the event loop. */
   async pass(ms: number): Promise<void> {
     const end = this.#tick + ms;
     await turns();
@@ -38,7 +38,7 @@ export class ManualClock implements Clock {
     }
   }
 
-  /** Time that goes by at once. */
+  /** Advances at once, firing all due alarms. */
   advance(ms: number): void {
     const end = this.#tick + ms;
     const next = () => [...this.#alarms].filter(({ due }) => due <= end).toSorted((a, b) => a.due - b.due)[0];

@@ -6,11 +6,11 @@ import { type Effect, type Input, nextDeadline, type Step, step } from "../../..
 import { elapse } from "../../../src/engine/step/time.ts";
 import { elapseAttendance } from "../../../src/engine/step/unattended.ts";
 
-/** Invariants of every step from every state, by their titles. A broken one is named. */
+/** Invariants of every step from every state. Tests report a broken invariant by its name. */
 
 const STATE_BYTES = 16_384;
 
-/** The state as it is when time has passed and nothing else. */
+/** Returns `state` after only time has passed. */
 export function aged(state: SessionState, { at, elapsedMs }: Input, policy: Policy): SessionState {
   const older = structuredClone(state);
   elapse(older, elapsedMs, at);
@@ -99,7 +99,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const begun = count(events, ["turn.started"]).map(({ data }) => data);
     const started = begun.flatMap(({ promptIds, turnId: id }) => (promptIds.includes(id) ? promptIds : []));
     const gone = [...started, ...count(events, ["prompt.dropped", "prompt.steered"]).map(promptId)];
-    // Prompts that are not held overtake one that is.
+    // Prompts that are not held overtake held ones.
     return isDeepStrictEqual(queued.toSorted(), [...gone, ...after.queue.map((each) => each.promptId)].toSorted());
   },
   "a prompt waits only behind a turn, when it is held, or behind background work whose process allows more than its client":
@@ -171,7 +171,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     effects,
   }) => {
     if (input.type !== "recovered" || ofType(effects, "start").length === 0 || before.turn?.pending) return true;
-    // The turn is over, and another one follows it.
+    // The turn is over, and another turn follows.
     if (after.turn?.id !== before.turn?.id) return true;
     const { process } = before;
     const isUnrecorded = process.phase === "starting" && process.pid === undefined;
@@ -222,25 +222,25 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     after.totals.turns >= before.totals.turns && after.totals.costUsd >= before.totals.costUsd,
 };
 
-/** The invariants that this step breaks. */
+/** Returns the names of the invariants that the step breaks. */
 export function faultsOf(before: SessionState, input: Input, policy: Policy, done: Step): string[] {
   const { state: after, events, effects } = done;
   const the = { before, after, input, policy, events, effects };
   return Object.keys(INVARIANTS).filter((name) => !INVARIANTS[name]?.(the));
 }
 
-/** There is a shim, and nothing that ends with the dead owner. */
+/** True if the process has a `shim`, unless its turn ends with its client. */
 function canAttach({ process, turn }: SessionState): boolean {
   return process.phase !== "none" && process.shim !== undefined && turn?.prompt?.limits?.endWithClient !== true;
 }
 
-/** Messages of the process can no longer be read. */
+/** True if the signal reports lost messages of the present process. */
 function loses({ closed, process }: SessionState, input: Input): boolean {
   if (input.type !== "signal" || input.signal.type !== "attached" || input.signal.lost === 0) return false;
   return !closed && process.phase !== "none" && process.id === input.processId;
 }
 
-/** The time that a process takes to come up goes on. */
+/** Keeps the time that a process takes to start. */
 function startingMsOf({ process }: SessionState): { startingMs?: number } {
   return process.phase === "none" || process.startingMs === undefined ? {} : { startingMs: process.startingMs };
 }
@@ -255,7 +255,7 @@ function runsOn({ turn }: SessionState, id: string): boolean {
   return turn?.awaiting.includes(id) === true && turn.stopping === undefined;
 }
 
-/** A command that is passed to Claude Code is answered when Claude Code has answered. */
+/** Returns the ids of answered commands: a command passed to Claude Code is answered when Claude Code has answered. */
 function answeredBy(input: Input, effects: readonly Effect[]): string[] {
   if (input.type === "controlled") return [input.commandId];
   return input.type === "command" && ofType(effects, "control").length === 0 ? [input.command.id] : [];
@@ -279,7 +279,7 @@ const requestId = ({ data }: { data: { requestId: string } }): string => data.re
 const turnId = ({ data }: { data: { turnId: string } }): string => data.turnId;
 const promptId = ({ data }: { data: { promptId: string } }): string => data.promptId;
 
-/** A write into it throws from now on. */
+/** Freezes `value` deeply: writes throw. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

@@ -1,4 +1,4 @@
-/** Something that a test waits for: resolves once `condition` holds, looked at after every `ring`. */
+/** Condition variable: `until` resolves once `condition` holds, checked after every `ring`. */
 export class Moments {
   readonly #waiting = new Set<() => void>();
 

@@ -12,7 +12,7 @@ const LOSES = "process.exited turn.ended(lost)";
 const BEGINS = "prompt.queued turn.started(prompt)";
 const UNKNOWN_REQUEST = "PERMISSION_REQUEST_NOT_FOUND";
 
-/** For each state: the outcome of an input (events, then effects, a reply as "ok" or its code), and the status after it. */
+/** For each state: input, its outcome (events, then effects, a reply as "ok" or its code), and the status afterwards. */
 export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   ...APPROVAL_CHAIN_ROWS,
   ...UNATTENDED_ROWS,

@@ -18,7 +18,7 @@ import type {
 import { Moments } from "./moments.ts";
 import { requestOf, resultSignal } from "./walk.ts";
 
-/** A Claude Code that the test plays, in the words of the engine. */
+/** A Claude Code played by the test, in the engine's terms. */
 
 export class ScriptedProcess implements AgentProcess {
   readonly calls: string[] = [];
@@ -27,18 +27,18 @@ export class ScriptedProcess implements AgentProcess {
   readonly rerun: boolean;
   readonly processTag: string;
   readonly sessionId: string;
-  /** What it was started with. */
+  /** Environment and `policy` it was started with. */
   readonly environmentId: string;
   readonly policy: AgentStart["policy"];
   readonly #onSignal: AgentStart["onSignal"];
   readonly #outlives: boolean;
-  /** Lines that were acknowledged, in order. */
+  /** Numbers of acknowledged lines, in order. */
   readonly acknowledged: number[] = [];
   readonly decisions: Decision[] = [];
   promptId = "";
   gone = false;
 
-  /** `begins` are its first signals; without any it does not come up. */
+  /** `begins`: first signals; without any, the process never starts. */
   constructor(
     { environmentId, first, policy, processTag, onSignal, rerunOf, sessionId }: AgentStart,
     begins: readonly AgentSignal[] = [],
@@ -82,7 +82,7 @@ export class ScriptedProcess implements AgentProcess {
     for (const signal of signals) this.#onSignal(signal);
   }
 
-  /** What Claude Code's line of this number tells. */
+  /** Sends the signals of line number `line`; the last signal carries the number. */
   sayLine(line: number, ...signals: AgentSignal[]): void {
     for (const [index, signal] of signals.entries()) {
       this.#onSignal(signal, ...(index === signals.length - 1 ? [line] : []));
@@ -93,7 +93,7 @@ export class ScriptedProcess implements AgentProcess {
     this.say({ type: "asked", request: requestOf(requestId, over) });
   }
 
-  /** The whole rest of a turn. */
+  /** Sends the result and the end of the turn. */
   finish(text = "Done."): void {
     this.say(resultSignal({ text, promptIds: [this.promptId] }), { type: "idle" });
   }
@@ -119,16 +119,16 @@ export class ScriptedProcess implements AgentProcess {
 export class ScriptedRuntime implements AgentRuntime {
   readonly processes: ScriptedProcess[] = [];
   readonly moments = new Moments();
-  /** Leftovers of a dead owner that were to be ended; `mayEnd` says when that has succeeded. */
+  /** Leftovers of a dead owner that the engine ended; `mayEnd` resolves when that has succeeded. */
   readonly leftovers: Leftover[] = [];
   mayEnd: Promise<void> = Promise.resolve();
   identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 
-  /** Environment records beside the server's own, whose identity is `identity`. */
+  /** Environment records besides the server's own, whose identity is `identity`. */
   readonly records = new Map<string, Identity>();
-  /** What sessions had to do with, in words. */
+  /** Held records, as "SESSION RECORD". */
   readonly held: string[] = [];
-  /** Resolves to the record of a client that comes. */
+  /** Finds the record of a new client. */
   comes: AgentRuntime["environments"]["find"] = async () => Promise.resolve(undefined);
   environments: AgentRuntime["environments"] = {
     identityOf: (id) => (id === "" ? this.identity : this.records.get(id)),
@@ -138,7 +138,7 @@ export class ScriptedRuntime implements AgentRuntime {
 
   readonly found = new Map<string, FoundSession>();
 
-  /** Principals that this server does not know. */
+  /** Principals unknown to this server. */
   readonly unknown = new Set<string>();
   /** Number of calls of `plan`. */
   plans = 0;
@@ -147,7 +147,7 @@ export class ScriptedRuntime implements AgentRuntime {
     if (this.unknown.has(principal)) throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
     return Promise.resolve({ identity: this.identity, openIn: this.openIn });
   };
-  /** The process that has each session open just now. */
+  /** Process that has each session open; result of `plan`. */
   openIn: StartPlan["openIn"];
   checkFolders = async (_: unknown, folders: readonly string[]) => Promise.resolve([...folders]);
   judge = async () => Promise.resolve({});
@@ -155,13 +155,13 @@ export class ScriptedRuntime implements AgentRuntime {
   installMissing: AgentRuntime["installMissing"] = async () => Promise.resolve();
   attach = async (): Promise<[]> => Promise.resolve([]);
   find = async (id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
-  /** Processes that start from now on outlive this server. */
+  /** If set, new processes outlive this server. */
   shim: ShimRef | undefined;
-  /** Processes that start from now on do not come up. */
+  /** If set, new processes never send `ready`. */
   hangs = false;
-  /** How the shims of other servers stand to this one. */
+  /** Result of `shimOf` for shims of other servers. */
   standing: ShimStanding = "gone";
-  /** How many lines are lost when this server attaches. */
+  /** Number of lines lost when this server attaches; sent with `attached`. */
   lost = 0;
   readonly reattached: AgentReattach[] = [];
   whyGone: AgentRuntime["whyGone"] = async () => Promise.resolve(undefined);
@@ -188,7 +188,7 @@ export class ScriptedRuntime implements AgentRuntime {
     for (const process of this.processes) await process.moments.until(() => process.gone);
   };
 
-  /** The last process that was started for a session. */
+  /** Returns the last process started for `sessionId`. */
   of(sessionId: string): ScriptedProcess {
     const found = this.processes.findLast((process) => process.sessionId === sessionId);
     if (!found) throw new Error(`no process was started for session ${sessionId}`);

@@ -1,7 +1,7 @@
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { InputName, StateName } from "./cases.ts";
 
-/** Rows of the table of `step` (see step-rows.ts): work that outlives its turn. */
+/** Rows of `TABLE` (rows.ts): work that outlives its turn. */
 export const SUBAGENT_ROWS: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   "subagent left": [
     ["idle", "turn.ended(failed error_max_budget_usd)", "error"],
@@ -21,7 +21,7 @@ export const SUBAGENT_ROWS: Partial<Record<StateName, [InputName, told: string, 
     ["recovered", "process.exited background.changed turn.ended(failed error_max_budget_usd) end-leftover", "error"],
     ["shutdown", "turn.ended(interrupted shutdown) stop", "idle"],
   ],
-  // The exit ends the turn, and not what a process says that is being killed.
+  // Only the exit ends the turn, because later signals of a process being killed do not count.
   "subagent left, killed": [
     ["idle", "", "running"],
     ["idle, a subagent left", "", "running"],

@@ -11,10 +11,10 @@ import { ManualClock } from "./clock.ts";
 import { ScriptedRuntime } from "./scripted-runtime.ts";
 import { SHIM } from "./walk.ts";
 
-/** Engines on one memory store, with a clock and a Claude Code that the test controls, and the interval of their sweeps. */
+/** Engines on one memory store, with a clock and a Claude Code controlled by the test. `SWEEP_MS`: interval of their sweeps. */
 export const SWEEP_MS = 3_600_000;
 
-/** For which a node that no longer renews its leases keeps its sessions, ms. */
+/** Time after which a node that no longer renews its leases loses its sessions, ms. */
 export const LEASE_MS = 30_000;
 
 export const OPTIONS = { cwd: "/repo" };
@@ -28,7 +28,7 @@ export class TestNode {
   readonly engine: Engine;
   readonly runtime = new ScriptedRuntime();
   readonly backend: SessionBackend;
-  /** Log entries of this node at warn and error. */
+  /** Messages of this node at levels `warn` and `error`. */
   readonly complaints: string[] = [];
   #dead = false;
 
@@ -56,7 +56,7 @@ export class TestNode {
     });
   }
 
-  /** From now on no timer fires here: no lease is renewed. */
+  /** Stops all timers of this node: no lease is renewed. */
   die(): void {
     this.#dead = true;
   }
@@ -74,7 +74,7 @@ export class TestNode {
     return (await this.engine.open({ ...LOCAL_CALLER, principal }, request)).sessionId;
   }
 
-  /** A session of this node with an open permission request. */
+  /** Opens a session with an open permission request. */
   async asked(): Promise<string> {
     const id = await this.open();
     this.runtime.of(id).say({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
@@ -83,7 +83,7 @@ export class TestNode {
     return id;
   }
 
-  /** An idle session of this node whose Claude Code is up. */
+  /** Opens a session that is idle, with a live process. */
   async rested(over: Partial<SessionOptions> = {}, principal?: string): Promise<string> {
     const id = await this.open("begin", undefined, over, principal);
     this.runtime.of(id).finish();
@@ -99,7 +99,7 @@ export class TestNode {
     return (await this.log(sessionId)).map(({ type }) => type).join(" ");
   }
 
-  /** The `nth` event of a type, as soon as it is there. */
+  /** Resolves with the `nth` event of a type once it is stored. */
   async seen<T extends StoredEvent["type"]>(sessionId: string, type: T, nth = 1) {
     let count = 0;
     for await (const event of this.backend.log.tail(sessionId, 1, new AbortController().signal)) {
@@ -109,7 +109,7 @@ export class TestNode {
   }
 }
 
-/** The reasons of the rejections; undefined for each that was fulfilled. */
+/** Returns the reasons of the rejections; `undefined` for each fulfilled call. */
 export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unknown[]> {
   return Promise.all(
     calls.map(async (call) =>
@@ -121,12 +121,12 @@ export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unkn
   );
 }
 
-/** Methods of a test that replace those of the store. */
+/** Replacements for methods of the store. */
 export type Between = (backend: SessionBackend) => {
   [P in "inbox" | "leases" | "log" | "rows"]?: Partial<SessionBackend[P]>;
 };
 
-/** While it is closed, callers wait until it is opened. */
+/** While `closed`, `pass` waits for `open`. */
 export class Gate {
   #open: () => void = () => undefined;
   #arrive: () => void = () => undefined;
@@ -146,7 +146,7 @@ export class Gate {
   }
 }
 
-/** Nothing is stored while the gate is closed. */
+/** Delays all appends while the gate is closed. */
 export const gatedAppend =
   (gate: Gate): Between =>
   (backend) => ({ log: { append: async (...args) => gate.pass().then(async () => backend.log.append(...args)) } });
@@ -155,7 +155,7 @@ export interface World {
   readonly clock: ManualClock;
   readonly a: TestNode;
   readonly b: TestNode;
-  /** One more node. */
+  /** Connects another node. */
   connect(nodeId: string, between?: Between, options?: NodeOptions): TestNode;
   close(): Promise<void>;
 }
@@ -174,7 +174,7 @@ export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
   return { clock, a: connect("a", between.a), b: connect("b", between.b), connect, close };
 }
 
-/** The same where Claude Code has a shim, with which node b can go on. */
+/** Like `twoNodes`, with Claude Code in a shim to which node b can attach. */
 export function nodesWithShim(between?: { a?: Between; b?: Between }): World {
   const world = twoNodes(between);
   for (const { runtime } of [world.a, world.b]) runtime.shim = SHIM;
@@ -182,7 +182,7 @@ export function nodesWithShim(between?: { a?: Between; b?: Between }): World {
   return world;
 }
 
-/** Of Claude Code. */
+/** Signal for a message of Claude Code. */
 export const message = (text: string) => ({ type: "message", message: { type: "assistant", text } }) as const;
 
 function put(instead: ReturnType<Between>, backend: SessionBackend): SessionBackend {

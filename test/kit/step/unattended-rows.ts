@@ -1,7 +1,7 @@
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { InputName, StateName } from "./cases.ts";
 
-/** Rows of the table of `step` (see step-rows.ts): a session on a server that goes on without clients. */
+/** Rows of `TABLE` (rows.ts): a session on a server that outlives its clients. */
 export const UNATTENDED_ROWS: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   "no client there, unattended": [
     ["asked", "permission.asked notice", "waiting_permission"],

@@ -16,12 +16,12 @@ import type { AgentSignal } from "../../../src/engine/ports.ts";
 import { type Effect, type Happening, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
 import { deepFreeze, faultsOf } from "./invariants.ts";
 
-/** A walk through `step`: each input is taken from a state that has been JSON in between, and every step is checked. */
+/** A walk through `step`: each input meets a state that has been through JSON, and every step is checked. */
 
 export const T0 = 1_800_000_000_000;
 export const SECOND = 1000;
 
-/** What a session of a client with these terms begins under. */
+/** Policy of a session at its start. */
 export const BEGUN: SessionPolicy = {
   rules: { allow: [], ask: [], deny: [] },
   home: "/home/ann",
@@ -105,10 +105,10 @@ export const SHIM: ShimRef = {
   keepMs: 300_000,
 };
 
-/** The input, and its time by the system clock. */
+/** An input with its time by the system clock. */
 export type Moment = Happening & { at: number };
 
-/** The input as the step gets it, from an owner that has been awake since `heardAt`. */
+/** Adds the elapsed time for `step`: the owner has been awake since `heardAt`. */
 export function since(heardAt: number, moment: Moment): Input {
   return { ...moment, elapsedMs: Math.max(0, moment.at - heardAt) };
 }
@@ -116,9 +116,9 @@ export function since(heardAt: number, moment: Moment): Input {
 export class Walk {
   state: SessionState;
   at = T0;
-  /** The time of the last input, from which elapsed time is counted. */
+  /** Time of the last input, from which elapsed time is counted. */
   heardAt = T0;
-  /** By how much the system clock was set; `at` is as it would be without. */
+  /** Offset of the system clock, ms; `at` is without this offset. */
   setBy = 0;
   last: Step = { state: initialState(T0), events: [], effects: [] };
   readonly log: StoredEvent[] = [];
@@ -149,7 +149,7 @@ export class Walk {
     return this.take(commandInput(this.at, kind, data, `c${String(this.#commands)}`));
   }
 
-  /** Of a client that shows no forms, like all of these unless they say otherwise. */
+  /** Prompts as a client without forms (`noDialog`), the default of walks. */
   prompt(promptId: string, idempotencyKey?: string): this {
     return this.command("prompt", {
       promptId,
@@ -163,13 +163,13 @@ export class Walk {
     return this.command("prompt", { promptId, text: promptId, ...over });
   }
 
-  /** Signals of the present process. */
+  /** Takes signals of the present process. */
   hear(...signals: AgentSignal[]): this {
     for (const signal of signals) this.take({ type: "signal", at: this.at, processId: presentId(this.state), signal });
     return this;
   }
 
-  /** The same, of what Claude Code's line of this number tells: it comes with the last of them. */
+  /** Takes the signals of line number `line`; the last signal carries the number. */
   hearLine(line: number, ...signals: AgentSignal[]): this {
     for (const [index, signal] of signals.entries()) {
       const numbered = index === signals.length - 1 && { line };
@@ -178,7 +178,7 @@ export class Walk {
     return this;
   }
 
-  /** Another server takes the session over, and may start what has not been started. */
+  /** Lets another server take over the session, with permission to start a process that was never started (`mayStart`). */
   recover(): this {
     return this.take({ type: "recovered", at: this.at, mayStart: true });
   }
@@ -192,7 +192,7 @@ export class Walk {
     return this;
   }
 
-  /** Lets time pass to just before the next deadline, shows that nothing happens then, and takes the deadline. */
+  /** Lets time pass to just before the next deadline, checks that nothing happens, and takes the deadline. */
   due(): this {
     const due = this.deadline!;
     this.at = due - 1;
@@ -211,12 +211,12 @@ export class Walk {
     return statusOf(this.state);
   }
 
-  /** The outcome of the last input: events, then effects. */
+  /** Outcome of the last input: events, then effects. */
   get told(): string {
     return tellStep(this.last);
   }
 
-  /** The events so far, in short. */
+  /** Events so far, in short. */
   get story(): string {
     return this.log.map(tellEvent).join(" ");
   }
@@ -233,7 +233,7 @@ export function presentId({ process }: SessionState): string {
 type MomentOf<T extends Moment["type"]> = Extract<Moment, { type: T }>;
 
 export function commandInput(at: number, kind: CommandKind, data: Command["data"], id = "c"): MomentOf<"command"> {
-  // As the actor adds it to an answer with another input.
+  // Added as the actor does for an answer with changed input.
   const judged = kind === "answer" && { judgement: { denying: [] } };
   return { type: "command", at, command: { id, principal: "local", kind, data } as Command, ...judged };
 }

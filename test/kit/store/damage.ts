@@ -3,7 +3,7 @@ import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
 import { OPTIONS, type TestNode } from "../step/two-nodes.ts";
 import { claimed, notices, T0 } from "./vocabulary.ts";
 
-/** Rows of a store that cannot be read, written into its file as a damaged disk or a stranger's tool would leave them. */
+/** Unreadable rows, written into a store's file as by a damaged disk or another program. */
 
 export async function changeStore(file: string, ...statements: string[]): Promise<void> {
   const database = await openDatabase(file);
@@ -12,7 +12,7 @@ export async function changeStore(file: string, ...statements: string[]): Promis
   database.close();
 }
 
-/** A row that says in `why` which part cannot be read. */
+/** A damaged row; `why` names the unreadable part. */
 interface Damage {
   readonly what: string;
   readonly sql: (id: string) => string;
@@ -24,10 +24,10 @@ const set = (column: string, value: string) => (id: string) =>
 const describe = (column: string, value: string) => (id: string) =>
   `UPDATE descriptions SET ${column} = ${value} WHERE session_id = '${id}'`;
 
-/** A state of the present format, with a part of it replaced. */
+/** Replaces a part of a state in the present format. */
 const replaced = (path: string, value: string) => set("state", `json_set(state, '$.${path}', json('${value}'))`);
 
-/** Each leaves a session of which nothing runs and nothing can be started. */
+/** Each damage leaves a session of which nothing runs and nothing can be started. */
 export const DAMAGES: readonly Damage[] = [
   { what: "a state that is no JSON", sql: set("state", `'{"v":1,"turn":'`), why: "state: not valid JSON" },
   { what: "an empty state", sql: set("state", "''"), why: "state: missing" },
@@ -64,14 +64,14 @@ export const DAMAGES: readonly Damage[] = [
   },
 ];
 
-/** Each leaves a session that can be worked in, without what is damaged. */
+/** Each damage leaves a usable session without the damaged part. */
 export const HARMLESS: readonly Omit<Damage, "why">[] = [
   { what: "a title that is no JSON", sql: describe("title", "'nothing'") },
   { what: "times that are no numbers", sql: set("created_at", "'nothing'") },
   { what: "a number of changes that is none", sql: set("rev", "'nothing'") },
 ];
 
-/** What stands in place of an event's JSON. */
+/** Values in place of an event's JSON. */
 export const DAMAGED_EVENTS: readonly (readonly [what: string, value: string, why: string])[] = [
   ["no JSON", `'{"v":1,"type":"mess'`, "content: not valid JSON"],
   ["nothing", "''", "content: missing"],
@@ -81,7 +81,7 @@ export const DAMAGED_EVENTS: readonly (readonly [what: string, value: string, wh
   ["data of another type", `'{"v":1,"type":"message","data":{"message":"said"}}'`, "content: no valid data.message"],
 ];
 
-/** A session at rest, made by the engine, that no server owns. */
+/** Creates an idle session with the engine; no server owns the session. */
 export async function sessionAtRest(a: TestNode): Promise<string> {
   const { sessionId } = await a.engine.create(LOCAL_CALLER, OPTIONS);
   const lease = await claimed(a.backend, sessionId);

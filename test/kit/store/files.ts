@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { SessionBackend } from "../../../src/engine/ports.ts";
 import { openStore, type StoreOptions } from "../../../src/store/open.ts";
 
-/** Closes the files of nodes that were closed: see Connection.close. */
+/** Closes the files of closed nodes by a garbage collection: see `Connection.close`. */
 export async function letGo(): Promise<void> {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
@@ -15,14 +15,14 @@ export async function letGo(): Promise<void> {
   await nextTurn();
 }
 
-/** A store in a file of its own, with as many nodes on it as a test connects. */
+/** A store in a file of its own; a test can connect any number of nodes. */
 export class StoreFile {
   readonly folder: string;
   readonly file: string;
   readonly warnings: string[] = [];
   readonly #nodes: SessionBackend[] = [];
   now = 1_000_000;
-  /** By how much the system clock was set. */
+  /** Offset of the system clock, ms. */
   setBy = 0;
 
   private constructor(folder: string) {

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
 
 /**
- * Stops a process that uses the store in a home folder, as SIGSTOP does, but not in the middle of a write: a stopped process
- * keeps the lock, and no other process can write.
+ * Stops a process that uses the store in a home folder with SIGSTOP, but never during a write: a stopped process would keep the
+ * lock and block all other writers.
  */
 export async function freeze(pid: number, home: string): Promise<void> {
   const database = await openDatabase(join(home, ".local/state/claude-agents-mcp/store.db"));

@@ -4,7 +4,7 @@ import { ChangeWatcher, type Topic } from "../../../src/store/sqlite/changes.ts"
 import { Access } from "../../../src/store/sqlite/connect/access.ts";
 import { openInMemory } from "../../../src/store/sqlite/connect/open-file.ts";
 
-/** Nodes of one process on a store in memory: they have one connection, so that each hears of the others' changes directly. */
+/** Connects the nodes of one process on a store in memory: each is notified of the others' changes directly. */
 class SharedChanges extends ChangeWatcher {
   readonly #all: Set<SharedChanges>;
 
@@ -22,7 +22,7 @@ class SharedChanges extends ChangeWatcher {
   }
 }
 
-/** A store in memory, with as many nodes on it as a test connects. Each is a process that has gone once its lease has run out. */
+/** A store in memory; a test can connect any number of nodes. A node counts as dead once its lease has run out. */
 export function memoryStore({ tick }: Pick<Clock, "tick">): { connect(nodeId: string): SessionBackend } {
   const connection = openInMemory();
   const all = new Set<SharedChanges>();

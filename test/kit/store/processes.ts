@@ -6,12 +6,12 @@ import type { Readable } from "node:stream";
 
 import { build } from "rolldown";
 
-/** A heap that is smaller than the long log, so that garbage is not mistaken for what is kept. */
+/** Heap smaller than the long log, so that garbage is not mistaken for retained memory. */
 const SMALL = ["--expose-gc", "--max-old-space-size=48", "--max-semi-space-size=2"];
 
 export type Role = "begin" | "echo" | "volume" | "write";
 
-/** The store as JavaScript, for processes of their own: Node 20 reads no TypeScript. Compiled from what is here now. */
+/** The present source of the store, compiled to JavaScript for processes of their own, because Node 20 reads no TypeScript. */
 export class Compiled {
   readonly folder: string;
 
@@ -20,7 +20,7 @@ export class Compiled {
   }
 
   static async make(): Promise<Compiled> {
-    // Inside node_modules, so that packages are found from there.
+    // Inside node_modules, so that packages resolve.
     const folder = await mkdtemp(join("node_modules", ".store-test-"));
     const external = ["@photostructure/sqlite"];
     await build({ input: { "store/open": "src/store/open.ts" }, platform: "node", external, output: { dir: folder } });
@@ -41,7 +41,7 @@ export class Compiled {
 export class StoreProcess {
   readonly #child: ChildProcessByStdio<null, Readable, null>;
   readonly #lines: Interface;
-  /** Its output so far. */
+  /** Parsed output so far. */
   readonly said: unknown[] = [];
   readonly ended: Promise<void>;
 
@@ -52,7 +52,7 @@ export class StoreProcess {
     this.ended = new Promise((resolve) => child.once("close", () => resolve()));
   }
 
-  /** Resolves when it has written `count` lines. */
+  /** Resolves when the process has written `count` lines. */
   async says(count: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const look = (): void => {

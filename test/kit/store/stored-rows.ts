@@ -16,8 +16,8 @@ import { BEGUN, T0, Walk } from "../step/walk.ts";
 import { StoreFile } from "./files.ts";
 
 /**
- * Sessions as a store keeps them, one a line in test/unit/fixtures/stored-rows/VERSION.jsonl. A file is written by the engine
- * and the SQLite store of its version, and never again: every stored format has to stay readable.
+ * Sessions as a store keeps them, one per line in test/unit/fixtures/stored-rows/VERSION.jsonl. A file is written by the engine
+ * and the SQLite store of its version and never changed: every stored format must stay readable.
  */
 export const StoredRow = z.object({
   situation: z.string(),
@@ -39,7 +39,7 @@ export async function readRows(version: number): Promise<StoredRow[]> {
   return lines.map((line) => StoredRow.parse(JSON.parse(line)));
 }
 
-/** Every kind of state, and parts that none of them has: a remembered answer, a transcript after /clear, chosen settings. */
+/** States of every kind, and further parts of a state: a remembered answer, a transcript after /clear, chosen settings. */
 const WALKS: [situation: string, walk: () => Walk][] = [
   ...STATE_NAMES.map((name): [string, () => Walk] => [name, () => walkTo(name)]),
   ["remembers an answer", remembering],
@@ -103,14 +103,14 @@ const OPTIONS: SessionOptions = {
   onLost: "resume",
 };
 
-/** A session in each situation, as the engine and the store of this version write it. */
+/** Returns a session in each situation, as written by the engine and the store of this version. */
 export async function writtenRows(): Promise<StoredRow[]> {
   const walked = async (node: SessionBackend): Promise<void> => {
     await node.leases.heartbeat(30_000);
     for (const [situation, walk] of WALKS) await write(node, situation, walk());
     await node.close();
   };
-  // In a store of its own, because the engine would recover sessions that seem abandoned.
+  // `open` uses a store of its own, because its engine would recover seemingly abandoned sessions.
   return [...(await dumped(walked)), ...(await dumped(open))];
 }
 
@@ -132,7 +132,7 @@ async function write(node: SessionBackend, id: string, { log, state }: Walk): Pr
   await node.leases.release(lease);
 }
 
-/** The same by an engine: with a policy, options, the account, and the fields of a fork. */
+/** Stores a session and its fork with the engine: with a policy, options, the account, and the fields of a fork. */
 async function open(backend: SessionBackend): Promise<void> {
   const node = new TestNode(backend, new ManualClock());
   const id = await node.open("begin", "key", OPTIONS);
@@ -183,7 +183,7 @@ function parse(text: string): JsonObject {
   return JsonObject.parse(JSON.parse(text));
 }
 
-/** Inserts rows into a store unchanged, without the code that writes rows of this version. */
+/** Inserts rows into a store unchanged, bypassing the code that writes rows of this version. */
 export async function insert(store: StoreFile, rows: readonly StoredRow[]): Promise<void> {
   await mkdir(dirname(store.file), { recursive: true });
   const node = store.connect("maker");
@@ -207,7 +207,9 @@ export async function insert(store: StoreFile, rows: readonly StoredRow[]): Prom
   db.close();
 }
 
-/** What each of these may hold, without words and order. Options are left out: all but the folder may be missing. */
+/**
+ * Returns the schemas of stored parts without words and order. Options are left out, because all but the folder may be missing.
+ */
 export function shapes(): Record<string, unknown> {
   const schemas = { state: SessionState, policy: SessionPolicy, event: SessionEvent };
   return Object.fromEntries(

@@ -5,7 +5,7 @@ import type { World } from "./vocabulary.ts";
 
 const ended = { done: true, value: undefined };
 
-/** The ends of tails, inboxes and of the store itself. */
+/** Tests of the ends of tails, inboxes and stores. */
 export function endTests(world: () => World): void {
   it.each(["tail", "inbox"] as const)("ends a %s at the abort, whether it sleeps or has more", async (reader) => {
     const { a, b, owned } = world();

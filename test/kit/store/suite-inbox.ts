@@ -9,7 +9,7 @@ async function nextItem(items: AsyncIterator<InboxItem>): Promise<InboxItem> {
   return value;
 }
 
-/** Commands to the owner. */
+/** Tests of commands to the owner. */
 export function inboxTests(world: () => World): void {
   it("brings a command to the owner from every node, once, and its answer to all who sent it", async () => {
     const { a, b, owned } = world();

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { FencedError } from "../../../src/engine/ports.ts";
 import { claimed, notice, session, TTL, write, type World } from "./vocabulary.ts";
 
-/** Who owns a session. */
+/** Tests of the ownership of sessions. */
 export function leaseTests(world: () => World): void {
   it("gives a session to one of two claimers, until it is released", async () => {
     const { a, b } = world();

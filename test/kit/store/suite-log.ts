@@ -5,7 +5,7 @@ import { initialState, type SessionState } from "../../../src/domain/session.ts"
 import { command, failed, iterator, LONG, NASTY, never, notice, notices, numbers, prompt } from "./vocabulary.ts";
 import { session, T0, take, write, type World } from "./vocabulary.ts";
 
-/** Writing and reading the log. */
+/** Tests of writing and reading the log. */
 export function logTests(world: () => World): void {
   it("appends state and events together or not at all", async () => {
     const { a, owned, seen } = world();

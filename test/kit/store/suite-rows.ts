@@ -5,14 +5,14 @@ import { ConflictError, NoAnswerError, type SessionBackend, type SessionQuery } 
 import { claimed, done, failed, iterator, never, notice, numbers, prompt, session, T0, take } from "./vocabulary.ts";
 import { command, LONG, write, type World } from "./vocabulary.ts";
 
-/** ChangeWatcher whatever can be reached from `value`. */
+/** Modifies `value` and every object reachable from `value`. */
 function spoil(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   for (const inner of Object.values(value)) spoil(inner);
   Object.assign(value, { spoilt: true });
 }
 
-/** Creating, changing, finding and deleting sessions. */
+/** Tests of creating, changing, finding and deleting sessions. */
 export function rowTests(world: () => World): void {
   it("can be spread, port by port: what wraps a store forwards nothing by hand", async () => {
     const { a } = world();

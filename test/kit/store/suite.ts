@@ -6,7 +6,7 @@ import { logTests } from "./suite-log.ts";
 import { rowTests } from "./suite-rows.ts";
 import { type StoreUnderTest, World } from "./vocabulary.ts";
 
-/** The contract of every implementation of SessionBackend. No test sleeps: each waits for its event. */
+/** The contract of every implementation of `SessionBackend`. No test sleeps: each waits for an event. */
 export function storeSuite(name: string, make: () => Promise<StoreUnderTest>): void {
   describe(`store: ${name}`, () => {
     let made: World | undefined;

@@ -1,7 +1,7 @@
 import { copyFile, rename, rm, writeFile } from "node:fs/promises";
 import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
 
-/** Changes to the files of a store while a server uses them, and the words of the error that reports each. */
+/** Changes to the files of a store in use, and the text of the error for each. */
 
 type Tampering = (file: string) => Promise<void>;
 

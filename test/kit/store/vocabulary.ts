@@ -5,7 +5,7 @@ import { initialState, type SessionState } from "../../../src/domain/session.ts"
 import { WATCH_MS } from "../../../src/store/liveness.ts";
 import type { InboxItem, Lease, NewSession, SessionBackend } from "../../../src/engine/ports.ts";
 
-/** The vocabulary of the tests of a store. */
+/** Shared values and helpers of the store tests. */
 
 export interface StoreUnderTest {
   connect(nodeId: string): Promise<SessionBackend> | SessionBackend;
@@ -15,7 +15,7 @@ export interface StoreUnderTest {
 }
 
 export const TTL = 30_000;
-/** Time limits of a command that must be answered, and of one that must not. */
+/** `LONG`: time limit of a command that must be answered. `SHORT`: of a command that must not, ms. */
 export const [LONG, SHORT] = [60_000, 20];
 export const T0 = 1_800_000_000_000;
 export const never = new AbortController().signal;
@@ -42,13 +42,13 @@ export function session(over: Partial<NewSession> = {}): NewSession {
 
 export const claimed = async (node: SessionBackend, id: string): Promise<Lease> => (await node.leases.claim(id))!;
 
-/** Appends as an owner does: the state moves with the events. */
+/** Appends as an owner does: the state advances with the events. */
 export async function write(owner: SessionBackend, lease: Lease, events: SessionEvent[], at = T0): Promise<void> {
   const { state } = (await owner.rows.get(lease.sessionId))!;
   await owner.log.append(lease, { events, at, state: { ...state, lastEventId: state.lastEventId + events.length } });
 }
 
-/** The first `n`; then the iterable is left. */
+/** Returns the first `n` items and closes the iterable. */
 export async function take<T>(n: number, items: AsyncIterable<T>): Promise<T[]> {
   const taken: T[] = [];
   for await (const item of items) if (taken.push(item) === n) break;
@@ -73,16 +73,16 @@ export class World {
     return new World(store, [a, b]);
   }
 
-  /** A session that node a owns. */
+  /** Creates a session owned by node a. */
   owned = async (over: Partial<NewSession> = {}): Promise<{ id: string; lease: Lease }> => {
     const lease = await claimed(this.a, (await this.a.rows.create(session(over))).record.id);
     return { id: lease.sessionId, lease };
   };
 
-  /** Everything that other nodes can see of a session. */
+  /** Returns the row and log of a session as node b reads them. */
   seen = async (id: string): Promise<unknown[]> => [await this.b.rows.get(id), await this.b.log.read(id, 1, 1000)];
 
-  /** Node a no longer renews its lease, and b has seen that for long enough. */
+  /** Lets the lease of node a expire, and time pass until b considers a dead. */
   outlived = async (): Promise<void> => {
     for (const ms of [TTL + 1, WATCH_MS + 1]) {
       await this.store.advance(ms);

@@ -233,7 +233,7 @@ export class FakeEngine implements Engine {
   }
 }
 
-/** The defaults of a server without settings. */
+/** Defaults of a server without settings. */
 export const TOOLSET_SETTINGS: ToolsetSettings = {
   query: Config.parse({}).query,
   gate: () => ({ allowsBypass: false, bound: "all" }),

@@ -4,14 +4,14 @@ import { initialState, type SessionState } from "../../../src/domain/session.ts"
 import type { SessionRecord } from "../../../src/engine/ports.ts";
 import { TURN_CLOCK, withCaller } from "../sessions/open-request.ts";
 
-/** A clock that only tests move. 2026-01-01. */
+/** Constant time of these tests: 2026-01-01. */
 export const NOW = Date.UTC(2026, 0, 1);
 
-/** One session whose log a test writes by hand, behind the same few methods that the engine has. */
+/** A session whose log a test writes by hand. */
 export class FakeSession {
   readonly events: StoredEvent[] = [];
   state: SessionState = initialState(NOW);
-  /** Events before this id are gone. */
+  /** Smallest id in the log; earlier events are gone. */
   trimmedBefore = 1;
   updatedAt = NOW + 1_000;
   title: string | undefined = undefined;
@@ -76,7 +76,7 @@ export class FakeSession {
     return this.emit({ type: kind === "question" ? "question.asked" : "permission.asked", data: whole });
   }
 
-  /** Claude Code's result, then the end of the turn. */
+  /** Emits Claude Code's result, then the end of the turn. */
   ends(text: string, ended: Partial<TurnEnded> = {}): number {
     const message = { type: "result", result: text, stop_reason: "end_turn", usage: { output_tokens: 20 } };
     const resultEventId = this.emit({ type: "message", data: { message } });

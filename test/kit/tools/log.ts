@@ -1,7 +1,7 @@
 import { FakeEngine } from "./fake-engine.ts";
 import type { FakeSession } from "./fake-session.ts";
 
-/** Events of a working Claude Code: calls of tools, and their results. */
+/** Emits messages of a working Claude Code: tool calls and their results. */
 
 export const call = (session: FakeSession, ...ids: string[]) => {
   const content = ids.map((id) => ({ type: "tool_use", id, name: "Bash", input: { command: `run ${id}` } }));

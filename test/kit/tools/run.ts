@@ -12,7 +12,7 @@ interface Event {
   data: { text?: string; result?: string };
 }
 
-/** Parts that the tests inspect directly. */
+/** Parts of an answer that tests inspect directly. */
 export interface Answer {
   events: Event[];
   actions: object[];
@@ -22,14 +22,14 @@ export interface Answer {
   message?: string;
 }
 
-/** Runs a call that shows no form. */
+/** Runs a call; throws if a form is shown. */
 export async function runTool(tool: Tool, args: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
   const reply = await runToolOrAsk(tool, args, call, deps);
   if ("needsInput" in reply) throw new Error(`a form was shown: ${JSON.stringify(reply.needsInput)}`);
   return reply;
 }
 
-/** Runs the tool of this name, without its `claude_code`. */
+/** Runs the tool `claude_code` + `name`. */
 export function run(engine: FakeEngine, name: string, args: object, call: ToolCall = callOf()): Promise<ToolReply> {
   const tool = tools.get(`claude_code${name}`);
   if (!tool) throw new Error(`no tool ${name}`);
@@ -45,7 +45,7 @@ export async function answerOf(engine: FakeEngine, name: string, args: object, c
 export const check = (engine: FakeEngine, args: object = {}, call?: ToolCall) =>
   answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, ...args }, call);
 
-/** Parts that the tests of claude_code_session inspect directly. */
+/** Parts of answers of `claude_code_session` that tests inspect directly. */
 export interface Listed {
   sessions: Record<string, unknown>[];
   nextPageToken?: string;
@@ -55,7 +55,7 @@ export async function listed(engine: FakeEngine, args: object = {}): Promise<Lis
   return (await answerOf(engine, "_session", { action: "list", ...args })) as unknown as Listed;
 }
 
-/** A call of claude_code_session to a server whose operator allows what is sensitive. */
+/** Calls `claude_code_session` on a server whose operator allows sensitive details. */
 export async function runOpen(engine: FakeEngine, args: object, deps: Partial<ToolDeps> = {}): Promise<ToolReply> {
   const all = { ...depsOf(engine), allows: { sensitiveDetails: true }, ...deps };
   return runTool(tools.get("claude_code_session")!, args, callOf(), all);
